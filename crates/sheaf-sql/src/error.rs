@@ -1,0 +1,549 @@
+//! Errors as MySQL clients know them: a number, a SQLSTATE and a text.
+//!
+//! Every floor below has its own typed error. This module is the one place where they become MySQL errors, so
+//! that a driver's error handling (duplicate key, lost connection, syntax) works as it does against MySQL.
+//! The constructors carry MySQL's symbolic names (`ER_NO_SUCH_TABLE` is [`SqlError::no_such_table`]) and its
+//! texts; the numbers are those of MySQL's manual, "Server Error Message Reference".
+
+use std::fmt;
+
+/// The most bytes of a client's text that an error message repeats (MySQL cuts at 80 characters).
+const MAX_ERROR_TEXT_CHARACTERS: usize = 80;
+
+/// An error with MySQL's number, SQLSTATE and text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlError {
+    pub code: u16,
+    /// Five characters.
+    pub sqlstate: &'static str,
+    pub message: String,
+}
+
+pub type Result<T, E = SqlError> = std::result::Result<T, E>;
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ERROR {} ({}): {}",
+            self.code, self.sqlstate, self.message
+        )
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+/// The start of a client's text, as long as an error message may repeat it.
+pub(crate) fn excerpt(text: &str) -> &str {
+    match text.char_indices().nth(MAX_ERROR_TEXT_CHARACTERS) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}
+
+impl SqlError {
+    pub fn new(code: u16, sqlstate: &'static str, message: impl Into<String>) -> Self {
+        debug_assert_eq!(sqlstate.len(), 5);
+        SqlError {
+            code,
+            sqlstate,
+            message: message.into(),
+        }
+    }
+
+    /// 1105: an error without a number of its own.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self::new(1105, "HY000", message)
+    }
+
+    /// 1235: MySQL has this and Sheaf does not, or not yet.
+    pub fn not_supported_yet(what: impl fmt::Display) -> Self {
+        Self::new(
+            1235,
+            "42000",
+            format!("This version of Sheaf doesn't yet support '{what}'"),
+        )
+    }
+
+    /// 1064: `near` is the rest of the statement from the token that does not fit.
+    pub fn parse_error(near: &str, line: u64) -> Self {
+        Self::new(
+            1064,
+            "42000",
+            format!(
+                "You have an error in your SQL syntax; check the manual that corresponds to your \
+                 server version for the right syntax to use near '{}' at line {line}",
+                excerpt(near)
+            ),
+        )
+    }
+
+    /// 1065: nothing but white space and comments.
+    pub fn empty_query() -> Self {
+        Self::new(1065, "42000", "Query was empty")
+    }
+
+    /// 1153: the statement is longer than `max_allowed_packet`.
+    pub fn net_packet_too_large() -> Self {
+        Self::new(
+            1153,
+            "08S01",
+            "Got a packet bigger than 'max_allowed_packet' bytes",
+        )
+    }
+
+    /// 1436: the statement is nested deeper than Sheaf follows.
+    pub fn stack_overrun(limit: usize) -> Self {
+        Self::new(
+            1436,
+            "HY000",
+            format!(
+                "Thread stack overrun: the statement is nested deeper than {limit} levels. Split it."
+            ),
+        )
+    }
+
+    // Databases and tables.
+
+    pub fn no_database_selected() -> Self {
+        Self::new(1046, "3D000", "No database selected")
+    }
+
+    pub fn unknown_database(name: &str) -> Self {
+        Self::new(1049, "42000", format!("Unknown database '{name}'"))
+    }
+
+    pub fn database_exists(name: &str) -> Self {
+        Self::new(
+            1007,
+            "HY000",
+            format!("Can't create database '{name}'; database exists"),
+        )
+    }
+
+    pub fn database_drop_exists(name: &str) -> Self {
+        Self::new(
+            1008,
+            "HY000",
+            format!("Can't drop database '{name}'; database doesn't exist"),
+        )
+    }
+
+    pub fn no_such_table(database: &str, table: &str) -> Self {
+        Self::new(
+            1146,
+            "42S02",
+            format!("Table '{database}.{table}' doesn't exist"),
+        )
+    }
+
+    /// 1051, for DROP TABLE; `names` is the list of all that are missing.
+    pub fn bad_table(names: &str) -> Self {
+        Self::new(1051, "42S02", format!("Unknown table '{names}'"))
+    }
+
+    pub fn table_exists(name: &str) -> Self {
+        Self::new(1050, "42S01", format!("Table '{name}' already exists"))
+    }
+
+    /// 1044: also what writing to `information_schema` answers.
+    pub fn database_access_denied(user: &str, host: &str, database: &str) -> Self {
+        Self::new(
+            1044,
+            "42000",
+            format!("Access denied for user '{user}'@'{host}' to database '{database}'"),
+        )
+    }
+
+    pub fn table_must_have_columns() -> Self {
+        Self::new(1113, "42000", "A table must have at least 1 column")
+    }
+
+    // Columns and keys.
+
+    /// 1054: `clause` as MySQL names it, such as `field list` or `where clause`.
+    pub fn bad_field(column: &str, clause: &str) -> Self {
+        Self::new(
+            1054,
+            "42S22",
+            format!("Unknown column '{column}' in '{clause}'"),
+        )
+    }
+
+    pub fn non_unique_column(column: &str, clause: &str) -> Self {
+        Self::new(
+            1052,
+            "23000",
+            format!("Column '{column}' in {clause} is ambiguous"),
+        )
+    }
+
+    pub fn duplicate_field_name(column: &str) -> Self {
+        Self::new(1060, "42S21", format!("Duplicate column name '{column}'"))
+    }
+
+    /// 1110: a column twice in INSERT's list.
+    pub fn field_specified_twice(column: &str) -> Self {
+        Self::new(1110, "42000", format!("Column '{column}' specified twice"))
+    }
+
+    pub fn duplicate_key_name(name: &str) -> Self {
+        Self::new(1061, "42000", format!("Duplicate key name '{name}'"))
+    }
+
+    pub fn multiple_primary_key() -> Self {
+        Self::new(1068, "42000", "Multiple primary key defined")
+    }
+
+    pub fn key_column_does_not_exist(column: &str) -> Self {
+        Self::new(
+            1072,
+            "42000",
+            format!("Key column '{column}' doesn't exist in table"),
+        )
+    }
+
+    pub fn key_does_not_exist(key: &str, table: &str) -> Self {
+        Self::new(
+            1176,
+            "42000",
+            format!("Key '{key}' doesn't exist in table '{table}'"),
+        )
+    }
+
+    pub fn cannot_drop_field_or_key(name: &str) -> Self {
+        Self::new(
+            1091,
+            "42000",
+            format!("Can't DROP '{name}'; check that column/key exists"),
+        )
+    }
+
+    pub fn wrong_auto_key() -> Self {
+        Self::new(
+            1075,
+            "42000",
+            "Incorrect table definition; there can be only one auto column and it must be defined as a key",
+        )
+    }
+
+    pub fn invalid_default(column: &str) -> Self {
+        Self::new(
+            1067,
+            "42000",
+            format!("Invalid default value for '{column}'"),
+        )
+    }
+
+    pub fn blob_cannot_have_default(column: &str) -> Self {
+        Self::new(
+            1101,
+            "42000",
+            format!("BLOB, TEXT, GEOMETRY or JSON column '{column}' can't have a default value"),
+        )
+    }
+
+    pub fn blob_key_without_length(column: &str) -> Self {
+        Self::new(
+            1170,
+            "42000",
+            format!("BLOB/TEXT column '{column}' used in key specification without a key length"),
+        )
+    }
+
+    pub fn primary_cannot_have_null() -> Self {
+        Self::new(
+            1171,
+            "42000",
+            "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead",
+        )
+    }
+
+    pub fn wrong_sub_key() -> Self {
+        Self::new(
+            1089,
+            "HY000",
+            "Incorrect prefix key; the used key part isn't a string, the used length is longer than \
+             the key part, or the storage engine doesn't support unique prefix keys",
+        )
+    }
+
+    pub fn too_big_field_length(column: &str, max: u64) -> Self {
+        Self::new(
+            1074,
+            "42000",
+            format!(
+                "Column length too big for column '{column}' (max = {max}); use BLOB or TEXT instead"
+            ),
+        )
+    }
+
+    pub fn too_big_precision(precision: u64, column: &str, max: u64) -> Self {
+        Self::new(
+            1426,
+            "42000",
+            format!("Too-big precision {precision} specified for '{column}'. Maximum is {max}."),
+        )
+    }
+
+    pub fn too_big_scale(scale: u64, column: &str, max: u64) -> Self {
+        Self::new(
+            1425,
+            "42000",
+            format!("Too big scale {scale} specified for column '{column}'. Maximum is {max}."),
+        )
+    }
+
+    /// 1427: DECIMAL(M,D) with D greater than M.
+    pub fn scale_bigger_than_precision(column: &str) -> Self {
+        Self::new(
+            1427,
+            "42000",
+            format!(
+                "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}')."
+            ),
+        )
+    }
+
+    pub fn unknown_character_set(name: &str) -> Self {
+        Self::new(1115, "42000", format!("Unknown character set: '{name}'"))
+    }
+
+    pub fn unknown_collation(name: &str) -> Self {
+        Self::new(1273, "HY000", format!("Unknown collation: '{name}'"))
+    }
+
+    // Rows.
+
+    pub fn duplicate_entry(entry: &str, key: &str) -> Self {
+        Self::new(
+            1062,
+            "23000",
+            format!("Duplicate entry '{entry}' for key '{key}'"),
+        )
+    }
+
+    pub fn bad_null(column: &str) -> Self {
+        Self::new(1048, "23000", format!("Column '{column}' cannot be null"))
+    }
+
+    pub fn no_default_for_field(column: &str) -> Self {
+        Self::new(
+            1364,
+            "HY000",
+            format!("Field '{column}' doesn't have a default value"),
+        )
+    }
+
+    pub fn wrong_value_count_on_row(row: u64) -> Self {
+        Self::new(
+            1136,
+            "21S01",
+            format!("Column count doesn't match value count at row {row}"),
+        )
+    }
+
+    pub fn warn_too_few_records(row: u64) -> Self {
+        Self::new(
+            1261,
+            "01000",
+            format!("Row {row} doesn't contain data for all columns"),
+        )
+    }
+
+    pub fn warn_too_many_records(row: u64) -> Self {
+        Self::new(
+            1262,
+            "01000",
+            format!(
+                "Row {row} was truncated; it contained more data than there were input columns"
+            ),
+        )
+    }
+
+    pub fn table_full(table: &str) -> Self {
+        Self::new(1114, "HY000", format!("The table '{table}' is full"))
+    }
+
+    // Files.
+
+    pub fn file_not_found(file: &str, os_error: i32, text: &str) -> Self {
+        Self::new(
+            29,
+            "HY000",
+            format!("File '{file}' not found (OS errno {os_error} - {text})"),
+        )
+    }
+
+    pub fn option_prevents_statement(option: &str) -> Self {
+        Self::new(
+            1290,
+            "HY000",
+            format!(
+                "The server is running with the {option} option so it cannot execute this statement"
+            ),
+        )
+    }
+
+    pub fn local_infile_disabled() -> Self {
+        Self::new(
+            3948,
+            "42000",
+            "Loading local data is disabled; this must be enabled on both the client and server sides",
+        )
+    }
+
+    // Variables.
+
+    pub fn unknown_system_variable(name: &str) -> Self {
+        Self::new(1193, "HY000", format!("Unknown system variable '{name}'"))
+    }
+
+    pub fn wrong_value_for_variable(name: &str, value: &str) -> Self {
+        Self::new(
+            1231,
+            "42000",
+            format!(
+                "Variable '{name}' can't be set to the value of '{}'",
+                excerpt(value)
+            ),
+        )
+    }
+
+    pub fn wrong_type_for_variable(name: &str) -> Self {
+        Self::new(
+            1232,
+            "42000",
+            format!("Incorrect argument type to variable '{name}'"),
+        )
+    }
+
+    pub fn read_only_variable(name: &str) -> Self {
+        Self::new(
+            1238,
+            "HY000",
+            format!("Variable '{name}' is a read only variable"),
+        )
+    }
+
+    pub fn local_variable(name: &str) -> Self {
+        Self::new(
+            1228,
+            "HY000",
+            format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL"),
+        )
+    }
+
+    pub fn global_variable(name: &str) -> Self {
+        Self::new(
+            1229,
+            "HY000",
+            format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL"),
+        )
+    }
+
+    // Sessions.
+
+    pub fn query_interrupted() -> Self {
+        Self::new(1317, "70100", "Query execution was interrupted")
+    }
+
+    pub fn query_timeout() -> Self {
+        Self::new(
+            3024,
+            "HY000",
+            "Query execution was interrupted, maximum statement execution time exceeded",
+        )
+    }
+
+    pub fn no_such_thread(id: u64) -> Self {
+        Self::new(1094, "HY000", format!("Unknown thread id: {id}"))
+    }
+
+    pub fn too_many_connections() -> Self {
+        Self::new(1040, "08004", "Too many connections")
+    }
+
+    pub fn server_shutdown() -> Self {
+        Self::new(1053, "08S01", "Server shutdown in progress")
+    }
+
+    pub fn access_denied(user: &str, host: &str, with_password: bool) -> Self {
+        let using = if with_password { "YES" } else { "NO" };
+        Self::new(
+            1045,
+            "28000",
+            format!("Access denied for user '{user}'@'{host}' (using password: {using})"),
+        )
+    }
+
+    pub fn lock_wait_timeout() -> Self {
+        Self::new(
+            1205,
+            "HY000",
+            "Lock wait timeout exceeded; try restarting transaction",
+        )
+    }
+
+    // Prepared statements.
+
+    pub fn unknown_statement_handler(handler: &str, caller: &str) -> Self {
+        Self::new(
+            1243,
+            "HY000",
+            format!("Unknown prepared statement handler ({handler}) given to {caller}"),
+        )
+    }
+
+    pub fn wrong_arguments(caller: &str) -> Self {
+        Self::new(1210, "HY000", format!("Incorrect arguments to {caller}"))
+    }
+
+    pub fn max_prepared_statements(limit: u64) -> Self {
+        Self::new(
+            1461,
+            "42000",
+            format!(
+                "Can't create more than max_prepared_stmt_count statements (current value: {limit})"
+            ),
+        )
+    }
+
+    pub fn unsupported_prepared_statement() -> Self {
+        Self::new(
+            1295,
+            "HY000",
+            "This command is not supported in the prepared statement protocol yet",
+        )
+    }
+
+    // Memory and disk.
+
+    pub fn out_of_memory(what: &str) -> Self {
+        Self::new(1041, "HY000", format!("Out of memory; {what}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_reads_as_the_mysql_client_prints_it() {
+        let error = SqlError::no_such_table("shop", "orders");
+        assert_eq!(
+            error.to_string(),
+            "ERROR 1146 (42S02): Table 'shop.orders' doesn't exist"
+        );
+    }
+
+    #[test]
+    fn a_syntax_error_repeats_at_most_eighty_characters() {
+        let error = SqlError::parse_error(&"é".repeat(500), 3);
+        assert!(
+            error
+                .message
+                .ends_with(&format!("near '{}' at line 3", "é".repeat(80)))
+        );
+    }
+}
