@@ -5,6 +5,7 @@
 //! catalog, INSERT and LOAD DATA to the tables, SELECT through lowering, DataFusion's logical planner and
 //! Sheaf's optimizer to a physical plan.
 
+pub mod dialect;
 pub mod engine;
 pub mod error;
 pub mod result;

@@ -1,0 +1,373 @@
+//! The MySQL dialect as the parser sees it.
+//!
+//! sqlparser has a MySQL dialect, but it leaves operator precedence at PostgreSQL's table: there `||` binds like
+//! multiplication, `XOR` and the shifts are misplaced, `DIV` swallows everything to its right and infix `MOD` does
+//! not exist. [`SheafDialect`] wraps it, forwards every property, and brings MySQL's whole table (from the grammar
+//! of the reference manual, "Operator Precedence"), lowest first:
+//!
+//! ```text
+//!   :=    OR ||    XOR    AND &&    NOT    = <=> >= > <= < <> != IS    LIKE REGEXP IN BETWEEN
+//!   |     &        << >>  - +       * / DIV % MOD     ^     - (unary) ~    !    BINARY COLLATE
+//! ```
+//!
+//! The wrapper answers [`Dialect::dialect`] with MySqlDialect's type id, so that the parser's own branches for MySQL
+//! stay alive.
+
+use std::any::TypeId;
+
+use sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Interval, Statement, UnaryOperator,
+};
+use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// Binding strength of each operator level; a higher number binds tighter.
+mod binding {
+    pub(super) const ASSIGNMENT: u8 = 5;
+    pub(super) const OR: u8 = 10;
+    pub(super) const XOR: u8 = 20;
+    pub(super) const AND: u8 = 30;
+    pub(super) const NOT: u8 = 40;
+    pub(super) const COMPARISON: u8 = 50;
+    pub(super) const PREDICATE: u8 = 60;
+    pub(super) const BIT_OR: u8 = 70;
+    pub(super) const BIT_AND: u8 = 80;
+    pub(super) const SHIFT: u8 = 90;
+    pub(super) const SUM: u8 = 100;
+    pub(super) const PRODUCT: u8 = 110;
+    pub(super) const BIT_XOR: u8 = 120;
+    pub(super) const UNARY: u8 = 130;
+    pub(super) const BANG: u8 = 140;
+    pub(super) const COLLATE: u8 = 150;
+    pub(super) const ACCESS: u8 = 200;
+}
+
+/// MySQL's dialect with MySQL's operator precedence.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SheafDialect {
+    /// `||` concatenates strings (sql_mode PIPES_AS_CONCAT); otherwise it is OR.
+    pub pipes_as_concat: bool,
+    /// `"x"` is an identifier (sql_mode ANSI_QUOTES); otherwise it is a string.
+    pub ansi_quotes: bool,
+    /// `NOT a` binds like `!` (sql_mode HIGH_NOT_PRECEDENCE).
+    pub high_not_precedence: bool,
+}
+
+const MYSQL: MySqlDialect = MySqlDialect {};
+
+/// Forwards yes/no properties to sqlparser's MySQL dialect.
+macro_rules! forward {
+    ($($property:ident),* $(,)?) => {
+        $(fn $property(&self) -> bool {
+            MYSQL.$property()
+        })*
+    };
+}
+
+impl Dialect for SheafDialect {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<MySqlDialect>()
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        MYSQL.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        MYSQL.is_identifier_part(ch)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        MYSQL.is_delimited_identifier_start(ch) || (self.ansi_quotes && ch == '"')
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        MYSQL.identifier_quote_style(identifier)
+    }
+
+    fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
+        MYSQL.is_table_factor_alias(explicit, kw, parser)
+    }
+
+    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+        MYSQL.parse_statement(parser)
+    }
+
+    forward!(
+        supports_string_literal_backslash_escape,
+        supports_string_literal_concatenation,
+        ignores_wildcard_escapes,
+        supports_numeric_prefix,
+        supports_bitwise_shift_operators,
+        supports_multiline_comment_hints,
+        require_interval_qualifier,
+        supports_limit_comma,
+        supports_create_table_select,
+        supports_insert_set,
+        supports_user_host_grantee,
+        supports_table_hints,
+        requires_single_line_comment_whitespace,
+        supports_match_against,
+        supports_select_modifiers,
+        supports_set_names,
+        supports_comma_separated_set_assignments,
+        supports_update_order_by,
+        supports_data_type_signed_suffix,
+        supports_cross_join_constraint,
+        supports_double_ampersand_operator,
+        supports_binary_kw_as_cast,
+        supports_comment_optimizer_hint,
+        supports_constraint_keyword_without_name,
+        supports_key_column_option,
+    );
+
+    /// `GROUP BY a, b WITH ROLLUP`.
+    fn supports_group_by_with_modifier(&self) -> bool {
+        true
+    }
+
+    /// Composite units, as in `EXTRACT(DAY_HOUR FROM x)`.
+    fn allow_extract_custom(&self) -> bool {
+        true
+    }
+
+    /// `WINDOW w AS (...)` and `OVER w`.
+    fn supports_window_clause_named_window_reference(&self) -> bool {
+        true
+    }
+
+    fn prec_value(&self, prec: Precedence) -> u8 {
+        match prec {
+            Precedence::Period | Precedence::DoubleColon => binding::ACCESS,
+            Precedence::AtTz | Precedence::PgOther | Precedence::Colon => binding::COLLATE,
+            Precedence::Caret => binding::BIT_XOR,
+            Precedence::MulDivModOp => binding::PRODUCT,
+            Precedence::PlusMinus => binding::SUM,
+            Precedence::Ampersand => binding::BIT_AND,
+            Precedence::Pipe => binding::BIT_OR,
+            Precedence::Between | Precedence::Like => binding::PREDICATE,
+            Precedence::Eq | Precedence::Is => binding::COMPARISON,
+            Precedence::UnaryNot => binding::NOT,
+            Precedence::And => binding::AND,
+            Precedence::Xor => binding::XOR,
+            Precedence::Or => binding::OR,
+        }
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        let precedence = match &parser.peek_token_ref().token {
+            Token::StringConcat if self.pipes_as_concat => binding::UNARY,
+            Token::StringConcat => binding::OR,
+            Token::Overlap => binding::AND,
+            Token::ShiftLeft | Token::ShiftRight => binding::SHIFT,
+            Token::Assignment => binding::ASSIGNMENT,
+            // PostgreSQL's operators of these spellings do not exist here: the expression ends.
+            Token::ExclamationMark | Token::Sharp | Token::AtSign | Token::DoubleColon => {
+                self.prec_unknown()
+            }
+            Token::Word(word) if word.quote_style.is_none() && is_mod(&word.value) => {
+                binding::PRODUCT
+            }
+            _ => return None,
+        };
+        Some(Ok(precedence))
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let (op, right_precedence) = match &parser.peek_token_ref().token {
+            Token::Word(word) if word.keyword == Keyword::DIV => {
+                (BinaryOperator::MyIntegerDivide, precedence)
+            }
+            Token::Word(word) if word.quote_style.is_none() && is_mod(&word.value) => {
+                (BinaryOperator::Modulo, precedence)
+            }
+            Token::StringConcat if self.pipes_as_concat => {
+                (BinaryOperator::StringConcat, precedence)
+            }
+            Token::StringConcat => (BinaryOperator::Or, precedence),
+            Token::Overlap => (BinaryOperator::And, precedence),
+            // The only operator that associates to the right.
+            Token::Assignment => (BinaryOperator::Assignment, precedence - 1),
+            _ => return None,
+        };
+        parser.advance_token();
+        Some(
+            parser
+                .parse_subexpr(right_precedence)
+                .map(|right| Expr::BinaryOp {
+                    left: Box::new(left.clone()),
+                    op,
+                    right: Box::new(right),
+                }),
+        )
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        let (op, precedence) = match &parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, binding::UNARY - 1),
+            Token::Plus => (UnaryOperator::Plus, binding::UNARY - 1),
+            Token::Tilde => (UnaryOperator::BitwiseNot, binding::UNARY - 1),
+            Token::ExclamationMark => (UnaryOperator::Not, binding::BANG - 1),
+            Token::Word(word) if word.quote_style.is_none() => {
+                return match word.keyword {
+                    Keyword::NOT if self.high_not_precedence => {
+                        parser.advance_token();
+                        Some(unary(parser, UnaryOperator::Not, binding::BANG - 1))
+                    }
+                    Keyword::BINARY => parse_binary(parser).transpose(),
+                    Keyword::INTERVAL => parse_interval(parser).transpose(),
+                    _ => None,
+                };
+            }
+            _ => return None,
+        };
+        parser.advance_token();
+        Some(unary(parser, op, precedence))
+    }
+}
+
+fn is_mod(word: &str) -> bool {
+    word.eq_ignore_ascii_case("mod")
+}
+
+fn unary(parser: &mut Parser, op: UnaryOperator, precedence: u8) -> Result<Expr, ParserError> {
+    Ok(Expr::UnaryOp {
+        op,
+        expr: Box::new(parser.parse_subexpr(precedence)?),
+    })
+}
+
+/// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand.
+fn parse_binary(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
+    parser.maybe_parse(|parser| {
+        parser.advance_token();
+        Ok(Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(parser.parse_subexpr(binding::COLLATE)?),
+            data_type: DataType::Binary(None),
+            array: false,
+            format: None,
+        })
+    })
+}
+
+/// `INTERVAL expr unit`, composite units included. `None` when no unit follows: then it is the function
+/// `INTERVAL(n, a, b, ...)`, or a name.
+fn parse_interval(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
+    parser.maybe_parse(|parser| {
+        parser.advance_token();
+        let value = Box::new(parser.parse_expr()?);
+        let leading_field = match &parser.peek_token_ref().token {
+            Token::Word(word) if is_composite_unit(&word.value) => {
+                DateTimeField::Custom(parser.parse_identifier()?)
+            }
+            _ if parser.next_token_is_temporal_unit() => parser.parse_date_time_field()?,
+            _ => return parser.expected_ref("a unit of time", parser.peek_token_ref()),
+        };
+        Ok(Expr::Interval(Interval {
+            value,
+            leading_field: Some(leading_field),
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        }))
+    })
+}
+
+/// The units of an interval that combine two fields, as in `INTERVAL '1 2' DAY_HOUR`.
+fn is_composite_unit(word: &str) -> bool {
+    const COMPOSITE: [&str; 11] = [
+        "second_microsecond",
+        "minute_microsecond",
+        "minute_second",
+        "hour_microsecond",
+        "hour_second",
+        "hour_minute",
+        "day_microsecond",
+        "day_second",
+        "day_minute",
+        "day_hour",
+        "year_month",
+    ];
+    COMPOSITE.iter().any(|unit| word.eq_ignore_ascii_case(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parses and prints with every operation in parentheses, so that the shape of the tree is visible.
+    fn shape(sql: &str) -> String {
+        fn show(expr: &Expr) -> String {
+            match expr {
+                Expr::BinaryOp { left, op, right } => {
+                    format!("({} {op} {})", show(left), show(right))
+                }
+                Expr::UnaryOp { op, expr } => format!("({op} {})", show(expr)),
+                Expr::Like { expr, pattern, .. } => {
+                    format!("({} LIKE {})", show(expr), show(pattern))
+                }
+                Expr::Between {
+                    expr, low, high, ..
+                } => format!("({} BETWEEN {} AND {})", show(expr), show(low), show(high)),
+                Expr::IsNull(expr) => format!("({} IS NULL)", show(expr)),
+                Expr::Nested(expr) => show(expr),
+                Expr::Cast { expr, .. } => format!("(BINARY {})", show(expr)),
+                other => other.to_string(),
+            }
+        }
+        let dialect = SheafDialect::default();
+        let mut parser = Parser::new(&dialect).try_with_sql(sql).unwrap();
+        let expr = parser.parse_expr().unwrap();
+        assert_eq!(parser.peek_token_ref().token, Token::EOF, "{sql}");
+        show(&expr)
+    }
+
+    #[test]
+    fn operators_bind_as_in_mysql() {
+        for (sql, expected) in [
+            ("a || b && c", "(a OR (b AND c))"),
+            ("a OR b XOR c AND d", "(a OR (b XOR (c AND d)))"),
+            ("NOT a = b", "(NOT (a = b))"),
+            ("!a = b", "((NOT a) = b)"),
+            ("a = b = c", "((a = b) = c)"),
+            (
+                "a | b & c << d + e * f ^ g",
+                "(a | (b & (c << (d + (e * (f ^ g))))))",
+            ),
+            ("-a ^ b", "((- a) ^ b)"),
+            ("a DIV b + c", "((a DIV b) + c)"),
+            ("a MOD b * c", "((a % b) * c)"),
+            ("a - b - c", "((a - b) - c)"),
+            ("a = b LIKE c", "(a = (b LIKE c))"),
+            ("a BETWEEN b AND c AND d", "((a BETWEEN b AND c) AND d)"),
+            (
+                "a + 1 BETWEEN b AND c + 1",
+                "((a + 1) BETWEEN b AND (c + 1))",
+            ),
+            ("a = b IS NULL", "((a = b) IS NULL)"),
+            ("NOT a IS NULL", "(NOT (a IS NULL))"),
+            ("BINARY a = b", "((BINARY a) = b)"),
+            ("a <=> b", "(a <=> b)"),
+        ] {
+            assert_eq!(shape(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn intervals_have_composite_units() {
+        assert_eq!(
+            shape("a + INTERVAL '1 2' DAY_HOUR"),
+            "(a + INTERVAL '1 2' DAY_HOUR)"
+        );
+        assert_eq!(shape("INTERVAL 1 + 1 MONTH"), "INTERVAL 1 + 1 MONTH");
+        assert_eq!(shape("INTERVAL(3, 1, 5)"), "INTERVAL(3, 1, 5)");
+    }
+}
