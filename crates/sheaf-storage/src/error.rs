@@ -1,0 +1,141 @@
+//! The one error type of the storage floor.
+//!
+//! Each variant says which object failed, so that the floors above can turn it into a message that names the table
+//! or file without looking anything up again. Errors are cloneable because one failed read may have many waiters.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::page::{PageDamage, PageId, TreeId};
+
+/// Result of the storage floor.
+pub type Result<T, E = StorageError> = std::result::Result<T, E>;
+
+/// What can go wrong below the tables.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// The device or file system failed.
+    #[error("{operation} of {file} at byte {offset} failed: {source}")]
+    Io {
+        operation: &'static str,
+        file: String,
+        offset: u64,
+        #[source]
+        source: Arc<io::Error>,
+    },
+
+    /// No room left on the device, or a quota is used up.
+    #[error("no space left on the device for {file}")]
+    DiskFull { file: String },
+
+    /// A page on disk is not what was written there. Its contents are never used.
+    #[error("{file}: page {page} of tree {tree} is corrupt: {damage}")]
+    Corrupt {
+        file: String,
+        page: PageId,
+        /// As the damaged page says; 0 when it says nothing.
+        tree: TreeId,
+        damage: PageDamage,
+    },
+
+    /// A page is intact but its contents contradict its type.
+    #[error("{file}: page {page} of tree {tree} is malformed: {reason}")]
+    Malformed {
+        file: String,
+        page: PageId,
+        tree: TreeId,
+        reason: String,
+    },
+
+    /// The file is not a Sheaf file, or one of another version.
+    #[error("{file}: {reason}")]
+    UnknownFormat { file: String, reason: String },
+
+    /// A page number that lies outside of the data file.
+    #[error("{file}: there is no page {page}; the file has {pages} pages")]
+    NoSuchPage {
+        file: String,
+        page: PageId,
+        pages: u64,
+    },
+
+    /// The data file would need more pages than the page table has room for.
+    #[error("{file}: {pages} pages are more than the limit of {limit}")]
+    TooManyPages {
+        file: String,
+        pages: u64,
+        limit: u64,
+    },
+
+    /// Every frame is latched or cannot be written back.
+    #[error("no free frame: all {frames} frames of the buffer pool are in use")]
+    PoolExhausted { frames: usize },
+
+    /// An earlier fsync failed: what the operating system kept of the written pages is unknown until the next start.
+    #[error("{file} cannot be made durable: an earlier sync failed")]
+    SyncFailed { file: String },
+
+    /// The key is in the tree already.
+    #[error("duplicate key in tree {tree}")]
+    DuplicateKey { tree: TreeId },
+
+    /// Key and value do not fit in a page.
+    #[error("an entry of {bytes} bytes is larger than the limit of {limit}")]
+    EntryTooLarge { bytes: usize, limit: usize },
+
+    /// The key alone is too long.
+    #[error("a key of {bytes} bytes is larger than the limit of {limit}")]
+    KeyTooLarge { bytes: usize, limit: usize },
+
+    /// The statement's undo does not fit in its memory.
+    #[error("the statement changes more than max_statement_undo_bytes ({limit} bytes)")]
+    StatementTooLarge { limit: usize },
+
+    /// No tree has this number.
+    #[error("there is no tree {tree}")]
+    NoSuchTree { tree: TreeId },
+
+    /// Keys of a bulk build were not in strictly ascending order.
+    #[error("keys of a bulk build must ascend")]
+    UnsortedKeys,
+
+    /// Another process has the data directory open.
+    #[error("{} is in use by another process", path.display())]
+    InUse { path: PathBuf },
+
+    /// The storage was closed.
+    #[error("the storage is closed")]
+    Closed,
+
+    /// An option has a value that cannot work.
+    #[error("{option}: {reason}")]
+    BadOption {
+        option: &'static str,
+        reason: String,
+    },
+}
+
+impl StorageError {
+    /// The error for a failed file operation; a full device gets its own variant.
+    pub fn io(
+        operation: &'static str,
+        file: impl Into<String>,
+        offset: u64,
+        source: io::Error,
+    ) -> StorageError {
+        let file = file.into();
+        match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => StorageError::DiskFull { file },
+            _ => StorageError::Io {
+                operation,
+                file,
+                offset,
+                source: Arc::new(source),
+            },
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Threads, locks, atomics and time. (Skeleton.)
+
+pub use std::sync::atomic;
+pub use std::thread;
