@@ -1,4 +1,15 @@
 //! The storage floor of Sheaf: disk, buffer pool, pages and the B+trees in them.
+//!
+//! ```text
+//!   Storage, StatementUndo        open and close, trees by number, rollback of a statement
+//!   Tree, LeafCursor, BulkBuilder ordered byte keys -> byte values
+//!   mini-transactions, extents    every change of a page, every page that is taken or given back
+//!   BufferPool, page guards       frames, latches, prefetch, write-back
+//!   Disk                          files: io_uring, threads, or a simulation
+//! ```
+//!
+//! Everything here is synchronous: a call waits for the pages that it needs, and nothing else. The floors above use
+//! what this module re-exports and never see a page.
 
 pub mod buffer_pool;
 pub mod counters;
@@ -7,7 +18,10 @@ pub mod error;
 pub mod guard;
 pub mod page;
 pub mod prefetch;
+pub mod storage;
 pub mod sync;
+pub mod tree;
+pub mod undo;
 
 pub use buffer_pool::{BufferPool, PoolOptions};
 pub use counters::PoolCounters;
@@ -16,3 +30,9 @@ pub use error::{Result, StorageError};
 pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGuard};
 pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
 pub use prefetch::PrefetchSummary;
+pub use storage::{Storage, StorageOptions};
+pub use tree::{
+    BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, MAX_ENTRY_BYTES, MAX_KEY_BYTES,
+    PointReader, ReadAhead, Tree, TreeStatistics, prefix_successor,
+};
+pub use undo::StatementUndo;

@@ -1,0 +1,121 @@
+//! A range of keys, as a scan, an index dive or a residency question names it.
+//!
+//! Keys are byte strings that compare by memcmp. A range has two bounds, each of which may include its key, exclude
+//! it, or be absent. Prefix ranges are ordinary ranges: every key that starts with `p` lies in `[p, successor(p))`,
+//! where the successor is the smallest byte string greater than all strings that start with `p`.
+
+use std::ops::Bound;
+
+/// Keys between two bounds. A range whose bounds cross is empty, not an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    pub lower: Bound<Vec<u8>>,
+    pub upper: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// Every key of the tree.
+    pub fn all() -> KeyRange {
+        KeyRange {
+            lower: Bound::Unbounded,
+            upper: Bound::Unbounded,
+        }
+    }
+
+    /// Every key that starts with `prefix`.
+    pub fn prefix(prefix: &[u8]) -> KeyRange {
+        let upper = match prefix_successor(prefix) {
+            Some(successor) => Bound::Excluded(successor),
+            None => Bound::Unbounded,
+        };
+        KeyRange {
+            lower: Bound::Included(prefix.to_vec()),
+            upper,
+        }
+    }
+
+    /// Whether the range includes `key`.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        !self.is_below(key) && !self.is_above(key)
+    }
+
+    /// Whether `key` lies before the lower bound.
+    pub fn is_below(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => false,
+            Bound::Included(lower) => key < lower.as_slice(),
+            Bound::Excluded(lower) => key <= lower.as_slice(),
+        }
+    }
+
+    /// Whether `key` lies after the upper bound.
+    pub fn is_above(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Unbounded => false,
+            Bound::Included(upper) => key > upper.as_slice(),
+            Bound::Excluded(upper) => key >= upper.as_slice(),
+        }
+    }
+
+    /// Whether no key can lie in the range. (A range may also turn out to hold no entry although this is false.)
+    pub fn is_empty(&self) -> bool {
+        match (&self.lower, &self.upper) {
+            (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+            (Bound::Included(lower), Bound::Excluded(upper))
+            | (Bound::Excluded(lower), Bound::Included(upper)) => lower >= upper,
+            (Bound::Excluded(lower), Bound::Excluded(upper)) => {
+                // Between two keys lies nothing if they are equal, crossed, or neighbours: the byte string that
+                // follows `lower` directly is `lower` with a zero byte appended.
+                lower >= upper
+                    || (upper.len() == lower.len() + 1
+                        && upper.starts_with(lower)
+                        && upper.ends_with(&[0]))
+            }
+        }
+    }
+}
+
+/// The smallest byte string greater than every string that starts with `prefix`; none if `prefix` is empty or all 0xFF.
+pub fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xFF)?;
+    let mut successor = prefix[..=last].to_vec();
+    successor[last] += 1;
+    Some(successor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_range_holds_exactly_the_keys_with_the_prefix() {
+        let range = KeyRange::prefix(b"ab");
+        assert!(range.contains(b"ab"));
+        assert!(range.contains(b"ab\xFF\xFF"));
+        assert!(!range.contains(b"aa\xFF"));
+        assert!(!range.contains(b"ac"));
+    }
+
+    #[test]
+    fn the_successor_of_a_prefix_carries_over_0xff() {
+        assert_eq!(prefix_successor(b"a\xFF\xFF"), Some(b"b".to_vec()));
+        assert_eq!(prefix_successor(b"\xFF"), None);
+        assert_eq!(prefix_successor(b""), None);
+    }
+
+    #[test]
+    fn crossed_and_touching_bounds_are_empty() {
+        let range = |lower: Bound<&[u8]>, upper: Bound<&[u8]>| KeyRange {
+            lower: lower.map(<[u8]>::to_vec),
+            upper: upper.map(<[u8]>::to_vec),
+        };
+        assert!(range(Bound::Included(b"b"), Bound::Included(b"a")).is_empty());
+        assert!(range(Bound::Included(b"a"), Bound::Excluded(b"a")).is_empty());
+        assert!(range(Bound::Excluded(b"a"), Bound::Excluded(b"a\0")).is_empty());
+        assert!(range(Bound::Unbounded, Bound::Excluded(b"")).is_empty());
+        assert!(!range(Bound::Included(b"a"), Bound::Included(b"a")).is_empty());
+        assert!(!KeyRange::all().is_empty());
+    }
+}
