@@ -1,1 +1,32 @@
-//! sheaf-table
+//! Tables over trees: types, order-preserving keys, rows, the catalog, and the upkeep of indexes.
+//!
+//! The floor between `sheaf-storage`, which knows bytes only, and the access methods, which know queries.
+
+pub mod bulk_load;
+pub mod catalog;
+pub mod collation;
+pub mod convert;
+pub mod error;
+pub mod key_codec;
+pub mod progress;
+pub mod row_codec;
+pub mod schema;
+pub mod show_create;
+pub mod table;
+pub mod temporal;
+pub mod types;
+pub mod value;
+
+pub use bulk_load::{BulkLoad, BulkLoadOptions};
+pub use catalog::{Catalog, ReadGuard, WriteGuard};
+pub use collation::Collation;
+pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
+pub use key_codec::{EncodedRange, KeyLayout, KeyPart, PartBounds, PartKind};
+pub use progress::{NoProgress, Progress};
+pub use row_codec::{RowLayout, RowView, ValueRef};
+pub use schema::{
+    Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY, TableDefinition,
+};
+pub use table::{InsertOutcome, Table};
+pub use types::ColumnType;
+pub use value::Value;

@@ -1,0 +1,296 @@
+//! Errors of the table floor. Each knows the MySQL error code, the SQLSTATE and the message a MySQL client expects.
+//!
+//! Problems with a value on its way into a column are a type of their own, [`ColumnIssue`], because in lenient mode the
+//! same problem is a warning and the statement goes on.
+
+use sheaf_storage::StorageError;
+
+/// Result of the table floor.
+pub type Result<T> = std::result::Result<T, TableError>;
+
+/// What is wrong with a value for a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnProblem {
+    /// 1048: NULL for a NOT NULL column.
+    Null,
+    /// 1264: the number or date does not fit the type.
+    OutOfRange,
+    /// 1406: the string is longer than the column.
+    TooLong,
+    /// 1265: part of the value was cut off, or it is not a label of the ENUM.
+    Truncated,
+    /// 1366: not a number, not UTF-8, ...; `kind` is MySQL's word for the type (`integer`, `decimal`, `string`).
+    IncorrectValue { kind: &'static str, value: String },
+    /// 1292: not a date or time; `kind` is `date`, `datetime` or `time`.
+    IncorrectTemporal { kind: &'static str, value: String },
+    /// 1364: the statement gives no value and the column has no default.
+    NoDefault,
+}
+
+/// A [`ColumnProblem`] with its place: an error in strict mode, a warning otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnIssue {
+    pub problem: ColumnProblem,
+    pub column: String,
+    /// Number of the row in the statement or file, from 1.
+    pub row: u64,
+}
+
+impl ColumnIssue {
+    pub fn mysql_code(&self) -> u16 {
+        match self.problem {
+            ColumnProblem::Null => 1048,
+            ColumnProblem::OutOfRange => 1264,
+            ColumnProblem::TooLong => 1406,
+            ColumnProblem::Truncated => 1265,
+            ColumnProblem::IncorrectValue { .. } => 1366,
+            ColumnProblem::IncorrectTemporal { .. } => 1292,
+            ColumnProblem::NoDefault => 1364,
+        }
+    }
+
+    pub fn sqlstate(&self) -> &'static str {
+        match self.problem {
+            ColumnProblem::Null => "23000",
+            ColumnProblem::OutOfRange => "22003",
+            ColumnProblem::TooLong => "22001",
+            ColumnProblem::Truncated => "01000",
+            ColumnProblem::IncorrectValue { .. } | ColumnProblem::NoDefault => "HY000",
+            ColumnProblem::IncorrectTemporal { .. } => "22007",
+        }
+    }
+}
+
+impl std::fmt::Display for ColumnIssue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ColumnIssue { problem, column, row } = self;
+        match problem {
+            ColumnProblem::Null => write!(f, "Column '{column}' cannot be null"),
+            ColumnProblem::OutOfRange => write!(f, "Out of range value for column '{column}' at row {row}"),
+            ColumnProblem::TooLong => write!(f, "Data too long for column '{column}' at row {row}"),
+            ColumnProblem::Truncated => write!(f, "Data truncated for column '{column}' at row {row}"),
+            ColumnProblem::IncorrectValue { kind, value } | ColumnProblem::IncorrectTemporal { kind, value } => {
+                write!(f, "Incorrect {kind} value: '{value}' for column '{column}' at row {row}")
+            }
+            ColumnProblem::NoDefault => write!(f, "Field '{column}' doesn't have a default value"),
+        }
+    }
+}
+
+impl std::error::Error for ColumnIssue {}
+
+/// Anything that can go wrong on the table floor.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    #[error(transparent)]
+    Storage(StorageError),
+    #[error(transparent)]
+    Column(#[from] ColumnIssue),
+    #[error("Duplicate entry '{entry}' for key '{key}'")]
+    DuplicateKey {
+        /// `table.index`
+        key: String,
+        /// The values of the index parts joined by `-`.
+        entry: String,
+    },
+    #[error("Unknown database '{name}'")]
+    UnknownDatabase { name: String },
+    #[error("Can't create database '{name}'; database exists")]
+    DatabaseExists { name: String },
+    #[error("Can't drop database '{name}'; database doesn't exist")]
+    CannotDropDatabase { name: String },
+    #[error("Table '{database}.{table}' doesn't exist")]
+    UnknownTable { database: String, table: String },
+    #[error("Unknown table '{database}.{table}'")]
+    CannotDropTable { database: String, table: String },
+    #[error("Table '{table}' already exists")]
+    TableExists { table: String },
+    #[error("Duplicate column name '{column}'")]
+    DuplicateColumn { column: String },
+    #[error("Duplicate key name '{index}'")]
+    DuplicateIndex { index: String },
+    #[error("Multiple primary key defined")]
+    MultiplePrimaryKeys,
+    #[error("Too many keys specified; max {limit} keys allowed")]
+    TooManyIndexes { limit: usize },
+    #[error("Too many key parts specified; max {limit} parts allowed")]
+    TooManyIndexParts { limit: usize },
+    #[error("Too many columns")]
+    TooManyColumns,
+    #[error("A table must have at least 1 column")]
+    NoColumns,
+    #[error("Specified key was too long; max key length is {limit} bytes")]
+    KeyTooLong { limit: usize },
+    #[error("Key column '{column}' doesn't exist in table")]
+    UnknownKeyColumn { column: String },
+    #[error("BLOB/TEXT column '{column}' used in key specification without a key length")]
+    LongColumnNeedsPrefix { column: String },
+    #[error(
+        "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, \
+         or the storage engine doesn't support unique prefix keys"
+    )]
+    IncorrectPrefix,
+    #[error("All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead")]
+    NullablePrimaryKey,
+    #[error("Column length too big for column '{column}' (max = {limit}); use BLOB or TEXT instead")]
+    ColumnTooLong { column: String, limit: u32 },
+    #[error("Column '{column}' has duplicated value '{label}' in ENUM")]
+    DuplicateLabel { column: String, label: String },
+    #[error("Incorrect table definition; there can be only one auto column and it must be defined as a key")]
+    IncorrectAutoColumn,
+    #[error("Incorrect column specifier for column '{column}'")]
+    IncorrectColumnSpecifier { column: String },
+    #[error("Invalid default value for '{column}'")]
+    InvalidDefault { column: String },
+    #[error("BLOB, TEXT, GEOMETRY or JSON column '{column}' can't have a default value")]
+    LongColumnDefault { column: String },
+    #[error("Incorrect database name '{name}'")]
+    IncorrectDatabaseName { name: String },
+    #[error("Incorrect table name '{name}'")]
+    IncorrectTableName { name: String },
+    #[error("Incorrect column name '{name}'")]
+    IncorrectColumnName { name: String },
+    #[error("Incorrect index name '{name}'")]
+    IncorrectIndexName { name: String },
+    #[error("Identifier name '{name}' is too long")]
+    NameTooLong { name: String },
+    #[error("Can't DROP '{name}'; check that column/key exists")]
+    CannotDropIndex { name: String },
+    #[error("Row size too large. The maximum row size for the used table type, not counting BLOBs, is {limit}")]
+    RowTooLarge { limit: usize },
+    #[error("Unknown data type: '{text}'")]
+    UnknownType { text: String },
+    #[error("Failed to read auto-increment value from storage engine")]
+    AutoIncrementExhausted,
+    #[error("Lock wait timeout exceeded; try restarting transaction")]
+    LockWaitTimeout,
+    #[error("Table definition has changed, please retry transaction")]
+    DefinitionChanged,
+    #[error("Query execution was interrupted")]
+    Interrupted,
+    #[error("Table '{table}' is not empty: a bulk load fills empty tables only")]
+    TableNotEmpty { table: String },
+    #[error("The catalog is of format {found}, this program reads formats up to {known}; use a newer program")]
+    CatalogTooNew { found: u64, known: u64 },
+    /// Bytes in a page do not say what they should: a page that passed its checksum was written wrongly.
+    #[error("Incorrect key file for table '{object}'; {detail}")]
+    Corrupt { object: String, detail: String },
+    #[error("Error writing or reading the temporary file '{path}': {source}")]
+    TemporaryFile { path: String, source: std::io::Error },
+}
+
+impl TableError {
+    /// The code that MySQL sends for this error.
+    pub fn mysql_code(&self) -> u16 {
+        match self {
+            TableError::Storage(error) => storage_code(error).0,
+            TableError::Column(issue) => issue.mysql_code(),
+            TableError::DuplicateKey { .. } => 1062,
+            TableError::UnknownDatabase { .. } => 1049,
+            TableError::DatabaseExists { .. } => 1007,
+            TableError::CannotDropDatabase { .. } => 1008,
+            TableError::UnknownTable { .. } => 1146,
+            TableError::CannotDropTable { .. } => 1051,
+            TableError::TableExists { .. } => 1050,
+            TableError::DuplicateColumn { .. } => 1060,
+            TableError::DuplicateIndex { .. } => 1061,
+            TableError::MultiplePrimaryKeys => 1068,
+            TableError::TooManyIndexes { .. } => 1069,
+            TableError::TooManyIndexParts { .. } => 1070,
+            TableError::TooManyColumns => 1117,
+            TableError::NoColumns => 1113,
+            TableError::KeyTooLong { .. } => 1071,
+            TableError::UnknownKeyColumn { .. } => 1072,
+            TableError::LongColumnNeedsPrefix { .. } => 1170,
+            TableError::IncorrectPrefix => 1089,
+            TableError::NullablePrimaryKey => 1171,
+            TableError::ColumnTooLong { .. } => 1074,
+            TableError::DuplicateLabel { .. } => 1291,
+            TableError::IncorrectAutoColumn => 1075,
+            TableError::IncorrectColumnSpecifier { .. } => 1063,
+            TableError::InvalidDefault { .. } => 1067,
+            TableError::LongColumnDefault { .. } => 1101,
+            TableError::IncorrectDatabaseName { .. } => 1102,
+            TableError::IncorrectTableName { .. } => 1103,
+            TableError::IncorrectColumnName { .. } => 1166,
+            TableError::IncorrectIndexName { .. } => 1280,
+            TableError::NameTooLong { .. } => 1059,
+            TableError::CannotDropIndex { .. } => 1091,
+            TableError::RowTooLarge { .. } => 1118,
+            TableError::UnknownType { .. } => 4161,
+            TableError::AutoIncrementExhausted => 1467,
+            TableError::LockWaitTimeout => 1205,
+            TableError::DefinitionChanged => 1412,
+            TableError::Interrupted => 1317,
+            TableError::TableNotEmpty { .. } | TableError::CatalogTooNew { .. } => 1105,
+            TableError::Corrupt { .. } => 1034,
+            TableError::TemporaryFile { source, .. } => match source.kind() {
+                std::io::ErrorKind::StorageFull => 1021,
+                _ => 1026,
+            },
+        }
+    }
+
+    /// The five characters that stand for the class of the error.
+    pub fn sqlstate(&self) -> &'static str {
+        match self {
+            TableError::Storage(error) => storage_code(error).1,
+            TableError::Column(issue) => issue.sqlstate(),
+            TableError::DuplicateKey { .. } => "23000",
+            TableError::TableExists { .. } => "42S01",
+            TableError::UnknownTable { .. } | TableError::CannotDropTable { .. } => "42S02",
+            TableError::DuplicateColumn { .. } => "42S21",
+            TableError::Interrupted => "70100",
+            TableError::UnknownDatabase { .. }
+            | TableError::DuplicateIndex { .. }
+            | TableError::MultiplePrimaryKeys
+            | TableError::TooManyIndexes { .. }
+            | TableError::TooManyIndexParts { .. }
+            | TableError::NoColumns
+            | TableError::KeyTooLong { .. }
+            | TableError::UnknownKeyColumn { .. }
+            | TableError::LongColumnNeedsPrefix { .. }
+            | TableError::NullablePrimaryKey
+            | TableError::ColumnTooLong { .. }
+            | TableError::IncorrectAutoColumn
+            | TableError::IncorrectColumnSpecifier { .. }
+            | TableError::InvalidDefault { .. }
+            | TableError::LongColumnDefault { .. }
+            | TableError::IncorrectDatabaseName { .. }
+            | TableError::IncorrectTableName { .. }
+            | TableError::IncorrectColumnName { .. }
+            | TableError::IncorrectIndexName { .. }
+            | TableError::NameTooLong { .. }
+            | TableError::CannotDropIndex { .. }
+            | TableError::RowTooLarge { .. }
+            | TableError::UnknownType { .. } => "42000",
+            _ => "HY000",
+        }
+    }
+
+    /// An entry or row whose bytes cannot be what was written.
+    pub(crate) fn corrupt(object: impl Into<String>, detail: impl Into<String>) -> TableError {
+        TableError::Corrupt { object: object.into(), detail: detail.into() }
+    }
+}
+
+impl From<StorageError> for TableError {
+    fn from(error: StorageError) -> TableError {
+        TableError::Storage(error)
+    }
+}
+
+/// MySQL code and SQLSTATE of an error from below.
+fn storage_code(error: &StorageError) -> (u16, &'static str) {
+    match error {
+        StorageError::DiskFull { .. } => (1021, "HY000"),
+        StorageError::Corrupt { .. } | StorageError::Malformed { .. } => (1034, "HY000"),
+        StorageError::PoolExhausted { .. } => (1041, "HY000"),
+        StorageError::DuplicateKey { .. } => (1062, "23000"),
+        StorageError::EntryTooLarge { .. } => (1118, "42000"),
+        StorageError::KeyTooLarge { .. } => (1071, "42000"),
+        StorageError::StatementTooLarge { .. } => (1197, "HY000"),
+        StorageError::Closed => (1053, "08S01"),
+        _ => (1030, "HY000"),
+    }
+}
