@@ -110,7 +110,13 @@ impl Catalog {
         let _ = (database, table, index, memory_bytes, progress, wait);
         unimplemented!()
     }
-    pub fn drop_index(&self, database: &str, table: &str, index: &str, wait: Duration) -> Result<()> {
+    pub fn drop_index(
+        &self,
+        database: &str,
+        table: &str,
+        index: &str,
+        wait: Duration,
+    ) -> Result<()> {
         let _ = (database, table, index, wait);
         unimplemented!()
     }

@@ -97,7 +97,9 @@ impl Collation {
 
     /// The collation of that name, without regard to case.
     pub fn parse(name: &str) -> Option<Collation> {
-        Self::ALL.into_iter().find(|collation| collation.name().eq_ignore_ascii_case(name))
+        Self::ALL
+            .into_iter()
+            .find(|collation| collation.name().eq_ignore_ascii_case(name))
     }
 
     /// True if trailing spaces do not count (PAD SPACE).
@@ -107,7 +109,10 @@ impl Collation {
 
     /// True if strings that differ in case are equal.
     pub fn ignores_case(self) -> bool {
-        matches!(self, Collation::Utf8mb4_0900_ai_ci | Collation::Utf8mb4_general_ci)
+        matches!(
+            self,
+            Collation::Utf8mb4_0900_ai_ci | Collation::Utf8mb4_general_ci
+        )
     }
 
     /// Appends the sort key of `text`: memcmp on sort keys is the collation's order, equal keys are equal strings.
@@ -148,7 +153,10 @@ impl Collation {
     /// Strings that do not match `LIKE 'prefix%'` may start so too.
     pub fn like_prefix_into(self, prefix: &str, limit: usize, key: &mut Vec<u8>) {
         if self.pads_spaces() {
-            let end = prefix.char_indices().nth(limit).map_or(prefix.len(), |(at, _)| at);
+            let end = prefix
+                .char_indices()
+                .nth(limit)
+                .map_or(prefix.len(), |(at, _)| at);
             self.limited_key_into(prefix[..end].trim_end_matches(' '), limit, key);
             debug_assert_eq!(key.last(), Some(&PAD_END));
             key.pop();
@@ -164,10 +172,16 @@ impl Collation {
             Collation::Utf8mb4_0900_ai_ci if a.is_ascii() && b.is_ascii() => {
                 let codes = &weights().ascii;
                 let code = |byte: &u8| Some(codes[usize::from(*byte)]).filter(|code| *code != 0);
-                a.as_bytes().iter().filter_map(code).cmp(b.as_bytes().iter().filter_map(code))
+                a.as_bytes()
+                    .iter()
+                    .filter_map(code)
+                    .cmp(b.as_bytes().iter().filter_map(code))
             }
             _ => {
-                let (mut key_a, mut key_b) = (Vec::with_capacity(a.len() + 8), Vec::with_capacity(b.len() + 8));
+                let (mut key_a, mut key_b) = (
+                    Vec::with_capacity(a.len() + 8),
+                    Vec::with_capacity(b.len() + 8),
+                );
                 self.sort_key_into(a, &mut key_a);
                 self.sort_key_into(b, &mut key_b);
                 key_a.cmp(&key_b)
@@ -184,7 +198,8 @@ pub(crate) fn ascii_of_codes() -> &'static [u8; 256] {
 /// True if the sort key of `text` is one code per character, so that it says the text except for the case.
 pub(crate) fn is_plain_ascii(text: &[u8]) -> bool {
     let codes = &weights().ascii;
-    text.iter().all(|byte| *byte < 128 && codes[usize::from(*byte)] != 0)
+    text.iter()
+        .all(|byte| *byte < 128 && codes[usize::from(*byte)] != 0)
 }
 
 /// Appends the codes of `text` under `utf8mb4_0900_ai_ci`, at most `limit` of them; returns how many.
@@ -195,7 +210,10 @@ fn unicode_key(text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
     let mut rest = text;
     while count < limit {
         // Runs of ASCII need no decoding of UTF-8.
-        let run = rest.bytes().take(limit - count).take_while(|byte| *byte < 128);
+        let run = rest
+            .bytes()
+            .take(limit - count)
+            .take_while(|byte| *byte < 128);
         let mut length = 0;
         for byte in run {
             length += 1;
@@ -207,7 +225,9 @@ fn unicode_key(text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
         }
         rest = &rest[length..];
         let mut characters = rest.chars();
-        let Some(character) = characters.next() else { break };
+        let Some(character) = characters.next() else {
+            break;
+        };
         if !character.is_ascii() {
             rest = characters.as_str();
             count += push_codes(weights.codes(character), limit - count, key);
@@ -224,7 +244,10 @@ fn push_codes(codes: &[u8], limit: usize, key: &mut Vec<u8>) -> usize {
         // Odd bytes are codes of ASCII classes, even ones begin a longer code.
         let length = match rest[0] % 2 {
             1 => 1,
-            _ => rest.iter().position(|byte| *byte == CODE_END).map_or(rest.len(), |end| end + 1),
+            _ => rest
+                .iter()
+                .position(|byte| *byte == CODE_END)
+                .map_or(rest.len(), |end| end + 1),
         };
         key.extend_from_slice(&rest[..length]);
         rest = &rest[length..];
@@ -279,7 +302,11 @@ fn general_weight(character: char) -> char {
         (Some(single), None) => single,
         _ => base,
     };
-    if weight > '\u{ffff}' { '\u{fffd}' } else { weight }
+    if weight > '\u{ffff}' {
+        '\u{fffd}'
+    } else {
+        weight
+    }
 }
 
 /// Codes of the characters `block * 256 ..` under `utf8mb4_0900_ai_ci`.
@@ -315,7 +342,9 @@ impl Weights {
         let collator = Collator::try_new(CollatorPreferences::default(), options)
             .expect("the root collation is compiled into the program");
 
-        let ascii_keys: Vec<Vec<u8>> = (0..128u8).map(|byte| icu_key(&collator, &char::from(byte).to_string())).collect();
+        let ascii_keys: Vec<Vec<u8>> = (0..128u8)
+            .map(|byte| icu_key(&collator, &char::from(byte).to_string()))
+            .collect();
         let mut classes: Vec<(Vec<u8>, char)> = Vec::new();
         // Lower case last, so that a class is represented by its small letter.
         for byte in 0..128u8 {
@@ -341,7 +370,13 @@ impl Weights {
             }
         }
         let blocks = (0..BLOCKS).map(|_| OnceLock::new()).collect();
-        Weights { ascii, ascii_of_code, classes, collator, blocks }
+        Weights {
+            ascii,
+            ascii_of_code,
+            classes,
+            collator,
+            blocks,
+        }
     }
 
     /// The codes of a character outside of ASCII.
@@ -361,7 +396,10 @@ impl Weights {
             }
             starts[at as usize + 1] = codes.len() as u16;
         }
-        CodeBlock { starts, codes: codes.into() }
+        CodeBlock {
+            starts,
+            codes: codes.into(),
+        }
     }
 
     fn push_character(&self, character: char, codes: &mut Vec<u8>) {
@@ -380,7 +418,9 @@ impl Weights {
             codes.extend(text.bytes().map(|byte| self.ascii[usize::from(byte)]));
             return;
         }
-        let decomposed = DecomposingNormalizerBorrowed::new_nfkd().normalize(character.encode_utf8(&mut [0; 4])).into_owned();
+        let decomposed = DecomposingNormalizerBorrowed::new_nfkd()
+            .normalize(character.encode_utf8(&mut [0; 4]))
+            .into_owned();
         let is_itself = decomposed.chars().eq([character]);
         if !is_itself && icu_key(&self.collator, &decomposed) == key {
             for part in decomposed.chars() {
@@ -400,7 +440,10 @@ impl Weights {
         let mut rest = key;
         while !rest.is_empty() {
             // Weights are prefix-free: at most one class matches.
-            let (class, representative) = self.classes.iter().find(|(class, _)| rest.starts_with(class))?;
+            let (class, representative) = self
+                .classes
+                .iter()
+                .find(|(class, _)| rest.starts_with(class))?;
             text.push(*representative);
             rest = &rest[class.len()..];
         }
@@ -434,15 +477,29 @@ mod tests {
     }
 
     fn assert_equal(collation: Collation, a: &str, b: &str) {
-        assert_eq!(key(collation, a), key(collation, b), "{a:?} and {b:?} under {}", collation.name());
+        assert_eq!(
+            key(collation, a),
+            key(collation, b),
+            "{a:?} and {b:?} under {}",
+            collation.name()
+        );
         assert_eq!(collation.compare(a, b), Ordering::Equal);
     }
 
     fn assert_ascending(collation: Collation, texts: &[&str]) {
         for pair in texts.windows(2) {
             let (a, b) = (pair[0], pair[1]);
-            assert!(key(collation, a) < key(collation, b), "{a:?} before {b:?} under {}", collation.name());
-            assert_eq!(collation.compare(a, b), Ordering::Less, "{a:?} before {b:?} under {}", collation.name());
+            assert!(
+                key(collation, a) < key(collation, b),
+                "{a:?} before {b:?} under {}",
+                collation.name()
+            );
+            assert_eq!(
+                collation.compare(a, b),
+                Ordering::Less,
+                "{a:?} before {b:?} under {}",
+                collation.name()
+            );
         }
     }
 
@@ -467,11 +524,17 @@ mod tests {
     #[test]
     fn the_default_orders_as_the_unicode_collation_algorithm() {
         // The order of ASCII in MySQL's weights of UCA 9.0.
-        let ascii = "\t \n _ - , ; : ! ? . ' \" ( ) [ ] { } @ * / \\ & # % ` ^ + < = > | ~ $ 0 1 9 a b y z";
+        let ascii =
+            "\t \n _ - , ; : ! ? . ' \" ( ) [ ] { } @ * / \\ & # % ` ^ + < = > | ~ $ 0 1 9 a b y z";
         let mut texts: Vec<&str> = ascii.split(' ').collect();
         texts.insert(2, " ");
         assert_ascending(Utf8mb4_0900_ai_ci, &texts);
-        assert_ascending(Utf8mb4_0900_ai_ci, &["$", "€", "0", "a", "ɐ", "b", "ɓ", "z", "α", "β", "я", "あ", "一", "丁"]);
+        assert_ascending(
+            Utf8mb4_0900_ai_ci,
+            &[
+                "$", "€", "0", "a", "ɐ", "b", "ɓ", "z", "α", "β", "я", "あ", "一", "丁",
+            ],
+        );
         assert_ascending(Utf8mb4_0900_ai_ci, &["~", "😀", "$"]);
     }
 
@@ -490,24 +553,49 @@ mod tests {
     #[test]
     fn bin_compares_code_points_and_pads_with_spaces() {
         assert_equal(Utf8mb4_bin, "a", "a   ");
-        assert_ascending(Utf8mb4_bin, &["\0", "\t", " \t", "", "A", "a\0", "a\t", "a \t", "a", "a b", "ab", "b", "é", "一", "😀"]);
+        assert_ascending(
+            Utf8mb4_bin,
+            &[
+                "\0", "\t", " \t", "", "A", "a\0", "a\t", "a \t", "a", "a b", "ab", "b", "é", "一",
+                "😀",
+            ],
+        );
     }
 
     #[test]
     fn general_ci_compares_base_letters() {
-        for (a, b) in [("Straße", "STRASE"), ("café", "CAFE"), ("x  ", "X"), ("😀", "🙈")] {
+        for (a, b) in [
+            ("Straße", "STRASE"),
+            ("café", "CAFE"),
+            ("x  ", "X"),
+            ("😀", "🙈"),
+        ] {
             assert_equal(Utf8mb4_general_ci, a, b);
         }
-        assert_ascending(Utf8mb4_general_ci, &["a\t", "A", "a b", "AB", "_", "é_", "я", "あ"]);
+        assert_ascending(
+            Utf8mb4_general_ci,
+            &["a\t", "A", "a b", "AB", "é_", "_", "я", "あ"],
+        );
     }
 
     #[test]
     fn a_like_prefix_begins_the_keys_of_what_it_matches() {
         for collation in Collation::ALL {
-            for (prefix, text) in [("abc", "abcdef"), ("ab ", "ab "), ("ab ", "ab \t"), ("é", "été"), ("", "x"), ("a\tb", "a\tbc")] {
+            for (prefix, text) in [
+                ("abc", "abcdef"),
+                ("ab ", "ab "),
+                ("ab ", "ab \t"),
+                ("é", "été"),
+                ("", "x"),
+                ("a\tb", "a\tbc"),
+            ] {
                 let mut bound = Vec::new();
                 collation.like_prefix_into(prefix, usize::MAX, &mut bound);
-                assert!(key(collation, text).starts_with(&bound), "{text:?} like {prefix:?}% under {}", collation.name());
+                assert!(
+                    key(collation, text).starts_with(&bound),
+                    "{text:?} like {prefix:?}% under {}",
+                    collation.name()
+                );
             }
         }
     }

@@ -18,7 +18,11 @@ pub enum Mode {
 ///
 /// # Errors
 /// The problem, in strict mode.
-pub fn to_column(column: &Column, value: &Value, mode: Mode) -> Result<(Value, Option<ColumnProblem>), ColumnProblem> {
+pub fn to_column(
+    column: &Column,
+    value: &Value,
+    mode: Mode,
+) -> Result<(Value, Option<ColumnProblem>), ColumnProblem> {
     let _ = (column, value, mode);
     unimplemented!()
 }

@@ -63,14 +63,26 @@ impl ColumnIssue {
 
 impl std::fmt::Display for ColumnIssue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ColumnIssue { problem, column, row } = self;
+        let ColumnIssue {
+            problem,
+            column,
+            row,
+        } = self;
         match problem {
             ColumnProblem::Null => write!(f, "Column '{column}' cannot be null"),
-            ColumnProblem::OutOfRange => write!(f, "Out of range value for column '{column}' at row {row}"),
+            ColumnProblem::OutOfRange => {
+                write!(f, "Out of range value for column '{column}' at row {row}")
+            }
             ColumnProblem::TooLong => write!(f, "Data too long for column '{column}' at row {row}"),
-            ColumnProblem::Truncated => write!(f, "Data truncated for column '{column}' at row {row}"),
-            ColumnProblem::IncorrectValue { kind, value } | ColumnProblem::IncorrectTemporal { kind, value } => {
-                write!(f, "Incorrect {kind} value: '{value}' for column '{column}' at row {row}")
+            ColumnProblem::Truncated => {
+                write!(f, "Data truncated for column '{column}' at row {row}")
+            }
+            ColumnProblem::IncorrectValue { kind, value }
+            | ColumnProblem::IncorrectTemporal { kind, value } => {
+                write!(
+                    f,
+                    "Incorrect {kind} value: '{value}' for column '{column}' at row {row}"
+                )
             }
             ColumnProblem::NoDefault => write!(f, "Field '{column}' doesn't have a default value"),
         }
@@ -130,13 +142,19 @@ pub enum TableError {
          or the storage engine doesn't support unique prefix keys"
     )]
     IncorrectPrefix,
-    #[error("All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead")]
+    #[error(
+        "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead"
+    )]
     NullablePrimaryKey,
-    #[error("Column length too big for column '{column}' (max = {limit}); use BLOB or TEXT instead")]
+    #[error(
+        "Column length too big for column '{column}' (max = {limit}); use BLOB or TEXT instead"
+    )]
     ColumnTooLong { column: String, limit: u32 },
     #[error("Column '{column}' has duplicated value '{label}' in ENUM")]
     DuplicateLabel { column: String, label: String },
-    #[error("Incorrect table definition; there can be only one auto column and it must be defined as a key")]
+    #[error(
+        "Incorrect table definition; there can be only one auto column and it must be defined as a key"
+    )]
     IncorrectAutoColumn,
     #[error("Incorrect column specifier for column '{column}'")]
     IncorrectColumnSpecifier { column: String },
@@ -156,7 +174,9 @@ pub enum TableError {
     NameTooLong { name: String },
     #[error("Can't DROP '{name}'; check that column/key exists")]
     CannotDropIndex { name: String },
-    #[error("Row size too large. The maximum row size for the used table type, not counting BLOBs, is {limit}")]
+    #[error(
+        "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {limit}"
+    )]
     RowTooLarge { limit: usize },
     #[error("Unknown data type: '{text}'")]
     UnknownType { text: String },
@@ -170,13 +190,18 @@ pub enum TableError {
     Interrupted,
     #[error("Table '{table}' is not empty: a bulk load fills empty tables only")]
     TableNotEmpty { table: String },
-    #[error("The catalog is of format {found}, this program reads formats up to {known}; use a newer program")]
+    #[error(
+        "The catalog is of format {found}, this program reads formats up to {known}; use a newer program"
+    )]
     CatalogTooNew { found: u64, known: u64 },
     /// Bytes in a page do not say what they should: a page that passed its checksum was written wrongly.
     #[error("Incorrect key file for table '{object}'; {detail}")]
     Corrupt { object: String, detail: String },
     #[error("Error writing or reading the temporary file '{path}': {source}")]
-    TemporaryFile { path: String, source: std::io::Error },
+    TemporaryFile {
+        path: String,
+        source: std::io::Error,
+    },
 }
 
 impl TableError {
@@ -270,7 +295,10 @@ impl TableError {
 
     /// An entry or row whose bytes cannot be what was written.
     pub(crate) fn corrupt(object: impl Into<String>, detail: impl Into<String>) -> TableError {
-        TableError::Corrupt { object: object.into(), detail: detail.into() }
+        TableError::Corrupt {
+            object: object.into(),
+            detail: detail.into(),
+        }
     }
 }
 

@@ -13,9 +13,15 @@ use crate::value::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
     /// Big-endian, sign bit flipped unless unsigned. Integers, BOOL, DATE (4), TIME, DATETIME, TIMESTAMP (8), YEAR (2), ENUM (2).
-    Integer { width: u8, unsigned: bool },
+    Integer {
+        width: u8,
+        unsigned: bool,
+    },
     /// Big-endian, sign bit flipped, unscaled; 1 to 16 bytes.
-    Decimal { width: u8, scale: u8 },
+    Decimal {
+        width: u8,
+        scale: u8,
+    },
     Float,
     Double,
     /// The collation's sort key, terminated.
@@ -50,7 +56,10 @@ pub struct KeyPart {
 #[derive(Debug, Clone, PartialEq)]
 pub enum PartBounds {
     /// Both unbounded: IS NOT NULL.
-    Between { lower: Bound<Value>, upper: Bound<Value> },
+    Between {
+        lower: Bound<Value>,
+        upper: Bound<Value>,
+    },
     /// LIKE 'text%', text without wildcards.
     StartsWith(String),
 }
@@ -84,7 +93,9 @@ impl KeyLayout {
     }
     /// The part that holds a column, if the column can be read from the entry.
     pub fn part_of(&self, column: usize) -> Option<usize> {
-        self.parts.iter().position(|part| part.column == Some(column) && part.decodable)
+        self.parts
+            .iter()
+            .position(|part| part.column == Some(column) && part.decodable)
     }
     /// Appends a part. The value must be of the column's type.
     pub fn encode_part(&self, part: usize, value: ValueRef<'_>, key: &mut Vec<u8>) {
@@ -125,12 +136,24 @@ impl KeyLayout {
     }
     /// Fills `out` with the original bytes of a string part, from the entry's payload where the key does not say them.
     /// False: NULL.
-    pub fn decode_bytes(&self, part: usize, bytes: &[u8], payload: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    pub fn decode_bytes(
+        &self,
+        part: usize,
+        bytes: &[u8],
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         let _ = (part, bytes, payload, out);
         unimplemented!()
     }
     /// Any decodable part.
-    pub fn decode_value(&self, definition: &TableDefinition, part: usize, bytes: &[u8], payload: &[u8]) -> Result<Value> {
+    pub fn decode_value(
+        &self,
+        definition: &TableDefinition,
+        part: usize,
+        bytes: &[u8],
+        payload: &[u8],
+    ) -> Result<Value> {
         let _ = (definition, part, bytes, payload);
         unimplemented!()
     }
@@ -146,6 +169,9 @@ impl KeyLayout {
     }
     /// EXPLAIN's key_len for the first `parts` parts.
     pub fn mysql_key_len(&self, parts: usize) -> u32 {
-        self.parts[..parts].iter().map(|part| part.mysql_key_len).sum()
+        self.parts[..parts]
+            .iter()
+            .map(|part| part.mysql_key_len)
+            .sum()
     }
 }

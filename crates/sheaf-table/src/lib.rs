@@ -25,7 +25,8 @@ pub use key_codec::{EncodedRange, KeyLayout, KeyPart, PartBounds, PartKind};
 pub use progress::{NoProgress, Progress};
 pub use row_codec::{RowLayout, RowView, ValueRef};
 pub use schema::{
-    Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY, TableDefinition,
+    Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY,
+    TableDefinition,
 };
 pub use table::{InsertOutcome, Table};
 pub use types::ColumnType;

@@ -107,7 +107,9 @@ pub struct TableDefinition {
 impl TableDefinition {
     /// Position of a column by name, without regard to case.
     pub fn column_position(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| same_name(&column.name, name))
+        self.columns
+            .iter()
+            .position(|column| same_name(&column.name, name))
     }
 
     /// True if rows are keyed by a hidden 8-byte row id.
@@ -117,7 +119,9 @@ impl TableDefinition {
 
     /// Position of a secondary index by name, without regard to case.
     pub fn secondary_position(&self, name: &str) -> Option<usize> {
-        self.secondary.iter().position(|index| same_name(&index.name, name))
+        self.secondary
+            .iter()
+            .position(|index| same_name(&index.name, name))
     }
 
     /// The index of that name, PRIMARY included (only if it was declared).
@@ -125,14 +129,19 @@ impl TableDefinition {
         if same_name(name, PRIMARY) {
             return (!self.has_hidden_row_id()).then_some(&self.primary);
         }
-        self.secondary_position(name).map(|position| &self.secondary[position])
+        self.secondary_position(name)
+            .map(|position| &self.secondary[position])
     }
 
     /// Declared indexes in MySQL's order: the primary key, unique indexes, the others.
     pub fn indexes(&self) -> impl Iterator<Item = &Index> {
         let unique = self.secondary.iter().filter(|index| index.unique);
         let plain = self.secondary.iter().filter(|index| !index.unique);
-        (!self.has_hidden_row_id()).then_some(&self.primary).into_iter().chain(unique).chain(plain)
+        (!self.has_hidden_row_id())
+            .then_some(&self.primary)
+            .into_iter()
+            .chain(unique)
+            .chain(plain)
     }
 
     /// Position of the AUTO_INCREMENT column.
@@ -143,7 +152,8 @@ impl TableDefinition {
 
 /// Names of columns and indexes are equal without regard to case.
 pub fn same_name(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b) || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
+    a.eq_ignore_ascii_case(b)
+        || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
 }
 
 /// What CREATE TABLE asks for.
@@ -161,7 +171,11 @@ pub struct CreateTable {
 
 impl CreateTable {
     /// A table of these columns without indexes and options.
-    pub fn new(database: impl Into<String>, name: impl Into<String>, columns: Vec<Column>) -> CreateTable {
+    pub fn new(
+        database: impl Into<String>,
+        name: impl Into<String>,
+        columns: Vec<Column>,
+    ) -> CreateTable {
         CreateTable {
             database: database.into(),
             name: name.into(),
@@ -196,6 +210,10 @@ pub struct IndexPartSpec {
 impl IndexPartSpec {
     /// A whole column, ascending.
     pub fn column(name: impl Into<String>) -> IndexPartSpec {
-        IndexPartSpec { column: name.into(), prefix_length: None, descending: false }
+        IndexPartSpec {
+            column: name.into(),
+            prefix_length: None,
+            descending: false,
+        }
     }
 }

@@ -42,7 +42,12 @@ impl Table {
         unimplemented!()
     }
     /// Replaces the row with this encoded primary key; false: there is none. The primary key may change.
-    pub fn update(&self, undo: &mut StatementUndo, primary_key: &[u8], row: &[Value]) -> Result<bool> {
+    pub fn update(
+        &self,
+        undo: &mut StatementUndo,
+        primary_key: &[u8],
+        row: &[Value],
+    ) -> Result<bool> {
         let _ = (undo, primary_key, row);
         unimplemented!()
     }

@@ -34,7 +34,8 @@ pub const fn civil_from_days(days: i32) -> (i32, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = (day_of_year - (153 * month_from_march + 2) / 5 + 1) as u32;
@@ -64,7 +65,13 @@ pub fn write_time(f: &mut impl fmt::Write, micros: i64, digits: u8) -> fmt::Resu
     let size = micros.unsigned_abs();
     let seconds = size / SECOND as u64;
     let sign = if micros < 0 { "-" } else { "" };
-    write!(f, "{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
+    write!(
+        f,
+        "{sign}{:02}:{:02}:{:02}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )?;
     write_fraction(f, size % SECOND as u64, digits)
 }
 

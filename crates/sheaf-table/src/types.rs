@@ -30,7 +30,12 @@ pub const MAX_ENUM_LABELS: usize = 65_535;
 pub const MAX_CHARACTER_BYTES: u32 = 4;
 
 /// TINYTEXT, TEXT, MEDIUMTEXT and LONGTEXT (and the BLOBs) by the most bytes each holds.
-const LONG_SIZES: [(u64, &str); 4] = [(255, "tiny"), (65_535, ""), (16_777_215, "medium"), (4_294_967_295, "long")];
+const LONG_SIZES: [(u64, &str); 4] = [
+    (255, "tiny"),
+    (65_535, ""),
+    (16_777_215, "medium"),
+    (4_294_967_295, "long"),
+];
 
 /// The declared type of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -117,12 +122,17 @@ struct TypeText<'a> {
 
 impl<'a> TypeText<'a> {
     fn fail(&self) -> TableError {
-        TableError::UnknownType { text: self.text.to_string() }
+        TableError::UnknownType {
+            text: self.text.to_string(),
+        }
     }
 
     fn word(&mut self) -> &'a str {
         self.rest = self.rest.trim_start();
-        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
         word
@@ -149,12 +159,20 @@ impl<'a> TypeText<'a> {
             return Ok(None);
         }
         let length = self.number()?;
-        if self.eat(')') { Ok(Some(length)) } else { Err(self.fail()) }
+        if self.eat(')') {
+            Ok(Some(length))
+        } else {
+            Err(self.fail())
+        }
     }
 
     fn fraction_digits(&mut self) -> Result<u8, TableError> {
         let digits = self.optional_length()?.unwrap_or(0);
-        if digits <= MAX_FRACTION_DIGITS { Ok(digits) } else { Err(self.fail()) }
+        if digits <= MAX_FRACTION_DIGITS {
+            Ok(digits)
+        } else {
+            Err(self.fail())
+        }
     }
 
     /// `'a','it''s'` up to the closing parenthesis.
@@ -227,38 +245,65 @@ impl ColumnType {
                         return Err(input.fail());
                     }
                 }
-                if precision == 0 || precision > MAX_DECIMAL_PRECISION || scale > precision.min(MAX_DECIMAL_SCALE) {
+                if precision == 0
+                    || precision > MAX_DECIMAL_PRECISION
+                    || scale > precision.min(MAX_DECIMAL_SCALE)
+                {
                     return Err(input.fail());
                 }
-                ColumnType::Decimal { precision, scale, unsigned: false }
+                ColumnType::Decimal {
+                    precision,
+                    scale,
+                    unsigned: false,
+                }
             }
             "float" => ColumnType::Float { unsigned: false },
             "double" | "real" => ColumnType::Double { unsigned: false },
-            "char" => ColumnType::Char { length: input.optional_length()?.unwrap_or(1), collation: default },
+            "char" => ColumnType::Char {
+                length: input.optional_length()?.unwrap_or(1),
+                collation: default,
+            },
             "varchar" => ColumnType::VarChar {
                 length: input.optional_length()?.ok_or_else(|| input.fail())?,
                 collation: default,
             },
-            "binary" => ColumnType::Binary { length: input.optional_length()?.unwrap_or(1) },
-            "varbinary" => {
-                ColumnType::VarBinary { length: input.optional_length()?.ok_or_else(|| input.fail())? }
-            }
+            "binary" => ColumnType::Binary {
+                length: input.optional_length()?.unwrap_or(1),
+            },
+            "varbinary" => ColumnType::VarBinary {
+                length: input.optional_length()?.ok_or_else(|| input.fail())?,
+            },
             "date" => ColumnType::Date,
-            "time" => ColumnType::Time { fsp: input.fraction_digits()? },
-            "datetime" => ColumnType::DateTime { fsp: input.fraction_digits()? },
-            "timestamp" => ColumnType::Timestamp { fsp: input.fraction_digits()? },
+            "time" => ColumnType::Time {
+                fsp: input.fraction_digits()?,
+            },
+            "datetime" => ColumnType::DateTime {
+                fsp: input.fraction_digits()?,
+            },
+            "timestamp" => ColumnType::Timestamp {
+                fsp: input.fraction_digits()?,
+            },
             "year" => {
                 input.optional_length::<u32>()?;
                 ColumnType::Year
             }
-            "enum" => ColumnType::Enum { labels: input.labels()?, collation: default },
+            "enum" => ColumnType::Enum {
+                labels: input.labels()?,
+                collation: default,
+            },
             _ => {
                 let long = |suffix: &str| {
                     let size = name.strip_suffix(suffix)?;
-                    LONG_SIZES.iter().find(|(_, prefix)| *prefix == size).map(|(max_bytes, _)| *max_bytes)
+                    LONG_SIZES
+                        .iter()
+                        .find(|(_, prefix)| *prefix == size)
+                        .map(|(max_bytes, _)| *max_bytes)
                 };
                 if let Some(max_bytes) = long("text") {
-                    ColumnType::Text { max_bytes, collation: default }
+                    ColumnType::Text {
+                        max_bytes,
+                        collation: default,
+                    }
                 } else if let Some(max_bytes) = long("blob") {
                     ColumnType::Blob { max_bytes }
                 } else {
@@ -270,7 +315,10 @@ impl ColumnType {
     }
 
     /// `UNSIGNED`, `COLLATE name` after the type's name.
-    fn parse_attributes(mut parsed: ColumnType, input: &mut TypeText) -> Result<ColumnType, TableError> {
+    fn parse_attributes(
+        mut parsed: ColumnType,
+        input: &mut TypeText,
+    ) -> Result<ColumnType, TableError> {
         loop {
             let word = input.word().to_ascii_lowercase();
             match word.as_str() {
@@ -293,7 +341,13 @@ impl ColumnType {
             ColumnType::MediumInt { .. } => ColumnType::MediumInt { unsigned: true },
             ColumnType::Int { .. } => ColumnType::Int { unsigned: true },
             ColumnType::BigInt { .. } => ColumnType::BigInt { unsigned: true },
-            ColumnType::Decimal { precision, scale, .. } => ColumnType::Decimal { precision, scale, unsigned: true },
+            ColumnType::Decimal {
+                precision, scale, ..
+            } => ColumnType::Decimal {
+                precision,
+                scale,
+                unsigned: true,
+            },
             ColumnType::Float { .. } => ColumnType::Float { unsigned: true },
             ColumnType::Double { .. } => ColumnType::Double { unsigned: true },
             _ => return None,
@@ -305,7 +359,10 @@ impl ColumnType {
         match self {
             ColumnType::Char { length, .. } => ColumnType::Char { length, collation },
             ColumnType::VarChar { length, .. } => ColumnType::VarChar { length, collation },
-            ColumnType::Text { max_bytes, .. } => ColumnType::Text { max_bytes, collation },
+            ColumnType::Text { max_bytes, .. } => ColumnType::Text {
+                max_bytes,
+                collation,
+            },
             ColumnType::Enum { labels, .. } => ColumnType::Enum { labels, collation },
             other => other,
         }
@@ -326,7 +383,9 @@ impl ColumnType {
     /// [`ColumnType::parse`] gives the same type back.
     pub fn descriptor(&self) -> String {
         match self.collation() {
-            Some(collation) if collation != Collation::default() => format!("{self} COLLATE {}", collation.name()),
+            Some(collation) if collation != Collation::default() => {
+                format!("{self} COLLATE {}", collation.name())
+            }
             _ => self.to_string(),
         }
     }
@@ -414,25 +473,37 @@ impl ColumnType {
         self.is_integer()
             || matches!(
                 self,
-                ColumnType::Decimal { .. } | ColumnType::Float { .. } | ColumnType::Double { .. } | ColumnType::Year
+                ColumnType::Decimal { .. }
+                    | ColumnType::Float { .. }
+                    | ColumnType::Double { .. }
+                    | ColumnType::Year
             )
     }
 
     /// CHAR, VARCHAR and TEXT.
     pub fn is_character(&self) -> bool {
-        matches!(self, ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. })
+        matches!(
+            self,
+            ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. }
+        )
     }
 
     /// BINARY, VARBINARY and BLOB.
     pub fn is_binary(&self) -> bool {
-        matches!(self, ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. })
+        matches!(
+            self,
+            ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. }
+        )
     }
 
     /// DATE, TIME, DATETIME and TIMESTAMP.
     pub fn is_temporal(&self) -> bool {
         matches!(
             self,
-            ColumnType::Date | ColumnType::Time { .. } | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+            ColumnType::Date
+                | ColumnType::Time { .. }
+                | ColumnType::DateTime { .. }
+                | ColumnType::Timestamp { .. }
         )
     }
 
@@ -447,7 +518,9 @@ impl ColumnType {
             ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => {
                 Some(u64::from(*length) * u64::from(MAX_CHARACTER_BYTES))
             }
-            ColumnType::Binary { length } | ColumnType::VarBinary { length } => Some(u64::from(*length)),
+            ColumnType::Binary { length } | ColumnType::VarBinary { length } => {
+                Some(u64::from(*length))
+            }
             ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
             _ => None,
         }
@@ -456,7 +529,9 @@ impl ColumnType {
     /// Digits of the fraction of a second, 0 for other types.
     pub fn fraction_digits(&self) -> u8 {
         match self {
-            ColumnType::Time { fsp } | ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => *fsp,
+            ColumnType::Time { fsp }
+            | ColumnType::DateTime { fsp }
+            | ColumnType::Timestamp { fsp } => *fsp,
             _ => 0,
         }
     }
@@ -467,18 +542,29 @@ impl fmt::Display for ColumnType {
         f.write_str(self.name())?;
         match self {
             ColumnType::Bool => f.write_str("(1)")?,
-            ColumnType::Decimal { precision, scale, .. } => write!(f, "({precision},{scale})")?,
+            ColumnType::Decimal {
+                precision, scale, ..
+            } => write!(f, "({precision},{scale})")?,
             ColumnType::Char { length, .. }
             | ColumnType::VarChar { length, .. }
             | ColumnType::Binary { length }
             | ColumnType::VarBinary { length } => write!(f, "({length})")?,
             ColumnType::Enum { labels, .. } => {
                 for (i, label) in labels.iter().enumerate() {
-                    write!(f, "{}'{}'", if i == 0 { "(" } else { "," }, label.replace('\'', "''"))?;
+                    write!(
+                        f,
+                        "{}'{}'",
+                        if i == 0 { "(" } else { "," },
+                        label.replace('\'', "''")
+                    )?;
                 }
                 f.write_str(")")?;
             }
-            ColumnType::Time { fsp } | ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } if *fsp > 0 => {
+            ColumnType::Time { fsp }
+            | ColumnType::DateTime { fsp }
+            | ColumnType::Timestamp { fsp }
+                if *fsp > 0 =>
+            {
                 write!(f, "({fsp})")?;
             }
             _ => {}
@@ -533,7 +619,10 @@ mod tests {
 
     #[test]
     fn the_descriptor_keeps_the_collation() {
-        let bin = ColumnType::VarChar { length: 25, collation: Collation::Utf8mb4_bin };
+        let bin = ColumnType::VarChar {
+            length: 25,
+            collation: Collation::Utf8mb4_bin,
+        };
         assert_eq!(bin.to_string(), "varchar(25)");
         assert_eq!(bin.descriptor(), "varchar(25) COLLATE utf8mb4_bin");
         assert_eq!(ColumnType::parse(&bin.descriptor()).unwrap(), bin);
@@ -542,13 +631,26 @@ mod tests {
     #[test]
     fn synonyms_are_read() {
         assert_eq!(ColumnType::parse("INTEGER(11)").unwrap().to_string(), "int");
-        assert_eq!(ColumnType::parse("numeric(5)").unwrap().to_string(), "decimal(5,0)");
+        assert_eq!(
+            ColumnType::parse("numeric(5)").unwrap().to_string(),
+            "decimal(5,0)"
+        );
         assert_eq!(ColumnType::parse("BOOL").unwrap(), ColumnType::Bool);
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "intt", "decimal(39,0)", "decimal(5,6)", "time(7)", "enum()", "enum('a'", "int unsignd", "varchar"] {
+        for text in [
+            "",
+            "intt",
+            "decimal(39,0)",
+            "decimal(5,6)",
+            "time(7)",
+            "enum()",
+            "enum('a'",
+            "int unsignd",
+            "varchar",
+        ] {
             assert!(ColumnType::parse(text).is_err(), "{text}");
         }
     }

@@ -63,7 +63,16 @@ impl Value {
             (_, Value::Null) => Ordering::Greater,
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
             (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
-            (Value::Decimal { unscaled: a, scale: x }, Value::Decimal { unscaled: b, scale: y }) if x == y => a.cmp(b),
+            (
+                Value::Decimal {
+                    unscaled: a,
+                    scale: x,
+                },
+                Value::Decimal {
+                    unscaled: b,
+                    scale: y,
+                },
+            ) if x == y => a.cmp(b),
             (Value::Float(a), Value::Float(b)) => a.partial_cmp(b)?,
             (Value::Double(a), Value::Double(b)) => a.partial_cmp(b)?,
             (Value::Text(a), Value::Text(b)) => a.cmp(b),
@@ -88,7 +97,11 @@ impl fmt::Display for Value {
             Value::Int(v) => write!(f, "{v}"),
             Value::UInt(v) => write!(f, "{v}"),
             Value::Decimal { unscaled, scale } => f.write_str(&decimal_text(*unscaled, *scale)),
-            Value::Float(v) => f.write_str(&float_text(f64::from(*v), &format!("{v}"), &format!("{v:e}"))),
+            Value::Float(v) => f.write_str(&float_text(
+                f64::from(*v),
+                &format!("{v}"),
+                &format!("{v:e}"),
+            )),
             Value::Double(v) => f.write_str(&float_text(*v, &format!("{v}"), &format!("{v:e}"))),
             Value::Text(v) => f.write_str(v),
             Value::Bytes(v) => f.write_str(&String::from_utf8_lossy(v)),
@@ -123,7 +136,11 @@ pub fn decimal_text(unscaled: i128, scale: u8) -> String {
 /// MySQL prints doubles with the shortest digits that read back, in exponent form outside of 1e-15 .. 1e15.
 fn float_text(value: f64, plain: &str, exponent: &str) -> String {
     let size = value.abs();
-    if size != 0.0 && !(1e-15..1e15).contains(&size) { exponent.to_string() } else { plain.to_string() }
+    if size != 0.0 && !(1e-15..1e15).contains(&size) {
+        exponent.to_string()
+    } else {
+        plain.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -132,13 +149,30 @@ mod tests {
 
     #[test]
     fn values_print_as_mysql_prints_them() {
-        assert_eq!(Value::Decimal { unscaled: -5, scale: 2 }.to_string(), "-0.05");
-        assert_eq!(Value::Decimal { unscaled: 12345, scale: 2 }.to_string(), "123.45");
+        assert_eq!(
+            Value::Decimal {
+                unscaled: -5,
+                scale: 2
+            }
+            .to_string(),
+            "-0.05"
+        );
+        assert_eq!(
+            Value::Decimal {
+                unscaled: 12345,
+                scale: 2
+            }
+            .to_string(),
+            "123.45"
+        );
         assert_eq!(Value::Double(1e15).to_string(), "1e15");
         assert_eq!(Value::Double(0.1).to_string(), "0.1");
         assert_eq!(Value::Float(0.1).to_string(), "0.1");
         assert_eq!(Value::Date(0).to_string(), "1970-01-01");
-        assert_eq!(Value::DateTime(-1).to_string(), "1969-12-31 23:59:59.999999");
+        assert_eq!(
+            Value::DateTime(-1).to_string(),
+            "1969-12-31 23:59:59.999999"
+        );
         assert_eq!(Value::Time(-3_020_399_000_000).to_string(), "-838:59:59");
     }
 }
