@@ -1,1 +1,36 @@
-//! sheaf-access
+//! sheaf-access: the access methods. Each walks one index of one table and delivers Arrow batches.
+//!
+//! | method | file | wins when |
+//! |---|---|---|
+//! | clustered scan | `clustered_scan.rs` | much of the table is read, or the primary key bounds it |
+//! | index range scan | `index_range_scan.rs` | few entries match, or the index holds all columns |
+//! | index condition | `index_condition.rs` | a condition on the entry saves row lookups |
+//! | multi-range read | `multi_range_read.rs` | looked-up rows are not in memory |
+//! | keyed join | `keyed_join.rs` | few outer rows meet a large inner table |
+//!
+//! They compose: a keyed join is (collect keys) -> (sort) -> (read the index) -> (index condition) -> (sort primary
+//! keys) -> (multi-range read on the clustered tree).
+//!
+//! No method holds a page latch when it returns, allocates per row, or counts per row in shared memory.
+
+mod arrow_types;
+mod cancel;
+mod condition;
+mod counters;
+mod error;
+mod keyed_join;
+mod scan;
+mod spec;
+mod split;
+
+pub use arrow_types::{TYPE_KEY, arrow_field, arrow_type, projected_schema, table_schema};
+pub use cancel::CancelFlag;
+pub use condition::{BatchCondition, ColumnsCondition, CompareOp, Condition, EncodedCondition};
+pub use counters::{Counter, SessionCounters};
+pub use error::{AccessError, Result};
+pub use keyed_join::KeyedLookup;
+pub use scan::{Scan, ScanMetrics};
+pub use spec::{
+    DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, IndexRef, KeyedLookupSpec, ScanSpec, SortKeys,
+};
+pub use split::split_ranges;

@@ -1,0 +1,144 @@
+//! What the planner asks for: plain data, shared by all workers of one scan.
+
+use std::sync::Arc;
+
+use sheaf_storage::{Direction, KeyRange};
+use sheaf_table::{Index, Table};
+
+use crate::condition::Condition;
+
+/// Rows in one output batch unless the planner says otherwise. An access method finishes the leaf it is in, so a
+/// batch may hold one leaf's entries more.
+pub const DEFAULT_BATCH_ROWS: usize = 8192;
+
+/// Leaves that a range scan reads ahead unless the planner says otherwise (1 MiB: one extent).
+pub const DEFAULT_READ_AHEAD_PAGES: usize = 64;
+
+/// Which index of a table is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexRef {
+    /// The clustered index: the rows themselves, in primary key order.
+    Clustered,
+    /// The secondary index at this position of `TableDefinition::secondary`.
+    Secondary(usize),
+}
+
+impl IndexRef {
+    /// The definition of this index in `table`.
+    ///
+    /// # Panics
+    /// When the position is not one of the table's secondary indexes.
+    pub fn definition(self, table: &Table) -> &Index {
+        match self {
+            IndexRef::Clustered => &table.definition.primary,
+            IndexRef::Secondary(position) => &table.definition.secondary[position],
+        }
+    }
+}
+
+/// Whether a multi-range read sorts its primary keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortKeys {
+    /// Sort unless the pages to be read are in the buffer pool already (seen on a sample of the keys, each time the
+    /// buffer is full): in memory the sort buys nothing. The default.
+    Auto,
+    /// Sort always: rows come in primary key order within each buffer.
+    Always,
+}
+
+/// How a scan of a secondary index gets at the columns it must deliver. A clustered scan ignores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetch {
+    /// All columns are in the index entry (`Using index`). Rows come in index order.
+    Covering,
+    /// Each entry's row is looked up as the entry comes, without reading ahead. Rows come in index order.
+    Lookup,
+    /// Multi-range read (`Using MRR`): primary keys are collected, sorted, and read in primary key order, pages
+    /// requested ahead. The order of the rows is not the index's.
+    MultiRange {
+        /// N: bytes of primary keys that are collected before they are read. At least one key always fits.
+        buffer_bytes: usize,
+        /// When to sort them.
+        sort: SortKeys,
+    },
+}
+
+/// One read of one index of one table.
+///
+/// Order of the rows: the index's order in `direction`, range after range (from the last range when backward);
+/// except with [`Fetch::MultiRange`], which promises no order.
+#[derive(Clone, Debug)]
+pub struct ScanSpec {
+    /// The table. Its metadata lock is the caller's business.
+    pub table: Arc<Table>,
+    /// The index to walk.
+    pub index: IndexRef,
+    /// Ranges of encoded keys of that index, ascending and disjoint, whatever the direction. `KeyRange::all()` alone
+    /// is a full scan.
+    pub ranges: Vec<KeyRange>,
+    /// Walk forward or backward.
+    pub direction: Direction,
+    /// Tested on the index entry before the row is fetched (index condition pushdown). Its columns must be in the
+    /// entry. `None` on the clustered index and on covering scans, where `row_condition` does the same.
+    pub index_condition: Option<Condition>,
+    /// Tested on the row, or on the entry of a covering scan.
+    pub row_condition: Option<Condition>,
+    /// Columns to deliver, as positions in `TableDefinition::columns`, in output order. May be empty: the batches
+    /// then have only a row count.
+    pub projection: Vec<usize>,
+    /// How to get from entry to row.
+    pub fetch: Fetch,
+    /// Stop after this many rows that passed all conditions.
+    pub limit: Option<usize>,
+    /// Rows per batch to aim at; see [`DEFAULT_BATCH_ROWS`].
+    pub batch_rows: usize,
+    /// Leaves to read ahead of the scan; 0 for none. See [`DEFAULT_READ_AHEAD_PAGES`].
+    pub read_ahead_pages: usize,
+}
+
+impl ScanSpec {
+    /// A full forward scan of the clustered index that delivers `projection`.
+    pub fn full(table: Arc<Table>, projection: Vec<usize>) -> Self {
+        Self {
+            table,
+            index: IndexRef::Clustered,
+            ranges: vec![KeyRange::all()],
+            direction: Direction::Forward,
+            index_condition: None,
+            row_condition: None,
+            projection,
+            fetch: Fetch::Covering,
+            limit: None,
+            batch_rows: DEFAULT_BATCH_ROWS,
+            read_ahead_pages: DEFAULT_READ_AHEAD_PAGES,
+        }
+    }
+}
+
+/// The inner side of a keyed join: for each outer row's key, the rows of one table that match it.
+#[derive(Clone, Debug)]
+pub struct KeyedLookupSpec {
+    /// The inner table.
+    pub table: Arc<Table>,
+    /// The index that is looked up. On the clustered index there is no second step.
+    pub index: IndexRef,
+    /// How many leading parts of the index the keys hold.
+    pub key_parts: usize,
+    /// Tested on the entries of a secondary index before the row is fetched.
+    pub index_condition: Option<Condition>,
+    /// Tested on the inner row (or on the entry, with [`Fetch::Covering`]).
+    pub row_condition: Option<Condition>,
+    /// Columns of the inner table to deliver, in output order.
+    pub projection: Vec<usize>,
+    /// How to get from entry to row.
+    pub fetch: Fetch,
+    /// Batched Key Access: keys are collected up to `buffer_bytes` and read together, pages requested ahead. When
+    /// false, each key is looked up by itself in the order of arrival.
+    pub batched: bool,
+    /// Sort the keys before the index is read (`mrr_sort_keys`). Only with `batched`.
+    pub sort_keys: bool,
+    /// Bytes of keys collected per run (`join_buffer_size`). At least one key always fits.
+    pub buffer_bytes: usize,
+    /// Rows per batch to aim at.
+    pub batch_rows: usize,
+}
