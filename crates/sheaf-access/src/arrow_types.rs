@@ -16,14 +16,14 @@ pub const TYPE_KEY: &str = "sheaf.type";
 /// The Arrow type of values of `ty`.
 pub fn arrow_type(ty: &ColumnType) -> DataType {
     match ty {
-        ColumnType::TinyInt { unsigned: false, .. } => DataType::Int8,
-        ColumnType::TinyInt { unsigned: true, .. } => DataType::UInt8,
-        ColumnType::SmallInt { unsigned: false, .. } => DataType::Int16,
-        ColumnType::SmallInt { unsigned: true, .. } => DataType::UInt16,
-        ColumnType::MediumInt { unsigned: false, .. } | ColumnType::Int { unsigned: false, .. } => DataType::Int32,
-        ColumnType::MediumInt { unsigned: true, .. } | ColumnType::Int { unsigned: true, .. } => DataType::UInt32,
-        ColumnType::BigInt { unsigned: false, .. } => DataType::Int64,
-        ColumnType::BigInt { unsigned: true, .. } => DataType::UInt64,
+        ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => DataType::Int8,
+        ColumnType::TinyInt { unsigned: true } => DataType::UInt8,
+        ColumnType::SmallInt { unsigned: false } => DataType::Int16,
+        ColumnType::SmallInt { unsigned: true } => DataType::UInt16,
+        ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => DataType::Int32,
+        ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => DataType::UInt32,
+        ColumnType::BigInt { unsigned: false } => DataType::Int64,
+        ColumnType::BigInt { unsigned: true } => DataType::UInt64,
         ColumnType::Decimal { precision, scale, .. } => DataType::Decimal128(*precision, *scale as i8),
         ColumnType::Float { .. } => DataType::Float32,
         ColumnType::Double { .. } => DataType::Float64,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange};
+use sheaf_storage::{Direction, KeyRange, Tree};
 use sheaf_table::{Index, Table};
 
 use crate::condition::Condition;
@@ -32,6 +32,14 @@ impl IndexRef {
         match self {
             IndexRef::Clustered => &table.definition.primary,
             IndexRef::Secondary(position) => &table.definition.secondary[position],
+        }
+    }
+
+    /// The tree of this index.
+    pub(crate) fn tree(self, table: &Table) -> &Arc<Tree> {
+        match self {
+            IndexRef::Clustered => &table.clustered,
+            IndexRef::Secondary(position) => &table.secondary[position],
         }
     }
 }

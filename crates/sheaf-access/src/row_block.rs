@@ -1,0 +1,37 @@
+//! [`RowBlock`]: looked-up rows on their way from a tree to Arrow.
+
+use crate::byte_strings::ByteStrings;
+
+/// Rows as bytes, each with the tag of the key that asked for it: the outer row of a join, 0 in a scan.
+#[derive(Default)]
+pub(crate) struct RowBlock {
+    pub(crate) rows: ByteStrings,
+    pub(crate) tags: Vec<u32>,
+}
+
+impl RowBlock {
+    /// Rows of a full block: columns are then copied in runs long enough to be cheap, from bytes still in the cache.
+    pub(crate) const ROWS: usize = 1024;
+
+    /// Bytes of a full block (one row always fits).
+    const BYTES: usize = 128 * 1024;
+
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.tags.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn push(&mut self, row: &[u8], tag: u32) {
+        self.rows.push(row);
+        self.tags.push(tag);
+    }
+
+    /// Whether the block should be worked off before more rows come, of which `wanted` are enough.
+    pub(crate) fn is_full(&self, wanted: usize) -> bool {
+        self.rows.len() >= wanted.min(Self::ROWS) || self.rows.total_bytes() >= Self::BYTES
+    }
+}
