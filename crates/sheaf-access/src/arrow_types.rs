@@ -20,36 +20,55 @@ pub fn arrow_type(ty: &ColumnType) -> DataType {
         ColumnType::TinyInt { unsigned: true } => DataType::UInt8,
         ColumnType::SmallInt { unsigned: false } => DataType::Int16,
         ColumnType::SmallInt { unsigned: true } => DataType::UInt16,
-        ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => DataType::Int32,
-        ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => DataType::UInt32,
+        ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => {
+            DataType::Int32
+        }
+        ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => {
+            DataType::UInt32
+        }
         ColumnType::BigInt { unsigned: false } => DataType::Int64,
         ColumnType::BigInt { unsigned: true } => DataType::UInt64,
-        ColumnType::Decimal { precision, scale, .. } => DataType::Decimal128(*precision, *scale as i8),
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => DataType::Decimal128(*precision, *scale as i8),
         ColumnType::Float { .. } => DataType::Float32,
         ColumnType::Double { .. } => DataType::Float64,
-        ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } | ColumnType::Enum { .. } => {
-            DataType::Utf8View
+        ColumnType::Char { .. }
+        | ColumnType::VarChar { .. }
+        | ColumnType::Text { .. }
+        | ColumnType::Enum { .. } => DataType::Utf8View,
+        ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
+            DataType::Binary
         }
-        ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => DataType::Binary,
         ColumnType::Date => DataType::Date32,
         ColumnType::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => DataType::Timestamp(TimeUnit::Microsecond, None),
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            DataType::Timestamp(TimeUnit::Microsecond, None)
+        }
         ColumnType::Year => DataType::UInt16,
     }
 }
 
 /// The Arrow field of a column: name, type, nullability, SQL type in the metadata.
 pub fn arrow_field(column: &Column) -> Field {
-    Field::new(&column.name, arrow_type(&column.ty), column.nullable)
-        .with_metadata(HashMap::from([(TYPE_KEY.to_string(), column.ty.to_string())]))
+    Field::new(&column.name, arrow_type(&column.ty), column.nullable).with_metadata(HashMap::from(
+        [(TYPE_KEY.to_string(), column.ty.to_string())],
+    ))
 }
 
 /// The Arrow schema of a whole table, columns in definition order.
 pub fn table_schema(table: &TableDefinition) -> SchemaRef {
-    Arc::new(Schema::new(table.columns.iter().map(arrow_field).collect::<Vec<_>>()))
+    Arc::new(Schema::new(
+        table.columns.iter().map(arrow_field).collect::<Vec<_>>(),
+    ))
 }
 
 /// The Arrow schema of some columns of a table, in the order given.
 pub fn projected_schema(table: &TableDefinition, projection: &[usize]) -> SchemaRef {
-    Arc::new(Schema::new(projection.iter().map(|&column| arrow_field(&table.columns[column])).collect::<Vec<_>>()))
+    Arc::new(Schema::new(
+        projection
+            .iter()
+            .map(|&column| arrow_field(&table.columns[column]))
+            .collect::<Vec<_>>(),
+    ))
 }

@@ -102,8 +102,16 @@ impl EncodedCondition {
     /// `column BETWEEN low AND high`
     pub fn between(column: usize, low: Value, high: Value) -> Self {
         EncodedCondition::And(vec![
-            EncodedCondition::Compare { column, op: CompareOp::GreaterOrEqual, value: low },
-            EncodedCondition::Compare { column, op: CompareOp::LessOrEqual, value: high },
+            EncodedCondition::Compare {
+                column,
+                op: CompareOp::GreaterOrEqual,
+                value: low,
+            },
+            EncodedCondition::Compare {
+                column,
+                op: CompareOp::LessOrEqual,
+                value: high,
+            },
         ])
     }
 

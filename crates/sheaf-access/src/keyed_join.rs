@@ -22,9 +22,15 @@ pub struct KeyedLookup {
 
 impl KeyedLookup {
     /// An empty buffer.
-    pub fn new(spec: Arc<KeyedLookupSpec>, counters: Arc<SessionCounters>, cancel: CancelFlag) -> Result<Self> {
+    pub fn new(
+        spec: Arc<KeyedLookupSpec>,
+        counters: Arc<SessionCounters>,
+        cancel: CancelFlag,
+    ) -> Result<Self> {
         let _ = (counters, cancel);
-        Ok(Self { schema: projected_schema(&spec.table.definition, &spec.projection) })
+        Ok(Self {
+            schema: projected_schema(&spec.table.definition, &spec.projection),
+        })
     }
 
     /// The schema of the inner batches.

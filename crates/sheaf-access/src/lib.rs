@@ -31,6 +31,7 @@ pub use error::{AccessError, Result};
 pub use keyed_join::KeyedLookup;
 pub use scan::{Scan, ScanMetrics};
 pub use spec::{
-    DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, IndexRef, KeyedLookupSpec, ScanSpec, SortKeys,
+    DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, IndexRef, KeyedLookupSpec, ScanSpec,
+    SortKeys,
 };
 pub use split::split_ranges;

@@ -52,7 +52,9 @@ impl Scan {
         cancel: CancelFlag,
     ) -> Result<Self> {
         let _ = (ranges, counters, cancel);
-        Ok(Self { schema: projected_schema(&spec.table.definition, &spec.projection) })
+        Ok(Self {
+            schema: projected_schema(&spec.table.definition, &spec.projection),
+        })
     }
 
     /// The schema of the batches.

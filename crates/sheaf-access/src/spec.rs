@@ -1,5 +1,6 @@
 //! What the planner asks for: plain data, shared by all workers of one scan.
 
+use std::fmt;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, Tree};
@@ -75,7 +76,7 @@ pub enum Fetch {
 ///
 /// Order of the rows: the index's order in `direction`, range after range (from the last range when backward);
 /// except with [`Fetch::MultiRange`], which promises no order.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ScanSpec {
     /// The table. Its metadata lock is the caller's business.
     pub table: Arc<Table>,
@@ -123,8 +124,24 @@ impl ScanSpec {
     }
 }
 
+impl fmt::Debug for ScanSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScanSpec")
+            .field("table", &self.table.definition.name)
+            .field("index", &self.index.definition(&self.table).name)
+            .field("ranges", &self.ranges)
+            .field("direction", &self.direction)
+            .field("index_condition", &self.index_condition)
+            .field("row_condition", &self.row_condition)
+            .field("projection", &self.projection)
+            .field("fetch", &self.fetch)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The inner side of a keyed join: for each outer row's key, the rows of one table that match it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct KeyedLookupSpec {
     /// The inner table.
     pub table: Arc<Table>,
@@ -149,4 +166,21 @@ pub struct KeyedLookupSpec {
     pub buffer_bytes: usize,
     /// Rows per batch to aim at.
     pub batch_rows: usize,
+}
+
+impl fmt::Debug for KeyedLookupSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedLookupSpec")
+            .field("table", &self.table.definition.name)
+            .field("index", &self.index.definition(&self.table).name)
+            .field("key_parts", &self.key_parts)
+            .field("index_condition", &self.index_condition)
+            .field("row_condition", &self.row_condition)
+            .field("projection", &self.projection)
+            .field("fetch", &self.fetch)
+            .field("batched", &self.batched)
+            .field("sort_keys", &self.sort_keys)
+            .field("buffer_bytes", &self.buffer_bytes)
+            .finish_non_exhaustive()
+    }
 }

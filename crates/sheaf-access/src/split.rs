@@ -17,7 +17,12 @@ const MAX_DIVES: usize = 1024;
 
 /// Divides `ranges` (ascending, disjoint) of an index among at most `parts` workers. Each share is ascending,
 /// disjoint and not empty, and the shares follow each other in key order. No ranges make no shares.
-pub fn split_ranges(table: &Table, index: IndexRef, ranges: &[KeyRange], parts: usize) -> Result<Vec<Vec<KeyRange>>> {
+pub fn split_ranges(
+    table: &Table,
+    index: IndexRef,
+    ranges: &[KeyRange],
+    parts: usize,
+) -> Result<Vec<Vec<KeyRange>>> {
     if ranges.is_empty() {
         return Ok(Vec::new());
     }
@@ -49,14 +54,30 @@ fn cut(
     pieces: &mut Vec<(KeyRange, u64)>,
 ) -> Result<()> {
     let wanted = weight.div_ceil(target).min(parts as u64) as usize;
-    let cuts = if wanted > 1 { tree.split_points(range, wanted)? } else { Vec::new() };
+    let cuts = if wanted > 1 {
+        tree.split_points(range, wanted)?
+    } else {
+        Vec::new()
+    };
     let piece_weight = (weight / (cuts.len() as u64 + 1)).max(1);
     let mut lower = range.lower.clone();
     for key in cuts {
-        pieces.push((KeyRange { lower, upper: Bound::Excluded(key.clone()) }, piece_weight));
+        pieces.push((
+            KeyRange {
+                lower,
+                upper: Bound::Excluded(key.clone()),
+            },
+            piece_weight,
+        ));
         lower = Bound::Included(key);
     }
-    pieces.push((KeyRange { lower, upper: range.upper.clone() }, piece_weight));
+    pieces.push((
+        KeyRange {
+            lower,
+            upper: range.upper.clone(),
+        },
+        piece_weight,
+    ));
     Ok(())
 }
 
@@ -85,20 +106,29 @@ mod tests {
     use super::*;
 
     fn point(key: u8) -> KeyRange {
-        KeyRange { lower: Bound::Included(vec![key]), upper: Bound::Included(vec![key]) }
+        KeyRange {
+            lower: Bound::Included(vec![key]),
+            upper: Bound::Included(vec![key]),
+        }
     }
 
     #[test]
     fn neighbouring_pieces_stay_together_and_shares_are_even() {
         let pieces: Vec<_> = (0..10).map(|key| (point(key), 10)).collect();
         let shares = share(pieces, 25, 4);
-        assert_eq!(shares.iter().map(Vec::len).collect::<Vec<_>>(), [2, 3, 2, 3]);
+        assert_eq!(
+            shares.iter().map(Vec::len).collect::<Vec<_>>(),
+            [2, 3, 2, 3]
+        );
         assert_eq!(shares.concat(), (0..10).map(point).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_heavy_last_piece_does_not_make_a_share_too_many() {
         let pieces = vec![(point(0), 1), (point(1), 100), (point(2), 100)];
-        assert_eq!(share(pieces, 100, 2), vec![vec![point(0), point(1)], vec![point(2)]]);
+        assert_eq!(
+            share(pieces, 100, 2),
+            vec![vec![point(0), point(1)], vec![point(2)]]
+        );
     }
 }
