@@ -1,104 +1,854 @@
-//! The buffer pool. (Skeleton.)
+//! The buffer pool: pages of one file, in a fixed number of frames.
+//!
+//! ```text
+//!   page number --> page table word --> frame          a hit: one load, nothing shared is written
+//!                        |
+//!                        | EVICTED
+//!                        v
+//!    claim (READING) -> take a frame -> submit -> reap -> verify -> UNLOCKED      a miss
+//!                          |
+//!                free list, else the clock hand evicts, else dirty pages are written back
+//! ```
+//!
+//! One miss reads, all others that want the page wait for it: the claim in the page's word decides. Whatever goes wrong
+//! on the way, the word goes back to EVICTED and the waiters are woken, so each of them tries, and fails, by itself.
+//!
+//! **Budget.** `pool_bytes` pays for everything: frames, their descriptors, staging for writes, counters, and the page
+//! table. The table grows with the file, one frame's worth of words at a time, and each step takes a frame out of
+//! service for good. So the sum never exceeds the budget, which [`memory_bytes`](BufferPool::memory_bytes) asserts.
+//!
+//! **Lock order.** Page latches come first; the locks in here (free list, parking queues, staging, growth) are taken
+//! under them and never the other way round. Write-back, which may run while its thread holds latches, therefore only
+//! tries latches and skips pages that it cannot have.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::counters::PoolCounters;
-use crate::disk::{Disk, FileId};
-use crate::error::Result;
+use crate::counters::{self, DiskTraffic, PerThreadCounter, PoolCounters};
+use crate::disk::{self, Disk, FileId, Operation};
+use crate::error::{Result, StorageError};
+use crate::eviction::ClockHand;
+use crate::frame_arena::{FrameArena, FrameId};
 use crate::guard::{ExclusiveGuard, OptimisticGuard, SharedGuard};
-use crate::page::PageId;
-use crate::prefetch::PrefetchSummary;
+use crate::latch::{self, Access, ParkingLot, Refusal};
+use crate::page::{PAGE_SIZE, PageId};
+use crate::page_read::{Claim, PageRead};
+use crate::page_table::{Heat, PageTable, PageWord, state};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, thread};
+use crate::write_back::{BackgroundWriter, WriteBack};
+
+/// Fewest frames a pool works with: every thread latches a few pages at a time, and must find a frame for the next.
+pub const MIN_FRAMES: usize = 32;
+
+/// Frames looked for when the free list is empty.
+const EVICTION_BATCH: usize = 16;
+
+/// Frames that a prefetch looks at for one that can be evicted.
+const HINT_STEPS: usize = 1024;
+
+/// A thread that finds every frame latched or in flight looks again this often before it gives up.
+const ALLOCATION_ATTEMPTS: usize = 1000;
+
+/// Most staging pages of write-back: 2 MiB.
+const MAX_STAGING_PAGES: usize = 128;
+/// Fewest staging pages of write-back.
+const MIN_STAGING_PAGES: usize = 4;
 
 /// Sizes and limits of a buffer pool.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// Bytes of everything the pool allocates: frames, their descriptors, staging and the page table.
+    /// Bytes of everything the pool allocates.
     pub pool_bytes: usize,
     /// Most pages the data file may ever have; bounds the address space of the page table.
     pub max_pages: u64,
-    /// Two wanted pages are read in one request when at most this many unwanted pages lie between them.
+    /// Two wanted pages are read in one request when at most this many unwanted pages lie between them. One page takes
+    /// less time to read past than a second request takes to make.
     pub merge_gap_pages: u64,
     /// Share of the frames that prefetched and not yet used pages may hold, in percent.
     pub prefetch_quota_percent: usize,
-    /// Whether a background thread writes dirty pages back.
+    /// Whether a background thread writes dirty pages back. Without one, [`BufferPool::write_back_step`] does it when
+    /// called, and otherwise eviction.
     pub background_writer: bool,
 }
 
 impl PoolOptions {
+    /// The defaults for a pool of this size.
     pub fn new(pool_bytes: usize) -> PoolOptions {
         PoolOptions {
             pool_bytes,
             max_pages: 1 << 32,
             merge_gap_pages: 1,
             prefetch_quota_percent: 25,
-            background_writer: true,
+            background_writer: cfg!(not(feature = "simulation")),
         }
     }
 }
 
-pub struct BufferPool {}
+/// What a frame holds.
+pub(crate) struct FrameDescriptor {
+    page: AtomicU64,
+    flags: AtomicU32,
+}
+
+/// `FrameDescriptor::page` of a frame that holds none.
+const NO_PAGE: u64 = u64::MAX;
+
+impl FrameDescriptor {
+    /// The page was changed since it was last copied for write-back.
+    const DIRTY: u32 = 1;
+    /// A copy of the page is on its way to disk.
+    const WRITING: u32 = 2;
+    /// The page was prefetched and has not been used.
+    const READ_AHEAD: u32 = 4;
+
+    fn new() -> FrameDescriptor {
+        FrameDescriptor {
+            page: AtomicU64::new(NO_PAGE),
+            flags: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn page(&self) -> Option<PageId> {
+        let page = self.page.load(Ordering::Acquire);
+        (page != NO_PAGE).then_some(PageId(page))
+    }
+
+    /// Whether the page has changes that are not, or not surely, on disk.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & (Self::DIRTY | Self::WRITING) != 0
+    }
+
+    /// Whether write-back has something to do.
+    pub(crate) fn wants_writing(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & (Self::DIRTY | Self::WRITING) == Self::DIRTY
+    }
+}
+
+/// The part of the pool that operations in flight need when they complete: everything but the disk.
+pub(crate) struct PoolCore {
+    table: PageTable,
+    arena: Arc<FrameArena>,
+    descriptors: Box<[FrameDescriptor]>,
+    free: Mutex<Vec<FrameId>>,
+    parking: ParkingLot,
+    pub(crate) hand: ClockHand,
+    pub(crate) traffic: DiskTraffic,
+    accesses: PerThreadCounter,
+    dirty: AtomicUsize,
+    read_ahead: AtomicUsize,
+    pub(crate) file_name: String,
+}
+
+impl PoolCore {
+    pub(crate) fn arena(&self) -> &Arc<FrameArena> {
+        &self.arena
+    }
+
+    pub(crate) fn parking(&self) -> &ParkingLot {
+        &self.parking
+    }
+
+    pub(crate) fn descriptor(&self, frame: FrameId) -> &FrameDescriptor {
+        &self.descriptors[frame.0 as usize]
+    }
+
+    pub(crate) fn descriptors(&self) -> &[FrameDescriptor] {
+        &self.descriptors
+    }
+
+    pub(crate) fn word(&self, page: PageId) -> Option<&AtomicU64> {
+        self.table.word(page)
+    }
+
+    pub(crate) fn take_free_frame(&self) -> Option<FrameId> {
+        self.free.lock().pop()
+    }
+
+    pub(crate) fn free_frames(&self) -> usize {
+        self.free.lock().len()
+    }
+
+    /// Returns a frame that no word and no operation names any more.
+    pub(crate) fn give_free_frame(&self, frame: FrameId) {
+        self.descriptor(frame)
+            .page
+            .store(NO_PAGE, Ordering::Release);
+        self.free.lock().push(frame);
+    }
+
+    /// The frame holds this page from now on, clean.
+    pub(crate) fn assign(&self, frame: FrameId, page: PageId, read_ahead: bool) {
+        let descriptor = self.descriptor(frame);
+        let flags = if read_ahead {
+            FrameDescriptor::READ_AHEAD
+        } else {
+            0
+        };
+        descriptor.flags.store(flags, Ordering::Release);
+        descriptor.page.store(page.0, Ordering::Release);
+    }
+
+    /// The page in the frame was changed. The caller holds it exclusively.
+    pub(crate) fn mark_dirty(&self, frame: FrameId) {
+        let old = self
+            .descriptor(frame)
+            .flags
+            .fetch_or(FrameDescriptor::DIRTY, Ordering::AcqRel);
+        if old & (FrameDescriptor::DIRTY | FrameDescriptor::WRITING) == 0 {
+            self.dirty.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The page's changes are not wanted any more. The caller holds it exclusively. Returns whether it is clean now; it
+    /// is not while an earlier copy of it is being written.
+    pub(crate) fn forget_changes(&self, frame: FrameId) -> bool {
+        let old = self
+            .descriptor(frame)
+            .flags
+            .fetch_and(!FrameDescriptor::DIRTY, Ordering::AcqRel);
+        if old & FrameDescriptor::WRITING != 0 {
+            return false;
+        }
+        if old & FrameDescriptor::DIRTY != 0 {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// The page is about to be copied for writing. The caller holds it shared. False if there is nothing to write, or
+    /// if it is being written already: two writes of one page must not overtake each other.
+    pub(crate) fn begin_writing(&self, frame: FrameId) -> bool {
+        let flags = &self.descriptor(frame).flags;
+        let mut seen = flags.load(Ordering::Acquire);
+        loop {
+            if seen & (FrameDescriptor::DIRTY | FrameDescriptor::WRITING) != FrameDescriptor::DIRTY
+            {
+                return false;
+            }
+            let next = seen & !FrameDescriptor::DIRTY | FrameDescriptor::WRITING;
+            match flags.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// The write of the page is over.
+    pub(crate) fn end_writing(&self, frame: FrameId, written: bool) {
+        let flags = &self.descriptor(frame).flags;
+        if !written {
+            flags.fetch_or(FrameDescriptor::DIRTY, Ordering::AcqRel);
+        }
+        let old = flags.fetch_and(!FrameDescriptor::WRITING, Ordering::AcqRel);
+        if old & FrameDescriptor::DIRTY == 0 {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Frames whose page differs from its copy on disk.
+    pub(crate) fn dirty_frames(&self) -> usize {
+        self.dirty.load(Ordering::Relaxed)
+    }
+
+    /// Takes one frame out of the prefetch quota, if it is not used up.
+    pub(crate) fn take_quota(&self, quota: usize) -> bool {
+        let taken = self.read_ahead.fetch_add(1, Ordering::Relaxed) < quota;
+        if !taken {
+            self.return_quota();
+        }
+        taken
+    }
+
+    pub(crate) fn return_quota(&self) {
+        self.read_ahead.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A prefetched page stops counting against the quota. Returns whether it did count.
+    pub(crate) fn end_read_ahead(&self, frame: FrameId) -> bool {
+        let flags = &self.descriptor(frame).flags;
+        if flags.load(Ordering::Relaxed) & FrameDescriptor::READ_AHEAD == 0 {
+            return false;
+        }
+        let old = flags.fetch_and(!FrameDescriptor::READ_AHEAD, Ordering::AcqRel);
+        let counted = old & FrameDescriptor::READ_AHEAD != 0;
+        if counted {
+            self.return_quota();
+        }
+        counted
+    }
+
+    /// To be called when an access left the page at this heat: its first use ends its time as a prefetched page.
+    #[inline]
+    fn note_use(&self, latched: PageWord) {
+        if latched.heat() == Heat::Cold {
+            self.end_read_ahead(latched.frame());
+        }
+    }
+
+    /// The clock hand's victim leaves memory, if it still may. Returns whether its frame became free.
+    pub(crate) fn try_evict(&self, page: PageId, frame: FrameId) -> bool {
+        let Some(word) = self.word(page) else {
+            return false;
+        };
+        let seen = PageWord(word.load(Ordering::Acquire));
+        if seen.state() != state::UNLOCKED
+            || seen.frame() != frame
+            || seen.heat() == Heat::Hot
+            || self.descriptor(frame).is_dirty()
+            || latch::exchange(word, seen, seen.with_state(state::EXCLUSIVE)).is_err()
+        {
+            return false;
+        }
+        // A page becomes dirty only under an exclusive latch, and that is ours now.
+        if self.descriptor(frame).is_dirty() {
+            self.parking.replace(page, word, seen);
+            return false;
+        }
+        self.drop_page(page, word, seen);
+        true
+    }
+
+    /// Takes an exclusively latched, clean page out of memory.
+    fn drop_page(&self, page: PageId, word: &AtomicU64, latched: PageWord) {
+        let frame = latched.frame();
+        if self.end_read_ahead(frame) {
+            counters::add(&self.traffic.read_ahead_unused, 1);
+        }
+        counters::add(&self.traffic.evictions, 1);
+        self.descriptor(frame)
+            .page
+            .store(NO_PAGE, Ordering::Release);
+        let evicted = latched
+            .with_next_version()
+            .with_state(state::EVICTED)
+            .with_heat(Heat::New);
+        self.parking.replace(page, word, evicted);
+        self.free.lock().push(frame);
+    }
+}
+
+/// See the [module](self).
+pub struct BufferPool {
+    core: Arc<PoolCore>,
+    disk: Arc<dyn Disk>,
+    file: FileId,
+    options: PoolOptions,
+    pub(crate) write_back: WriteBack,
+    /// Held while the file grows: the number of frames that pay for the page table.
+    growth: Mutex<usize>,
+    sync_failed: AtomicBool,
+    background: Mutex<Option<BackgroundWriter>>,
+}
 
 impl BufferPool {
     /// A pool over `file`, whose present length decides how many pages there are.
+    ///
+    /// # Errors
+    /// `BadOption` if `pool_bytes` is too small for [`MIN_FRAMES`] and the page table of this file.
     pub fn open(
-        _disk: Arc<dyn Disk>,
-        _file: FileId,
-        _options: PoolOptions,
+        disk: Arc<dyn Disk>,
+        file: FileId,
+        options: PoolOptions,
     ) -> Result<Arc<BufferPool>> {
-        unimplemented!()
+        let pages = disk.length(file)? / PAGE_SIZE as u64;
+        let table = PageTable::reserve(options.max_pages)?;
+        table.grow(pages)?;
+        let staging_pages =
+            (options.pool_bytes / PAGE_SIZE / 32).clamp(MIN_STAGING_PAGES, MAX_STAGING_PAGES);
+        let frames = Self::affordable_frames(&options, pages, staging_pages)?;
+        let core = Arc::new(PoolCore {
+            table,
+            arena: Arc::new(FrameArena::new(frames)?),
+            descriptors: (0..frames).map(|_| FrameDescriptor::new()).collect(),
+            // Popped from the end: low frames, which lie together, are used first.
+            free: Mutex::new((0..frames as u32).rev().map(FrameId).collect()),
+            parking: ParkingLot::new(),
+            hand: ClockHand::new(),
+            traffic: DiskTraffic::default(),
+            accesses: PerThreadCounter::new(),
+            dirty: AtomicUsize::new(0),
+            read_ahead: AtomicUsize::new(0),
+            file_name: disk.file_name(file),
+        });
+        let pool = Arc::new(BufferPool {
+            core,
+            disk,
+            file,
+            write_back: WriteBack::new(staging_pages)?,
+            growth: Mutex::new(0),
+            sync_failed: AtomicBool::new(false),
+            background: Mutex::new(None),
+            options,
+        });
+        if pool.options.background_writer {
+            *pool.background.lock() = Some(BackgroundWriter::start(&pool)?);
+        }
+        // Asserts that the budget holds.
+        pool.memory_bytes();
+        Ok(pool)
     }
-    /// Pages of the data file.
-    pub fn page_count(&self) -> u64 {
-        unimplemented!()
+
+    /// Bytes besides frames and page table.
+    fn fixed_bytes(staging_pages: usize) -> usize {
+        staging_pages * PAGE_SIZE
+            + PerThreadCounter::bytes()
+            + size_of::<BufferPool>()
+            + size_of::<PoolCore>()
+            + ParkingLot::bytes()
     }
-    /// Makes the data file at least `pages` long, so that writing those pages back cannot run out of disk.
-    pub fn extend_to(&self, _pages: u64) -> Result<()> {
-        unimplemented!()
+
+    /// Bytes of a frame, its descriptor and its place in the free list.
+    const FRAME_BYTES: usize = PAGE_SIZE + size_of::<FrameDescriptor>() + size_of::<FrameId>();
+
+    fn affordable_frames(options: &PoolOptions, pages: u64, staging_pages: usize) -> Result<usize> {
+        let others = Self::fixed_bytes(staging_pages)
+            + PageTable::bytes_for(pages)
+            + FrameArena::bytes_for(0);
+        let frames = options.pool_bytes.saturating_sub(others) / Self::FRAME_BYTES;
+        if frames < MIN_FRAMES {
+            let least = others + MIN_FRAMES * Self::FRAME_BYTES;
+            return Err(StorageError::BadOption {
+                option: "pool_bytes",
+                reason: format!(
+                    "{} bytes are too few for a file of {pages} pages; the least is {least}",
+                    options.pool_bytes
+                ),
+            });
+        }
+        Ok(frames.min(crate::page_table::MAX_FRAMES - 1))
     }
-    pub fn optimistic(&self, _page: PageId) -> Result<OptimisticGuard<'_>> {
-        unimplemented!()
-    }
-    pub fn shared(&self, _page: PageId) -> Result<SharedGuard<'_>> {
-        unimplemented!()
-    }
-    pub fn exclusive(&self, _page: PageId) -> Result<ExclusiveGuard<'_>> {
-        unimplemented!()
-    }
-    /// A zeroed page (its page id is set) that is not read from disk. The page must lie below `page_count`.
-    pub fn create(&self, _page: PageId) -> Result<ExclusiveGuard<'_>> {
-        unimplemented!()
-    }
-    pub fn prefetch(&self, _pages: &[PageId]) -> PrefetchSummary {
-        unimplemented!()
-    }
-    pub fn is_resident(&self, _page: PageId) -> bool {
-        unimplemented!()
-    }
-    pub fn resident_in(&self, _pages: Range<PageId>) -> u64 {
-        unimplemented!()
-    }
-    /// Writes all dirty pages and makes them durable.
-    pub fn flush_all(&self) -> Result<()> {
-        unimplemented!()
-    }
-    /// A freed page: its contents are dropped without being written. The caller holds no guard of it.
-    pub fn discard(&self, _page: PageId) {
-        unimplemented!()
-    }
-    /// Flushes, then drops every page from memory.
-    pub fn evict_all_clean(&self) -> Result<()> {
-        unimplemented!()
-    }
-    pub fn counters(&self) -> PoolCounters {
-        unimplemented!()
-    }
-    /// Stops the background writer and flushes. Later calls fail with `Closed` or find the pool clean.
-    pub fn close(&self) -> Result<()> {
-        unimplemented!()
-    }
+
     /// Bytes allocated at present; never above `PoolOptions::pool_bytes`.
     pub fn memory_bytes(&self) -> usize {
-        unimplemented!()
+        let retired = *self.growth.lock();
+        let frames = self.core.arena.frames();
+        let bytes = Self::fixed_bytes(self.write_back.staging_pages())
+            + PageTable::bytes_for(self.page_count())
+            + FrameArena::bytes_for(0)
+            + frames * Self::FRAME_BYTES
+            - retired * PAGE_SIZE;
+        assert!(
+            bytes <= self.options.pool_bytes,
+            "the buffer pool holds {bytes} bytes, its budget is {}",
+            self.options.pool_bytes
+        );
+        bytes
     }
+
+    pub(crate) fn core(&self) -> &Arc<PoolCore> {
+        &self.core
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    pub(crate) fn file(&self) -> FileId {
+        self.file
+    }
+
+    pub(crate) fn options(&self) -> &PoolOptions {
+        &self.options
+    }
+
+    /// Pages of the data file.
+    pub fn page_count(&self) -> u64 {
+        self.core.table.pages()
+    }
+
+    /// Makes the data file at least `pages` long, with room on the device behind every page, so that writing them back
+    /// cannot run out of space.
+    ///
+    /// # Errors
+    /// `DiskFull`; `TooManyPages`; `PoolExhausted` if the page table would leave too few frames. Nothing has changed
+    /// then, except that the file may be longer.
+    pub fn extend_to(&self, pages: u64) -> Result<()> {
+        let mut retired = self.growth.lock();
+        let present = self.page_count();
+        if pages <= present {
+            return Ok(());
+        }
+        if pages > self.core.table.limit() {
+            return Err(StorageError::TooManyPages {
+                file: self.core.file_name.clone(),
+                pages,
+                limit: self.core.table.limit(),
+            });
+        }
+        let length = pages * PAGE_SIZE as u64;
+        disk::run(
+            &*self.disk,
+            Operation::Allocate {
+                file: self.file,
+                length,
+            },
+        )?;
+        let chunks = PageTable::chunks_for(pages) - PageTable::chunks_for(present);
+        let payment = self.take_frames_for_table(chunks as usize, *retired)?;
+        if let Err(error) = self.core.table.grow(pages) {
+            payment
+                .into_iter()
+                .for_each(|frame| self.core.give_free_frame(frame));
+            return Err(error);
+        }
+        for frame in payment {
+            self.core.arena.release_memory(frame);
+            *retired += 1;
+        }
+        Ok(())
+    }
+
+    fn take_frames_for_table(&self, count: usize, retired: usize) -> Result<Vec<FrameId>> {
+        let frames = self.core.arena.frames();
+        if frames - retired < MIN_FRAMES + count {
+            return Err(StorageError::PoolExhausted {
+                frames: frames - retired,
+            });
+        }
+        let mut taken = Vec::with_capacity(count);
+        for _ in 0..count {
+            match self.allocate_frame() {
+                Ok(frame) => taken.push(frame),
+                Err(error) => {
+                    taken
+                        .into_iter()
+                        .for_each(|frame| self.core.give_free_frame(frame));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    fn word_of(&self, page: PageId) -> Result<&AtomicU64> {
+        self.core
+            .word(page)
+            .ok_or_else(|| StorageError::NoSuchPage {
+                file: self.core.file_name.clone(),
+                page,
+                pages: self.page_count(),
+            })
+    }
+
+    /// The page for reading without a latch. Reads it from disk if it is not in memory; waits while it is latched
+    /// exclusively. Writes nothing shared if the page is in memory and has been used before.
+    ///
+    /// # Errors
+    /// `NoSuchPage`, `Io`, `Corrupt`, `PoolExhausted`; as for all guards.
+    #[inline]
+    pub fn optimistic(&self, page: PageId) -> Result<OptimisticGuard<'_>> {
+        self.core.accesses.increment();
+        if let Some(word) = self.core.word(page) {
+            let seen = PageWord(word.load(Ordering::Acquire));
+            if seen.is_hot_and_readable() {
+                return Ok(OptimisticGuard::new(&self.core, word, page, seen));
+            }
+        }
+        self.optimistic_slowly(page)
+    }
+
+    #[cold]
+    fn optimistic_slowly(&self, page: PageId) -> Result<OptimisticGuard<'_>> {
+        let word = self.word_of(page)?;
+        loop {
+            let seen = PageWord(word.load(Ordering::Acquire));
+            match seen.state() {
+                state::EVICTED => self.read_page(page, seen)?,
+                state::READING => self.await_read(page, word),
+                state::EXCLUSIVE => {
+                    self.await_latch(page, word, &|word| word.state() == state::EXCLUSIVE);
+                }
+                _ => {
+                    let used = seen.accessed();
+                    if used == seen || latch::exchange(word, seen, used).is_ok() {
+                        self.core.note_use(used);
+                        return Ok(OptimisticGuard::new(&self.core, word, page, used));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The page for reading, kept from changing. Waits for a writer.
+    #[inline]
+    pub fn shared(&self, page: PageId) -> Result<SharedGuard<'_>> {
+        self.core.accesses.increment();
+        let word = self.word_of(page)?;
+        loop {
+            match latch::try_shared(word, Access::Use) {
+                Ok(latched) => {
+                    self.core.note_use(latched);
+                    return Ok(SharedGuard::new(&self.core, word, page, latched));
+                }
+                Err(refusal) => self.overcome(refusal, page, word, &|word| {
+                    word.state() == state::EXCLUSIVE || word.shared_count() == state::MAX_SHARED
+                })?,
+            }
+        }
+    }
+
+    /// The page for changing. Waits for readers with a latch and for another writer.
+    #[inline]
+    pub fn exclusive(&self, page: PageId) -> Result<ExclusiveGuard<'_>> {
+        self.core.accesses.increment();
+        let word = self.word_of(page)?;
+        loop {
+            match latch::try_exclusive(word, Access::Use) {
+                Ok(latched) => {
+                    self.core.note_use(latched);
+                    return Ok(ExclusiveGuard::new(&self.core, word, page, latched));
+                }
+                Err(refusal) => self.overcome(refusal, page, word, &is_latched)?,
+            }
+        }
+    }
+
+    /// Removes the reason why a page could not be latched: reads it, or waits.
+    #[cold]
+    fn overcome(
+        &self,
+        refusal: Refusal,
+        page: PageId,
+        word: &AtomicU64,
+        blocked: &dyn Fn(PageWord) -> bool,
+    ) -> Result<()> {
+        match refusal {
+            Refusal::Evicted => {
+                self.read_page(page, PageWord(word.load(Ordering::Acquire)))?;
+            }
+            Refusal::Reading => self.await_read(page, word),
+            Refusal::Latched => self.await_latch(page, word, blocked),
+        }
+        Ok(())
+    }
+
+    /// A page of zeros, except for its page id, that is not read from disk: a page taken into use. It is dirty.
+    pub fn create(&self, page: PageId) -> Result<ExclusiveGuard<'_>> {
+        self.core.accesses.increment();
+        let word = self.word_of(page)?;
+        let latched = loop {
+            match latch::try_exclusive(word, Access::Use) {
+                Ok(latched) => {
+                    self.core.end_read_ahead(latched.frame());
+                    break latched;
+                }
+                Err(Refusal::Reading) => self.await_read(page, word),
+                Err(Refusal::Latched) => self.await_latch(page, word, &is_latched),
+                Err(Refusal::Evicted) => {
+                    let seen = PageWord(word.load(Ordering::Acquire));
+                    if let Some(claim) = Claim::take(&self.core, page, seen, state::EXCLUSIVE) {
+                        let frame = self.allocate_frame()?;
+                        self.core.assign(frame, page, false);
+                        break claim.keep().with_frame(frame).with_heat(Heat::Cold);
+                    }
+                }
+            }
+        };
+        let mut guard = ExclusiveGuard::new(&self.core, word, page, latched);
+        guard.bytes_mut().fill(0);
+        guard.set_page_id(page);
+        self.core.mark_dirty(latched.frame());
+        Ok(guard)
+    }
+
+    /// A freed page: its contents are dropped without being written. Waits for whoever has it latched; the caller holds
+    /// no guard of it.
+    pub fn discard(&self, page: PageId) {
+        let Some(word) = self.core.word(page) else {
+            return;
+        };
+        loop {
+            match latch::try_exclusive(word, Access::Maintenance) {
+                Ok(latched) => {
+                    if self.core.forget_changes(latched.frame()) {
+                        self.core.drop_page(page, word, latched);
+                    } else {
+                        // An earlier copy is on its way to disk: the frame is needed until it has arrived.
+                        let released = latched.with_next_version().with_state(state::UNLOCKED);
+                        self.core
+                            .parking
+                            .replace(page, word, released.with_heat(Heat::Cold));
+                    }
+                    return;
+                }
+                Err(Refusal::Evicted) => return,
+                Err(Refusal::Reading) => self.await_read(page, word),
+                Err(Refusal::Latched) => self.await_latch(page, word, &is_latched),
+            }
+        }
+    }
+
+    /// Whether the page is in memory now. Reads the page table only.
+    pub fn is_resident(&self, page: PageId) -> bool {
+        self.core
+            .word(page)
+            .is_some_and(|word| PageWord(word.load(Ordering::Relaxed)).is_resident())
+    }
+
+    /// How many of these pages are in memory now. Reads the page table only.
+    pub fn resident_in(&self, pages: Range<PageId>) -> u64 {
+        let end = pages.end.0.min(self.page_count());
+        (pages.start.0..end)
+            .filter(|&page| self.is_resident(PageId(page)))
+            .count() as u64
+    }
+
+    /// Writes all pages that are dirty now, and makes them durable.
+    ///
+    /// # Errors
+    /// `Io` or `DiskFull`; the pages that could not be written stay dirty. `SyncFailed` from then on once a sync has
+    /// failed: the kernel may have dropped what it could not write, and reports that only once.
+    pub fn flush_all(&self) -> Result<()> {
+        self.write_dirty_pages()?;
+        self.sync()
+    }
+
+    fn sync(&self) -> Result<()> {
+        let failed = || StorageError::SyncFailed {
+            file: self.core.file_name.clone(),
+        };
+        if self.sync_failed.load(Ordering::Acquire) {
+            return Err(failed());
+        }
+        counters::add(&self.core.traffic.syncs, 1);
+        disk::run(&*self.disk, Operation::Sync { file: self.file })
+            .map(|_| ())
+            .inspect_err(|error| {
+                tracing::error!("{error}; nothing can be made durable until the next start");
+                self.sync_failed.store(true, Ordering::Release);
+            })
+    }
+
+    /// Flushes, then drops every page that nobody has latched: the pool is as cold as after a start.
+    pub fn evict_all_clean(&self) -> Result<()> {
+        self.flush_all()?;
+        for descriptor in self.core.descriptors() {
+            let Some(page) = descriptor.page() else {
+                continue;
+            };
+            let Some(word) = self.core.word(page) else {
+                continue;
+            };
+            if let Ok(latched) = latch::try_exclusive(word, Access::Maintenance) {
+                if self.core.descriptor(latched.frame()).is_dirty() {
+                    let released = latched.with_state(state::UNLOCKED);
+                    self.core.parking.replace(page, word, released);
+                } else {
+                    self.core.drop_page(page, word, latched);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The pool's counters and gauges now.
+    pub fn counters(&self) -> PoolCounters {
+        let traffic = &self.core.traffic;
+        let retired = *self.growth.lock();
+        PoolCounters {
+            read_requests: self.core.accesses.total(),
+            reads: counters::get(&traffic.reads),
+            read_ahead: counters::get(&traffic.read_ahead),
+            read_ahead_waits: counters::get(&traffic.read_ahead_waits),
+            read_ahead_unused: counters::get(&traffic.read_ahead_unused),
+            data_reads: counters::get(&traffic.data_reads),
+            data_read: counters::get(&traffic.data_read),
+            pages_read: counters::get(&traffic.pages_read),
+            pages_written: counters::get(&traffic.pages_written),
+            write_requests: counters::get(&traffic.write_requests),
+            data_written: counters::get(&traffic.data_written),
+            syncs: counters::get(&traffic.syncs),
+            evictions: counters::get(&traffic.evictions),
+            pages_total: (self.core.arena.frames() - retired) as u64,
+            pages_free: self.core.free.lock().len() as u64,
+            pages_dirty: self.core.dirty_frames() as u64,
+        }
+    }
+
+    /// Stops the background writer and flushes.
+    pub fn close(&self) -> Result<()> {
+        let background = self.background.lock().take();
+        drop(background);
+        self.flush_all()
+    }
+
+    /// Reads an evicted page. On return it may be in memory; the caller looks again. Returns at once if the word is not
+    /// `seen` any more.
+    #[cold]
+    fn read_page(&self, page: PageId, seen: PageWord) -> Result<()> {
+        if seen.state() != state::EVICTED {
+            return Ok(());
+        }
+        let Some(claim) = Claim::take(&self.core, page, seen, state::READING) else {
+            return Ok(());
+        };
+        let frame = self.allocate_frame()?;
+        counters::add(&self.core.traffic.reads, 1);
+        let read = PageRead::for_waiter(&self.core, claim, frame);
+        self.disk.submit(vec![read.clone().operation(self.file)]);
+        self.disk.wait(self.file, page.offset(), &|| read.is_done());
+        read.outcome()
+    }
+
+    /// Waits until a read that somebody else has started is over.
+    #[cold]
+    fn await_read(&self, page: PageId, word: &AtomicU64) {
+        counters::add(&self.core.traffic.read_ahead_waits, 1);
+        let reading = |word: PageWord| word.state() == state::READING;
+        self.core.parking.wait_while(page, word, &reading, &|| {
+            self.disk.wait(self.file, page.offset(), &|| {
+                let seen = PageWord(word.load(Ordering::Acquire));
+                !reading(seen) || !seen.has_waiters()
+            });
+        });
+    }
+
+    #[cold]
+    fn await_latch(&self, page: PageId, word: &AtomicU64, blocked: &dyn Fn(PageWord) -> bool) {
+        self.core
+            .parking
+            .wait_while(page, word, blocked, &thread::park);
+    }
+
+    /// A frame for a new page: from the free list, else by eviction, else after writing dirty pages back.
+    pub(crate) fn allocate_frame(&self) -> Result<FrameId> {
+        for attempt in 0..ALLOCATION_ATTEMPTS {
+            if let Some(frame) = self.core.take_free_frame() {
+                return Ok(frame);
+            }
+            let sweep =
+                self.core
+                    .sweep(EVICTION_BATCH, self.write_back.staging_pages(), usize::MAX);
+            if sweep.evicted > 0 {
+                continue;
+            }
+            if !sweep.dirty.is_empty() {
+                self.write_pages(sweep.dirty.iter().map(|&(page, _)| page).collect())?;
+                for (page, frame) in sweep.dirty {
+                    self.core.try_evict(page, frame);
+                }
+                continue;
+            }
+            // All frames are latched, or wait for reads that nobody may be waiting for.
+            if self.disk.reap() == 0 && attempt > 0 {
+                thread::yield_now();
+            }
+        }
+        Err(StorageError::PoolExhausted {
+            frames: self.core.arena.frames(),
+        })
+    }
+
+    /// A frame if one can be had without waiting for the disk.
+    pub(crate) fn try_allocate_frame(&self) -> Option<FrameId> {
+        self.core.take_free_frame().or_else(|| {
+            self.core.sweep(EVICTION_BATCH, 0, HINT_STEPS);
+            self.core.take_free_frame()
+        })
+    }
+}
+
+fn is_latched(word: PageWord) -> bool {
+    word.state() == state::EXCLUSIVE || word.shared_count() > 0
 }
