@@ -264,7 +264,7 @@ fn parse_interval(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
     parser.maybe_parse(|parser| {
         parser.advance_token();
         let value = Box::new(parser.parse_expr()?);
-        let leading_field = match &parser.peek_token_ref().token {
+        let leading_field = match parser.peek_token().token {
             Token::Word(word) if is_composite_unit(&word.value) => {
                 DateTimeField::Custom(parser.parse_identifier()?)
             }

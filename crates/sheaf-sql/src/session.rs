@@ -114,6 +114,11 @@ impl Session {
         &self.info
     }
 
+    /// Whether a request may hold several statements (COM_SET_OPTION).
+    pub fn set_multi_statements(&mut self, allowed: bool) {
+        self.info.multi_statements = allowed;
+    }
+
     /// Runs a request: one statement, or several when the client asked for that. On an error nothing of the
     /// failed statement remains, and the statements after it did not run.
     pub fn execute(&mut self, _sql: &str, _sink: &mut dyn ResultSink) -> Result<()> {
@@ -122,6 +127,15 @@ impl Session {
 
     pub fn prepare(&mut self, _sql: &str) -> Result<PreparedInfo> {
         Err(SqlError::not_supported_yet("PREPARE"))
+    }
+
+    pub fn execute_prepared(
+        &mut self,
+        id: u32,
+        _parameters: &[sheaf_table::Value],
+        _sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        Err(SqlError::unknown_statement_handler(&id.to_string(), "mysqld_stmt_execute"))
     }
 
     /// Unknown ids are ignored, as COM_STMT_CLOSE has no answer.
