@@ -1,1 +1,32 @@
-//! sheaf-server
+//! The MySQL protocol floor of Sheaf.
+//!
+//! A connection is a thread that blocks: it reads a command, gives it to its [`sheaf_sql::Session`], and encodes
+//! what comes out straight into its send buffer. Nothing above a socket is asynchronous here, so a slow client
+//! holds its own thread and nothing else.
+//!
+//! ```text
+//!   listener     accepts, limits, drains        connection   one client from greeting to goodbye
+//!   handshake    who is it, what can it do      command      what a client can ask for
+//!   packet       frames, buffers, limits        response     OK, EOF, ERR, result sets
+//!   local_infile a file on the client's side    parameters   values of a prepared statement
+//!   cell         one value of an Arrow batch    text_row, binary_row, text_format   its two encodings
+//! ```
+//!
+//! The protocol is that of MySQL 8.0 with CLIENT_PROTOCOL_41, described in the MySQL Source Code Documentation,
+//! "Client/Server Protocol". Constants and the packets of the handshake come from the `mysql_common` crate.
+
+mod binary_row;
+mod cell;
+mod command;
+mod connection;
+mod handshake;
+mod listener;
+mod local_infile;
+mod packet;
+mod parameters;
+mod response;
+mod text_format;
+mod text_row;
+
+pub use listener::{Server, ServerOptions};
+pub use text_row::TextRows;

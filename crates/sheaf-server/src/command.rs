@@ -1,0 +1,250 @@
+//! Commands: what a client can ask for once it is let in.
+//!
+//! Each command is one packet, whose first byte says which. Most are answered by OK or ERR; COM_QUERY and
+//! COM_STMT_EXECUTE also by result sets; COM_STMT_CLOSE and COM_STMT_SEND_LONG_DATA by nothing.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use mysql_common::constants::Command;
+use mysql_common::io::ParseBuf;
+use sheaf_sql::SqlError;
+
+use crate::connection::Connection;
+use crate::handshake;
+use crate::parameters::{BoundStatement, malformed_packet};
+use crate::response::{
+    Response, RowFormat, write_column_definitions, write_eof, write_error, write_field_list, write_plain_ok,
+};
+
+/// What the client bound to its prepared statements, by statement id.
+pub type BoundStatements = HashMap<u32, BoundStatement>;
+
+const COM_QUIT: u8 = Command::COM_QUIT as u8;
+const COM_INIT_DB: u8 = Command::COM_INIT_DB as u8;
+const COM_QUERY: u8 = Command::COM_QUERY as u8;
+const COM_FIELD_LIST: u8 = Command::COM_FIELD_LIST as u8;
+const COM_STATISTICS: u8 = Command::COM_STATISTICS as u8;
+const COM_PROCESS_INFO: u8 = Command::COM_PROCESS_INFO as u8;
+const COM_PROCESS_KILL: u8 = Command::COM_PROCESS_KILL as u8;
+const COM_PING: u8 = Command::COM_PING as u8;
+const COM_CHANGE_USER: u8 = Command::COM_CHANGE_USER as u8;
+const COM_STMT_PREPARE: u8 = Command::COM_STMT_PREPARE as u8;
+const COM_STMT_EXECUTE: u8 = Command::COM_STMT_EXECUTE as u8;
+const COM_STMT_SEND_LONG_DATA: u8 = Command::COM_STMT_SEND_LONG_DATA as u8;
+const COM_STMT_CLOSE: u8 = Command::COM_STMT_CLOSE as u8;
+const COM_STMT_RESET: u8 = Command::COM_STMT_RESET as u8;
+const COM_SET_OPTION: u8 = Command::COM_SET_OPTION as u8;
+const COM_STMT_FETCH: u8 = Command::COM_STMT_FETCH as u8;
+const COM_RESET_CONNECTION: u8 = Command::COM_RESET_CONNECTION as u8;
+
+const OPTION_MULTI_STATEMENTS_ON: u16 = 0;
+const OPTION_MULTI_STATEMENTS_OFF: u16 = 1;
+/// The bytes of COM_STMT_EXECUTE between the statement's id and its parameters: cursor type, iteration count.
+const EXECUTE_FLAGS_BYTES: usize = 1 + 4;
+
+/// Does the connection go on after a command?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    Close,
+}
+
+impl Connection {
+    /// Runs a command and buffers its answer. `request` is its whole packet.
+    pub(crate) fn run_command(&mut self, request: &[u8]) -> Flow {
+        if request.first() == Some(&COM_QUIT) {
+            return Flow::Close;
+        }
+        // A panic is a bug of one statement. Its client is told and leaves; all others go on.
+        match catch_unwind(AssertUnwindSafe(|| self.dispatch(request))) {
+            Ok(Ok(flow)) => flow,
+            Ok(Err(error)) => {
+                // A failed write shows in the stream's state.
+                let _ = write_error(&mut self.packets, &error);
+                Flow::Continue
+            }
+            Err(_) => {
+                tracing::error!(id = self.session.id(), "a statement panicked; its connection is closed");
+                let error = SqlError::unknown("internal error: the statement panicked, see the server's log");
+                let _ = write_error(&mut self.packets, &error);
+                Flow::Close
+            }
+        }
+    }
+
+    /// An error is still to be answered.
+    fn dispatch(&mut self, request: &[u8]) -> Result<Flow, SqlError> {
+        let (&command, body) = request.split_first().ok_or_else(unknown_command)?;
+        match command {
+            COM_QUERY => self.query(text(body)?)?,
+            COM_PROCESS_INFO => self.query("SHOW PROCESSLIST")?,
+            COM_STMT_PREPARE => self.prepare(text(body)?)?,
+            COM_STMT_EXECUTE => self.execute_prepared(body)?,
+            COM_STMT_SEND_LONG_DATA => self.send_long_data(body),
+            COM_STMT_CLOSE => self.close_prepared(body),
+            COM_STMT_RESET => {
+                let id = statement_id(body)?;
+                self.bound_statement(id, "mysqld_stmt_reset")?.reset();
+                self.ok()?;
+            }
+            COM_STMT_FETCH => {
+                // Results are never kept in a cursor: the execution answers with all rows.
+                let id = statement_id(body)?;
+                self.bound_statement(id, "mysqld_stmt_fetch")?;
+                return Err(SqlError::new(1421, "HY000", format!("The statement ({id}) has no open cursor.")));
+            }
+            COM_INIT_DB => {
+                self.session.set_database(text(body)?)?;
+                self.ok()?;
+            }
+            COM_FIELD_LIST => {
+                let table = text(ParseBuf(body).eat_null_str())?;
+                let columns = self.session.field_list(table)?;
+                let status = self.session.status_flags();
+                write_field_list(&mut self.packets, self.capabilities, &columns, status)?;
+            }
+            COM_PING => self.ok()?,
+            COM_STATISTICS => {
+                let line = self.session.engine().statistics_line();
+                self.packets.write_packet(|out| {
+                    out.extend_from_slice(line.as_bytes());
+                    Ok(())
+                })?;
+            }
+            COM_PROCESS_KILL => {
+                let id = ParseBuf(body).checked_eat_u32_le().ok_or_else(malformed_packet)?;
+                self.session.engine().kill(id.into(), true)?;
+                self.ok()?;
+            }
+            COM_SET_OPTION => self.set_option(body)?,
+            COM_RESET_CONNECTION => {
+                self.session.reset();
+                self.statements.clear();
+                self.ok()?;
+            }
+            COM_CHANGE_USER => return self.change_user(body),
+            _ => return Err(unknown_command()),
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn ok(&mut self) -> Result<(), SqlError> {
+        write_plain_ok(&mut self.packets, self.session.status_flags())
+    }
+
+    fn query(&mut self, sql: &str) -> Result<(), SqlError> {
+        let status = self.session.status_flags();
+        let mut response = Response::new(&mut self.packets, self.capabilities, RowFormat::Text, status);
+        let result = self.session.execute(sql, &mut response);
+        response.finish(result, self.session.status_flags())
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<(), SqlError> {
+        let prepared = self.session.prepare(sql)?;
+        let (Ok(columns), Ok(parameters)) =
+            (u16::try_from(prepared.columns.len()), u16::try_from(prepared.parameters.len()))
+        else {
+            self.session.close_prepared(prepared.id);
+            return Err(SqlError::new(1390, "HY000", "Prepared statement contains too many placeholders"));
+        };
+        self.statements.insert(prepared.id, BoundStatement::new(parameters.into()));
+        self.packets.write_packet(|out| {
+            out.push(0);
+            out.extend_from_slice(&prepared.id.to_le_bytes());
+            out.extend_from_slice(&columns.to_le_bytes());
+            out.extend_from_slice(&parameters.to_le_bytes());
+            out.push(0);
+            out.extend_from_slice(&prepared.warnings.to_le_bytes());
+            Ok(())
+        })?;
+        let status = self.session.status_flags();
+        for definitions in [&prepared.parameters, &prepared.columns] {
+            if !definitions.is_empty() {
+                write_column_definitions(&mut self.packets, self.capabilities, definitions, status)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn execute_prepared(&mut self, body: &[u8]) -> Result<(), SqlError> {
+        let id = statement_id(body)?;
+        let values = body.get(4 + EXECUTE_FLAGS_BYTES..).ok_or_else(malformed_packet)?;
+        let parameters = self.bound_statement(id, "mysqld_stmt_execute")?.decode(values)?;
+        let status = self.session.status_flags();
+        let mut response = Response::new(&mut self.packets, self.capabilities, RowFormat::Binary, status);
+        let result = self.session.execute_prepared(id, &parameters, &mut response);
+        response.finish(result, self.session.status_flags())
+    }
+
+    /// No answer: what goes wrong is told by the next execution.
+    fn send_long_data(&mut self, body: &[u8]) {
+        let mut body = ParseBuf(body);
+        let (Some(id), Some(parameter)) = (body.checked_eat_u32_le(), body.checked_eat_u16_le()) else {
+            return;
+        };
+        let max_bytes = self.session.max_allowed_packet();
+        if let Some(statement) = self.statements.get_mut(&id) {
+            statement.append_long_data(parameter.into(), body.eat_all(), max_bytes);
+        }
+    }
+
+    /// No answer, not even to an unknown statement.
+    fn close_prepared(&mut self, body: &[u8]) {
+        if let Ok(id) = statement_id(body)
+            && self.statements.remove(&id).is_some()
+        {
+            self.session.close_prepared(id);
+        }
+    }
+
+    fn bound_statement(&mut self, id: u32, caller: &str) -> Result<&mut BoundStatement, SqlError> {
+        self.statements
+            .get_mut(&id)
+            .ok_or_else(|| SqlError::unknown_statement_handler(&id.to_string(), caller))
+    }
+
+    fn set_option(&mut self, body: &[u8]) -> Result<(), SqlError> {
+        let multi_statements = match ParseBuf(body).checked_eat_u16_le() {
+            Some(OPTION_MULTI_STATEMENTS_ON) => true,
+            Some(OPTION_MULTI_STATEMENTS_OFF) => false,
+            _ => return Err(unknown_command()),
+        };
+        self.session.set_multi_statements(multi_statements);
+        write_eof(&mut self.packets, self.capabilities, 0, self.session.status_flags())
+    }
+
+    /// A client that is refused does not get its former rights back: the connection ends.
+    fn change_user(&mut self, body: &[u8]) -> Result<Flow, SqlError> {
+        let info = handshake::change_user(body, self.capabilities, self.session.info());
+        self.statements.clear();
+        let result = info.and_then(|mut info| {
+            let database = info.database.take();
+            self.session.change_user(info)?;
+            database.map_or(Ok(()), |database| self.session.set_database(&database))
+        });
+        match result {
+            Ok(()) => self.ok().map(|()| Flow::Continue),
+            Err(error) => write_error(&mut self.packets, &error).map(|()| Flow::Close),
+        }
+    }
+}
+
+fn statement_id(body: &[u8]) -> Result<u32, SqlError> {
+    ParseBuf(body).checked_eat_u32_le().ok_or_else(malformed_packet)
+}
+
+fn unknown_command() -> SqlError {
+    SqlError::new(1047, "08S01", "Unknown command")
+}
+
+/// Statements and names are UTF-8.
+fn text(bytes: &[u8]) -> Result<&str, SqlError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        /// Of the offending bytes, the message shows this many.
+        const SHOWN_BYTES: usize = 6;
+        let from = error.valid_up_to();
+        let shown: String = bytes[from..].iter().take(SHOWN_BYTES).map(|byte| format!("\\x{byte:02X}")).collect();
+        SqlError::new(1300, "HY000", format!("Invalid utf8mb4 character string: '{shown}'"))
+    })
+}

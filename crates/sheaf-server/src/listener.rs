@@ -1,0 +1,324 @@
+//! Accepting clients, bounding how many, and ending well.
+//!
+//! One thread accepts on each address and starts a thread per client. Shutting down goes in steps, each bounded
+//! in time, so that a statement that is about to finish may do so and nothing holds the process for ever:
+//!
+//! ```text
+//!   stop accepting -> no more commands are read, running statements end by themselves (drain time)
+//!     -> they are killed -> (kill time) -> sockets are closed under those that still hang in a write
+//! ```
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use sheaf_sql::{Engine, SqlError};
+use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
+
+use crate::connection::{self, Peer, SocketTransport};
+use crate::packet::PacketStream;
+use crate::response::write_error_before_greeting;
+
+/// Clients that the kernel holds for us between two calls of accept.
+const BACKLOG: i32 = 128;
+/// Address space of a client's thread. Only what is touched becomes memory; deep expressions touch a lot.
+const CONNECTION_STACK_BYTES: usize = 8 << 20;
+/// An idle peer is probed after this time, so a machine that vanished does not hold a connection for ever.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(300);
+/// Time for killed statements to end.
+const KILL_TIME: Duration = Duration::from_secs(5);
+/// When accepting fails for want of file descriptors or memory, it is tried again after this.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// The longest wait to tell a client that there is no place for it.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Where to listen, and how much to take.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Port 0 lets the system choose, see [`Server::local_address`].
+    pub listen: Option<SocketAddr>,
+    /// A Unix socket. A file left behind by a server that is gone is replaced.
+    pub socket: Option<PathBuf>,
+    pub max_connections: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 3306))),
+            socket: None,
+            max_connections: 151,
+        }
+    }
+}
+
+/// A server that accepts clients. Dropping it ends it at once; [`Server::shut_down`] ends it well.
+pub struct Server {
+    clients: Arc<Clients>,
+    acceptors: Vec<Acceptor>,
+    local_address: Option<SocketAddr>,
+    socket_path: Option<PathBuf>,
+}
+
+struct Acceptor {
+    listener: Arc<Socket>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The clients of a server, known to its acceptors and to whoever shuts it down.
+struct Clients {
+    engine: Arc<Engine>,
+    max_connections: usize,
+    stopping: AtomicBool,
+    open: Mutex<OpenClients>,
+    one_left: Condvar,
+}
+
+#[derive(Default)]
+struct OpenClients {
+    next: u64,
+    by_number: HashMap<u64, OpenClient>,
+}
+
+struct OpenClient {
+    socket: Arc<Socket>,
+    /// The id of its session, once it has one.
+    session: Option<u64>,
+}
+
+impl Server {
+    /// Starts to listen. Fails if an address is taken or not ours. The caller closes the engine after the server.
+    pub fn start(engine: Arc<Engine>, options: ServerOptions) -> io::Result<Server> {
+        let clients = Arc::new(Clients {
+            engine,
+            max_connections: options.max_connections,
+            stopping: AtomicBool::new(false),
+            open: Mutex::default(),
+            one_left: Condvar::new(),
+        });
+        let mut server = Server { clients, acceptors: Vec::new(), local_address: None, socket_path: None };
+        if let Some(address) = options.listen {
+            let listener = listen_on_network(address)?;
+            server.local_address = listener.local_addr()?.as_socket();
+            server.accept_on(listener)?;
+        }
+        if let Some(path) = options.socket {
+            let listener = listen_on_path(&path)?;
+            server.socket_path = Some(path);
+            server.accept_on(listener)?;
+        }
+        Ok(server)
+    }
+
+    /// The network address, with the port that the system chose if it was asked to.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.local_address
+    }
+
+    /// Clients that are connected, or about to be.
+    pub fn connections(&self) -> usize {
+        self.clients.lock().by_number.len()
+    }
+
+    fn accept_on(&mut self, listener: Socket) -> io::Result<()> {
+        let listener = Arc::new(listener);
+        let (accepting, clients) = (Arc::clone(&listener), Arc::clone(&self.clients));
+        let thread = thread::Builder::new()
+            .name("accept".into())
+            .spawn(move || accept_until_stopped(&accepting, &clients))?;
+        self.acceptors.push(Acceptor { listener, thread: Some(thread) });
+        Ok(())
+    }
+
+    /// Ends the server: running statements get `drain_time` to finish, then they are killed. Returns when all
+    /// connections are closed; `false` if some had to be left behind.
+    pub fn shut_down(mut self, drain_time: Duration) -> bool {
+        self.stop(drain_time)
+    }
+
+    fn stop(&mut self, drain_time: Duration) -> bool {
+        self.clients.stopping.store(true, Ordering::Release);
+        for acceptor in &mut self.acceptors {
+            // Wakes the thread in accept; an error means that it is awake.
+            let _ = acceptor.listener.shutdown(Shutdown::Both);
+            if let Some(thread) = acceptor.thread.take() {
+                let _ = thread.join();
+            }
+        }
+        self.acceptors.clear();
+        if let Some(path) = self.socket_path.take() {
+            let _ = std::fs::remove_file(path);
+        }
+        // Nothing more is read from clients: the idle ones leave now, the others after their answer.
+        self.clients.for_each(|client| {
+            let _ = client.socket.shutdown(Shutdown::Read);
+        });
+        if self.clients.wait_until_empty(drain_time) {
+            return true;
+        }
+        let engine = Arc::clone(&self.clients.engine);
+        for session in self.clients.sessions() {
+            // An error means that the session ended by itself.
+            let _ = engine.kill(session, true);
+        }
+        if self.clients.wait_until_empty(KILL_TIME) {
+            return true;
+        }
+        self.clients.for_each(|client| {
+            let _ = client.socket.shutdown(Shutdown::Both);
+        });
+        self.clients.wait_until_empty(KILL_TIME)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop(Duration::ZERO);
+    }
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, OpenClients> {
+        // The map is consistent at every point where a panic is possible.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn for_each(&self, act: impl Fn(&OpenClient)) {
+        self.lock().by_number.values().for_each(act);
+    }
+
+    fn sessions(&self) -> Vec<u64> {
+        self.lock().by_number.values().filter_map(|client| client.session).collect()
+    }
+
+    fn wait_until_empty(&self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        let mut open = self.lock();
+        while !open.by_number.is_empty() {
+            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+            else {
+                return false;
+            };
+            open = self.one_left.wait_timeout(open, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// A number for a new client; `None` if there are enough.
+    fn admit(&self, socket: &Arc<Socket>) -> Option<u64> {
+        let mut open = self.lock();
+        if open.by_number.len() >= self.max_connections {
+            return None;
+        }
+        let number = open.next;
+        open.next += 1;
+        open.by_number.insert(number, OpenClient { socket: Arc::clone(socket), session: None });
+        Some(number)
+    }
+
+    fn leave(&self, number: u64) {
+        self.lock().by_number.remove(&number);
+        self.one_left.notify_all();
+    }
+}
+
+/// Takes a client off the list when its thread ends, however that happens.
+struct Admission {
+    clients: Arc<Clients>,
+    number: u64,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.clients.leave(self.number);
+    }
+}
+
+fn listen_on_network(address: SocketAddr) -> io::Result<Socket> {
+    let listener = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // A restarted server need not wait for connections of its predecessor to be forgotten.
+    listener.set_reuse_address(true)?;
+    listener.bind(&address.into())?;
+    listener.listen(BACKLOG)?;
+    Ok(listener)
+}
+
+fn listen_on_path(path: &Path) -> io::Result<Socket> {
+    let listener = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    let address = SockAddr::unix(path)?;
+    if let Err(error) = listener.bind(&address) {
+        let abandoned = error.kind() == io::ErrorKind::AddrInUse && UnixStream::connect(path).is_err();
+        if !abandoned {
+            return Err(error);
+        }
+        std::fs::remove_file(path)?;
+        listener.bind(&address)?;
+    }
+    listener.listen(BACKLOG)?;
+    Ok(listener)
+}
+
+fn accept_until_stopped(listener: &Socket, clients: &Arc<Clients>) {
+    loop {
+        let accepted = listener.accept();
+        if clients.stopping.load(Ordering::Acquire) {
+            return;
+        }
+        match accepted {
+            Ok((socket, address)) => start_client(socket, &address, clients),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a client");
+                thread::sleep(ACCEPT_RETRY);
+            }
+        }
+    }
+}
+
+fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
+    let peer = match address.as_socket() {
+        Some(address) => {
+            // Without these a connection still works, only slower or for longer.
+            let _ = socket.set_tcp_nodelay(true);
+            let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_AFTER));
+            Peer::Network(address.ip())
+        }
+        None => Peer::Local,
+    };
+    let socket = Arc::new(socket);
+    let Some(number) = clients.admit(&socket) else {
+        return refuse(&socket, &SqlError::too_many_connections());
+    };
+    let admission = Admission { clients: Arc::clone(clients), number };
+    let thread_socket = Arc::clone(&socket);
+    let spawned = thread::Builder::new().name(format!("client {number}")).stack_size(CONNECTION_STACK_BYTES).spawn(
+        move || {
+            let clients = Arc::clone(&admission.clients);
+            connection::serve(&clients.engine, thread_socket, peer, |session| {
+                if let Some(client) = clients.lock().by_number.get_mut(&number) {
+                    client.session = Some(session);
+                }
+            });
+            drop(admission);
+        },
+    );
+    if let Err(error) = spawned {
+        tracing::warn!(%error, "cannot start a thread for a client");
+        let message = format!("Can't create a new thread (errno {})", error.raw_os_error().unwrap_or_default());
+        refuse(&socket, &SqlError::new(1135, "HY000", message));
+    }
+}
+
+/// Tells a client that it cannot be served. It has not said anything yet.
+fn refuse(socket: &Arc<Socket>, error: &SqlError) {
+    let _ = socket.set_write_timeout(Some(REFUSAL_TIMEOUT));
+    let mut packets = PacketStream::new(SocketTransport(Arc::clone(socket)), 0);
+    // The client may be gone, which is as well.
+    let _ = write_error_before_greeting(&mut packets, error).and_then(|()| packets.flush());
+}

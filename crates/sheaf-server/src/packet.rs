@@ -1,0 +1,517 @@
+//! Packets: how the MySQL protocol cuts a byte stream into messages.
+//!
+//! A packet is one or more frames. A frame is a header of 3 bytes length (little-endian) and 1 byte sequence
+//! number, then the payload. A frame of exactly 2^24 - 1 bytes says that the packet goes on in the next one, so
+//! a packet whose length is a multiple of that ends with an empty frame:
+//!
+//! ```text
+//!   +--------+-----+----------------+      +--------+-----+---------------------+  +--------+-----+------+
+//!   | 5      | seq | 5 bytes        |      | ffffff | seq | 16,777,215 bytes    |  | 3      | seq+1| ...  |
+//!   +--------+-----+----------------+      +--------+-----+---------------------+  +--------+-----+------+
+//!     a packet of one frame                  a packet of 16,777,218 bytes
+//! ```
+//!
+//! The sequence number starts at 0 with each command and counts frames in both directions, modulo 256. A number
+//! that is not the next one means that the two sides disagree about what was said: the connection cannot go on.
+//!
+//! Sending is buffered: packets are built in place in one buffer, which goes to the operating system when it is
+//! full or when the answer is complete. So a short answer is one system call, and a row is encoded where it
+//! leaves from. Receiving reads what is there, which for a short request is one system call too.
+
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use sheaf_sql::SqlError;
+
+/// The most bytes in one frame; a frame of this length is continued by the next one.
+pub const MAX_FRAME_BYTES: usize = 0xFF_FFFF;
+const HEADER_BYTES: usize = 4;
+const RECEIVE_BUFFER_BYTES: usize = 16 << 10;
+/// The send buffer goes out when it holds this much. One packet may make it longer.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// What an idle connection keeps of its send buffer.
+const IDLE_SEND_BUFFER_BYTES: usize = 4 << 10;
+/// A request's buffer grows in steps of this, so a header that promises 16 MiB costs nothing before they come.
+const RECEIVE_STEP_BYTES: usize = 256 << 10;
+/// The most that is read and thrown away to answer a request that is too large. Beyond it the connection ends.
+const MAX_DISCARDED_BYTES: usize = 1 << 30;
+
+/// The byte stream below: a socket, or two buffers in a test.
+pub trait Transport: Read + Write {
+    /// How long a read may wait; `None` is for ever.
+    fn set_read_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+}
+
+/// Why no packet came.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The peer closed the connection between two packets.
+    #[error("the connection was closed")]
+    Closed,
+    #[error("frame number {got} came where {expected} was due")]
+    OutOfOrder { expected: u8, got: u8 },
+    /// The packet was read to its end and thrown away, so the connection can go on.
+    #[error("the packet is longer than {limit_bytes} bytes")]
+    TooLarge { limit_bytes: usize },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl ReadError {
+    /// Nothing came in time.
+    pub fn is_timeout(&self) -> bool {
+        // Linux reports an elapsed SO_RCVTIMEO as WouldBlock, others as TimedOut.
+        matches!(self, ReadError::Io(error)
+            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
+    }
+}
+
+/// One side of a connection.
+pub struct PacketStream<T> {
+    transport: T,
+    /// The number of the next frame, in either direction.
+    sequence: u8,
+    max_packet_bytes: usize,
+    idle_timeout: Option<Duration>,
+    read_timeout: Option<Duration>,
+    /// The transport waits for `read_timeout` instead of `idle_timeout`.
+    hurried: bool,
+    received: Box<[u8]>,
+    /// What of `received` is not consumed yet.
+    received_start: usize,
+    received_end: usize,
+    send: Vec<u8>,
+    broken: bool,
+    out_of_step: bool,
+}
+
+impl<T: Transport> PacketStream<T> {
+    /// `max_packet_bytes` bounds what is received, not what is sent.
+    pub fn new(transport: T, max_packet_bytes: usize) -> Self {
+        PacketStream {
+            transport,
+            sequence: 0,
+            max_packet_bytes,
+            idle_timeout: None,
+            read_timeout: None,
+            hurried: false,
+            received: vec![0; RECEIVE_BUFFER_BYTES].into_boxed_slice(),
+            received_start: 0,
+            received_end: 0,
+            send: Vec::new(),
+            broken: false,
+            out_of_step: false,
+        }
+    }
+
+    pub fn set_max_packet_bytes(&mut self, max_packet_bytes: usize) {
+        self.max_packet_bytes = max_packet_bytes;
+    }
+
+    /// `idle` bounds the wait for the first byte of a packet, `read` each further wait inside it.
+    pub fn set_timeouts(&mut self, idle: Option<Duration>, read: Option<Duration>) -> io::Result<()> {
+        self.read_timeout = read;
+        if self.idle_timeout != idle {
+            self.idle_timeout = idle;
+            self.transport.set_read_timeout(idle)?;
+        }
+        Ok(())
+    }
+
+    /// A write failed: whatever is sent from now on would not arrive.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Where the next packet begins is not known any more. An answer can still be sent.
+    pub fn is_out_of_step(&self) -> bool {
+        self.out_of_step
+    }
+
+    pub(crate) fn set_out_of_step(&mut self) {
+        self.out_of_step = true;
+    }
+
+    /// The next frame begins a command, so it carries the number 0.
+    pub fn begin_command(&mut self) {
+        self.sequence = 0;
+    }
+
+    /// Replaces `payload` with the next packet.
+    pub fn read_packet(&mut self, payload: &mut Vec<u8>) -> Result<(), ReadError> {
+        payload.clear();
+        let result = self.read_frames(payload);
+        self.unhurry()?;
+        result
+    }
+
+    fn read_frames(&mut self, payload: &mut Vec<u8>) -> Result<(), ReadError> {
+        let mut frame_bytes = self.read_header(true)?;
+        loop {
+            if payload.len() + frame_bytes > self.max_packet_bytes {
+                self.discard_packet(payload.len(), frame_bytes)?;
+                payload.clear();
+                return Err(ReadError::TooLarge { limit_bytes: self.max_packet_bytes });
+            }
+            let end = payload.len() + frame_bytes;
+            while payload.len() < end {
+                let start = payload.len();
+                payload.resize(end.min(start + RECEIVE_STEP_BYTES), 0);
+                self.read_exact(&mut payload[start..])?;
+            }
+            if frame_bytes < MAX_FRAME_BYTES {
+                return Ok(());
+            }
+            frame_bytes = self.read_header(false)?;
+        }
+    }
+
+    /// The payload length of the next frame. An end of the stream is `Closed` where a packet may begin, and an
+    /// error inside one.
+    pub(crate) fn read_header(&mut self, begins_packet: bool) -> Result<usize, ReadError> {
+        if begins_packet && self.received_start == self.received_end && self.fill()? == 0 {
+            return Err(ReadError::Closed);
+        }
+        let mut header = [0; HEADER_BYTES];
+        self.read_exact(&mut header)?;
+        let [low, middle, high, sequence] = header;
+        if sequence != self.sequence {
+            return Err(ReadError::OutOfOrder { expected: self.sequence, got: sequence });
+        }
+        self.sequence = sequence.wrapping_add(1);
+        Ok(u32::from_le_bytes([low, middle, high, 0]) as usize)
+    }
+
+    /// Payload bytes of a frame whose header was read; 0 only if the stream ended.
+    pub(crate) fn read_payload(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.received_start == self.received_end {
+            if out.len() >= self.received.len() {
+                self.hurry()?;
+                return read_retrying(&mut self.transport, out);
+            }
+            self.hurry()?;
+            self.fill()?;
+        }
+        let available = &self.received[self.received_start..self.received_end];
+        let count = available.len().min(out.len());
+        out[..count].copy_from_slice(&available[..count]);
+        self.received_start += count;
+        Ok(count)
+    }
+
+    fn read_exact(&mut self, mut out: &mut [u8]) -> io::Result<()> {
+        while !out.is_empty() {
+            let count = self.read_payload(out)?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            out = &mut out[count..];
+        }
+        Ok(())
+    }
+
+    /// Refills the empty receive buffer with whatever one read gives.
+    fn fill(&mut self) -> io::Result<usize> {
+        self.received_start = 0;
+        self.received_end = 0;
+        self.received_end = read_retrying(&mut self.transport, &mut self.received)?;
+        Ok(self.received_end)
+    }
+
+    /// From the first byte of a packet on, the rest is due soon.
+    fn hurry(&mut self) -> io::Result<()> {
+        if !self.hurried && self.read_timeout != self.idle_timeout {
+            self.transport.set_read_timeout(self.read_timeout)?;
+            self.hurried = true;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn unhurry(&mut self) -> io::Result<()> {
+        if self.hurried {
+            self.transport.set_read_timeout(self.idle_timeout)?;
+            self.hurried = false;
+        }
+        Ok(())
+    }
+
+    /// Reads the rest of a packet away, from a frame whose header was read.
+    fn discard_packet(&mut self, already_bytes: usize, mut frame_bytes: usize) -> Result<(), ReadError> {
+        let mut discarded_bytes = already_bytes;
+        loop {
+            discarded_bytes += frame_bytes;
+            if discarded_bytes > MAX_DISCARDED_BYTES {
+                return Err(ReadError::Io(io::Error::other("the packet is too long to be skipped")));
+            }
+            self.discard_payload(frame_bytes)?;
+            if frame_bytes < MAX_FRAME_BYTES {
+                return Ok(());
+            }
+            frame_bytes = self.read_header(false)?;
+        }
+    }
+
+    pub(crate) fn discard_payload(&mut self, mut bytes: usize) -> io::Result<()> {
+        while bytes > 0 {
+            if self.received_start == self.received_end {
+                self.hurry()?;
+                if self.fill()? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            let count = bytes.min(self.received_end - self.received_start);
+            self.received_start += count;
+            bytes -= count;
+        }
+        Ok(())
+    }
+
+    /// Appends one packet, whose payload `fill` appends to the buffer it is given. If `fill` fails nothing of
+    /// the packet is sent. Only a full buffer is written to the transport: see [`PacketStream::flush`].
+    pub fn write_packet(
+        &mut self,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let start = self.send.len();
+        self.send.extend_from_slice(&[0; HEADER_BYTES]);
+        if let Err(error) = fill(&mut self.send) {
+            self.send.truncate(start);
+            return Err(error);
+        }
+        self.finish_packet(start);
+        if self.send.len() >= SEND_BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes the headers of the packet that begins at `start` and reaches to the end of the buffer.
+    fn finish_packet(&mut self, start: usize) {
+        let payload_bytes = self.send.len() - start - HEADER_BYTES;
+        let full_frames = payload_bytes / MAX_FRAME_BYTES;
+        // Makes room for the headers of the second and later frames, moving the last frame first.
+        self.send.resize(self.send.len() + full_frames * HEADER_BYTES, 0);
+        for frame in (1..=full_frames).rev() {
+            let from = start + HEADER_BYTES + frame * MAX_FRAME_BYTES;
+            let to = from + frame * HEADER_BYTES;
+            let bytes = MAX_FRAME_BYTES.min(payload_bytes - frame * MAX_FRAME_BYTES);
+            self.send.copy_within(from..from + bytes, to);
+        }
+        for frame in 0..=full_frames {
+            let at = start + frame * (HEADER_BYTES + MAX_FRAME_BYTES);
+            let bytes = MAX_FRAME_BYTES.min(payload_bytes - frame * MAX_FRAME_BYTES);
+            self.send[at..at + 3].copy_from_slice(&(bytes as u32).to_le_bytes()[..3]);
+            self.send[at + 3] = self.sequence;
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+    }
+
+    /// Sends what is buffered. After an error the connection can only be closed.
+    pub fn flush(&mut self) -> Result<(), SqlError> {
+        if self.broken {
+            self.send.clear();
+            return Err(net_error_on_write());
+        }
+        let result = self.transport.write_all(&self.send).and_then(|()| self.transport.flush());
+        self.send.clear();
+        // A long packet must not keep its buffer until the connection ends.
+        self.send.shrink_to(2 * SEND_BUFFER_BYTES);
+        result.map_err(|error| {
+            self.broken = true;
+            match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => net_write_interrupted(),
+                _ => net_error_on_write(),
+            }
+        })
+    }
+
+    /// Gives back the buffers of a long answer. Called when the connection goes idle.
+    pub fn shrink(&mut self) {
+        self.send.shrink_to(IDLE_SEND_BUFFER_BYTES);
+    }
+}
+
+fn read_retrying(transport: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match transport.read(out) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            result => return result,
+        }
+    }
+}
+
+fn net_error_on_write() -> SqlError {
+    SqlError::new(1160, "08S01", "Got an error writing communication packets")
+}
+
+fn net_write_interrupted() -> SqlError {
+    SqlError::new(1161, "08S01", "Got timeout writing communication packets")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// A peer that has said everything it will say.
+    pub(crate) struct Script {
+        pub incoming: Cursor<Vec<u8>>,
+        pub outgoing: Vec<u8>,
+        pub writes: usize,
+        pub fail_writes: bool,
+    }
+
+    impl Script {
+        pub(crate) fn new(incoming: Vec<u8>) -> Self {
+            Script { incoming: Cursor::new(incoming), outgoing: Vec::new(), writes: 0, fail_writes: false }
+        }
+    }
+
+    impl Read for Script {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.incoming.read(out)
+        }
+    }
+
+    impl Write for Script {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.fail_writes {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            self.writes += 1;
+            self.outgoing.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Transport for Script {
+        fn set_read_timeout(&mut self, _timeout: Option<Duration>) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn stream(incoming: Vec<u8>) -> PacketStream<Script> {
+        PacketStream::new(Script::new(incoming), 64 << 20)
+    }
+
+    impl PacketStream<Script> {
+        /// What the peer received.
+        pub(crate) fn sent(&mut self) -> Vec<u8> {
+            self.flush().expect("a script takes everything");
+            std::mem::take(&mut self.transport.outgoing)
+        }
+    }
+
+    fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
+        let mut frame = (payload.len() as u32).to_le_bytes()[..3].to_vec();
+        frame.push(sequence);
+        frame.extend_from_slice(payload);
+        frame
+    }
+
+    fn write(packets: &mut PacketStream<Script>, payload: &[u8]) {
+        packets
+            .write_packet(|out| {
+                out.extend_from_slice(payload);
+                Ok(())
+            })
+            .expect("a script takes everything");
+    }
+
+    #[test]
+    fn a_packet_has_its_length_and_its_number_in_front() {
+        let mut packets = stream(Vec::new());
+        write(&mut packets, b"abc");
+        write(&mut packets, b"");
+        assert_eq!(packets.sent(), [&[3, 0, 0, 0][..], b"abc", &[0, 0, 0, 1]].concat());
+    }
+
+    #[test]
+    fn small_packets_leave_together() {
+        let mut packets = stream(Vec::new());
+        for _ in 0..1000 {
+            write(&mut packets, b"a row of a result");
+        }
+        packets.sent();
+        assert_eq!(packets.transport.writes, 1);
+    }
+
+    #[test]
+    fn a_long_packet_is_split_and_read_back() {
+        for bytes in [MAX_FRAME_BYTES - 1, MAX_FRAME_BYTES, MAX_FRAME_BYTES + 1, 2 * MAX_FRAME_BYTES + 5] {
+            let payload: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
+            let mut packets = stream(Vec::new());
+            write(&mut packets, &payload);
+            let sent = packets.sent();
+            let frames = bytes / MAX_FRAME_BYTES + 1;
+            assert_eq!(sent.len(), bytes + frames * HEADER_BYTES);
+
+            let mut packets = stream(sent);
+            let mut received = Vec::new();
+            packets.read_packet(&mut received).expect("the packet is whole");
+            assert!(received == payload, "a packet of {bytes} bytes came back different");
+            assert_eq!(packets.sequence, frames as u8);
+        }
+    }
+
+    #[test]
+    fn a_frame_out_of_order_is_refused() {
+        let mut packets = stream(frame(3, b"x"));
+        let error = packets.read_packet(&mut Vec::new()).expect_err("number 3 comes first");
+        assert!(matches!(error, ReadError::OutOfOrder { expected: 0, got: 3 }), "{error}");
+    }
+
+    #[test]
+    fn a_packet_that_is_too_large_is_skipped_and_the_next_one_read() {
+        let big = vec![7; MAX_FRAME_BYTES];
+        let incoming = [frame(0, &big), frame(1, &big[..100]), frame(0, b"next")].concat();
+        let mut packets = stream(incoming);
+        packets.set_max_packet_bytes(1 << 20);
+        let mut payload = Vec::new();
+        let error = packets.read_packet(&mut payload).expect_err("16 MiB are more than 1 MiB");
+        assert!(matches!(error, ReadError::TooLarge { .. }), "{error}");
+        assert!(payload.capacity() < 1 << 20, "the limit also bounds the memory");
+        packets.begin_command();
+        packets.read_packet(&mut payload).expect("the stream is in step again");
+        assert_eq!(payload, b"next");
+    }
+
+    #[test]
+    fn an_end_between_packets_is_not_an_end_inside_one() {
+        let error = stream(Vec::new()).read_packet(&mut Vec::new()).expect_err("nothing came");
+        assert!(matches!(error, ReadError::Closed));
+        for cut in 1..7 {
+            let error = stream(frame(0, b"abc")[..cut].to_vec())
+                .read_packet(&mut Vec::new())
+                .expect_err("the packet is cut");
+            assert!(matches!(&error, ReadError::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_packet_that_cannot_be_filled_leaves_no_trace() {
+        let mut packets = stream(Vec::new());
+        write(&mut packets, b"before");
+        let error = packets.write_packet(|out| {
+            out.extend_from_slice(b"half a row");
+            Err(SqlError::unknown("no"))
+        });
+        assert!(error.is_err());
+        write(&mut packets, b"after");
+        assert_eq!(packets.sent(), [frame(0, b"before"), frame(1, b"after")].concat());
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_is_sent() {
+        let mut packets = stream(Vec::new());
+        packets.transport.fail_writes = true;
+        write(&mut packets, b"lost");
+        assert_eq!(packets.flush().expect_err("the pipe is broken").code, 1160);
+        assert!(packets.is_broken());
+        packets.transport.fail_writes = false;
+        write(&mut packets, b"late");
+        assert!(packets.flush().is_err());
+        assert!(packets.transport.outgoing.is_empty());
+    }
+}

@@ -1,0 +1,201 @@
+//! Rows of the text protocol, which answer COM_QUERY.
+//!
+//! A row is its values one after the other, each a text with its length in front; the byte 0xFB is NULL.
+
+use arrow::record_batch::RecordBatch;
+use mysql_common::io::BufMutExt;
+use sheaf_sql::{ColumnMeta, MysqlColumnType, SqlError};
+use sheaf_table::temporal::DAY;
+
+use crate::cell::{self, Cell, CellReader};
+use crate::text_format;
+
+const NULL: u8 = 0xFB;
+
+/// Appends one row of a batch.
+pub fn encode(readers: &[CellReader<'_>], columns: &[ColumnMeta], row: usize, out: &mut Vec<u8>) {
+    for (reader, column) in readers.iter().zip(columns) {
+        match reader.cell(row) {
+            Cell::Null => out.push(NULL),
+            cell => encode_text(cell, column, out),
+        }
+    }
+}
+
+/// Appends a value that is not NULL as a text with its length in front.
+pub fn encode_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
+    with_text(cell, column, |text| out.put_lenenc_str(text));
+}
+
+/// The texts of a batch's values, for those who show rows instead of sending them.
+pub struct TextRows<'a> {
+    readers: Vec<CellReader<'a>>,
+    columns: &'a [ColumnMeta],
+}
+
+impl<'a> TextRows<'a> {
+    /// Error 1105 if the batch is not of these columns.
+    pub fn new(batch: &'a RecordBatch, columns: &'a [ColumnMeta]) -> Result<Self, SqlError> {
+        Ok(TextRows { readers: cell::readers(batch, columns)?, columns })
+    }
+
+    /// Appends the text of a value to `out`; `false` if it is NULL.
+    pub fn append(&self, row: usize, column: usize, out: &mut Vec<u8>) -> bool {
+        match self.readers[column].cell(row) {
+            Cell::Null => false,
+            cell => {
+                with_text(cell, &self.columns[column], |text| out.extend_from_slice(text));
+                true
+            }
+        }
+    }
+}
+
+/// Gives the text of a value, which for NULL is empty, to `take`.
+fn with_text(cell: Cell<'_>, column: &ColumnMeta, take: impl FnOnce(&[u8])) {
+    let is_year = column.type_ == MysqlColumnType::Year;
+    let decimals = column.decimals;
+    let text = match cell {
+        Cell::Null => return take(b""),
+        Cell::Bytes(bytes) => return take(bytes),
+        Cell::Signed(value) if !is_year => return take(itoa::Buffer::new().format(value).as_bytes()),
+        Cell::Unsigned(value) if !is_year => return take(itoa::Buffer::new().format(value).as_bytes()),
+        Cell::Signed(value) => text_format::year(value.unsigned_abs()),
+        Cell::Unsigned(value) => text_format::year(value),
+        Cell::Decimal { unscaled, scale } => text_format::decimal(unscaled, scale),
+        Cell::Float(value) => text_format::float(value, decimals),
+        Cell::Double(value) => text_format::double(value, decimals),
+        Cell::Date(days) => match column.type_ {
+            MysqlColumnType::DateTime | MysqlColumnType::Timestamp => {
+                text_format::date_time(i64::from(days) * DAY, decimals)
+            }
+            _ => text_format::date(days),
+        },
+        Cell::DateTime(micros) => match column.type_ {
+            MysqlColumnType::Date => text_format::date(text_format::split_days(micros).0),
+            _ => text_format::date_time(micros, decimals),
+        },
+        Cell::Time(micros) => text_format::time(micros, decimals),
+    };
+    take(text.as_bytes());
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
+        Float64Array, Int8Array, Int64Array, NullArray, StringViewArray, TimestampMicrosecondArray, UInt16Array,
+        UInt64Array,
+    };
+    use arrow::array::{BinaryArray, ListArray};
+    use arrow::datatypes::Int32Type;
+
+    pub(crate) fn column(name: &str, type_: MysqlColumnType, decimals: u8) -> ColumnMeta {
+        ColumnMeta {
+            name: name.into(),
+            org_name: name.into(),
+            table: "t".into(),
+            org_table: "t".into(),
+            database: "shop".into(),
+            type_,
+            collation_id: 255,
+            length: 80,
+            decimals,
+            flags: 0,
+        }
+    }
+
+    /// One row with a column of each kind, and one of NULLs.
+    pub(crate) fn every_type() -> (RecordBatch, Vec<ColumnMeta>) {
+        use MysqlColumnType as T;
+        let decimal = Decimal128Array::from(vec![Some(-12_345), None]);
+        let columns: Vec<(ColumnMeta, ArrayRef)> = vec![
+            (column("tiny", T::Tiny, 0), Arc::new(Int8Array::from(vec![Some(-128), None]))),
+            (column("bool", T::Tiny, 0), Arc::new(BooleanArray::from(vec![Some(true), None]))),
+            (column("big", T::LongLong, 0), Arc::new(Int64Array::from(vec![Some(i64::MIN), None]))),
+            (column("huge", T::LongLong, 0), Arc::new(UInt64Array::from(vec![Some(u64::MAX), None]))),
+            (column("narrow", T::Long, 0), Arc::new(Int64Array::from(vec![Some(-7), None]))),
+            (
+                column("price", T::NewDecimal, 2),
+                Arc::new(decimal.with_precision_and_scale(15, 2).expect("it fits")),
+            ),
+            (column("float", T::Float, 31), Arc::new(Float32Array::from(vec![Some(2.5), None]))),
+            (column("double", T::Double, 31), Arc::new(Float64Array::from(vec![Some(1e20), None]))),
+            (column("text", T::VarString, 0), Arc::new(StringViewArray::from(vec![Some("a longer text é"), None]))),
+            (column("bytes", T::Blob, 0), Arc::new(BinaryArray::from_opt_vec(vec![Some(&[0, 0xFF]), None]))),
+            (column("date", T::Date, 0), Arc::new(Date32Array::from(vec![Some(9_861), None]))),
+            (
+                column("moment", T::DateTime, 3),
+                Arc::new(TimestampMicrosecondArray::from(vec![Some(1_500_000), None])),
+            ),
+            (
+                column("length", T::Time, 0),
+                Arc::new(DurationMicrosecondArray::from(vec![Some(-90_061_000_000), None])),
+            ),
+            (column("year", T::Year, 0), Arc::new(UInt16Array::from(vec![Some(1999), None]))),
+            (column("nothing", T::Null, 0), Arc::new(NullArray::new(2))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns.iter().map(|(meta, array)| (&meta.name, array.clone())))
+            .expect("the columns have two rows each");
+        (batch, columns.into_iter().map(|(meta, _)| meta).collect())
+    }
+
+    #[test]
+    fn a_row_is_texts_with_their_lengths() {
+        let (batch, columns) = every_type();
+        let readers = cell::readers(&batch, &columns).expect("all types are known");
+        let mut out = Vec::new();
+        encode(&readers, &columns, 0, &mut out);
+        let texts: Vec<&[u8]> = vec![
+            b"-128",
+            b"1",
+            b"-9223372036854775808",
+            b"18446744073709551615",
+            b"-7",
+            b"-123.45",
+            b"2.5",
+            b"1e20",
+            "a longer text é".as_bytes(),
+            &[0, 0xFF],
+            b"1996-12-31",
+            b"1970-01-01 00:00:01.500",
+            b"-25:01:01",
+            b"1999",
+        ];
+        let mut expected: Vec<u8> =
+            texts.iter().flat_map(|text| [&[text.len() as u8], *text].concat()).collect();
+        expected.push(NULL);
+        assert_eq!(out, expected);
+
+        out.clear();
+        encode(&readers, &columns, 1, &mut out);
+        assert_eq!(out, [NULL; 15]);
+    }
+
+    #[test]
+    fn long_texts_have_longer_lengths() {
+        let long = "x".repeat(70_000);
+        let array: ArrayRef = Arc::new(StringViewArray::from(vec![&long[..250], &long[..251], &long]));
+        let batch = RecordBatch::try_from_iter([("text", array)]).expect("one column");
+        let columns = [column("text", MysqlColumnType::Blob, 0)];
+        let readers = cell::readers(&batch, &columns).expect("texts are known");
+        for (row, head) in [(0, &[250][..]), (1, &[0xFC, 251, 0]), (2, &[0xFD, 0x70, 0x11, 0x01])] {
+            let mut out = Vec::new();
+            encode(&readers, &columns, row, &mut out);
+            assert_eq!(&out[..head.len()], head);
+        }
+    }
+
+    #[test]
+    fn a_type_without_a_counterpart_is_an_error() {
+        let lists: ArrayRef =
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]));
+        let batch = RecordBatch::try_from_iter([("list", lists)]).expect("one column");
+        let columns = [column("list", MysqlColumnType::VarString, 0)];
+        assert_eq!(cell::readers(&batch, &columns).err().map(|error| error.code), Some(1105));
+        assert_eq!(cell::readers(&batch, &[]).err().map(|error| error.code), Some(1105));
+    }
+}
