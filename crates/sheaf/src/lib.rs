@@ -1,0 +1,184 @@
+//! Sheaf inside your program: a relational database without a server.
+//!
+//! A [`Database`] is a directory. Each thread that wants to use it takes a [`Connection`], which is a session of
+//! its own, with its own variables and its own current database. Queries give [Arrow](arrow) batches.
+//!
+//! ```
+//! use sheaf::{Database, Options};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path();
+//! let database = Database::open(path, Options { memory_bytes: 64 << 20, ..Options::default() })?;
+//! let mut connection = database.connect()?;
+//! connection.execute("CREATE DATABASE shop")?;
+//! connection.execute("USE shop")?;
+//! connection.execute("CREATE TABLE orders (id INT PRIMARY KEY, price DECIMAL(8,2), KEY (price))")?;
+//! let inserted = connection.execute("INSERT INTO orders VALUES (1, 9.50), (2, 120), (3, 75.25)")?;
+//! assert_eq!(inserted, 3);
+//!
+//! let batches = connection.query("SELECT id FROM orders WHERE price > 50 ORDER BY price")?;
+//! let ids: Vec<i32> = batches
+//!     .iter()
+//!     .flat_map(|batch| batch.column(0).as_primitive::<Int32Type>().values().to_vec())
+//!     .collect();
+//! assert_eq!(ids, [3, 2]);
+//! database.close()?;
+//! # Ok(())
+//! # }
+//! # use arrow::{array::AsArray, datatypes::Int32Type};
+//! ```
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use sheaf_sql::{EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo};
+
+pub use arrow;
+/// An error with MySQL's number, SQLSTATE and text.
+pub use sheaf_sql::SqlError as Error;
+pub use sheaf_sql::{ColumnMeta, MysqlColumnType};
+
+/// What an operation gives back.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the database may use: buffer pool, query memory and the rest. Results that you keep are yours.
+    pub memory_bytes: usize,
+    /// The buffer pool's share; `None` lets the engine decide.
+    pub pool_bytes: Option<usize>,
+    /// Threads for large queries; `None` takes the number of cores.
+    pub threads: Option<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let engine = EngineOptions::default();
+        Options { memory_bytes: engine.memory_bytes, pool_bytes: engine.pool_bytes, threads: engine.threads }
+    }
+}
+
+/// An open database. Dropping it closes it; [`Database::close`] also says whether that went well.
+pub struct Database {
+    engine: Arc<Engine>,
+    closed: bool,
+}
+
+impl Database {
+    /// Opens the database in a directory, creating it when it is absent. One process at a time may do so.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Database> {
+        let engine = Engine::open(
+            path.as_ref(),
+            EngineOptions {
+                memory_bytes: options.memory_bytes,
+                pool_bytes: options.pool_bytes,
+                threads: options.threads,
+                ..EngineOptions::default()
+            },
+        )?;
+        Ok(Database { engine, closed: false })
+    }
+
+    /// Starts a session. Any number of threads may each have one.
+    pub fn connect(&self) -> Result<Connection> {
+        Ok(Connection { session: self.engine.session(SessionInfo::default())? })
+    }
+
+    /// The engine itself, for those who serve it: see `sheaf_server::Server`.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Writes everything to disk and closes. Connections that are still open fail from now on (error 1053).
+    pub fn close(mut self) -> Result<()> {
+        self.closed = true;
+        self.engine.close()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if !self.closed
+            && let Err(error) = self.engine.close()
+        {
+            tracing::error!(%error, "the database did not close cleanly");
+        }
+    }
+}
+
+/// A session with a [`Database`].
+pub struct Connection {
+    session: Session,
+}
+
+impl Connection {
+    /// Runs a statement and gives all its rows; none for a statement without a result. The rows are in your
+    /// memory, not in the database's: see [`Connection::query_each`] for results that may be large.
+    pub fn query(&mut self, sql: &str) -> Result<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        self.query_each(sql, |batch| {
+            batches.push(batch.clone());
+            Ok(())
+        })?;
+        Ok(batches)
+    }
+
+    /// Runs a statement and gives its rows to `take`, batch by batch as they are found. An error of `take` ends
+    /// the statement with that error.
+    pub fn query_each(&mut self, sql: &str, take: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+        let mut sink = Batches { take, affected_rows: 0 };
+        self.session.execute(sql, &mut sink)
+    }
+
+    /// Runs a statement and gives the number of rows that it changed. Rows that it finds are dropped.
+    pub fn execute(&mut self, sql: &str) -> Result<u64> {
+        let mut sink = Batches { take: |_: &RecordBatch| Ok(()), affected_rows: 0 };
+        self.session.execute(sql, &mut sink)?;
+        Ok(sink.affected_rows)
+    }
+
+    /// The session itself, for prepared statements, warnings and cancelling.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+}
+
+/// Hands on the batches of a result and keeps the count of a statement without one.
+struct Batches<F> {
+    take: F,
+    affected_rows: u64,
+}
+
+impl<F: FnMut(&RecordBatch) -> Result<()>> ResultSink for Batches<F> {
+    fn columns(&mut self, _columns: &[ColumnMeta]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        (self.take)(batch)
+    }
+
+    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
+        Ok(())
+    }
+
+    fn ok(&mut self, ok: OkInfo) -> Result<()> {
+        self.affected_rows = ok.affected_rows;
+        Ok(())
+    }
+
+    /// The client is this process, so its files are here.
+    fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>> {
+        match File::open(name) {
+            Ok(file) => Ok(Box::new(file)),
+            Err(error) => {
+                Err(Error::file_not_found(name, error.raw_os_error().unwrap_or_default(), &error.to_string()))
+            }
+        }
+    }
+}

@@ -1,1 +1,56 @@
-fn main() {}
+//! The `sheaf` command: a server, a shell, a demonstration.
+
+mod demo;
+mod result_printer;
+mod serve;
+mod size;
+mod sql_shell;
+mod statement_reader;
+
+use std::error::Error;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// A relational database for tables that outgrow memory.
+#[derive(Debug, Parser)]
+#[command(name = "sheaf", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve a database over the MySQL protocol.
+    Serve(serve::ServeArguments),
+    /// Run SQL on a database of this machine, without a server.
+    Sql(sql_shell::SqlArguments),
+    /// Load TPC-H and show what each optimization does.
+    Demo(demo::DemoArguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // The log tells a server's operator what happens; in a shell it must not come between the answers.
+    let default_level = match arguments.command {
+        Command::Serve(_) => "info",
+        Command::Sql(_) | Command::Demo(_) => "warn",
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_level)))
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
+    let result: Result<ExitCode, Box<dyn Error>> = match arguments.command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Sql(arguments) => sql_shell::run(arguments),
+        Command::Demo(arguments) => demo::run(arguments),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("sheaf: {error}");
+        ExitCode::FAILURE
+    })
+}
