@@ -1,6 +1,21 @@
-//! Values on their way into columns.
+//! Values on their way into columns: MySQL's assignment rules.
+//!
+//! Each conversion yields the nearest value of the column's type and, if that is not quite the value given, a problem.
+//! In strict mode the problem is an error; in lenient mode it is a warning and the nearest value is stored. Lost digits
+//! after a DECIMAL's point, lost trailing spaces and the time of day lost by a DATE are never errors.
+//!
+//! MySQL stores 0000-00-00 for what is no date in lenient mode. There is no such date here; NULL is stored, or
+//! 0000-01-01 where NULL is not allowed.
+
+use crate::collation::Collation;
 use crate::error::ColumnProblem;
+use crate::number_text::{NumberText, rescale};
 use crate::schema::Column;
+use crate::temporal::{self, DAY, MAX_DATE, MIN_DATE, SECOND};
+use crate::temporal_text::{
+    datetime_from_number, parse_datetime, parse_time, round_datetime, round_time, time_from_number,
+};
+use crate::types::ColumnType;
 use crate::value::Value;
 
 /// Whether a value that does not fit is an error.
@@ -11,7 +26,47 @@ pub enum Mode {
     Lenient,
 }
 
-/// Converts any value to the column's type as MySQL assigns it.
+/// First and last TIMESTAMP: 1970-01-01 00:00:01 and 2038-01-19 03:14:07.999999 UTC, in microseconds.
+const TIMESTAMP_RANGE: std::ops::RangeInclusive<i64> = SECOND..=i32::MAX as i64 * SECOND + 999_999;
+
+/// The most characters of a value that an error message shows.
+const MAX_SHOWN_CHARACTERS: usize = 64;
+
+/// A converted value, with what was wrong.
+struct Converted {
+    value: Value,
+    problem: Option<ColumnProblem>,
+    /// The problem is no error even in strict mode.
+    note: bool,
+}
+
+impl Converted {
+    fn fine(value: Value) -> Converted {
+        Converted {
+            value,
+            problem: None,
+            note: false,
+        }
+    }
+
+    fn bad(value: Value, problem: ColumnProblem) -> Converted {
+        Converted {
+            value,
+            problem: Some(problem),
+            note: false,
+        }
+    }
+
+    fn note(value: Value) -> Converted {
+        Converted {
+            value,
+            problem: Some(ColumnProblem::Truncated),
+            note: true,
+        }
+    }
+}
+
+/// Converts any value to the column's type as MySQL assigns it. NULL for an AUTO_INCREMENT column stays NULL.
 ///
 /// The second half of the result is a problem that did not stop the conversion: in lenient mode any, in strict mode
 /// notes such as a cut fraction.
@@ -23,17 +78,887 @@ pub fn to_column(
     value: &Value,
     mode: Mode,
 ) -> Result<(Value, Option<ColumnProblem>), ColumnProblem> {
-    let _ = (column, value, mode);
-    unimplemented!()
+    let converted = match value {
+        Value::Null if column.nullable || column.auto_increment => Converted::fine(Value::Null),
+        Value::Null => Converted::bad(zero_value(&column.ty), ColumnProblem::Null),
+        value => convert(column, value),
+    };
+    match converted.problem {
+        Some(problem) if mode == Mode::Strict && !converted.note => Err(problem),
+        problem => Ok((converted.value, problem)),
+    }
 }
 
 /// [`to_column`] for text such as a field of LOAD DATA, into a value whose memory is used again.
+///
+/// # Errors
+/// The problem, in strict mode.
 pub fn text_to_column(
     column: &Column,
     text: &str,
     mode: Mode,
     into: &mut Value,
 ) -> Result<Option<ColumnProblem>, ColumnProblem> {
-    let _ = (column, text, mode, into);
-    unimplemented!()
+    if let Some(value) = plain_number(&column.ty, text) {
+        *into = value;
+        return Ok(None);
+    }
+    if let Some(kept) = fitting_text(&column.ty, text) {
+        match into {
+            Value::Text(memory) => {
+                memory.clear();
+                memory.push_str(kept);
+            }
+            other => *other = Value::Text(kept.to_string()),
+        }
+        return Ok(None);
+    }
+    let converted = convert_text(column, text);
+    match converted.problem {
+        Some(problem) if mode == Mode::Strict && !converted.note => Err(problem),
+        problem => {
+            *into = converted.value;
+            Ok(problem)
+        }
+    }
+}
+
+/// What a NOT NULL column holds when lenient mode was given nothing for it.
+pub fn zero_value(ty: &ColumnType) -> Value {
+    match ty {
+        ColumnType::Decimal { scale, .. } => Value::Decimal {
+            unscaled: 0,
+            scale: *scale,
+        },
+        ColumnType::Float { .. } => Value::Float(0.0),
+        ColumnType::Double { .. } => Value::Double(0.0),
+        ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
+            Value::Text(String::new())
+        }
+        ColumnType::Binary { length } => Value::Bytes(vec![0; *length as usize]),
+        ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => Value::Bytes(Vec::new()),
+        ColumnType::Date => Value::Date(MIN_DATE),
+        ColumnType::Time { .. } => Value::Time(0),
+        ColumnType::DateTime { .. } => Value::DateTime(i64::from(MIN_DATE) * DAY),
+        ColumnType::Timestamp { .. } => Value::Timestamp(*TIMESTAMP_RANGE.start()),
+        ColumnType::Year => Value::Year(0),
+        // The first label, as MySQL's implicit default.
+        ColumnType::Enum { .. } => Value::Enum(1),
+        integer if integer.is_unsigned() => Value::UInt(0),
+        _ => Value::Int(0),
+    }
+}
+
+/// Digits, an optional sign and for DECIMALs a point, in a number that fits: the short way of nearly all fields.
+fn plain_number(ty: &ColumnType, text: &str) -> Option<Value> {
+    let bytes = text.as_bytes();
+    let (negative, digits) = match bytes.split_first()? {
+        (b'-', rest) => (true, rest),
+        _ => (false, bytes),
+    };
+    // 18 digits fit 64 bits.
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    match ty {
+        ColumnType::Decimal {
+            precision,
+            scale,
+            unsigned,
+        } if *precision <= 18 && !*unsigned => {
+            let (mut value, mut decimals, mut point) = (0i64, 0, false);
+            for byte in digits {
+                match byte {
+                    b'0'..=b'9' => {
+                        value = value * 10 + i64::from(byte - b'0');
+                        decimals += u8::from(point);
+                    }
+                    b'.' if !point => point = true,
+                    _ => return None,
+                }
+            }
+            if decimals > *scale || digits == b"." {
+                return None;
+            }
+            let value = value.checked_mul(10i64.pow(u32::from(*scale - decimals)))?;
+            if value >= 10i64.pow(u32::from(*precision)) {
+                return None;
+            }
+            let unscaled = i128::from(if negative { -value } else { value });
+            Some(Value::Decimal {
+                unscaled,
+                scale: *scale,
+            })
+        }
+        ty if ty.is_integer() => {
+            if !digits.iter().all(u8::is_ascii_digit) {
+                return None;
+            }
+            let size = digits
+                .iter()
+                .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+            let value = if negative { -size } else { size };
+            integer_in_range(ty, i128::from(value))
+        }
+        ColumnType::Date => {
+            // YYYY-MM-DD and nothing else.
+            let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = bytes else {
+                return None;
+            };
+            let digits = [y1, y2, y3, y4, m1, m2, d1, d2];
+            if !digits.iter().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            let [y1, y2, y3, y4, m1, m2, d1, d2] = digits.map(|digit| u32::from(digit - b'0'));
+            let year = (y1 * 1000 + y2 * 100 + y3 * 10 + y4) as i32;
+            let (month, day) = (m1 * 10 + m2, d1 * 10 + d2);
+            let valid = (1..=12).contains(&month)
+                && (1..=temporal::days_in_month(year, month)).contains(&day);
+            valid.then(|| Value::Date(temporal::days_from_civil(year, month, day)))
+        }
+        _ => None,
+    }
+}
+
+/// Text that a character column takes as it is (CHAR without its trailing spaces).
+fn fitting_text<'t>(ty: &ColumnType, text: &'t str) -> Option<&'t str> {
+    let (kept, limit) = match ty {
+        ColumnType::Char { length, .. } => (text.trim_end_matches(' '), *length as usize),
+        ColumnType::VarChar { length, .. } => (text, *length as usize),
+        ColumnType::Text { max_bytes, .. } => {
+            return (text.len() as u64 <= *max_bytes).then_some(text);
+        }
+        _ => return None,
+    };
+    // No text has more characters than bytes.
+    (kept.len() <= limit || kept.chars().count() <= limit).then_some(kept)
+}
+
+fn convert(column: &Column, value: &Value) -> Converted {
+    let ty = &column.ty;
+    match (value, ty) {
+        (Value::Text(text), _) => convert_text(column, text),
+        (Value::Bytes(bytes), ty) if ty.is_binary() => convert_bytes(ty, bytes),
+        (Value::Bytes(bytes), _) => match std::str::from_utf8(bytes) {
+            Ok(text) => convert_text(column, text),
+            Err(error) => {
+                let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned();
+                let shown: String = bytes[error.valid_up_to()..]
+                    .iter()
+                    .take(6)
+                    .map(|byte| format!("\\x{byte:02X}"))
+                    .collect();
+                let problem = ColumnProblem::IncorrectValue {
+                    kind: "string",
+                    value: shown,
+                };
+                Converted {
+                    problem: Some(problem),
+                    note: false,
+                    ..convert_text(column, &valid)
+                }
+            }
+        },
+        (value, ty) if ty.is_character() || ty.is_binary() => {
+            convert_text(column, &value.to_string())
+        }
+        (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
+            enum_number(labels.len(), i128::from(*number))
+        }
+        (Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_), _) => {
+            convert_temporal(column, value)
+        }
+        _ => convert_number(column, value),
+    }
+}
+
+fn show(text: &str) -> String {
+    text.chars().take(MAX_SHOWN_CHARACTERS).collect()
+}
+
+fn convert_text(column: &Column, text: &str) -> Converted {
+    let ty = &column.ty;
+    let incorrect = |kind| ColumnProblem::IncorrectValue {
+        kind,
+        value: show(text),
+    };
+    match ty {
+        ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
+            character_text(ty, text)
+        }
+        ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
+            convert_bytes(ty, text.as_bytes())
+        }
+        ColumnType::Enum { labels, collation } => enum_text(labels, *collation, text),
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            let digits = if *ty == ColumnType::Date {
+                6
+            } else {
+                ty.fraction_digits()
+            };
+            match parse_datetime(text, digits) {
+                Ok((micros, has_time)) => point_in_time(column, micros, has_time),
+                Err(_) => bad_temporal(column, text),
+            }
+        }
+        ColumnType::Time { fsp } => match parse_time(text, *fsp) {
+            Ok(micros) => Converted::fine(Value::Time(micros)),
+            Err(_) => bad_temporal(column, text),
+        },
+        ColumnType::Decimal { scale, .. } => match NumberText::parse(text) {
+            None => Converted::bad(zero_value(ty), incorrect("decimal")),
+            Some(number) => {
+                let converted = match number.scaled(*scale) {
+                    Ok((unscaled, inexact)) => decimal(ty, unscaled, inexact),
+                    Err(_) => decimal(
+                        ty,
+                        if number.negative {
+                            i128::MIN
+                        } else {
+                            i128::MAX
+                        },
+                        false,
+                    ),
+                };
+                with_trailing(converted, number.trailing)
+            }
+        },
+        ColumnType::Float { .. } | ColumnType::Double { .. } => match NumberText::parse(text) {
+            None => Converted::bad(zero_value(ty), ColumnProblem::Truncated),
+            Some(number) => with_trailing(float(ty, number.to_f64()), number.trailing),
+        },
+        ColumnType::Year => match NumberText::parse(text) {
+            None => Converted::bad(Value::Year(0), incorrect("year")),
+            Some(number) => {
+                let value = number.scaled(0).map_or(i128::MAX, |(value, _)| value);
+                // As text zero is a two-digit year, as a number it is year zero.
+                let short = text.trim().len() <= 2;
+                let converted = if value == 0 && short {
+                    Converted::fine(Value::Year(2000))
+                } else {
+                    year(value)
+                };
+                with_trailing(converted, number.trailing)
+            }
+        },
+        _ => match NumberText::parse(text) {
+            None => Converted::bad(zero_value(ty), incorrect("integer")),
+            Some(number) => {
+                let limit = if number.negative {
+                    i128::MIN
+                } else {
+                    i128::MAX
+                };
+                let value = number.scaled(0).map_or(limit, |(value, _)| value);
+                with_trailing(integer(ty, value), number.trailing)
+            }
+        },
+    }
+}
+
+/// Text after a number is cut off, unless there is worse.
+fn with_trailing(converted: Converted, trailing: bool) -> Converted {
+    match converted.problem {
+        Some(ColumnProblem::OutOfRange) => converted,
+        _ if trailing => Converted::bad(converted.value, ColumnProblem::Truncated),
+        _ => converted,
+    }
+}
+
+fn character_text(ty: &ColumnType, text: &str) -> Converted {
+    if let Some(kept) = fitting_text(ty, text) {
+        return Converted::fine(Value::Text(kept.to_string()));
+    }
+    let end = match ty {
+        ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => text
+            .char_indices()
+            .nth(*length as usize)
+            .map_or(text.len(), |(at, _)| at),
+        _ => {
+            let limit = usize::try_from(ty.max_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
+            text.floor_char_boundary(limit)
+        }
+    };
+    let (kept, cut) = text.split_at(end);
+    let value = Value::Text(kept.to_string());
+    match cut.bytes().all(|byte| byte == b' ') {
+        true => Converted::note(value),
+        false => Converted::bad(value, ColumnProblem::TooLong),
+    }
+}
+
+fn convert_bytes(ty: &ColumnType, bytes: &[u8]) -> Converted {
+    let limit = usize::try_from(ty.max_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
+    let mut kept = bytes[..bytes.len().min(limit)].to_vec();
+    if let ColumnType::Binary { length } = ty {
+        kept.resize(*length as usize, 0);
+    }
+    match bytes.len() > limit {
+        true => Converted::bad(Value::Bytes(kept), ColumnProblem::TooLong),
+        false => Converted::fine(Value::Bytes(kept)),
+    }
+}
+
+fn enum_text(labels: &[String], collation: Collation, text: &str) -> Converted {
+    let wanted = text.trim_end_matches(' ');
+    if let Some(position) = labels.iter().position(|label| {
+        collation
+            .compare(label.trim_end_matches(' '), wanted)
+            .is_eq()
+    }) {
+        return Converted::fine(Value::Enum(position as u16 + 1));
+    }
+    match wanted.parse::<i128>() {
+        Ok(number) if number > 0 => enum_number(labels.len(), number),
+        _ => Converted::bad(Value::Enum(0), ColumnProblem::Truncated),
+    }
+}
+
+fn enum_number(labels: usize, number: i128) -> Converted {
+    match u16::try_from(number) {
+        Ok(number) if number > 0 && usize::from(number) <= labels => {
+            Converted::fine(Value::Enum(number))
+        }
+        _ => Converted::bad(Value::Enum(0), ColumnProblem::Truncated),
+    }
+}
+
+fn integer_in_range(ty: &ColumnType, value: i128) -> Option<Value> {
+    let (least, greatest) = ty.integer_range()?;
+    (least..=greatest)
+        .contains(&value)
+        .then(|| match ty.is_unsigned() {
+            true => Value::UInt(value as u64),
+            false => Value::Int(value as i64),
+        })
+}
+
+fn integer(ty: &ColumnType, value: i128) -> Converted {
+    let (least, greatest) = ty.integer_range().unwrap_or((0, 0));
+    match integer_in_range(ty, value) {
+        Some(value) => Converted::fine(value),
+        None => {
+            let nearest = integer_in_range(ty, value.clamp(least, greatest)).unwrap_or(Value::Null);
+            Converted::bad(nearest, ColumnProblem::OutOfRange)
+        }
+    }
+}
+
+fn year(value: i128) -> Converted {
+    match value {
+        0 | 1901..=2155 => Converted::fine(Value::Year(value as u16)),
+        1..=69 => Converted::fine(Value::Year(2000 + value as u16)),
+        70..=99 => Converted::fine(Value::Year(1900 + value as u16)),
+        _ => Converted::bad(Value::Year(0), ColumnProblem::OutOfRange),
+    }
+}
+
+/// `unscaled` is at the column's scale.
+fn decimal(ty: &ColumnType, unscaled: i128, inexact: bool) -> Converted {
+    let ColumnType::Decimal {
+        precision,
+        scale,
+        unsigned,
+    } = ty
+    else {
+        return Converted::bad(zero_value(ty), ColumnProblem::OutOfRange);
+    };
+    let greatest = 10i128.pow(u32::from(*precision)) - 1;
+    let least = if *unsigned { 0 } else { -greatest };
+    let value = Value::Decimal {
+        unscaled: unscaled.clamp(least, greatest),
+        scale: *scale,
+    };
+    if !(least..=greatest).contains(&unscaled) {
+        return Converted::bad(value, ColumnProblem::OutOfRange);
+    }
+    if inexact {
+        Converted::note(value)
+    } else {
+        Converted::fine(value)
+    }
+}
+
+fn float(ty: &ColumnType, value: f64) -> Converted {
+    let single = matches!(ty, ColumnType::Float { .. });
+    let greatest = if single {
+        f64::from(f32::MAX)
+    } else {
+        f64::MAX
+    };
+    let least = if ty.is_unsigned() { 0.0 } else { -greatest };
+    let fits = value >= least && value <= greatest;
+    let nearest = if value.is_nan() {
+        0.0
+    } else {
+        value.clamp(least, greatest)
+    };
+    let nearest = if single {
+        Value::Float(nearest as f32)
+    } else {
+        Value::Double(nearest)
+    };
+    if fits {
+        Converted::fine(nearest)
+    } else {
+        Converted::bad(nearest, ColumnProblem::OutOfRange)
+    }
+}
+
+fn convert_number(column: &Column, value: &Value) -> Converted {
+    let ty = &column.ty;
+    match ty {
+        ColumnType::Decimal { scale, .. } => {
+            let scaled = match value {
+                Value::Decimal {
+                    unscaled,
+                    scale: from,
+                } => rescale(*unscaled, *from, *scale),
+                Value::Float(v) => return float_to_decimal(ty, &v.to_string(), *v < 0.0, *scale),
+                Value::Double(v) => return float_to_decimal(ty, &v.to_string(), *v < 0.0, *scale),
+                other => rescale(other.as_i128().unwrap_or(0), 0, *scale),
+            };
+            match scaled {
+                Some((unscaled, inexact)) => decimal(ty, unscaled, inexact),
+                None => {
+                    let negative = matches!(
+                        value,
+                        Value::Decimal { unscaled: ..0, .. } | Value::Int(..0)
+                    );
+                    decimal(ty, if negative { i128::MIN } else { i128::MAX }, false)
+                }
+            }
+        }
+        ColumnType::Float { .. } | ColumnType::Double { .. } => float(ty, to_f64(value)),
+        ColumnType::Year => year(to_integer(value)),
+        ColumnType::Enum { labels, .. } => enum_number(labels.len(), to_integer(value)),
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            match datetime_from_number(to_integer(value)) {
+                Ok(micros) => point_in_time(column, micros, micros.rem_euclid(DAY) != 0),
+                Err(_) => bad_temporal(column, &value.to_string()),
+            }
+        }
+        ColumnType::Time { .. } => match time_from_number(to_integer(value)) {
+            Ok(micros) => Converted::fine(Value::Time(micros)),
+            Err(_) => bad_temporal(column, &value.to_string()),
+        },
+        _ => integer(ty, to_integer(value)),
+    }
+}
+
+fn float_to_decimal(ty: &ColumnType, text: &str, negative: bool, scale: u8) -> Converted {
+    match NumberText::parse(text).map(|number| number.scaled(scale)) {
+        Some(Ok((unscaled, inexact))) => decimal(ty, unscaled, inexact),
+        _ => decimal(ty, if negative { i128::MIN } else { i128::MAX }, false),
+    }
+}
+
+fn to_f64(value: &Value) -> f64 {
+    match value {
+        Value::Float(v) => f64::from(*v),
+        Value::Double(v) => *v,
+        // Through text: dividing would round twice.
+        Value::Decimal { .. } => value.to_string().parse().unwrap_or(0.0),
+        other => other.as_i128().unwrap_or(0) as f64,
+    }
+}
+
+/// DECIMALs round halves away from zero, floating point numbers to even.
+fn to_integer(value: &Value) -> i128 {
+    match value {
+        Value::Float(v) => f64::from(*v).round_ties_even() as i128,
+        Value::Double(v) => v.round_ties_even() as i128,
+        Value::Decimal { unscaled, scale } => {
+            rescale(*unscaled, *scale, 0).map_or(0, |(value, _)| value)
+        }
+        other => other.as_i128().unwrap_or(0),
+    }
+}
+
+/// A date or time for a column of another kind.
+fn convert_temporal(column: &Column, value: &Value) -> Converted {
+    let ty = &column.ty;
+    match (value, ty) {
+        (Value::Time(micros), ColumnType::Time { fsp }) => {
+            Converted::fine(Value::Time(round_time(*micros, *fsp)))
+        }
+        (Value::DateTime(micros) | Value::Timestamp(micros), ColumnType::Time { fsp }) => {
+            Converted::note(Value::Time(round_time(micros.rem_euclid(DAY), *fsp)))
+        }
+        (Value::Date(_), ColumnType::Time { .. }) => Converted::note(Value::Time(0)),
+        (Value::Date(days), ty) if ty.is_temporal() => {
+            point_in_time(column, i64::from(*days) * DAY, false)
+        }
+        (Value::DateTime(micros) | Value::Timestamp(micros), ty) if ty.is_temporal() => {
+            point_in_time(column, *micros, micros.rem_euclid(DAY) != 0)
+        }
+        (Value::DateTime(_) | Value::Timestamp(_) | Value::Date(_), ColumnType::Year) => {
+            let days = match value {
+                Value::Date(days) => *days,
+                Value::DateTime(micros) | Value::Timestamp(micros) => micros.div_euclid(DAY) as i32,
+                _ => 0,
+            };
+            year(i128::from(temporal::civil_from_days(days).0))
+        }
+        (value, ty) if ty.is_temporal() => bad_temporal(column, &value.to_string()),
+        // As a number a date is its digits: 20240229.
+        (value, _) => {
+            let digits: String = value
+                .to_string()
+                .chars()
+                .filter(|character| !matches!(character, '-' | ':' | ' '))
+                .collect();
+            let sign = if matches!(value, Value::Time(..0)) {
+                "-"
+            } else {
+                ""
+            };
+            convert_text(column, &format!("{sign}{digits}"))
+        }
+    }
+}
+
+/// Microseconds since 1970 for a DATE, DATETIME or TIMESTAMP column.
+fn point_in_time(column: &Column, micros: i64, has_time: bool) -> Converted {
+    match &column.ty {
+        ColumnType::Date => {
+            let date = Value::Date(micros.div_euclid(DAY) as i32);
+            if has_time {
+                Converted::note(date)
+            } else {
+                Converted::fine(date)
+            }
+        }
+        ty => {
+            let rounded = round_datetime(micros, ty.fraction_digits());
+            let fits = rounded.div_euclid(DAY) <= i64::from(MAX_DATE);
+            match ty {
+                ColumnType::Timestamp { .. } if TIMESTAMP_RANGE.contains(&rounded) => {
+                    Converted::fine(Value::Timestamp(rounded))
+                }
+                ColumnType::DateTime { .. } if fits => Converted::fine(Value::DateTime(rounded)),
+                _ => bad_temporal(column, &Value::DateTime(micros).to_string()),
+            }
+        }
+    }
+}
+
+fn bad_temporal(column: &Column, text: &str) -> Converted {
+    let kind = match column.ty {
+        ColumnType::Date => "date",
+        ColumnType::Time { .. } => "time",
+        _ => "datetime",
+    };
+    let nearest = if column.nullable {
+        Value::Null
+    } else {
+        zero_value(&column.ty)
+    };
+    Converted::bad(
+        nearest,
+        ColumnProblem::IncorrectTemporal {
+            kind,
+            value: show(text),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ColumnIssue;
+
+    fn column(ty: &str) -> Column {
+        Column::new("c", ColumnType::parse(ty).unwrap(), true)
+    }
+
+    /// The stored value's text in strict mode, or MySQL's code and message.
+    fn store(ty: &str, value: Value) -> Result<String, (u16, String)> {
+        to_column(&column(ty), &value, Mode::Strict)
+            .map(|(value, _)| value.to_string())
+            .map_err(|problem| {
+                let issue = ColumnIssue {
+                    problem,
+                    column: "c".into(),
+                    row: 1,
+                };
+                (issue.mysql_code(), issue.to_string())
+            })
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[test]
+    fn text_is_stored_as_mysql_stores_it() {
+        for (ty, given, stored) in [
+            ("int", "12", "12"),
+            ("int", " -12 ", "-12"),
+            ("int", "1.5", "2"),
+            ("int", "-2.5", "-3"),
+            ("int", "1e2", "100"),
+            ("tinyint unsigned", "255", "255"),
+            (
+                "bigint unsigned",
+                "18446744073709551615",
+                "18446744073709551615",
+            ),
+            ("decimal(5,2)", "1.005", "1.01"),
+            ("decimal(5,2)", "-999.99", "-999.99"),
+            (
+                "decimal(38,0)",
+                "99999999999999999999999999999999999999",
+                "99999999999999999999999999999999999999",
+            ),
+            ("double", "1e3", "1000"),
+            ("float", "0.1", "0.1"),
+            ("char(3)", "ab   ", "ab"),
+            ("varchar(3)", "äöü", "äöü"),
+            ("varchar(2)", "ab ", "ab"),
+            ("binary(3)", "a", "a\0\0"),
+            ("date", "24-2-29", "2024-02-29"),
+            ("date", "2024-02-29 23:59:59.9", "2024-02-29"),
+            ("datetime", "2024-02-29 23:59:59.5", "2024-03-01 00:00:00"),
+            (
+                "datetime(1)",
+                "2024-02-29 23:59:59.55",
+                "2024-02-29 23:59:59.600000",
+            ),
+            ("time", "-1:02:03", "-01:02:03"),
+            ("year", "24", "2024"),
+            ("year", "0", "2000"),
+            ("enum('a','b')", "B", "2"),
+            ("enum('a','b')", "1", "1"),
+            ("tinyint(1)", "1", "1"),
+        ] {
+            assert_eq!(
+                store(ty, text(given)).as_deref(),
+                Ok(stored),
+                "{given:?} as {ty}"
+            );
+        }
+    }
+
+    #[test]
+    fn strict_mode_refuses_with_mysqls_errors() {
+        for (ty, given, code, message) in [
+            (
+                "int",
+                "abc",
+                1366,
+                "Incorrect integer value: 'abc' for column 'c' at row 1",
+            ),
+            (
+                "int",
+                "",
+                1366,
+                "Incorrect integer value: '' for column 'c' at row 1",
+            ),
+            (
+                "int",
+                "12abc",
+                1265,
+                "Data truncated for column 'c' at row 1",
+            ),
+            (
+                "tinyint",
+                "128",
+                1264,
+                "Out of range value for column 'c' at row 1",
+            ),
+            (
+                "int unsigned",
+                "-1",
+                1264,
+                "Out of range value for column 'c' at row 1",
+            ),
+            (
+                "decimal(5,2)",
+                "1000",
+                1264,
+                "Out of range value for column 'c' at row 1",
+            ),
+            (
+                "decimal(5,2)",
+                "x",
+                1366,
+                "Incorrect decimal value: 'x' for column 'c' at row 1",
+            ),
+            (
+                "double",
+                "x",
+                1265,
+                "Data truncated for column 'c' at row 1",
+            ),
+            (
+                "float",
+                "1e39",
+                1264,
+                "Out of range value for column 'c' at row 1",
+            ),
+            (
+                "varchar(2)",
+                "abc",
+                1406,
+                "Data too long for column 'c' at row 1",
+            ),
+            (
+                "tinyblob",
+                &"x".repeat(256),
+                1406,
+                "Data too long for column 'c' at row 1",
+            ),
+            (
+                "date",
+                "2024-02-30",
+                1292,
+                "Incorrect date value: '2024-02-30' for column 'c' at row 1",
+            ),
+            (
+                "datetime",
+                "x",
+                1292,
+                "Incorrect datetime value: 'x' for column 'c' at row 1",
+            ),
+            (
+                "timestamp",
+                "1960-01-01",
+                1292,
+                "Incorrect datetime value: '1960-01-01 00:00:00' for column 'c' at row 1",
+            ),
+            (
+                "time",
+                "839:00:00",
+                1292,
+                "Incorrect time value: '839:00:00' for column 'c' at row 1",
+            ),
+            (
+                "year",
+                "1900",
+                1264,
+                "Out of range value for column 'c' at row 1",
+            ),
+            (
+                "enum('a','b')",
+                "c",
+                1265,
+                "Data truncated for column 'c' at row 1",
+            ),
+        ] {
+            assert_eq!(
+                store(ty, text(given)),
+                Err((code, message.to_string())),
+                "{given:?} as {ty}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_values_are_converted_too() {
+        for (ty, given, stored) in [
+            ("int", Value::Double(2.5), "2"),
+            (
+                "int",
+                Value::Decimal {
+                    unscaled: 25,
+                    scale: 1,
+                },
+                "3",
+            ),
+            ("decimal(5,1)", Value::Double(0.15), "0.2"),
+            ("varchar(10)", Value::Int(-5), "-5"),
+            ("date", Value::Int(20240229), "2024-02-29"),
+            ("date", Value::DateTime(-1), "1969-12-31"),
+            ("datetime", Value::Date(1), "1970-01-02 00:00:00"),
+            ("bigint", Value::Date(0), "19700101"),
+            ("time", Value::Int(101112), "10:11:12"),
+            ("year", Value::Int(0), "0000"),
+            ("varchar(10)", Value::Bytes(b"abc".to_vec()), "abc"),
+        ] {
+            assert_eq!(
+                store(ty, given.clone()).as_deref(),
+                Ok(stored),
+                "{given:?} as {ty}"
+            );
+        }
+        assert_eq!(
+            store("varchar(10)", Value::Bytes(vec![b'a', 0xFF])),
+            Err((
+                1366,
+                "Incorrect string value: '\\xFF' for column 'c' at row 1".into()
+            ))
+        );
+    }
+
+    #[test]
+    fn lenient_mode_stores_the_nearest_value_with_a_warning() {
+        for (ty, given, stored, problem) in [
+            ("tinyint", "300", "127", ColumnProblem::OutOfRange),
+            ("int unsigned", "-5", "0", ColumnProblem::OutOfRange),
+            ("int", "12abc", "12", ColumnProblem::Truncated),
+            ("varchar(2)", "abc", "ab", ColumnProblem::TooLong),
+            ("enum('a')", "x", "0", ColumnProblem::Truncated),
+            ("decimal(3,1)", "-100", "-99.9", ColumnProblem::OutOfRange),
+        ] {
+            let (value, found) = to_column(&column(ty), &text(given), Mode::Lenient).unwrap();
+            assert_eq!(
+                (value.to_string().as_str(), found),
+                (stored, Some(problem)),
+                "{given:?} as {ty}"
+            );
+        }
+        let not_null = Column::new("c", ColumnType::Int { unsigned: false }, false);
+        assert_eq!(
+            to_column(&not_null, &Value::Null, Mode::Strict),
+            Err(ColumnProblem::Null)
+        );
+        assert_eq!(
+            to_column(&not_null, &Value::Null, Mode::Lenient),
+            Ok((Value::Int(0), Some(ColumnProblem::Null)))
+        );
+    }
+
+    #[test]
+    fn lost_decimals_are_a_note() {
+        let (value, problem) =
+            to_column(&column("decimal(5,2)"), &text("1.234"), Mode::Strict).unwrap();
+        assert_eq!(
+            (value.to_string().as_str(), problem),
+            ("1.23", Some(ColumnProblem::Truncated))
+        );
+    }
+
+    #[test]
+    fn fields_go_the_short_way_with_the_same_result() {
+        for (ty, given) in [
+            ("int", "123"),
+            ("int", "-7"),
+            ("int", "99999999999"),
+            ("int", "x"),
+            ("decimal(15,2)", "901.0"),
+            ("decimal(15,2)", "-0.04"),
+            ("decimal(15,2)", "17"),
+            ("decimal(15,2)", "1.239"),
+            ("decimal(15,2)", "."),
+            ("decimal(4,2)", "100"),
+            ("date", "1998-12-01"),
+            ("date", "1998-02-29"),
+            ("char(4)", "ab  "),
+            ("varchar(3)", "abcd"),
+            ("text", "abc"),
+            ("double", "1.5"),
+            ("tinyint unsigned", "-0"),
+        ] {
+            let column = column(ty);
+            let mut short = Value::Text("memory".into());
+            let short = text_to_column(&column, given, Mode::Strict, &mut short)
+                .map(|problem| (short, problem));
+            assert_eq!(
+                short,
+                to_column(&column, &text(given), Mode::Strict),
+                "{given:?} as {ty}"
+            );
+        }
+    }
 }

@@ -6,7 +6,7 @@
 use sheaf_storage::StorageError;
 
 /// Result of the table floor.
-pub type Result<T> = std::result::Result<T, TableError>;
+pub type Result<T, E = TableError> = std::result::Result<T, E>;
 
 /// What is wrong with a value for a column.
 #[derive(Debug, Clone, PartialEq, Eq)]

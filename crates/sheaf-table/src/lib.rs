@@ -8,12 +8,14 @@ pub mod collation;
 pub mod convert;
 pub mod error;
 pub mod key_codec;
+pub mod number_text;
 pub mod progress;
 pub mod row_codec;
 pub mod schema;
 pub mod show_create;
 pub mod table;
 pub mod temporal;
+pub mod temporal_text;
 pub mod types;
 pub mod value;
 
