@@ -94,14 +94,13 @@ impl<'p> Plan<'p> {
             if previous.replace(page) == Some(page) || self.covers(page) {
                 continue;
             }
-            match self.word(page) {
-                None => {}
-                Some(word) if word.state() != state::EVICTED => *resident += 1,
-                Some(_) => {
-                    if !self.add(page) {
-                        return;
-                    }
-                }
+            let Some(word) = self.word(page) else {
+                continue;
+            };
+            if word.state() != state::EVICTED {
+                *resident += 1;
+            } else if !self.add(page) {
+                return;
             }
         }
     }

@@ -150,7 +150,7 @@ impl Buffers {
     }
 
     /// The bytes of buffers to be written.
-    pub(super) fn to_vec(&mut self) -> Vec<u8> {
+    pub(super) fn collect_bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes());
         for piece in self.iovecs() {
             // SAFETY: the piece is memory of `self`, initialised, and nobody changes it during the operation.

@@ -10,11 +10,13 @@
 //!
 //! | implementation | for |
 //! |---|---|
+//! | [`io_uring`] | files that take direct I/O, on a kernel that permits io_uring |
 //! | [`thread_pool`] | everything else; buffered where the file system refuses direct I/O |
 //! | [`simulated`] | tests: a disk in memory whose order, faults and crashes follow from a seed |
 
 mod blocking;
 mod buffers;
+pub mod io_uring;
 pub mod simulated;
 pub mod thread_pool;
 
@@ -198,7 +200,26 @@ impl Completion for Ticket {
 pub fn open_directory(directory: &Path, kind: DiskKind) -> Result<Arc<dyn Disk>> {
     let direct = blocking::Files::takes_direct_io(directory)?;
     let how = if direct { "direct I/O" } else { "buffered I/O" };
-    let _ = kind;
+    if kind != DiskKind::ThreadPool {
+        let refused = if direct {
+            match io_uring::IoUringDisk::open(directory) {
+                Ok(disk) => {
+                    tracing::info!(directory = %directory.display(), "disk: io_uring, {how}");
+                    return Ok(Arc::new(disk));
+                }
+                Err(error) => error,
+            }
+        } else {
+            StorageError::BadOption {
+                option: "disk",
+                reason: "io_uring needs a file system that takes direct I/O".into(),
+            }
+        };
+        if kind == DiskKind::IoUring {
+            return Err(refused);
+        }
+        tracing::debug!("disk: io_uring is not used: {refused}");
+    }
     tracing::info!(directory = %directory.display(), "disk: thread pool, {how}");
     Ok(Arc::new(thread_pool::ThreadPoolDisk::open(
         directory, direct,

@@ -330,7 +330,7 @@ impl State {
             Operation::Write {
                 offset, buffers, ..
             } => {
-                let bytes = buffers.to_vec();
+                let bytes = buffers.collect_bytes();
                 if file.contents.growth(*offset, bytes.len() as u64) > room {
                     return Err(io::Error::from_raw_os_error(libc::ENOSPC));
                 }
