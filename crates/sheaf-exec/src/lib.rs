@@ -1,1 +1,18 @@
-//! sheaf-exec
+//! The operators that Sheaf adds to DataFusion's, and the runtime that drives a plan.
+//!
+//! DataFusion supplies joins, aggregates, sorts and windows over Arrow batches. What it does not know is our
+//! storage: [`scan_exec`] turns an access method of `sheaf-access` into a leaf of such a plan, and
+//! [`keyed_join_exec`] joins by looking keys up in an index, a buffer-full at a time. [`runtime`] runs a plan for
+//! a caller that is an ordinary blocking thread.
+
+pub mod batch_condition;
+pub mod error;
+pub mod keyed_join_exec;
+pub mod runtime;
+pub mod scan_exec;
+pub mod table_source;
+pub mod values_exec;
+
+pub use error::ExecError;
+pub use runtime::{QueryRuntime, QueryStream, RuntimeOptions};
+pub use table_source::{IndexHints, MemoryTableSource, SheafTableSource};

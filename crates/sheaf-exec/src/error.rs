@@ -1,0 +1,21 @@
+//! Errors of running a plan.
+
+use datafusion_common::DataFusionError;
+use thiserror::Error;
+
+/// What can go wrong while a plan runs.
+#[derive(Debug, Error)]
+pub enum ExecError {
+    /// An operator failed. Errors of the floors below are inside as [`DataFusionError::External`].
+    #[error("{0}")]
+    DataFusion(#[from] DataFusionError),
+    /// The statement was killed, by KILL QUERY or because its connection went away.
+    #[error("query execution was interrupted")]
+    Cancelled,
+    /// An operator panicked. The statement fails; the server goes on.
+    #[error("internal error: an operator panicked: {message}")]
+    Panic { message: String },
+    /// The runtime could not start its worker threads or its spill directory.
+    #[error("cannot start the query runtime: {0}")]
+    Start(#[source] std::io::Error),
+}

@@ -1,0 +1,519 @@
+//! Keyed join: for each outer row, the rows of a table that match it through an index, a buffer-full at a time
+//! (Batched Key Access).
+//!
+//! ```text
+//!   outer rows --> keys --> [buffer: sorted keys] --> index --> (index condition) --> rows --> joined rows
+//! ```
+//!
+//! One round: outer batches are collected until the key buffer is full, all their keys are looked up together, and
+//! the matches are joined with the outer rows they name. Semi, anti and mark joins and the unmatched rows of a left
+//! join only mark outer rows; those are delivered at the end of the round in their own order.
+//!
+//! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options, concat_batches, filter_record_batch, prep_null_mask_filter, take};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::cast::as_boolean_array;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{JoinSide, Result, internal_err};
+use datafusion_execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion_physical_plan::execution_plan::{CardinalityEffect, EmissionType};
+use datafusion_physical_plan::joins::utils::{ColumnIndex, JoinFilter};
+use datafusion_physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use futures::{Stream, StreamExt};
+use sheaf_access::{CancelFlag, KeyedLookup, KeyedLookupSpec, SessionCounters};
+
+use crate::scan_exec::{ScanCounts, access_error};
+
+/// Outer rows may take this many times the memory of the keys made from them.
+const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
+
+/// What a keyed join delivers for an outer row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyedJoinType {
+    /// The outer row with each match.
+    Inner,
+    /// The same, and the outer row with NULLs if there is no match.
+    LeftOuter,
+    /// The outer row if there is a match.
+    Semi,
+    /// The outer row if there is none.
+    Anti,
+    /// The outer row and whether there is a match.
+    Mark,
+}
+
+/// One part of the key that is looked up.
+#[derive(Debug, Clone)]
+pub struct KeyColumn {
+    /// The value, over the outer rows.
+    pub expr: Arc<dyn PhysicalExpr>,
+    /// The Arrow type of the index's column. A value that does not fit it matches nothing.
+    pub data_type: DataType,
+}
+
+/// A join of an outer plan with a table through one of its indexes.
+#[derive(Debug)]
+pub struct KeyedJoinExec {
+    outer: Arc<dyn ExecutionPlan>,
+    spec: Arc<KeyedLookupSpec>,
+    /// One per leading part of the index.
+    keys: Vec<KeyColumn>,
+    join_type: KeyedJoinType,
+    /// What a match must also satisfy; its left side is the outer row, its right side the looked-up row.
+    filter: Option<JoinFilter>,
+    /// Which columns of (outer ++ inner, or outer ++ mark) are delivered.
+    projection: Vec<usize>,
+    schema: SchemaRef,
+    /// Names the table for EXPLAIN.
+    alias: String,
+    counters: Arc<SessionCounters>,
+    cancel: CancelFlag,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// The constructor's arguments.
+pub struct KeyedJoin {
+    pub outer: Arc<dyn ExecutionPlan>,
+    pub spec: Arc<KeyedLookupSpec>,
+    pub keys: Vec<KeyColumn>,
+    pub join_type: KeyedJoinType,
+    pub filter: Option<JoinFilter>,
+    pub projection: Vec<usize>,
+    /// The schema of the projected output.
+    pub schema: SchemaRef,
+    pub alias: String,
+    pub counters: Arc<SessionCounters>,
+    pub cancel: CancelFlag,
+}
+
+impl KeyedJoinExec {
+    pub fn new(join: KeyedJoin) -> Result<KeyedJoinExec> {
+        if join.keys.len() != join.spec.key_parts {
+            return internal_err!("{} keys for {} parts of an index", join.keys.len(), join.spec.key_parts);
+        }
+        let KeyedJoin { outer, spec, keys, join_type, filter, projection, schema, alias, counters, cancel } = join;
+        let properties = Arc::new(properties(&outer, join_type, &projection, &schema)?);
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(KeyedJoinExec {
+            outer,
+            spec,
+            keys,
+            join_type,
+            filter,
+            projection,
+            schema,
+            alias,
+            counters,
+            cancel,
+            properties,
+            metrics,
+        })
+    }
+
+    pub fn spec(&self) -> &Arc<KeyedLookupSpec> {
+        &self.spec
+    }
+
+    pub fn join_type(&self) -> KeyedJoinType {
+        self.join_type
+    }
+
+    pub fn alias(&self) -> &str {
+        &self.alias
+    }
+}
+
+/// Whether outer rows are delivered in their own order.
+fn keeps_order(join_type: KeyedJoinType) -> bool {
+    matches!(join_type, KeyedJoinType::Semi | KeyedJoinType::Anti | KeyedJoinType::Mark)
+}
+
+fn properties(
+    outer: &Arc<dyn ExecutionPlan>,
+    join_type: KeyedJoinType,
+    projection: &[usize],
+    schema: &SchemaRef,
+) -> Result<PlanProperties> {
+    let mut equivalences = EquivalenceProperties::new(Arc::clone(schema));
+    if keeps_order(join_type) {
+        // What holds of the outer rows holds of the ones that are left; columns that go away take their facts along.
+        let outer_columns = outer.schema().fields().len();
+        let kept = projection.iter().enumerate().filter(|(_, column)| **column < outer_columns);
+        let mapping = kept.map(|(position, column)| {
+            use datafusion_physical_expr::expressions::Column;
+            let source: Arc<dyn PhysicalExpr> = Arc::new(Column::new(outer.schema().field(*column).name(), *column));
+            let target: Arc<dyn PhysicalExpr> = Arc::new(Column::new(schema.field(position).name(), position));
+            (source, vec![(target, position)].into())
+        });
+        let mapping = datafusion_physical_expr::projection::ProjectionMapping::from_iter(mapping);
+        equivalences = outer.equivalence_properties().project(&mapping, Arc::clone(schema));
+    }
+    let partitions = outer.output_partitioning().partition_count();
+    Ok(PlanProperties::new(
+        equivalences,
+        datafusion_physical_plan::Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        outer.boundedness(),
+    ))
+}
+
+impl DisplayAs for KeyedJoinExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        let index = self.spec.index.definition(&self.spec.table);
+        let name = if index.primary { "PRIMARY" } else { index.name.as_str() };
+        let keys: Vec<_> = self.keys.iter().map(|key| key.expr.to_string()).collect();
+        write!(
+            f,
+            "KeyedJoinExec: type={:?}, table={}, index={name}, keys=[{}]",
+            self.join_type,
+            self.alias,
+            keys.join(", ")
+        )?;
+        if let Some(filter) = &self.filter {
+            write!(f, ", filter={filter}")?;
+        }
+        if self.spec.batched {
+            write!(f, ", batched")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for KeyedJoinExec {
+    fn name(&self) -> &'static str {
+        "KeyedJoinExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.outer]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![keeps_order(self.join_type)]
+    }
+
+    /// The order of the optimizer stands: a lookup is not a reason to exchange rows.
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let mut recursion = TreeNodeRecursion::Continue;
+        for expr in self.keys.iter().map(|key| &key.expr).chain(self.filter.iter().map(JoinFilter::expression)) {
+            recursion = recursion.visit_sibling(|| f(expr))?;
+        }
+        Ok(recursion)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(outer) = children.pop() else {
+            return internal_err!("a keyed join without its outer plan");
+        };
+        Ok(Arc::new(KeyedJoinExec::new(KeyedJoin {
+            outer,
+            spec: Arc::clone(&self.spec),
+            keys: self.keys.clone(),
+            join_type: self.join_type,
+            filter: self.filter.clone(),
+            projection: self.projection.clone(),
+            schema: Arc::clone(&self.schema),
+            alias: self.alias.clone(),
+            counters: Arc::clone(&self.counters),
+            cancel: self.cancel.clone(),
+        })?))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let lookup = KeyedLookup::new(Arc::clone(&self.spec), Arc::clone(&self.counters), self.cancel.clone())
+            .map_err(access_error)?;
+        Ok(Box::pin(KeyedJoinStream {
+            outer_schema: self.outer.schema(),
+            outer: Some(self.outer.execute(partition, context)?),
+            lookup,
+            encoder: KeyEncoder::new(&self.spec, self.keys.clone()),
+            join_type: self.join_type,
+            filter: self.filter.clone(),
+            projection: self.projection.clone(),
+            schema: Arc::clone(&self.schema),
+            outer_budget: self.spec.buffer_bytes.saturating_mul(OUTER_BYTES_PER_KEY_BYTE),
+            state: State::Collecting(Round::default()),
+            totals: ScanCounts::new(&self.metrics, partition),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+        }))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        match self.join_type {
+            KeyedJoinType::Inner | KeyedJoinType::LeftOuter => CardinalityEffect::Unknown,
+            KeyedJoinType::Semi | KeyedJoinType::Anti => CardinalityEffect::LowerEqual,
+            KeyedJoinType::Mark => CardinalityEffect::Equal,
+        }
+    }
+}
+
+/// The outer rows of the round that is being collected.
+#[derive(Default)]
+struct Round {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+}
+
+/// The outer rows of the round whose matches are being delivered.
+struct Matching {
+    outer: RecordBatch,
+    /// Outer rows that had a match; not kept for inner joins.
+    matched: BooleanBufferBuilder,
+}
+
+enum State {
+    Collecting(Round),
+    Matching(Matching),
+    Finished,
+}
+
+struct KeyedJoinStream {
+    outer_schema: SchemaRef,
+    /// `None` when it has ended.
+    outer: Option<SendableRecordBatchStream>,
+    lookup: KeyedLookup,
+    encoder: KeyEncoder,
+    join_type: KeyedJoinType,
+    filter: Option<JoinFilter>,
+    projection: Vec<usize>,
+    schema: SchemaRef,
+    /// Bytes of outer rows at which a round is full, whatever the key buffer says.
+    outer_budget: usize,
+    state: State,
+    totals: ScanCounts,
+    baseline: BaselineMetrics,
+}
+
+impl KeyedJoinStream {
+    fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Finished) {
+                State::Collecting(round) => match ready!(self.poll_collect(round, context)) {
+                    Ok(state) => self.state = state,
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                },
+                State::Matching(mut matching) => {
+                    let timer = self.baseline.elapsed_compute().timer();
+                    let step = self.next_matches(&mut matching);
+                    drop(timer);
+                    match step {
+                        Err(error) => return Poll::Ready(Some(Err(error))),
+                        Ok(Some(batch)) => {
+                            self.state = State::Matching(matching);
+                            if batch.num_rows() > 0 {
+                                return Poll::Ready(Some(Ok(batch)));
+                            }
+                        }
+                        Ok(None) => {
+                            self.state = State::Collecting(Round::default());
+                            match self.end_of_round(&matching) {
+                                Err(error) => return Poll::Ready(Some(Err(error))),
+                                Ok(Some(batch)) if batch.num_rows() > 0 => return Poll::Ready(Some(Ok(batch))),
+                                Ok(_) => {}
+                            }
+                        }
+                    }
+                }
+                State::Finished => return Poll::Ready(None),
+            }
+        }
+    }
+
+    /// Takes outer batches until the round is full or they end, then starts the lookup.
+    fn poll_collect(&mut self, mut round: Round, context: &mut Context<'_>) -> Poll<Result<State>> {
+        while let Some(outer) = &mut self.outer {
+            if self.lookup.full() || round.bytes >= self.outer_budget {
+                break;
+            }
+            match outer.poll_next_unpin(context) {
+                Poll::Pending => {
+                    self.state = State::Collecting(round);
+                    return Poll::Pending;
+                }
+                Poll::Ready(None) => self.outer = None,
+                Poll::Ready(Some(batch)) => {
+                    let batch = batch?;
+                    let timer = self.baseline.elapsed_compute().timer();
+                    self.encoder.push_keys(&batch, round.rows, &mut self.lookup)?;
+                    drop(timer);
+                    round.rows += batch.num_rows();
+                    round.bytes += batch.get_array_memory_size();
+                    round.batches.push(batch);
+                }
+            }
+        }
+        if round.rows == 0 {
+            self.totals.record(&self.lookup.metrics());
+            return Poll::Ready(Ok(State::Finished));
+        }
+        let timer = self.baseline.elapsed_compute().timer();
+        let outer = concat_batches(&self.outer_schema, &round.batches)?;
+        drop(round);
+        self.lookup.run().map_err(access_error)?;
+        drop(timer);
+        let mut matched = BooleanBufferBuilder::new(0);
+        if self.join_type != KeyedJoinType::Inner {
+            matched.append_n(outer.num_rows(), false);
+        }
+        Poll::Ready(Ok(State::Matching(Matching { outer, matched })))
+    }
+
+    /// The next batch of joined rows; empty if these matches deliver nothing by themselves; `None` at the end of the
+    /// round.
+    fn next_matches(&mut self, matching: &mut Matching) -> Result<Option<RecordBatch>> {
+        let Some((rows, inner)) = self.lookup.next_batch().map_err(access_error)? else {
+            return Ok(None);
+        };
+        let (rows, inner) = match &self.filter {
+            Some(filter) => keep_matches(filter, &matching.outer, rows, inner)?,
+            None => (rows, inner),
+        };
+        if self.join_type != KeyedJoinType::Inner {
+            for row in rows.values() {
+                matching.matched.set_bit(*row as usize, true);
+            }
+        }
+        if keeps_order(self.join_type) {
+            return Ok(Some(RecordBatch::new_empty(Arc::clone(&self.schema))));
+        }
+        let outer_columns = matching.outer.num_columns();
+        let columns = self.projection.iter().map(|column| {
+            if *column < outer_columns {
+                Ok(take(matching.outer.column(*column), &rows, None)?)
+            } else {
+                Ok(Arc::clone(inner.column(*column - outer_columns)))
+            }
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        Ok(Some(self.batch(columns, rows.len())?))
+    }
+
+    /// The outer rows that are delivered for having, or not having, matched.
+    fn end_of_round(&mut self, matching: &Matching) -> Result<Option<RecordBatch>> {
+        let matched = || BooleanArray::new(matching.matched.finish_cloned(), None);
+        let keep = match self.join_type {
+            KeyedJoinType::Inner => return Ok(None),
+            KeyedJoinType::Mark => None,
+            KeyedJoinType::Semi => Some(matched()),
+            KeyedJoinType::Anti | KeyedJoinType::LeftOuter => Some(arrow::compute::not(&matched())?),
+        };
+        let outer = match &keep {
+            Some(keep) => filter_record_batch(&matching.outer, keep)?,
+            None => matching.outer.clone(),
+        };
+        let rows = outer.num_rows();
+        let outer_columns = outer.num_columns();
+        let columns = self.projection.iter().zip(self.schema.fields()).map(|(column, field)| -> ArrayRef {
+            if *column < outer_columns {
+                Arc::clone(outer.column(*column))
+            } else if self.join_type == KeyedJoinType::Mark {
+                Arc::new(matched())
+            } else {
+                new_null_array(field.data_type(), rows)
+            }
+        });
+        let columns = columns.collect();
+        Ok(Some(self.batch(columns, rows)?))
+    }
+
+    fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+        let rows = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &rows)?)
+    }
+}
+
+/// The matches that satisfy the join's own filter.
+fn keep_matches(
+    filter: &JoinFilter,
+    outer: &RecordBatch,
+    rows: UInt32Array,
+    inner: RecordBatch,
+) -> Result<(UInt32Array, RecordBatch)> {
+    let column = |ColumnIndex { index, side }: &ColumnIndex| -> Result<ArrayRef> {
+        match side {
+            JoinSide::Left => Ok(take(outer.column(*index), &rows, None)?),
+            JoinSide::Right => Ok(Arc::clone(inner.column(*index))),
+            JoinSide::None => internal_err!("a filter over a mark"),
+        }
+    };
+    let columns = filter.column_indices().iter().map(column).collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(filter.schema()), columns, &options)?;
+    let value = filter.expression().evaluate(&batch)?.into_array(rows.len())?;
+    let mask = as_boolean_array(&value)?;
+    let mask = if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
+    let rows = arrow::compute::filter(&rows, &mask)?;
+    let rows = rows.as_any().downcast_ref::<UInt32Array>().cloned();
+    let Some(rows) = rows else {
+        return internal_err!("filtering row numbers gives row numbers");
+    };
+    Ok((rows, filter_record_batch(&inner, &mask)?))
+}
+
+impl Stream for KeyedJoinStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let poll = self.poll_batch(context);
+        self.baseline.record_poll(poll)
+    }
+}
+
+impl RecordBatchStream for KeyedJoinStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// Makes encoded keys from outer rows.
+struct KeyEncoder {
+    spec: Arc<KeyedLookupSpec>,
+    keys: Vec<KeyColumn>,
+}
+
+impl KeyEncoder {
+    fn new(spec: &Arc<KeyedLookupSpec>, keys: Vec<KeyColumn>) -> KeyEncoder {
+        KeyEncoder { spec: Arc::clone(spec), keys }
+    }
+
+    /// Pushes the keys of `batch`, whose first row is row `first` of the round. A NULL anywhere matches nothing.
+    fn push_keys(&mut self, batch: &RecordBatch, first: usize, lookup: &mut KeyedLookup) -> Result<()> {
+        let cast = CastOptions { safe: true, ..CastOptions::default() };
+        let values = self.keys.iter().map(|key| {
+            let value = key.expr.evaluate(batch)?.into_array(batch.num_rows())?;
+            // A value that the column cannot hold becomes NULL, and so matches nothing.
+            Ok(if value.data_type() == &key.data_type { value } else { cast_with_options(&value, &key.data_type, &cast)? })
+        });
+        let values = values.collect::<Result<Vec<ArrayRef>>>()?;
+        let _ = (values, first, lookup, &self.spec);
+        internal_err!("keys are encoded by the access floor")
+    }
+}

@@ -1,0 +1,236 @@
+//! Runs a plan for a caller that is an ordinary blocking thread.
+//!
+//! DataFusion's operators are asynchronous streams; our connections are threads. One [`QueryRuntime`] owns a small
+//! pool of worker threads. [`QueryRuntime::run`] starts the plan there and hands back an iterator:
+//!
+//! ```text
+//!   connection thread              bounded channel              worker threads
+//!   QueryStream::next()  <------  CHANNEL_BATCHES batches  <------  plan's root stream  <-- operators <-- scans
+//! ```
+//!
+//! The channel is the back-pressure: when it is full the root stream is not polled any more, so every scan below is
+//! parked as a plain value (a cursor with its last key, no page guard) and the worker threads are free for other
+//! statements. Dropping the iterator aborts the plan.
+//!
+//! Memory: all statements share one pool of `query_memory_bytes`. Operators that can spill divide it fairly; the
+//! others fail with an error that names the biggest consumers. Spill files go to the storage's temporary directory.
+
+use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::DataFusionError;
+use datafusion_execution::TaskContext;
+use datafusion_execution::config::SessionConfig;
+use datafusion_execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion_execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion_execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion_physical_plan::{ExecutionPlan, execute_stream};
+use futures::{FutureExt, StreamExt};
+use sheaf_access::CancelFlag;
+use tokio::sync::mpsc;
+
+use crate::error::ExecError;
+
+/// Batches that wait between the plan and its reader.
+const CHANNEL_BATCHES: usize = 2;
+
+/// How many consumers of memory the "resources exhausted" error lists.
+const REPORTED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
+
+/// Stack of a worker thread. Plans and expressions are trees that operators walk recursively; address space only.
+const WORKER_STACK_BYTES: usize = 8 << 20;
+
+/// What a [`QueryRuntime`] may use.
+#[derive(Debug, Clone)]
+pub struct RuntimeOptions {
+    /// Worker threads; at least 1.
+    pub threads: usize,
+    /// Memory of all running plans together, in bytes.
+    pub query_memory_bytes: usize,
+    /// Directory for spill files; created when absent.
+    pub temp_dir: PathBuf,
+    /// Spill files of all running plans together, in bytes.
+    pub max_temp_bytes: u64,
+}
+
+/// Worker threads, memory pool and spill files of the vectorised plans.
+pub struct QueryRuntime {
+    /// `Some` until dropped: shutting down needs the value.
+    workers: Option<tokio::runtime::Runtime>,
+    environment: Arc<RuntimeEnv>,
+    options: RuntimeOptions,
+}
+
+impl QueryRuntime {
+    /// Starts the worker threads.
+    pub fn new(options: RuntimeOptions) -> Result<Arc<QueryRuntime>, ExecError> {
+        std::fs::create_dir_all(&options.temp_dir).map_err(ExecError::Start)?;
+        let pool = TrackConsumersPool::new(FairSpillPool::new(options.query_memory_bytes), REPORTED_CONSUMERS);
+        let spill = DiskManagerBuilder::default()
+            .with_mode(DiskManagerMode::Directories(vec![options.temp_dir.clone()]))
+            .with_max_temp_directory_size(options.max_temp_bytes);
+        let environment = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(pool))
+            .with_disk_manager_builder(spill)
+            .build_arc()?;
+        let workers = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(options.threads.max(1))
+            .thread_name("sheaf-query")
+            .thread_stack_size(WORKER_STACK_BYTES)
+            .build()
+            .map_err(ExecError::Start)?;
+        Ok(Arc::new(QueryRuntime { workers: Some(workers), environment, options }))
+    }
+
+    pub fn options(&self) -> &RuntimeOptions {
+        &self.options
+    }
+
+    /// Bytes that running plans hold now.
+    pub fn reserved_bytes(&self) -> usize {
+        self.environment.memory_pool.reserved()
+    }
+
+    /// The configuration that our plans run under: partitions are made by our scans, not by DataFusion.
+    pub fn session_config(&self, batch_rows: usize, target_partitions: usize) -> SessionConfig {
+        let mut config = SessionConfig::new()
+            .with_batch_size(batch_rows.max(1))
+            .with_target_partitions(target_partitions.max(1))
+            .with_round_robin_repartition(false)
+            .with_collect_statistics(false);
+        // A sort sets this much aside for merging its spilled runs; it must leave room for the runs themselves.
+        let merge_reserve = (self.options.query_memory_bytes / 16).min(10 << 20);
+        config = config.with_sort_spill_reservation_bytes(merge_reserve);
+        let options = config.options_mut();
+        options.sql_parser.parse_float_as_decimal = true;
+        options.sql_parser.default_null_ordering = "nulls_min".to_string();
+        options.optimizer.enable_dynamic_filter_pushdown = false;
+        options.optimizer.enable_topk_dynamic_filter_pushdown = false;
+        options.optimizer.enable_join_dynamic_filter_pushdown = false;
+        options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        config
+    }
+
+    /// What operators see of their session. One per session is enough; one per statement is cheap too.
+    pub fn task_context(&self, session_id: String, config: SessionConfig) -> Arc<TaskContext> {
+        Arc::new(TaskContext::new(
+            None,
+            session_id,
+            config,
+            Default::default(),
+            Default::default(),
+            Default::default(),
+            Default::default(),
+            Arc::clone(&self.environment),
+        ))
+    }
+
+    /// Starts `plan` and returns its rows as they come. A plan runs once: build a new one for a second run.
+    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>, cancel: CancelFlag) -> QueryStream {
+        let schema = plan.schema();
+        let (sender, receiver) = mpsc::channel(CHANNEL_BATCHES);
+        let driver = async move {
+            let outcome = AssertUnwindSafe(drive(plan, task, &cancel, &sender)).catch_unwind().await;
+            let failure = match outcome {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) if cancel.is_cancelled() => {
+                    tracing::debug!(%error, "plan stopped by a kill");
+                    ExecError::Cancelled
+                }
+                Ok(Err(error)) => error,
+                Err(panic) => ExecError::Panic { message: panic_message(&*panic) },
+            };
+            // The reader may be gone; then nobody wants to know.
+            let _ = sender.send(Err(failure)).await;
+        };
+        let workers = self.workers.as_ref().expect("the runtime is shut down only by drop");
+        let task = workers.spawn(driver);
+        QueryStream { schema, receiver, task, finished: false }
+    }
+}
+
+impl Drop for QueryRuntime {
+    /// Does not wait for plans that still run: their readers are gone.
+    fn drop(&mut self) {
+        if let Some(workers) = self.workers.take() {
+            workers.shutdown_background();
+        }
+    }
+}
+
+/// Polls the plan's root and sends its batches until the end, an error, a kill, or a reader that went away.
+async fn drive(
+    plan: Arc<dyn ExecutionPlan>,
+    task: Arc<TaskContext>,
+    cancel: &CancelFlag,
+    sender: &mpsc::Sender<Result<RecordBatch, ExecError>>,
+) -> Result<(), ExecError> {
+    let mut stream = execute_stream(plan, task)?;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.map_err(unwrap_panic)?;
+        if cancel.is_cancelled() {
+            return Err(ExecError::Cancelled);
+        }
+        if batch.num_rows() > 0 && sender.send(Ok(batch)).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A panic in a task that an operator started arrives as a join error.
+fn unwrap_panic(error: DataFusionError) -> ExecError {
+    match error.find_root() {
+        DataFusionError::ExecutionJoin(join) if join.is_panic() => ExecError::Panic { message: join.to_string() },
+        _ => ExecError::DataFusion(error),
+    }
+}
+
+/// The text of a panic, if it has one.
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_string()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "(no message)".to_string()
+    }
+}
+
+/// The rows of a running plan, for a blocking reader. Dropping it aborts the plan.
+pub struct QueryStream {
+    schema: SchemaRef,
+    receiver: mpsc::Receiver<Result<RecordBatch, ExecError>>,
+    task: tokio::task::JoinHandle<()>,
+    finished: bool,
+}
+
+impl QueryStream {
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+impl Iterator for QueryStream {
+    type Item = Result<RecordBatch, ExecError>;
+
+    /// Waits for the next batch; batches are never empty. After an error the stream has ended.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        let item = self.receiver.blocking_recv();
+        self.finished = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+impl Drop for QueryStream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,326 @@
+//! The leaf of a plan: one access method over one table.
+//!
+//! The node is plain data (a [`ScanSpec`]: table, index, ranges, conditions, columns). The cursor is made when a
+//! partition is executed, and each poll of the stream runs it for one batch: a scan that nobody polls holds nothing
+//! but its position.
+//!
+//! A big scan is split into partitions of neighbouring key ranges. Each partition delivers its rows in index order,
+//! and the shares follow each other in key order, so the order that the access method promises holds per partition
+//! (a SortPreservingMergeExec above restores it over all).
+//!
+//! Statistics are never reported as exact: DataFusion would answer COUNT(*) from them.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow::array::RecordBatch;
+use arrow::compute::SortOptions;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{DataFusionError, Result};
+use datafusion_execution::{RecordBatchStream, TaskContext};
+use datafusion_physical_expr::{ConstExpr, EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion_physical_plan::execution_plan::{Boundedness, CardinalityEffect, EmissionType, SchedulingType};
+use datafusion_physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
+};
+use futures::Stream;
+use sheaf_access::{AccessError, CancelFlag, Fetch, IndexRef, Scan, ScanMetrics, ScanSpec, SessionCounters};
+use sheaf_storage::{Direction, KeyRange};
+
+/// Turns an error of the access floor into DataFusion's; the SQL floor finds it inside again. An error that the
+/// access floor itself got from an expression is unpacked.
+pub fn access_error(error: AccessError) -> DataFusionError {
+    match error {
+        AccessError::Condition(inner) => match inner.downcast::<DataFusionError>() {
+            Ok(error) => *error,
+            Err(inner) => DataFusionError::External(inner),
+        },
+        other => DataFusionError::External(Box::new(other)),
+    }
+}
+
+/// The order in which a scan delivers its rows, in terms of its *output* columns: the columns themselves, or the
+/// collation keys of strings.
+#[derive(Debug, Clone, Default)]
+pub struct ScanOrder {
+    /// Expressions by which the rows are sorted, most significant first, in the scan's direction.
+    pub sorted: Vec<Arc<dyn PhysicalExpr>>,
+    /// Expressions that have one value in all rows.
+    pub constant: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+/// A scan of one index of one table.
+#[derive(Debug)]
+pub struct ScanExec {
+    spec: Arc<ScanSpec>,
+    /// One entry per partition: its share of `spec.ranges`, in key order.
+    shares: Vec<Vec<KeyRange>>,
+    order: ScanOrder,
+    /// Names the table for EXPLAIN.
+    alias: String,
+    /// Number of the table reference in its statement.
+    reference: u32,
+    counters: Arc<SessionCounters>,
+    cancel: CancelFlag,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl ScanExec {
+    /// A scan whose partitions read `shares`. `schema` is the schema of `spec.projection`, with the field names that
+    /// the plan above expects. `order` must be empty if the access method delivers none.
+    #[allow(clippy::too_many_arguments, reason = "a constructor of plain data, called in one place")]
+    pub fn new(
+        spec: Arc<ScanSpec>,
+        shares: Vec<Vec<KeyRange>>,
+        schema: SchemaRef,
+        order: ScanOrder,
+        alias: String,
+        reference: u32,
+        counters: Arc<SessionCounters>,
+        cancel: CancelFlag,
+    ) -> ScanExec {
+        let properties = PlanProperties::new(
+            equivalences(&schema, &order, spec.direction),
+            Partitioning::UnknownPartitioning(shares.len().max(1)),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::NonCooperative);
+        ScanExec {
+            spec,
+            shares,
+            order,
+            alias,
+            reference,
+            counters,
+            cancel,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    pub fn spec(&self) -> &Arc<ScanSpec> {
+        &self.spec
+    }
+
+    pub fn alias(&self) -> &str {
+        &self.alias
+    }
+
+    pub fn reference(&self) -> u32 {
+        self.reference
+    }
+}
+
+/// The null order matches the key codec: NULL sorts first, so it comes first going forward and last going backward.
+fn equivalences(schema: &SchemaRef, order: &ScanOrder, direction: Direction) -> EquivalenceProperties {
+    let backward = matches!(direction, Direction::Backward);
+    let options = SortOptions { descending: backward, nulls_first: !backward };
+    let mut properties = EquivalenceProperties::new(Arc::clone(schema));
+    let sorted = order.sorted.iter().map(|expr| PhysicalSortExpr { expr: Arc::clone(expr), options });
+    if let Some(ordering) = LexOrdering::new(sorted) {
+        properties.add_ordering(ordering);
+    }
+    // Adding constants never fails for plain columns; if it did, a sort would be kept that is not needed.
+    let constants = order.constant.iter().map(|expr| ConstExpr::from(Arc::clone(expr)));
+    if let Err(error) = properties.add_constants(constants) {
+        tracing::debug!(%error, "constants of a scan are not declared");
+    }
+    properties
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        let spec = &self.spec;
+        let index = match spec.index {
+            IndexRef::Clustered => "PRIMARY",
+            IndexRef::Secondary(_) => spec.index.definition(&spec.table).name.as_str(),
+        };
+        write!(f, "ScanExec: table={}, index={index}, ranges={}", self.alias, spec.ranges.len())?;
+        match (spec.index, spec.fetch) {
+            (IndexRef::Clustered, _) => {}
+            (_, Fetch::Covering) => write!(f, ", covering")?,
+            (_, Fetch::Lookup) => write!(f, ", lookup")?,
+            (_, Fetch::MultiRange { .. }) => write!(f, ", mrr")?,
+        }
+        if spec.index_condition.is_some() {
+            write!(f, ", index condition")?;
+        }
+        if spec.row_condition.is_some() {
+            write!(f, ", row condition")?;
+        }
+        if matches!(spec.direction, Direction::Backward) {
+            write!(f, ", backward")?;
+        }
+        if let Some(limit) = spec.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        if self.shares.len() > 1 {
+            write!(f, ", partitions={}", self.shares.len())?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &'static str {
+        "ScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        // No share at all: the conditions contradict each other.
+        let ranges = self.shares.get(partition).cloned().unwrap_or_default();
+        let scan =
+            Scan::new(Arc::clone(&self.spec), ranges, Arc::clone(&self.counters), self.cancel.clone())
+                .map_err(access_error)?;
+        Ok(Box::pin(ScanStream {
+            schema: self.schema(),
+            scan,
+            totals: ScanCounts::new(&self.metrics, partition),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            finished: false,
+        }))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        false
+    }
+
+    /// The limit holds per partition.
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let spec = ScanSpec { limit, ..self.spec.as_ref().clone() };
+        Some(Arc::new(ScanExec::new(
+            Arc::new(spec),
+            self.shares.clone(),
+            self.schema(),
+            self.order.clone(),
+            self.alias.clone(),
+            self.reference,
+            Arc::clone(&self.counters),
+            self.cancel.clone(),
+        )))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.spec.limit
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Unknown
+    }
+}
+
+/// A running scan as a stream: each poll runs the cursor for one batch, and waits for the disk if it must.
+struct ScanStream {
+    schema: SchemaRef,
+    scan: Scan,
+    totals: ScanCounts,
+    baseline: BaselineMetrics,
+    finished: bool,
+}
+
+impl Stream for ScanStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.finished {
+            return Poll::Ready(None);
+        }
+        let this = &mut *self;
+        let timer = this.baseline.elapsed_compute().timer();
+        let batch = this.scan.next_batch();
+        drop(timer);
+        let item = match batch {
+            Ok(Some(batch)) => Some(with_schema(batch, &this.schema)),
+            Ok(None) => None,
+            Err(error) => Some(Err(access_error(error))),
+        };
+        this.finished = !matches!(item, Some(Ok(_)));
+        if this.finished {
+            this.totals.record(&this.scan.metrics());
+        }
+        this.baseline.record_poll(Poll::Ready(item))
+    }
+}
+
+impl RecordBatchStream for ScanStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The same columns under the schema that the plan above expects.
+pub(crate) fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let rows = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &rows)?)
+}
+
+/// The access method's own numbers, as metrics of the operator.
+pub(crate) struct ScanCounts {
+    rows_examined: datafusion_physical_plan::metrics::Count,
+    index_entries: datafusion_physical_plan::metrics::Count,
+    row_lookups: datafusion_physical_plan::metrics::Count,
+    icp_attempts: datafusion_physical_plan::metrics::Count,
+    icp_match: datafusion_physical_plan::metrics::Count,
+    mrr_buffers: datafusion_physical_plan::metrics::Count,
+    mrr_sorted_buffers: datafusion_physical_plan::metrics::Count,
+}
+
+impl ScanCounts {
+    pub(crate) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> ScanCounts {
+        let counter = |name: &'static str| MetricBuilder::new(metrics).counter(name, partition);
+        ScanCounts {
+            rows_examined: counter("rows_examined"),
+            index_entries: counter("index_entries"),
+            row_lookups: counter("row_lookups"),
+            icp_attempts: counter("icp_attempts"),
+            icp_match: counter("icp_match"),
+            mrr_buffers: counter("mrr_buffers"),
+            mrr_sorted_buffers: counter("mrr_sorted_buffers"),
+        }
+    }
+
+    /// Adds the totals of one finished scan.
+    pub(crate) fn record(&self, metrics: &ScanMetrics) {
+        let add = |counter: &datafusion_physical_plan::metrics::Count, n: u64| {
+            counter.add(usize::try_from(n).unwrap_or(usize::MAX));
+        };
+        add(&self.rows_examined, metrics.rows_examined);
+        add(&self.index_entries, metrics.index_entries);
+        add(&self.row_lookups, metrics.row_lookups);
+        add(&self.icp_attempts, metrics.icp_attempts);
+        add(&self.icp_match, metrics.icp_match);
+        add(&self.mrr_buffers, metrics.mrr_buffers);
+        add(&self.mrr_sorted_buffers, metrics.mrr_sorted_buffers);
+    }
+}

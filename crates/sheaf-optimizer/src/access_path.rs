@@ -1,0 +1,593 @@
+//! How a table is read: every way that its indexes offer, what each would cost, and the cheapest.
+//!
+//! For each index that the hints allow: the key ranges that the conditions leave of it ([`crate::ranges`]), an index
+//! dive for how many entries that is, whether the entries hold all columns, which of the remaining conditions can be
+//! tested on the entry before the row is fetched, and whether its order is the one the query wants. A wanted order
+//! with a LIMIT makes an ordered path cheap in proportion: rows that match are taken to be spread evenly along the
+//! order.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{DFSchema, Result, internal_datafusion_err};
+use datafusion_expr::utils::split_conjunction;
+use datafusion_expr::{Expr, SortExpr, TableScan};
+use sheaf_access::{ColumnsCondition, Condition, EncodedCondition, Fetch, IndexRef, ScanSpec, SortKeys, split_ranges};
+use sheaf_exec::SheafTableSource;
+use sheaf_exec::batch_condition::ExprCondition;
+use sheaf_exec::scan_exec::{ScanExec, ScanOrder, access_error};
+use sheaf_storage::{Direction, KeyRange};
+use sheaf_table::{KeyLayout, PRIMARY, Table};
+
+use crate::condition::{self, Term};
+use crate::explain::{ExplainRow, ExtraNote};
+use crate::physical_planner::{Block, Planned, Planner, Wanted};
+use crate::ranges::{self, IndexRanges};
+use crate::statistics::{self as cost, layout, tree};
+use crate::{PlannerContext, semantics};
+
+/// Entries below which a scan is not split: starting another partition costs about as much as reading them.
+const MIN_ENTRIES_PER_PARTITION: f64 = 25_000.0;
+
+/// Row lookups from which on sorting their keys can pay.
+const MIN_MRR_LOOKUPS: f64 = 64.0;
+
+/// One condition on a table reference, a conjunct of its filters.
+pub(crate) struct TableFilter {
+    expr: Expr,
+    term: Term,
+    /// Table columns that it reads.
+    columns: Vec<usize>,
+    /// Estimated share of rows that it accepts.
+    selectivity: f64,
+}
+
+/// One reference to a table, with its conditions.
+pub(crate) struct TableReference<'a> {
+    pub source: &'a SheafTableSource,
+    pub table: &'a Arc<Table>,
+    /// Table columns that the plan above wants, in order.
+    pub projection: Vec<usize>,
+    /// Their schema.
+    pub schema: SchemaRef,
+    pub filters: Vec<TableFilter>,
+    /// All columns of the table under the qualifier that the filters use.
+    qualified: DFSchema,
+    fetch: Option<usize>,
+    /// Rows of the table.
+    pub table_rows: f64,
+    /// Rows that pass all conditions.
+    pub rows: f64,
+    /// Share of the clustered tree's leaves that is in memory.
+    resident: f64,
+}
+
+/// One way to read the table.
+#[derive(Debug, Clone)]
+pub(crate) struct AccessPath {
+    pub index: IndexRef,
+    pub ranges: IndexRanges,
+    pub direction: Direction,
+    pub fetch: Fetch,
+    /// Filters that are tested on the index entry before the lookup.
+    pub index_filters: Vec<usize>,
+    /// Filters that are tested on the row, or on the entry of a covering or clustered scan.
+    pub row_filters: Vec<usize>,
+    /// Entries in the ranges.
+    pub entries: f64,
+    /// The rows come in the wanted order.
+    pub ordered: bool,
+    /// Estimated cost including a sort if one is needed, in microseconds.
+    pub cost_us: f64,
+}
+
+impl<'a> TableReference<'a> {
+    pub(crate) fn new(
+        planner: &Planner<'_>,
+        scan: &'a TableScan,
+        source: &'a SheafTableSource,
+        _block: &Block,
+    ) -> Result<TableReference<'a>> {
+        let table = &source.table;
+        let definition = &table.definition;
+        let projection =
+            scan.projection.clone().unwrap_or_else(|| (0..definition.columns.len()).collect());
+        let table_schema = datafusion_expr::TableSource::schema(source);
+        let qualified = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table_schema)?;
+        let schema = Arc::new(table_schema.project(&projection)?);
+        let mut filters = Vec::new();
+        for expr in scan.filters.iter().flat_map(split_conjunction) {
+            let columns = columns_of(expr, &qualified)?;
+            let term = condition::analyze(expr, definition);
+            filters.push(TableFilter { expr: expr.clone(), term, columns, selectivity: 1.0 });
+        }
+        let resident = tree(table, IndexRef::Clustered)
+            .resident_share(&KeyRange::all())
+            .map_err(cost::storage_error)?;
+        let mut reference = TableReference {
+            source,
+            table,
+            projection,
+            schema,
+            filters,
+            qualified,
+            fetch: scan.fetch,
+            table_rows: (table.row_count_estimate() as f64).max(1.0),
+            rows: 1.0,
+            resident,
+        };
+        let _ = planner;
+        reference.estimate_filters()?;
+        Ok(reference)
+    }
+
+    /// The selectivity of each filter, from a dive into an index that starts with its column where there is one.
+    fn estimate_filters(&mut self) -> Result<()> {
+        let mut rows = self.table_rows;
+        for position in 0..self.filters.len() {
+            let filter = &self.filters[position];
+            let mut selectivity = cost::default_selectivity(&filter.expr);
+            for index in self.indexes() {
+                let layout = layout(self.table, index);
+                let starts_with_column =
+                    layout.parts.first().and_then(|part| part.column).is_some_and(|column| filter.columns == [column]);
+                if !starts_with_column {
+                    continue;
+                }
+                let terms = std::slice::from_ref(&filter.term);
+                let found = ranges::index_ranges(terms, layout, &self.table.definition);
+                if !found.is_full() {
+                    let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
+                    selectivity = (entries / self.table_rows).clamp(0.0, 1.0);
+                    break;
+                }
+            }
+            self.filters[position].selectivity = selectivity;
+            rows *= selectivity;
+        }
+        // What several conditions leave together is known where one index binds them together.
+        let terms: Vec<Term> = self.filters.iter().map(|filter| filter.term.clone()).collect();
+        for index in self.indexes() {
+            let found = ranges::index_ranges(&terms, layout(self.table, index), &self.table.definition);
+            if !found.is_full() && found.parts > 1 {
+                let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
+                rows = rows.min(entries);
+            }
+        }
+        self.rows = rows.max(if self.filters.is_empty() { 1.0 } else { 0.1 });
+        Ok(())
+    }
+
+    /// All indexes of the table, whatever the hints say.
+    fn indexes(&self) -> impl Iterator<Item = IndexRef> + use<> {
+        let secondary = self.table.definition.secondary.len();
+        std::iter::once(IndexRef::Clustered).chain((0..secondary).map(IndexRef::Secondary))
+    }
+
+    fn index_name(&self, index: IndexRef) -> &str {
+        match index {
+            IndexRef::Clustered => PRIMARY,
+            IndexRef::Secondary(_) => &index.definition(self.table).name,
+        }
+    }
+
+    /// The cheapest way to read the table for a parent that wants `wanted`.
+    pub(crate) fn best_path(&self, context: &PlannerContext, wanted: &Wanted) -> Result<AccessPath> {
+        let mut best: Option<AccessPath> = None;
+        let mut forced: Option<AccessPath> = None;
+        for index in self.indexes() {
+            let name = self.index_name(index);
+            let allowed = self.source.hints.allows(name);
+            // The clustered tree is also the table: it can be scanned whatever the hints say, but then not by key.
+            if !allowed && index != IndexRef::Clustered {
+                continue;
+            }
+            let Some(path) = self.path(context, index, allowed, wanted)? else {
+                continue;
+            };
+            let useful = path.ranges.parts > 0 || path.ordered || matches!(path.fetch, Fetch::Covering);
+            let is_forced = self.source.hints.forces(name) && useful;
+            let slot = if is_forced { &mut forced } else { &mut best };
+            if slot.as_ref().is_none_or(|known| path.cost_us < known.cost_us) {
+                *slot = Some(path);
+            }
+        }
+        forced.or(best).ok_or_else(|| internal_datafusion_err!("table {} has no access path", self.source.alias))
+    }
+
+    /// The best use of one index; `None` if it is of no use at all.
+    fn path(
+        &self,
+        context: &PlannerContext,
+        index: IndexRef,
+        by_key: bool,
+        wanted: &Wanted,
+    ) -> Result<Option<AccessPath>> {
+        let layout = layout(self.table, index);
+        let terms: Vec<Term> = if by_key {
+            self.filters.iter().map(|filter| filter.term.clone()).collect()
+        } else {
+            vec![Term::Opaque; self.filters.len()]
+        };
+        let ranges = ranges::index_ranges(&terms, layout, &self.table.definition);
+        let open: Vec<usize> = (0..self.filters.len()).filter(|filter| !ranges.consumed.contains(filter)).collect();
+        let clustered = index == IndexRef::Clustered;
+        let in_entry = |column: &usize| layout.part_of(*column).is_some();
+        let covering = clustered
+            || self.projection.iter().all(in_entry)
+                && open.iter().all(|filter| self.filters[*filter].columns.iter().all(in_entry));
+        let direction = order_direction(&wanted.order, layout, &ranges, self).filter(|_| by_key);
+        if !clustered && !covering && ranges.is_full() && direction.is_none() {
+            return Ok(None);
+        }
+        let (index_filters, row_filters) = if covering || !context.settings.switch.index_condition_pushdown {
+            (Vec::new(), open)
+        } else {
+            open.into_iter().partition(|filter| self.filters[*filter].columns.iter().all(in_entry))
+        };
+        let entries = if ranges.is_full() {
+            self.table_rows
+        } else {
+            cost::entries_in(tree(self.table, index), &ranges.ranges)?
+        };
+        let mut path = AccessPath {
+            index,
+            ranges,
+            direction: direction.unwrap_or(Direction::Forward),
+            fetch: Fetch::Covering,
+            index_filters,
+            row_filters,
+            entries,
+            ordered: direction.is_some() && !wanted.order.is_empty(),
+            cost_us: 0.0,
+        };
+        if covering {
+            path.cost_us = self.cost(&path, wanted)?;
+            return Ok(Some(path));
+        }
+        path.fetch = Fetch::Lookup;
+        path.cost_us = self.cost(&path, wanted)?;
+        if let Some(fetch) = self.multi_range(context, &path, wanted) {
+            // The order of the index is lost.
+            let sorted = AccessPath { fetch, ordered: false, direction: Direction::Forward, ..path.clone() };
+            let cost_us = self.cost(&sorted, wanted)?;
+            if cost_us < path.cost_us || !context.settings.switch.mrr_cost_based && !path.ordered {
+                return Ok(Some(AccessPath { cost_us, ..sorted }));
+            }
+        }
+        Ok(Some(path))
+    }
+
+    /// The multi-range read for a path with lookups, if the switches allow it and it can pay.
+    fn multi_range(&self, context: &PlannerContext, path: &AccessPath, wanted: &Wanted) -> Option<Fetch> {
+        let settings = &context.settings;
+        if !settings.switch.mrr {
+            return None;
+        }
+        let buffer_bytes = settings.mrr_buffer_bytes;
+        if !settings.switch.mrr_cost_based {
+            return Some(Fetch::MultiRange { buffer_bytes, sort: SortKeys::Always });
+        }
+        let limit = wanted.limit.or(self.fetch).map_or(f64::MAX, |limit| limit as f64);
+        let lookups = self.lookups(path).min(limit);
+        (lookups >= MIN_MRR_LOOKUPS).then_some(Fetch::MultiRange { buffer_bytes, sort: SortKeys::Auto })
+    }
+
+    /// Rows that a path fetches from the clustered tree.
+    fn lookups(&self, path: &AccessPath) -> f64 {
+        if matches!(path.fetch, Fetch::Covering) {
+            return 0.0;
+        }
+        path.entries * path.index_filters.iter().map(|filter| self.filters[*filter].selectivity).product::<f64>()
+    }
+
+    /// The cost of a path for a parent that wants `wanted`, in microseconds.
+    fn cost(&self, path: &AccessPath, wanted: &Wanted) -> Result<f64> {
+        let tree = tree(self.table, path.index);
+        let statistics = tree.statistics();
+        let share = (path.entries / statistics.entries.max(1) as f64).min(1.0);
+        let pages = (statistics.leaf_pages as f64 * share).max(1.0);
+        let resident = match path.index {
+            IndexRef::Clustered => self.resident,
+            IndexRef::Secondary(_) => {
+                tree.resident_share(&path.ranges.ranges.first().cloned().unwrap_or(KeyRange::all()))
+                    .map_err(cost::storage_error)?
+            }
+        };
+        let ranges = path.ranges.ranges.len() as f64;
+        let conditions = (path.index_filters.len() + path.row_filters.len()) as f64;
+        let mut total = ranges * cost::LOOKUP_US
+            + pages * (1.0 - resident) * cost::SEQUENTIAL_PAGE_US
+            + path.entries * (cost::ENTRY_US + conditions * cost::CONDITION_US);
+        let lookups = self.lookups(path);
+        if lookups > 0.0 {
+            let leaves = self.table.clustered.statistics().leaf_pages as f64;
+            let missing = 1.0 - self.resident;
+            total += match path.fetch {
+                Fetch::MultiRange { sort, .. } => {
+                    let sorts = sort == SortKeys::Always || missing > 0.02;
+                    let lookup = if sorts { cost::SORTED_LOOKUP_US } else { cost::LOOKUP_US };
+                    let sort_us = if sorts { lookups.log2().max(1.0) * cost::COMPARE_US } else { 0.0 };
+                    // A little for collecting the keys, so that it is not taken for nothing.
+                    lookups * (lookup + sort_us + cost::ENTRY_US * 0.2)
+                        + cost::distinct_pages(lookups, leaves) * missing * cost::PREFETCHED_PAGE_US
+                }
+                _ => lookups * (cost::LOOKUP_US + missing * cost::RANDOM_PAGE_US),
+            };
+        }
+        let columns = self.projection.len() as f64;
+        total += self.rows.min(path.entries) * columns * cost::COLUMN_US;
+
+        let limit = wanted.limit.or(self.fetch);
+        if path.ordered || wanted.order.is_empty() {
+            // Stops when enough rows have come.
+            if let Some(limit) = limit {
+                total *= (limit as f64 / self.rows.max(1.0)).min(1.0);
+            }
+        } else {
+            let kept = limit.map_or(self.rows, |limit| self.rows.min(limit as f64)).max(2.0);
+            total += self.rows * kept.log2() * cost::COMPARE_US;
+        }
+        Ok(total)
+    }
+
+    /// A condition of the access method from some of the filters: what can be, on encoded bytes.
+    pub(crate) fn condition(&self, planner: &Planner<'_>, block: &Block, filters: &[usize]) -> Result<Option<Condition>> {
+        let mut encoded = Vec::new();
+        let mut rest = Vec::new();
+        for filter in filters.iter().map(|filter| &self.filters[*filter]) {
+            match filter.term.encoded() {
+                Some(condition) => encoded.push(condition),
+                None => rest.push(filter.expr.clone()),
+            }
+        }
+        let encoded = match encoded.len() {
+            0 => None,
+            1 => encoded.pop(),
+            _ => Some(EncodedCondition::And(encoded)),
+        };
+        let rest = match datafusion_expr::utils::conjunction(rest) {
+            None => None,
+            Some(expr) => {
+                let columns = columns_of(&expr, &self.qualified)?;
+                let fields = columns.iter().map(|column| {
+                    let (qualifier, field) = self.qualified.qualified_field(*column);
+                    (qualifier.cloned(), Arc::clone(field))
+                });
+                let schema = DFSchema::new_with_metadata(fields.collect(), Default::default())?;
+                let condition = Arc::new(ExprCondition::new(planner.expr(&expr, &schema, block)?));
+                Some(ColumnsCondition { columns, condition })
+            }
+        };
+        Ok((encoded.is_some() || rest.is_some()).then_some(Condition { encoded, rest }))
+    }
+
+    /// Chooses a path and builds its operator.
+    pub(crate) fn plan_scan(&self, planner: &Planner<'_>, block: &Block, wanted: &Wanted) -> Result<Planned> {
+        let context = planner.context;
+        let path = self.best_path(context, wanted)?;
+        let spec = Arc::new(ScanSpec {
+            table: Arc::clone(self.table),
+            index: path.index,
+            ranges: path.ranges.ranges.clone(),
+            direction: path.direction,
+            index_condition: self.condition(planner, block, &path.index_filters)?,
+            row_condition: self.condition(planner, block, &path.row_filters)?,
+            projection: self.projection.clone(),
+            fetch: path.fetch,
+            limit: self.fetch,
+            batch_rows: context.settings.batch_rows,
+            read_ahead_pages: context.settings.read_ahead_pages,
+        });
+        let order = self.scan_order(planner, block, &path)?;
+        let shares = self.shares(context, &path, wanted, &spec)?;
+        let plan = ScanExec::new(
+            Arc::clone(&spec),
+            shares,
+            Arc::clone(&self.schema),
+            order,
+            self.source.alias.clone(),
+            self.source.reference,
+            Arc::clone(&context.counters),
+            context.cancel.clone(),
+        );
+        let rows = self.fetch.map_or(self.rows, |fetch| self.rows.min(fetch as f64));
+        Ok(Planned { plan: Arc::new(plan), rows, explain: vec![self.explain_scan(block, &path, wanted)] })
+    }
+
+    /// The ranges of each partition. One partition where an order is wanted (the rows stop early or are merged
+    /// anyway), where few entries are read, and for a multi-range read, whose one buffer is filled by all ranges.
+    fn shares(
+        &self,
+        context: &PlannerContext,
+        path: &AccessPath,
+        wanted: &Wanted,
+        spec: &ScanSpec,
+    ) -> Result<Vec<Vec<KeyRange>>> {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+        let worth = (path.entries / MIN_ENTRIES_PER_PARTITION) as usize;
+        let parts = context.settings.target_partitions.min(worth);
+        let alone = path.ordered || wanted.limit.is_some() || spec.limit.is_some();
+        if parts <= 1 || alone || matches!(path.fetch, Fetch::MultiRange { .. }) {
+            return Ok(vec![spec.ranges.clone()]);
+        }
+        split_ranges(self.table, path.index, &spec.ranges, parts).map_err(access_error)
+    }
+
+    /// The order of a path's rows in terms of the output columns: the parts of the index that follow each other
+    /// without a gap in the output.
+    fn scan_order(&self, planner: &Planner<'_>, block: &Block, path: &AccessPath) -> Result<ScanOrder> {
+        let mut order = ScanOrder::default();
+        if matches!(path.fetch, Fetch::MultiRange { .. }) {
+            return Ok(order);
+        }
+        let output = self.qualified_output()?;
+        for (position, part) in layout(self.table, path.index).parts.iter().enumerate() {
+            let Some(column) = part.column else {
+                break;
+            };
+            let constant = position < path.ranges.constant_parts;
+            let key = semantics::order_key(&self.table.definition.columns[column], self.column(column));
+            let key = key.filter(|_| self.projection.contains(&column) && part.prefix_length.is_none());
+            match key {
+                Some(key) => {
+                    let key = planner.expr(&key, &output, block)?;
+                    if constant { order.constant.push(key) } else { order.sorted.push(key) }
+                }
+                None if constant => {}
+                None => break,
+            }
+        }
+        Ok(order)
+    }
+
+    /// A table column as the filters and the plan above name it.
+    fn column(&self, column: usize) -> Expr {
+        let (qualifier, field) = self.qualified.qualified_field(column);
+        Expr::Column(datafusion_common::Column::new(qualifier.cloned(), field.name()))
+    }
+
+    /// The output columns under the qualifier that the plan above uses.
+    fn qualified_output(&self) -> Result<DFSchema> {
+        let fields = self.projection.iter().map(|column| {
+            let (qualifier, field) = self.qualified.qualified_field(*column);
+            (qualifier.cloned(), Arc::clone(field))
+        });
+        DFSchema::new_with_metadata(fields.collect(), Default::default())
+    }
+
+    /// Indexes that the conditions or `lookup_columns` could use.
+    pub(crate) fn possible_keys(&self, lookup_columns: &[usize]) -> Option<String> {
+        let terms: Vec<Term> = self.filters.iter().map(|filter| filter.term.clone()).collect();
+        let names: Vec<&str> = self
+            .indexes()
+            .filter(|index| self.source.hints.allows(self.index_name(*index)))
+            .filter(|index| {
+                let layout = layout(self.table, *index);
+                let first = layout.parts.first().and_then(|part| part.column);
+                first.is_some_and(|column| lookup_columns.contains(&column))
+                    || !ranges::index_ranges(&terms, layout, &self.table.definition).is_full()
+            })
+            .map(|index| self.index_name(index))
+            .collect();
+        (!names.is_empty()).then(|| names.join(","))
+    }
+
+    fn explain_scan(&self, block: &Block, path: &AccessPath, wanted: &Wanted) -> ExplainRow {
+        let ranges = &path.ranges;
+        let layout = layout(self.table, path.index);
+        let definition = path.index.definition(self.table);
+        let clustered = path.index == IndexRef::Clustered;
+        let single = ranges.ranges.len() == 1 && ranges.parts > 0 && ranges.equal_parts == ranges.parts;
+        let unique = (definition.unique || definition.primary) && ranges.parts >= definition.parts.len();
+        let by_order = path.ordered && !wanted.order.is_empty();
+        let type_ = if single && unique && !definition.parts.is_empty() {
+            "const"
+        } else if single {
+            "ref"
+        } else if !ranges.is_full() {
+            "range"
+        } else if clustered && !by_order {
+            "ALL"
+        } else {
+            "index"
+        };
+        let mut row = ExplainRow::table(block, &self.source.alias, type_);
+        row.possible_keys = self.possible_keys(&[]);
+        if type_ != "ALL" {
+            row.key = Some(self.index_name(path.index).to_string());
+            let parts = if ranges.is_full() { definition.parts.len() } else { ranges.parts };
+            row.key_len = Some(layout.mysql_key_len(parts.min(layout.parts.len())).to_string());
+        }
+        if matches!(type_, "const" | "ref") {
+            row.ref_ = Some(vec!["const"; ranges.parts].join(","));
+        }
+        if ranges.ranges.is_empty() {
+            row.add(ExtraNote::ImpossibleWhere);
+        }
+        let read = match wanted.limit.or(self.fetch) {
+            Some(limit) if path.ordered || wanted.order.is_empty() => {
+                path.entries.min(limit as f64 * (path.entries / self.rows.max(0.1)).max(1.0))
+            }
+            _ => path.entries,
+        };
+        let filters = path.index_filters.iter().chain(&path.row_filters);
+        let left = read * filters.map(|filter| self.filters[*filter].selectivity).product::<f64>();
+        row.estimate(read, left);
+        if !path.index_filters.is_empty() {
+            row.add(ExtraNote::UsingIndexCondition);
+        }
+        // MySQL says "Using where" also when a covering range scan has nothing left to test.
+        let covering = !clustered && matches!(path.fetch, Fetch::Covering);
+        if !path.row_filters.is_empty() || (type_ == "range" && (clustered || covering)) {
+            row.add(ExtraNote::UsingWhere);
+        }
+        if matches!(path.fetch, Fetch::MultiRange { .. }) {
+            row.add(ExtraNote::UsingMrr);
+        } else if type_ == "range" && !clustered && !covering {
+            row.add(ExtraNote::UsingIndexCondition);
+        }
+        if covering {
+            row.add(ExtraNote::UsingIndex);
+        }
+        if matches!(path.direction, Direction::Backward) {
+            row.add(ExtraNote::BackwardIndexScan);
+        }
+        row
+    }
+}
+
+/// Table columns that an expression reads, ascending.
+pub(crate) fn columns_of(expr: &Expr, schema: &DFSchema) -> Result<Vec<usize>> {
+    use datafusion_common::tree_node::TreeNode;
+    let mut columns = Vec::new();
+    expr.apply(|expr| {
+        if let Expr::Column(column) = expr {
+            columns.push(schema.index_of_column(column)?);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    columns.sort_unstable();
+    columns.dedup();
+    Ok(columns)
+}
+
+/// The direction in which reading `ranges` of an index delivers `order`; `None` if neither does.
+fn order_direction(
+    order: &[SortExpr],
+    layout: &KeyLayout,
+    ranges: &IndexRanges,
+    table: &TableReference<'_>,
+) -> Option<Direction> {
+    let first = order.first()?;
+    // NULL sorts first in the index: first when ascending, last when descending.
+    let direction = match (first.asc, first.nulls_first) {
+        (true, true) => Direction::Forward,
+        (false, false) => Direction::Backward,
+        _ => return None,
+    };
+    let same = |sort: &&SortExpr| (sort.asc, sort.nulls_first) == (first.asc, first.nulls_first);
+    let mut parts = layout.parts.iter().enumerate();
+    'sort: for sort in order {
+        let column = semantics::ordered_column(&sort.expr, &table.table.definition)?;
+        let is_constant = layout.parts[..ranges.constant_parts].iter().any(|part| part.column == Some(column));
+        if is_constant {
+            continue;
+        }
+        if !same(&sort) {
+            return None;
+        }
+        for (position, part) in parts.by_ref() {
+            if part.column == Some(column) && part.prefix_length.is_none() {
+                continue 'sort;
+            }
+            if position >= ranges.constant_parts {
+                return None;
+            }
+        }
+        // Past the last part every key is unique, so any order is the order; but the parts did not name this column.
+        return None;
+    }
+    Some(direction)
+}

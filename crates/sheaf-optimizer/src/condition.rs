@@ -1,0 +1,287 @@
+//! What a condition says about single columns.
+//!
+//! A [`Term`] is a condition as far as key ranges and encoded conditions can use it: sets of values per column under
+//! AND and OR, and [`Term::Opaque`] for the rest. A term never claims less than its condition: every row that the
+//! condition accepts lies in the term's sets. `exact` says that the converse holds too.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion_common::ScalarValue;
+use datafusion_expr::expr::InList;
+use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
+use sheaf_access::{CompareOp, EncodedCondition};
+use sheaf_table::{Collation, ColumnType, TableDefinition, Value};
+
+use crate::column_set::ColumnSet;
+use crate::literal::{self, Floor};
+use crate::semantics;
+
+/// A condition, seen through the eyes of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Term {
+    /// The column's value is in the set.
+    Column { column: usize, set: ColumnSet, exact: bool },
+    And(Vec<Term>),
+    Or(Vec<Term>),
+    /// Nothing is known.
+    Opaque,
+}
+
+impl Term {
+    /// Whether the term accepts only rows that its condition accepts.
+    pub(crate) fn is_exact(&self) -> bool {
+        match self {
+            Term::Column { exact, .. } => *exact,
+            Term::And(terms) | Term::Or(terms) => terms.iter().all(Term::is_exact),
+            Term::Opaque => false,
+        }
+    }
+
+    /// The condition on encoded bytes, if all of it can be said so.
+    pub(crate) fn encoded(&self) -> Option<EncodedCondition> {
+        match self {
+            Term::Column { column, set, exact: true } => set.encoded(*column),
+            Term::Column { .. } | Term::Opaque => None,
+            Term::And(terms) => Some(EncodedCondition::And(terms.iter().map(Term::encoded).collect::<Option<_>>()?)),
+            Term::Or(terms) => Some(EncodedCondition::Or(terms.iter().map(Term::encoded).collect::<Option<_>>()?)),
+        }
+    }
+}
+
+/// Reads `expr`, a condition on one table. Its columns are found by name.
+pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            and(vec![analyze(left, table), analyze(right, table)], table)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            or(vec![analyze(left, table), analyze(right, table)], table)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => comparison(left, *op, right, table),
+        Expr::Between(Between { expr, negated: false, low, high }) => {
+            let low = comparison(expr, Operator::GtEq, low, table);
+            let high = comparison(expr, Operator::LtEq, high, table);
+            and(vec![low, high], table)
+        }
+        Expr::InList(InList { expr, list, negated }) => {
+            let op = if *negated { Operator::NotEq } else { Operator::Eq };
+            let terms = list.iter().map(|item| comparison(expr, op, item, table)).collect();
+            if *negated { and(terms, table) } else { or(terms, table) }
+        }
+        Expr::IsNull(inner) => null_test(inner, ColumnSet::null(), table),
+        Expr::IsNotNull(inner) => null_test(inner, ColumnSet::not_null(), table),
+        // Only rows for which the condition is true are kept, so these change nothing.
+        Expr::IsTrue(inner) => analyze(inner, table),
+        Expr::Alias(alias) => analyze(&alias.expr, table),
+        Expr::Literal(ScalarValue::Boolean(Some(true)), _) => Term::And(Vec::new()),
+        Expr::Literal(ScalarValue::Boolean(_) | ScalarValue::Null, _) => Term::Or(Vec::new()),
+        other => like(other, table).unwrap_or(Term::Opaque),
+    }
+}
+
+/// The conjunction, with the sets of one column intersected.
+pub(crate) fn and(terms: Vec<Term>, table: &TableDefinition) -> Term {
+    let mut merged: Vec<Term> = Vec::new();
+    for term in flatten(terms, |term| match term {
+        Term::And(inner) => Ok(inner),
+        other => Err(other),
+    }) {
+        if let Term::Column { column, set, exact } = &term
+            && let Some(Term::Column { set: known, exact: known_exact, .. }) = merged
+                .iter_mut()
+                .find(|known| matches!(known, Term::Column { column: known, .. } if known == column))
+        {
+            *known = known.intersect(set, collation_of(table, *column));
+            *known_exact &= exact;
+        } else {
+            merged.push(term);
+        }
+    }
+    if merged.len() == 1 { merged.remove(0) } else { Term::And(merged) }
+}
+
+/// The disjunction, with the sets of one column united.
+pub(crate) fn or(terms: Vec<Term>, table: &TableDefinition) -> Term {
+    let mut merged: Vec<Term> = Vec::new();
+    for term in flatten(terms, |term| match term {
+        Term::Or(inner) => Ok(inner),
+        other => Err(other),
+    }) {
+        if let Term::Column { column, set, exact } = &term
+            && let Some(Term::Column { set: known, exact: known_exact, .. }) = merged
+                .iter_mut()
+                .find(|known| matches!(known, Term::Column { column: known, .. } if known == column))
+            && let Some(united) = known.clone().unite(set.clone(), collation_of(table, *column))
+        {
+            *known = united;
+            *known_exact &= exact;
+        } else {
+            merged.push(term);
+        }
+    }
+    if merged.len() == 1 { merged.remove(0) } else { Term::Or(merged) }
+}
+
+fn flatten(terms: Vec<Term>, open: impl Fn(Term) -> Result<Vec<Term>, Term> + Copy) -> Vec<Term> {
+    terms
+        .into_iter()
+        .flat_map(|term| match open(term) {
+            Ok(inner) => flatten(inner, open),
+            Err(term) => vec![term],
+        })
+        .collect()
+}
+
+fn collation_of(table: &TableDefinition, column: usize) -> Option<Collation> {
+    table.columns[column].ty.collation()
+}
+
+/// A column that is compared, possibly through a cast that keeps its order.
+struct ComparedColumn {
+    position: usize,
+    /// Compared under this collation; `None`: by the order of its Arrow values.
+    collation: Option<Collation>,
+}
+
+fn compared_column(expr: &Expr, table: &TableDefinition) -> Option<ComparedColumn> {
+    match expr {
+        Expr::Column(column) => {
+            Some(ComparedColumn { position: table.column_position(&column.name)?, collation: None })
+        }
+        Expr::Cast(cast) => {
+            let inner = compared_column(&cast.expr, table)?;
+            let from = sheaf_access::arrow_type(&table.columns[inner.position].ty);
+            keeps_order(&from, cast.field.data_type()).then_some(inner)
+        }
+        Expr::Alias(alias) => compared_column(&alias.expr, table),
+        other => {
+            let (inner, collation) = semantics::collation_key(other)?;
+            let inner = compared_column(inner, table)?;
+            Some(ComparedColumn { collation: Some(collation), ..inner })
+        }
+    }
+}
+
+/// Whether a cast maps different values to different values in the same order.
+fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Decimal128, Float32, Float64, LargeUtf8, Timestamp, Utf8, Utf8View};
+    let integer_digits = |ty: &DataType| match ty {
+        DataType::Int8 | DataType::UInt8 => Some(3),
+        DataType::Int16 | DataType::UInt16 => Some(5),
+        DataType::Int32 | DataType::UInt32 => Some(10),
+        DataType::Int64 => Some(19),
+        DataType::UInt64 => Some(20),
+        _ => None,
+    };
+    match (from, to) {
+        (from, to) if from == to => true,
+        (from, to) if from.is_integer() && to.is_integer() => {
+            let (Some(from_width), Some(to_width)) = (from.primitive_width(), to.primitive_width()) else {
+                return false;
+            };
+            match (from.is_unsigned_integer(), to.is_unsigned_integer()) {
+                (a, b) if a == b => from_width <= to_width,
+                (true, false) => from_width < to_width,
+                _ => false,
+            }
+        }
+        (from, Decimal128(precision, scale)) if from.is_integer() => {
+            let digits = integer_digits(from).unwrap_or(u8::MAX);
+            i16::from(*precision) - i16::from(*scale) >= i16::from(digits)
+        }
+        (Decimal128(p1, s1), Decimal128(p2, s2)) => {
+            s2 >= s1 && i16::from(*p2) - i16::from(*s2) >= i16::from(*p1) - i16::from(*s1)
+        }
+        // A double holds 32-bit integers and floats exactly.
+        (from, Float64) if from.is_integer() => from.primitive_width().is_some_and(|width| width <= 4),
+        (Float32, Float64) | (Date32, Timestamp(TimeUnit::Microsecond, None)) => true,
+        (Utf8 | LargeUtf8 | Utf8View, Utf8 | LargeUtf8 | Utf8View) => true,
+        _ => false,
+    }
+}
+
+fn comparison(left: &Expr, op: Operator, right: &Expr, table: &TableDefinition) -> Term {
+    if let Some(column) = compared_column(left, table)
+        && let Some(constant) = semantics::constant(right)
+    {
+        return compare_with(&column, op, &constant, table);
+    }
+    if let Some(column) = compared_column(right, table)
+        && let Some(constant) = semantics::constant(left)
+        && let Some(op) = op.swap()
+    {
+        return compare_with(&column, op, &constant, table);
+    }
+    Term::Opaque
+}
+
+fn compare_with(column: &ComparedColumn, op: Operator, constant: &ScalarValue, table: &TableDefinition) -> Term {
+    let position = column.position;
+    let ty = &table.columns[position].ty;
+    let term = |set| Term::Column { column: position, set, exact: true };
+    if let ColumnType::Enum { labels, collation } = ty {
+        return match enum_numbers(labels, *collation, column.collation, op, constant) {
+            Some(set) => term(set),
+            None => Term::Opaque,
+        };
+    }
+    // The index is in the order of the column's own collation; any other order is no range of it.
+    if ty.collation() != column.collation && !constant.is_null() {
+        return Term::Opaque;
+    }
+    let Some(floor) = literal::floor(ty, constant) else {
+        return Term::Opaque;
+    };
+    let op = match (op, &floor) {
+        (Operator::IsNotDistinctFrom, Floor::Null) => return term(ColumnSet::null()),
+        (Operator::Eq | Operator::IsNotDistinctFrom, _) => CompareOp::Eq,
+        (Operator::NotEq, _) => CompareOp::NotEq,
+        (Operator::Lt, _) => CompareOp::Less,
+        (Operator::LtEq, _) => CompareOp::LessOrEqual,
+        (Operator::Gt, _) => CompareOp::Greater,
+        (Operator::GtEq, _) => CompareOp::GreaterOrEqual,
+        _ => return Term::Opaque,
+    };
+    term(ColumnSet::of_bounds(floor.bounds(op)))
+}
+
+/// An ENUM compared with a string compares labels, not numbers: only equality can be said by numbers.
+fn enum_numbers(
+    labels: &[String],
+    collation: Collation,
+    compared_under: Option<Collation>,
+    op: Operator,
+    constant: &ScalarValue,
+) -> Option<ColumnSet> {
+    if op != Operator::Eq || compared_under != Some(collation) {
+        return None;
+    }
+    let text = literal::text_of(constant)?;
+    let mut set = ColumnSet::nothing();
+    for (number, label) in (1u16..).zip(labels) {
+        if collation.compare(label, text).is_eq() {
+            set = set.unite(ColumnSet::point(Value::Enum(number)), None)?;
+        }
+    }
+    // The empty error value reads as ''.
+    if text.is_empty() {
+        set = set.unite(ColumnSet::point(Value::Enum(0)), None)?;
+    }
+    Some(set)
+}
+
+fn null_test(inner: &Expr, set: ColumnSet, table: &TableDefinition) -> Term {
+    match compared_column(inner, table) {
+        Some(column) => Term::Column { column: column.position, set, exact: true },
+        None => Term::Opaque,
+    }
+}
+
+fn like(expr: &Expr, table: &TableDefinition) -> Option<Term> {
+    let (column, prefix) = semantics::like_prefix(expr)?;
+    let column = compared_column(column, table)?;
+    let ty = &table.columns[column.position].ty;
+    if prefix.is_empty() || !ty.is_character() {
+        return None;
+    }
+    Some(Term::Column { column: column.position, set: ColumnSet::starts_with(prefix), exact: false })
+}

@@ -1,0 +1,136 @@
+//! EXPLAIN in MySQL's columns.
+//!
+//! The rows are made where the plan is made: whoever builds a scan or a keyed join writes the row of that table from
+//! the specification that it hands to the access method, and whoever adds a sort or a hash table notes it.
+
+use std::collections::BTreeSet;
+
+use crate::physical_planner::Block;
+
+/// One row of EXPLAIN's table. `None` is shown as NULL.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExplainRow {
+    /// Number of the SELECT; `None` for the row of a UNION's result.
+    pub id: Option<u64>,
+    pub select_type: String,
+    pub table: Option<String>,
+    pub partitions: Option<String>,
+    /// system, const, eq_ref, ref, range, index or ALL, best first.
+    pub type_: Option<String>,
+    pub possible_keys: Option<String>,
+    pub key: Option<String>,
+    /// Bytes of the key that the ranges use, as MySQL counts them.
+    pub key_len: Option<String>,
+    pub ref_: Option<String>,
+    /// Estimated rows read, per row of the tables before it.
+    pub rows: Option<u64>,
+    /// Estimated percentage of them that pass the conditions.
+    pub filtered: Option<f64>,
+    /// The notes, separated by "; ".
+    pub extra: Option<String>,
+    notes: BTreeSet<ExtraNote>,
+}
+
+/// What Extra can say, in the order in which it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ExtraNote {
+    NoTablesUsed,
+    ImpossibleWhere,
+    UsingIndexCondition,
+    UsingWhere,
+    UsingMrr,
+    NotExists,
+    BackwardIndexScan,
+    UsingIndex,
+    BatchedKeyAccess,
+    JoinBufferHash,
+    JoinBufferMerge,
+    JoinBufferNestedLoop,
+    FirstMatch,
+    UsingTemporary,
+    UsingFilesort,
+}
+
+impl ExtraNote {
+    fn text(self) -> &'static str {
+        match self {
+            ExtraNote::NoTablesUsed => "No tables used",
+            ExtraNote::ImpossibleWhere => "Impossible WHERE",
+            ExtraNote::UsingIndexCondition => "Using index condition",
+            ExtraNote::UsingWhere => "Using where",
+            ExtraNote::UsingMrr => "Using MRR",
+            ExtraNote::NotExists => "Not exists",
+            ExtraNote::BackwardIndexScan => "Backward index scan",
+            ExtraNote::UsingIndex => "Using index",
+            ExtraNote::BatchedKeyAccess => "Using join buffer (Batched Key Access)",
+            ExtraNote::JoinBufferHash => "Using join buffer (hash join)",
+            ExtraNote::JoinBufferMerge => "Using sort-merge join",
+            ExtraNote::JoinBufferNestedLoop => "Using join buffer (Block Nested Loop)",
+            ExtraNote::FirstMatch => "FirstMatch",
+            ExtraNote::UsingTemporary => "Using temporary",
+            ExtraNote::UsingFilesort => "Using filesort",
+        }
+    }
+}
+
+impl ExplainRow {
+    /// The row of a query block without tables.
+    pub(crate) fn no_tables(select_type: &str) -> ExplainRow {
+        let mut row = ExplainRow { id: Some(1), select_type: select_type.to_string(), ..ExplainRow::default() };
+        row.add(ExtraNote::NoTablesUsed);
+        row
+    }
+
+    pub(crate) fn with_id(self, id: u64) -> ExplainRow {
+        ExplainRow { id: Some(id), ..self }
+    }
+
+    /// The row of a table in `block`.
+    pub(crate) fn table(block: &Block, name: &str, type_: &str) -> ExplainRow {
+        ExplainRow {
+            id: Some(block.id),
+            select_type: block.select_type.to_string(),
+            table: Some(name.to_string()),
+            type_: Some(type_.to_string()),
+            ..ExplainRow::default()
+        }
+    }
+
+    pub(crate) fn add(&mut self, note: ExtraNote) {
+        self.notes.insert(note);
+        let texts: Vec<_> = self.notes.iter().map(|note| note.text()).collect();
+        self.extra = Some(texts.join("; "));
+    }
+
+    /// `rows` and `filtered` from estimates: so many entries read, so many rows left.
+    pub(crate) fn estimate(&mut self, read: f64, left: f64) {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate, at least 1")]
+        let rows = read.round().max(1.0) as u64;
+        self.rows = Some(rows);
+        let share = if read > 0.0 { (left / read * 100.0).clamp(0.01, 100.0) } else { 100.0 };
+        self.filtered = Some((share * 100.0).round() / 100.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_in_a_fixed_order_and_once() {
+        let mut row = ExplainRow::default();
+        for note in [ExtraNote::UsingFilesort, ExtraNote::UsingIndexCondition, ExtraNote::UsingMrr, ExtraNote::UsingMrr] {
+            row.add(note);
+        }
+        assert_eq!(row.extra.as_deref(), Some("Using index condition; Using MRR; Using filesort"));
+    }
+
+    #[test]
+    fn estimates_are_rounded_as_mysql_shows_them() {
+        let mut row = ExplainRow::default();
+        row.estimate(1000.4, 111.1);
+        assert_eq!((row.rows, row.filtered), (Some(1000), Some(11.11)));
+        row.estimate(0.2, 0.2);
+        assert_eq!((row.rows, row.filtered), (Some(1), Some(100.0)));
+    }
+}

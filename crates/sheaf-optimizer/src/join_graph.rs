@@ -1,0 +1,317 @@
+//! Which relations a query joins, and by which conditions, whatever order it wrote them in.
+//!
+//! A tree of joins, filters over joins, aliases and projections of plain columns is taken apart into a [`JoinGraph`]:
+//! relations (tables, derived tables) and predicates. Inner joins leave no trace but their predicates. A left, semi,
+//! anti or mark join is an edge with a constraint: its inner side is one relation, which is joined by its own
+//! condition once the relations that this condition reads are there. It commutes with every other join on its
+//! preserved side.
+//!
+//! Every relation gets a name of its own (`r0`, `r1`, ...), which qualifies its columns in all expressions of the
+//! graph; so columns of two references to one table stay apart, and no alias or projection between them matters.
+
+use std::sync::Arc;
+
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{Column, DFSchema, NullEquality, Result, TableReference, internal_err, not_impl_err};
+use datafusion_expr::utils::split_conjunction_owned;
+use datafusion_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator};
+
+/// Relations of one graph, at most: the bits of a [`RelationSet`].
+pub(crate) const MAX_RELATIONS: usize = 64;
+
+/// A set of relations by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct RelationSet(u64);
+
+impl RelationSet {
+    pub(crate) fn one(relation: usize) -> RelationSet {
+        RelationSet(1 << relation)
+    }
+
+    pub(crate) fn with(self, relation: usize) -> RelationSet {
+        RelationSet(self.0 | 1 << relation)
+    }
+
+    pub(crate) fn union(self, other: RelationSet) -> RelationSet {
+        RelationSet(self.0 | other.0)
+    }
+
+    pub(crate) fn contains(self, relation: usize) -> bool {
+        self.0 & 1 << relation != 0
+    }
+
+    pub(crate) fn is_subset(self, other: RelationSet) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        (0..MAX_RELATIONS).filter(move |relation| self.contains(*relation))
+    }
+}
+
+/// How a relation is joined to the ones before it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RelationKind {
+    Inner,
+    /// Rows of the others are kept; this relation's columns are NULL where nothing matches.
+    Outer,
+    /// Rows of the others that have a match.
+    Semi,
+    /// Rows of the others that have none.
+    Anti { null_aware: bool },
+    /// Rows of the others, with a column that says whether they have a match.
+    Mark,
+}
+
+/// One relation of a graph.
+pub(crate) struct Relation<'p> {
+    pub plan: &'p LogicalPlan,
+    pub kind: RelationKind,
+    /// The condition by which a relation that is not Inner is joined; empty for Inner.
+    pub on: Vec<Expr>,
+    pub null_equality: NullEquality,
+    /// Relations that must be joined before.
+    pub needs: RelationSet,
+    /// Names of its columns in the graph, by position in the plan's schema.
+    pub columns: Vec<Column>,
+    /// The name of a Mark's column.
+    pub mark: Option<Column>,
+}
+
+/// A condition between relations (or on one that could not be pushed into it).
+#[derive(Debug, Clone)]
+pub(crate) struct Predicate {
+    pub expr: Expr,
+    pub relations: RelationSet,
+}
+
+/// The relations and predicates of a tree of joins.
+pub(crate) struct JoinGraph<'p> {
+    pub relations: Vec<Relation<'p>>,
+    pub predicates: Vec<Predicate>,
+    /// The columns of the tree's root, by position.
+    pub output: Vec<Column>,
+}
+
+/// Whether `plan` is the root of a tree of joins: a join that can be taken apart, or filters, aliases and column
+/// projections above one.
+pub(crate) fn is_join_tree(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Join(_) => true,
+        LogicalPlan::Filter(filter) => is_join_tree(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => is_join_tree(&alias.input),
+        LogicalPlan::Projection(projection) => {
+            projection.expr.iter().all(|expr| plain_column(expr).is_some()) && is_join_tree(&projection.input)
+        }
+        _ => false,
+    }
+}
+
+/// The column that a projection passes on, under whatever name.
+fn plain_column(expr: &Expr) -> Option<&Column> {
+    match expr {
+        Expr::Column(column) => Some(column),
+        Expr::Alias(alias) => plain_column(&alias.expr),
+        _ => None,
+    }
+}
+
+impl<'p> JoinGraph<'p> {
+    /// Takes a tree of joins apart.
+    pub(crate) fn new(plan: &'p LogicalPlan) -> Result<JoinGraph<'p>> {
+        let mut graph = JoinGraph { relations: Vec::new(), predicates: Vec::new(), output: Vec::new() };
+        graph.output = graph.flatten(plan)?;
+        Ok(graph)
+    }
+
+    /// Adds what is below `plan`; returns the graph's names of its columns.
+    fn flatten(&mut self, plan: &'p LogicalPlan) -> Result<Vec<Column>> {
+        match plan {
+            LogicalPlan::Join(join) => self.flatten_join(join),
+            LogicalPlan::Filter(filter) if is_join_tree(&filter.input) => {
+                let scope = self.flatten(&filter.input)?;
+                self.add_predicate(&filter.predicate, filter.input.schema(), &scope)?;
+                Ok(scope)
+            }
+            LogicalPlan::SubqueryAlias(alias) if is_join_tree(&alias.input) => self.flatten(&alias.input),
+            LogicalPlan::Projection(projection) if is_join_tree(plan) => {
+                let scope = self.flatten(&projection.input)?;
+                let schema = projection.input.schema();
+                let position = |expr| match plain_column(expr) {
+                    Some(column) => schema.index_of_column(column),
+                    None => internal_err!("a projection of plain columns"),
+                };
+                projection.expr.iter().map(|expr| Ok(scope[position(expr)?].clone())).collect()
+            }
+            leaf => {
+                let relation = self.add_relation(leaf, RelationKind::Inner)?;
+                Ok(self.relations[relation].columns.clone())
+            }
+        }
+    }
+
+    fn flatten_join(&mut self, join: &'p Join) -> Result<Vec<Column>> {
+        let Join { left, right, on, filter, join_type, null_equality, null_aware, .. } = join;
+        // (preserved side, other side, how the other is joined, whether the preserved side is the left one)
+        let (outer, inner, kind, outer_is_left) = match join_type {
+            JoinType::Inner => return self.flatten_inner(join),
+            JoinType::Left => (left, right, RelationKind::Outer, true),
+            JoinType::Right => (right, left, RelationKind::Outer, false),
+            JoinType::LeftSemi => (left, right, RelationKind::Semi, true),
+            JoinType::RightSemi => (right, left, RelationKind::Semi, false),
+            JoinType::LeftAnti => (left, right, RelationKind::Anti { null_aware: *null_aware }, true),
+            JoinType::RightAnti => (right, left, RelationKind::Anti { null_aware: *null_aware }, false),
+            JoinType::LeftMark => (left, right, RelationKind::Mark, true),
+            JoinType::RightMark => (right, left, RelationKind::Mark, false),
+            JoinType::Full => return not_impl_err!("FULL JOIN"),
+        };
+        let outer_scope = self.flatten(outer)?;
+        let relation = self.add_relation(inner, kind.clone())?;
+        let inner_scope = self.relations[relation].columns.clone();
+        let mut condition = Vec::new();
+        for (left_key, right_key) in on {
+            let (outer_key, inner_key) = if outer_is_left { (left_key, right_key) } else { (right_key, left_key) };
+            let outer_key = rename(outer_key, outer.schema(), &outer_scope)?;
+            let inner_key = rename(inner_key, inner.schema(), &inner_scope)?;
+            condition.push(equals(outer_key, inner_key));
+        }
+        if let Some(filter) = filter {
+            let schema = outer.schema().join(inner.schema())?;
+            let scope: Vec<Column> = outer_scope.iter().chain(&inner_scope).cloned().collect();
+            condition.extend(split_conjunction_owned(rename(filter, &schema, &scope)?));
+        }
+        let mut needs = RelationSet::default();
+        for expr in &condition {
+            needs = needs.union(self.relations_of(expr)?);
+        }
+        let needs = RelationSet(needs.0 & !RelationSet::one(relation).0);
+        let needs = if needs.is_empty() { RelationSet::one(0) } else { needs };
+        let entry = &mut self.relations[relation];
+        entry.on = condition;
+        entry.null_equality = *null_equality;
+        entry.needs = needs;
+        let scope = match kind {
+            RelationKind::Inner => return internal_err!("an inner join has no preserved side"),
+            RelationKind::Outer if outer_is_left => outer_scope.into_iter().chain(inner_scope).collect(),
+            RelationKind::Outer => inner_scope.into_iter().chain(outer_scope).collect(),
+            RelationKind::Semi | RelationKind::Anti { .. } => outer_scope,
+            RelationKind::Mark => {
+                let mark = Column::new(Some(TableReference::bare(format!("r{relation}"))), MARK);
+                entry.mark = Some(mark.clone());
+                outer_scope.into_iter().chain([mark]).collect()
+            }
+        };
+        Ok(scope)
+    }
+
+    fn flatten_inner(&mut self, join: &'p Join) -> Result<Vec<Column>> {
+        let left = self.flatten(&join.left)?;
+        let right = self.flatten(&join.right)?;
+        for (left_key, right_key) in &join.on {
+            let left_key = rename(left_key, join.left.schema(), &left)?;
+            let right_key = rename(right_key, join.right.schema(), &right)?;
+            let expr = match join.null_equality {
+                NullEquality::NullEqualsNothing => equals(left_key, right_key),
+                NullEquality::NullEqualsNull => Expr::BinaryExpr(BinaryExpr::new(
+                    Box::new(left_key),
+                    Operator::IsNotDistinctFrom,
+                    Box::new(right_key),
+                )),
+            };
+            let relations = self.relations_of(&expr)?;
+            self.predicates.push(Predicate { expr, relations });
+        }
+        let scope: Vec<Column> = left.into_iter().chain(right).collect();
+        if let Some(filter) = &join.filter {
+            let schema = join.left.schema().join(join.right.schema())?;
+            self.add_predicate(filter, &schema, &scope)?;
+        }
+        Ok(scope)
+    }
+
+    fn add_predicate(&mut self, expr: &Expr, schema: &DFSchema, scope: &[Column]) -> Result<()> {
+        for expr in split_conjunction_owned(rename(expr, schema, scope)?) {
+            let relations = self.relations_of(&expr)?;
+            self.predicates.push(Predicate { expr, relations });
+        }
+        Ok(())
+    }
+
+    fn add_relation(&mut self, plan: &'p LogicalPlan, kind: RelationKind) -> Result<usize> {
+        let number = self.relations.len();
+        if number == MAX_RELATIONS {
+            return not_impl_err!("a join of more than {MAX_RELATIONS} tables");
+        }
+        // (qualifier, name) is unique in a schema; the relation's name replaces or extends the qualifier.
+        let columns = plan.schema().iter().map(|(qualifier, field)| {
+            let relation = match qualifier {
+                Some(qualifier) => format!("r{number}.{qualifier}"),
+                None => format!("r{number}"),
+            };
+            Column::new(Some(TableReference::bare(relation)), field.name())
+        });
+        self.relations.push(Relation {
+            plan,
+            kind,
+            on: Vec::new(),
+            null_equality: NullEquality::NullEqualsNothing,
+            needs: RelationSet::default(),
+            columns: columns.collect(),
+            mark: None,
+        });
+        Ok(number)
+    }
+
+    /// The relation that a column of the graph belongs to.
+    pub(crate) fn relation_of(&self, column: &Column) -> Result<usize> {
+        let found = self.relations.iter().position(|relation| {
+            relation.columns.contains(column) || relation.mark.as_ref() == Some(column)
+        });
+        match found {
+            Some(relation) => Ok(relation),
+            None => internal_err!("column {column} belongs to no relation"),
+        }
+    }
+
+    /// The relations whose columns `expr` reads.
+    pub(crate) fn relations_of(&self, expr: &Expr) -> Result<RelationSet> {
+        let mut set = RelationSet::default();
+        for column in expr.column_refs() {
+            set = set.with(self.relation_of(column)?);
+        }
+        Ok(set)
+    }
+}
+
+/// The name of the column that a mark join adds.
+const MARK: &str = "mark";
+
+fn equals(left: Expr, right: Expr) -> Expr {
+    Expr::BinaryExpr(BinaryExpr::new(Box::new(left), Operator::Eq, Box::new(right)))
+}
+
+/// `expr` over `schema` with each column under its name in the graph.
+fn rename(expr: &Expr, schema: &DFSchema, scope: &[Column]) -> Result<Expr> {
+    let renamed = expr.clone().transform(|expr| match &expr {
+        Expr::Column(column) => {
+            let position = schema.index_of_column(column)?;
+            Ok(Transformed::yes(Expr::Column(scope[position].clone())))
+        }
+        _ => Ok(Transformed::no(expr)),
+    })?;
+    Ok(renamed.data)
+}
+
+/// The schema of a plan's output under names of the graph.
+pub(crate) fn graph_schema(layout: &[Column], fields: &arrow::datatypes::Fields) -> Result<DFSchema> {
+    let fields = layout.iter().zip(fields).map(|(column, field)| (column.relation.clone(), Arc::clone(field)));
+    DFSchema::new_with_metadata(fields.collect(), Default::default())
+}

@@ -1,0 +1,402 @@
+//! From an optimised logical plan to operators.
+//!
+//! One recursive walk. Everything that is not a table or a join maps one to one to DataFusion's operators; a table
+//! goes through [`crate::access_path`], and a tree of joins is taken as a whole to [`crate::join_plan`].
+//!
+//! What flows down is a wish ([`Wanted`]): the order in which the parent would like its rows and how many of them it
+//! will take, so that a table can be read in an order that makes a sort unnecessary. What flows up is the operator,
+//! an estimate, and the EXPLAIN rows of the tables below it ([`Planned`]). A parent checks what it really got from
+//! the operator's own properties; the wish promises nothing.
+//!
+//! An uncorrelated scalar subquery is a query block of its own: it runs first, and expressions read its result from
+//! a slot (DataFusion's ScalarSubqueryExec).
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::{DFSchema, HashMap, Result, ScalarValue, internal_err, not_impl_err};
+use datafusion_expr::execution_props::ExecutionProps;
+use datafusion_expr::logical_plan::Subquery;
+use datafusion_expr::physical_planning_context::{PhysicalPlanningContext, ScalarSubqueryResults, SubqueryIndex};
+use datafusion_expr::{
+    EmptyRelation, Expr, FetchType, Filter, Limit, LogicalPlan, Projection, SkipType, Sort, SortExpr, TableScan,
+    Union, Values,
+};
+use datafusion_physical_expr::{LexOrdering, PhysicalExpr, create_physical_expr, create_physical_sort_exprs};
+use datafusion_physical_plan::empty::EmptyExec;
+use datafusion_physical_plan::filter::FilterExec;
+use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion_physical_plan::scalar_subquery::{ScalarSubqueryExec, ScalarSubqueryLink};
+use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion_physical_plan::union::UnionExec;
+use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use sheaf_exec::values_exec::ValuesExec;
+use sheaf_exec::{MemoryTableSource, SheafTableSource};
+
+use crate::explain::{ExplainRow, ExtraNote};
+use crate::{PhysicalQuery, PlannerContext, access_path, join_graph, join_plan, physical_rules, statistics};
+
+/// Chooses access paths, join order and join methods, and builds the operators.
+pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<PhysicalQuery> {
+    let mut planner = Planner { context, properties: ExecutionProps::new(), blocks: 0 };
+    let planned = planner.plan_block(plan, "PRIMARY")?;
+    let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
+    let mut explain = planned.explain;
+    if planner.blocks == 1 {
+        // One query block: MySQL calls it SIMPLE.
+        explain.iter_mut().for_each(|row| row.select_type = "SIMPLE".to_string());
+    }
+    explain.sort_by_key(|row| row.id.unwrap_or(u64::MAX));
+    if explain.is_empty() {
+        explain.push(ExplainRow::no_tables("SIMPLE"));
+    }
+    Ok(PhysicalQuery { plan, explain })
+}
+
+/// What a parent would like, but does not rely on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// Sort expressions over the node's output.
+    pub order: Vec<SortExpr>,
+    /// No more than about this many rows will be taken.
+    pub limit: Option<usize>,
+}
+
+/// An operator and what the planner thinks of it.
+pub(crate) struct Planned {
+    pub plan: Arc<dyn ExecutionPlan>,
+    /// Estimated rows.
+    pub rows: f64,
+    /// Tables below, in the order they are joined.
+    pub explain: Vec<ExplainRow>,
+}
+
+impl Planned {
+    /// The same tables and row count under another operator.
+    fn wrap(self, plan: impl ExecutionPlan + 'static) -> Planned {
+        Planned { plan: Arc::new(plan), ..self }
+    }
+
+    /// Adds a note on what happens to the rows of this block to the first table, where MySQL shows it.
+    fn note(mut self, note: ExtraNote) -> Planned {
+        if let Some(row) = self.explain.first_mut() {
+            row.add(note);
+        }
+        self
+    }
+}
+
+/// A query block that is being planned.
+#[derive(Clone)]
+pub(crate) struct Block {
+    /// EXPLAIN's `id`.
+    pub id: u64,
+    pub select_type: &'static str,
+    /// Slots of the block's scalar subqueries.
+    pub slots: PhysicalPlanningContext,
+}
+
+pub(crate) struct Planner<'a> {
+    pub context: &'a PlannerContext,
+    pub properties: ExecutionProps,
+    /// Query blocks numbered so far.
+    blocks: u64,
+}
+
+impl Planner<'_> {
+    /// Plans a query block: its scalar subqueries first, then itself.
+    fn plan_block(&mut self, plan: &LogicalPlan, select_type: &'static str) -> Result<Planned> {
+        self.blocks += 1;
+        let id = self.blocks;
+        let mut links = Vec::new();
+        let mut indexes = HashMap::new();
+        let mut subquery_rows = Vec::new();
+        for subquery in scalar_subqueries(plan)? {
+            let planned = self.plan_block(&subquery.subquery, "SUBQUERY")?;
+            let index = SubqueryIndex::new(links.len());
+            links.push(ScalarSubqueryLink { plan: planned.plan, index });
+            indexes.insert(subquery, index);
+            subquery_rows.extend(planned.explain);
+        }
+        if links.is_empty() {
+            let block = Block { id, select_type, slots: PhysicalPlanningContext::default() };
+            return self.plan(plan, &block, &Wanted::default());
+        }
+        let results = ScalarSubqueryResults::new(links.len());
+        let slots = PhysicalPlanningContext::new(indexes, results.clone());
+        let mut planned = self.plan(plan, &Block { id, select_type, slots }, &Wanted::default())?;
+        planned.explain.extend(subquery_rows);
+        let input = Arc::clone(&planned.plan);
+        Ok(planned.wrap(ScalarSubqueryExec::new(input, links, results)))
+    }
+
+    /// A block number for a derived table or a branch of a UNION that is planned inside `outer`.
+    pub(crate) fn inner_block(&mut self, outer: &Block, select_type: &'static str) -> Block {
+        self.blocks += 1;
+        Block { id: self.blocks, select_type, slots: outer.slots.clone() }
+    }
+
+    /// Plans one node and everything below it.
+    pub(crate) fn plan(&mut self, node: &LogicalPlan, block: &Block, wanted: &Wanted) -> Result<Planned> {
+        if join_graph::is_join_tree(node) {
+            return join_plan::plan_joins(self, node, block, wanted);
+        }
+        match node {
+            LogicalPlan::TableScan(scan) => self.plan_table(scan, block, wanted),
+            LogicalPlan::SubqueryAlias(alias) => {
+                let wanted = through_schema(wanted, node.schema(), alias.input.schema());
+                if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_)) {
+                    self.plan(&alias.input, block, &wanted)
+                } else {
+                    let inner = self.inner_block(block, "DERIVED");
+                    self.plan(&alias.input, &inner, &wanted)
+                }
+            }
+            LogicalPlan::Projection(projection) => self.plan_projection(projection, block, wanted),
+            LogicalPlan::Filter(filter) => self.plan_filter(filter, block, wanted),
+            LogicalPlan::Sort(sort) => self.plan_sort(sort, block, wanted),
+            LogicalPlan::Limit(limit) => self.plan_limit(limit, block, wanted),
+            LogicalPlan::Aggregate(aggregate) => crate::aggregate::plan_aggregate(self, aggregate, block),
+            LogicalPlan::Window(window) => crate::window::plan_window(self, window, block),
+            LogicalPlan::Union(union) => self.plan_union(union, block),
+            LogicalPlan::Values(values) => self.plan_values(values, block),
+            LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row, schema }) => {
+                let schema = Arc::clone(schema.inner());
+                let plan: Arc<dyn ExecutionPlan> = if *produce_one_row {
+                    Arc::new(PlaceholderRowExec::new(schema))
+                } else {
+                    Arc::new(EmptyExec::new(schema))
+                };
+                let rows = f64::from(u8::from(*produce_one_row));
+                Ok(Planned { plan, rows, explain: vec![ExplainRow::no_tables(block.select_type).with_id(block.id)] })
+            }
+            LogicalPlan::Subquery(_) => not_impl_err!("this correlated subquery"),
+            LogicalPlan::Join(_) => internal_err!("joins are planned as a graph"),
+            other => not_impl_err!("{} in a query", other.display()),
+        }
+    }
+
+    /// A physical expression over rows of `schema`.
+    pub(crate) fn expr(&self, expr: &Expr, schema: &DFSchema, block: &Block) -> Result<Arc<dyn PhysicalExpr>> {
+        create_physical_expr(expr, schema, &self.properties, &block.slots)
+    }
+
+    fn plan_table(&mut self, scan: &TableScan, block: &Block, wanted: &Wanted) -> Result<Planned> {
+        if let Some(source) = scan.source.downcast_ref::<SheafTableSource>() {
+            let table = access_path::TableReference::new(self, scan, source, block)?;
+            return table.plan_scan(self, block, wanted);
+        }
+        if let Some(source) = scan.source.downcast_ref::<MemoryTableSource>() {
+            return self.plan_memory_table(scan, source, block);
+        }
+        internal_err!("table {} has a source of an unknown kind", scan.table_name)
+    }
+
+    fn plan_memory_table(&self, scan: &TableScan, source: &MemoryTableSource, block: &Block) -> Result<Planned> {
+        let table_schema = datafusion_expr::TableSource::schema(source);
+        let qualified = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table_schema)?;
+        let rows: usize = source.batches.iter().map(RecordBatch::num_rows).sum();
+        let mut plan: Arc<dyn ExecutionPlan> =
+            Arc::new(ValuesExec::new(Arc::clone(&table_schema), source.batches.clone()));
+        let mut row = ExplainRow::table(block, &source.name, "ALL");
+        row.rows = Some(rows as u64);
+        row.filtered = Some(100.0);
+        if let Some(filter) = datafusion_expr::utils::conjunction(scan.filters.iter().cloned()) {
+            plan = Arc::new(FilterExec::try_new(self.expr(&filter, &qualified, block)?, plan)?);
+            row.add(ExtraNote::UsingWhere);
+        }
+        if let Some(columns) = &scan.projection {
+            let columns = columns.iter().map(|index| {
+                let name = table_schema.field(*index).name();
+                ProjectionExpr {
+                    expr: Arc::new(datafusion_physical_expr::expressions::Column::new(name, *index)),
+                    alias: name.clone(),
+                }
+            });
+            plan = Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?);
+        }
+        Ok(Planned { plan, rows: rows as f64, explain: vec![row] })
+    }
+
+    fn plan_projection(&mut self, projection: &Projection, block: &Block, wanted: &Wanted) -> Result<Planned> {
+        let input = self.plan(&projection.input, block, &through_projection(wanted, projection))?;
+        let expressions = projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| {
+            let expr = self.expr(expr, projection.input.schema(), block)?;
+            Ok(ProjectionExpr { expr, alias: field.name().clone() })
+        });
+        let expressions = expressions.collect::<Result<Vec<_>>>()?;
+        let plan = ProjectionExec::try_new_with_schema_metadata(
+            expressions,
+            Arc::clone(&input.plan),
+            projection.schema.as_arrow(),
+        )?;
+        Ok(input.wrap(plan))
+    }
+
+    fn plan_filter(&mut self, filter: &Filter, block: &Block, wanted: &Wanted) -> Result<Planned> {
+        let input = self.plan(&filter.input, block, &Wanted { order: wanted.order.clone(), limit: None })?;
+        let predicate = self.expr(&filter.predicate, filter.input.schema(), block)?;
+        let rows = input.rows * statistics::default_selectivity(&filter.predicate);
+        let plan = FilterExec::try_new(predicate, Arc::clone(&input.plan))?;
+        Ok(Planned { rows, ..input.wrap(plan) })
+    }
+
+    fn plan_sort(&mut self, sort: &Sort, block: &Block, wanted: &Wanted) -> Result<Planned> {
+        let fetch = smaller(sort.fetch, wanted.limit);
+        let input = self.plan(&sort.input, block, &Wanted { order: sort.expr.clone(), limit: fetch })?;
+        let exprs = create_physical_sort_exprs(&sort.expr, sort.input.schema(), &self.properties, &block.slots)?;
+        let rows = sort.fetch.map_or(input.rows, |fetch| input.rows.min(fetch as f64));
+        let Some(ordering) = LexOrdering::new(exprs.clone()) else {
+            return internal_err!("a sort without expressions");
+        };
+        let partitions = input.plan.output_partitioning().partition_count();
+        let sorted = input.plan.equivalence_properties().ordering_satisfy(exprs)?;
+        let child = Arc::clone(&input.plan);
+        let planned = match (sorted, partitions) {
+            (true, 1) => match sort.fetch {
+                Some(fetch) => input.wrap(GlobalLimitExec::new(child, 0, Some(fetch))),
+                None => input,
+            },
+            (true, _) => input.wrap(SortPreservingMergeExec::new(ordering, child).with_fetch(sort.fetch)),
+            (false, _) => {
+                input.wrap(SortExec::new(ordering, child).with_fetch(sort.fetch)).note(ExtraNote::UsingFilesort)
+            }
+        };
+        Ok(Planned { rows, ..planned })
+    }
+
+    fn plan_limit(&mut self, limit: &Limit, block: &Block, wanted: &Wanted) -> Result<Planned> {
+        let (SkipType::Literal(skip), FetchType::Literal(fetch)) = (limit.get_skip_type()?, limit.get_fetch_type()?)
+        else {
+            return not_impl_err!("LIMIT with an expression");
+        };
+        let taken = fetch.map(|fetch| fetch.saturating_add(skip));
+        let wanted = Wanted { order: wanted.order.clone(), limit: smaller(taken, wanted.limit) };
+        let input = self.plan(&limit.input, block, &wanted)?;
+        let rows = taken.map_or(input.rows, |taken| input.rows.min(taken as f64));
+        let mut child = Arc::clone(&input.plan);
+        if let Some(taken) = taken
+            && child.output_partitioning().partition_count() > 1
+        {
+            child = Arc::new(LocalLimitExec::new(child, taken));
+        }
+        Ok(Planned { rows, ..input.wrap(GlobalLimitExec::new(child, skip, fetch)) })
+    }
+
+    fn plan_union(&mut self, union: &Union, block: &Block) -> Result<Planned> {
+        let mut plans = Vec::with_capacity(union.inputs.len());
+        let mut rows = 0.0;
+        let mut explain = Vec::new();
+        for (position, input) in union.inputs.iter().enumerate() {
+            let branch = if position == 0 { block.clone() } else { self.inner_block(block, "UNION") };
+            let planned = self.plan(input, &branch, &Wanted::default())?;
+            rows += planned.rows;
+            explain.extend(planned.explain);
+            plans.push(planned.plan);
+        }
+        Ok(Planned { plan: UnionExec::try_new(plans)?, rows, explain })
+    }
+
+    /// The rows of VALUES are computed now: they are literals and functions of literals.
+    fn plan_values(&self, values: &Values, block: &Block) -> Result<Planned> {
+        let schema: SchemaRef = Arc::clone(values.schema.inner());
+        let nothing = Arc::new(Schema::empty());
+        let one_row = RecordBatchOptions::new().with_row_count(Some(1));
+        let one_row = RecordBatch::try_new_with_options(nothing, Vec::new(), &one_row)?;
+        let mut columns: Vec<Vec<ScalarValue>> = vec![Vec::with_capacity(values.values.len()); schema.fields().len()];
+        for row in &values.values {
+            for ((expr, field), column) in row.iter().zip(schema.fields()).zip(&mut columns) {
+                let value = self.expr(expr, &DFSchema::empty(), block)?.evaluate(&one_row)?;
+                let value = ScalarValue::try_from_array(&value.into_array(1)?, 0)?;
+                column.push(value.cast_to(field.data_type())?);
+            }
+        }
+        let arrays = columns.into_iter().map(ScalarValue::iter_to_array).collect::<Result<Vec<_>>>()?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+        let plan = Arc::new(ValuesExec::new(schema, vec![batch]));
+        let row = ExplainRow::no_tables(block.select_type).with_id(block.id);
+        Ok(Planned { plan, rows: values.values.len() as f64, explain: vec![row] })
+    }
+}
+
+/// The uncorrelated scalar subqueries in the expressions of this block, each once, in order of appearance. Those
+/// inside other subqueries belong to their blocks.
+fn scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<Subquery>> {
+    let mut found: Vec<Subquery> = Vec::new();
+    plan.apply(|node| {
+        for expr in node.expressions() {
+            expr.apply(|expr| {
+                if let Expr::ScalarSubquery(subquery) = expr
+                    && subquery.outer_ref_columns.is_empty()
+                    && !found.contains(subquery)
+                {
+                    found.push(subquery.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn smaller(a: Option<usize>, b: Option<usize>) -> Option<usize> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The wish, said over the projection's input. An order that cannot be said there is dropped.
+fn through_projection(wanted: &Wanted, projection: &Projection) -> Wanted {
+    let mut replacements: HashMap<String, Expr> = HashMap::new();
+    for ((qualifier, field), expr) in projection.schema.iter().zip(&projection.expr) {
+        let column = datafusion_common::Column::new(qualifier.cloned(), field.name());
+        replacements.insert(column.flat_name(), expr.clone().unalias());
+    }
+    let order = wanted.order.iter().map(|sort| {
+        let expr = replace_columns(&sort.expr, &replacements)?;
+        Some(SortExpr::new(expr, sort.asc, sort.nulls_first))
+    });
+    Wanted { order: order.collect::<Option<Vec<_>>>().unwrap_or_default(), limit: wanted.limit }
+}
+
+/// The wish, said over an input that has the same columns under other qualifiers.
+pub(crate) fn through_schema(wanted: &Wanted, outer: &DFSchema, inner: &DFSchema) -> Wanted {
+    let mut replacements: HashMap<String, Expr> = HashMap::new();
+    for ((qualifier, field), (inner_qualifier, inner_field)) in outer.iter().zip(inner.iter()) {
+        let column = datafusion_common::Column::new(qualifier.cloned(), field.name());
+        let inner = datafusion_common::Column::new(inner_qualifier.cloned(), inner_field.name());
+        replacements.insert(column.flat_name(), Expr::Column(inner));
+    }
+    let order = wanted.order.iter().map(|sort| {
+        let expr = replace_columns(&sort.expr, &replacements)?;
+        Some(SortExpr::new(expr, sort.asc, sort.nulls_first))
+    });
+    Wanted { order: order.collect::<Option<Vec<_>>>().unwrap_or_default(), limit: wanted.limit }
+}
+
+/// `expr` with its columns replaced; `None` if one has no replacement.
+fn replace_columns(expr: &Expr, replacements: &HashMap<String, Expr>) -> Option<Expr> {
+    use datafusion_common::tree_node::Transformed;
+    let mut complete = true;
+    let replaced = expr.clone().transform(|expr| {
+        let Expr::Column(column) = &expr else {
+            return Ok(Transformed::no(expr));
+        };
+        match replacements.get(&column.flat_name()) {
+            // The replacement is final: it may contain a column of the same name.
+            Some(new) => Ok(Transformed::new(new.clone(), true, TreeNodeRecursion::Jump)),
+            None => {
+                complete = false;
+                Ok(Transformed::no(expr))
+            }
+        }
+    });
+    replaced.ok().filter(|_| complete).map(|replaced| replaced.data)
+}

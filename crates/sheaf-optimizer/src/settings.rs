@@ -1,0 +1,217 @@
+//! The session variables that the planner obeys.
+
+use std::fmt;
+
+/// Flags of `optimizer_switch` that change what Sheaf does. Every other flag that MySQL or MariaDB know is
+/// accepted and kept, so that a client which sets and reads the whole string finds what it wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptimizerSwitch {
+    /// Test conditions on the index entry before the row is fetched.
+    pub index_condition_pushdown: bool,
+    /// Multi-Range Read: fetch rows in primary key order.
+    pub mrr: bool,
+    /// Use MRR only where it is estimated to pay; off: wherever it is possible.
+    pub mrr_cost_based: bool,
+    /// Sort the join keys too before walking the index (MariaDB).
+    pub mrr_sort_keys: bool,
+    /// Join by looking up a buffer-full of keys at a time (MySQL's name; MariaDB: join_cache_bka).
+    pub batched_key_access: bool,
+    /// Hash joins (MySQL).
+    pub hash_join: bool,
+    /// Flags that are only kept, in the order they were first set.
+    pub kept: Vec<(String, bool)>,
+}
+
+impl Default for OptimizerSwitch {
+    fn default() -> OptimizerSwitch {
+        OptimizerSwitch {
+            index_condition_pushdown: true,
+            mrr: true,
+            mrr_cost_based: true,
+            mrr_sort_keys: true,
+            batched_key_access: true,
+            hash_join: true,
+            kept: Vec::new(),
+        }
+    }
+}
+
+/// Flags of MySQL 8.4 and MariaDB 11 that Sheaf keeps but does not act on.
+const KEPT_FLAGS: &[&str] = &[
+    "block_nested_loop",
+    "condition_fanout_filter",
+    "condition_pushdown_for_derived",
+    "condition_pushdown_for_subquery",
+    "condition_pushdown_from_having",
+    "cset_narrowing",
+    "derived_condition_pushdown",
+    "derived_keys",
+    "derived_merge",
+    "derived_with_keys",
+    "duplicateweedout",
+    "engine_condition_pushdown",
+    "exists_to_in",
+    "extended_keys",
+    "firstmatch",
+    "hash_join_cardinality",
+    "hash_set_operations",
+    "hypergraph_optimizer",
+    "in_to_exists",
+    "index_merge",
+    "index_merge_intersection",
+    "index_merge_sort_intersection",
+    "index_merge_sort_union",
+    "index_merge_union",
+    "join_cache_hashed",
+    "join_cache_incremental",
+    "loosescan",
+    "materialization",
+    "not_null_range_scan",
+    "optimize_join_buffer_size",
+    "orderby_uses_equalities",
+    "outer_join_with_cache",
+    "partial_match_rowid_merge",
+    "partial_match_table_scan",
+    "prefer_ordering_index",
+    "reorder_outer_joins",
+    "rowid_filter",
+    "sargable_casefold",
+    "semijoin",
+    "semijoin_with_cache",
+    "skip_scan",
+    "split_materialized",
+    "subquery_cache",
+    "subquery_materialization_cost_based",
+    "subquery_to_derived",
+    "table_elimination",
+    "use_index_extensions",
+    "use_invisible_indexes",
+];
+
+impl OptimizerSwitch {
+    /// The flag's field, under any of its names.
+    fn field(&mut self, name: &str) -> Option<&mut bool> {
+        Some(match name {
+            "index_condition_pushdown" => &mut self.index_condition_pushdown,
+            "mrr" => &mut self.mrr,
+            "mrr_cost_based" => &mut self.mrr_cost_based,
+            "mrr_sort_keys" => &mut self.mrr_sort_keys,
+            "batched_key_access" | "join_cache_bka" => &mut self.batched_key_access,
+            "hash_join" => &mut self.hash_join,
+            _ => return None,
+        })
+    }
+
+    /// Applies `SET optimizer_switch = text`: a list of `flag=on|off|default`, or `default` for all of them.
+    /// Flags that are not in the list keep their values.
+    ///
+    /// # Errors
+    /// The part that is not understood (error 1231); nothing is changed then.
+    pub fn apply(&mut self, text: &str) -> Result<(), String> {
+        let mut changed = self.clone();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            if part.eq_ignore_ascii_case("default") {
+                changed = OptimizerSwitch::default();
+                continue;
+            }
+            let (name, value) = part.split_once('=').ok_or_else(|| part.to_string())?;
+            let name = name.trim().to_ascii_lowercase();
+            let value = match value.trim().to_ascii_lowercase().as_str() {
+                "on" | "1" => Some(true),
+                "off" | "0" => Some(false),
+                "default" => None,
+                _ => return Err(part.to_string()),
+            };
+            if let Some(flag) = changed.field(&name) {
+                let default = OptimizerSwitch::default().field(&name).is_some_and(|flag| *flag);
+                *flag = value.unwrap_or(default);
+            } else if KEPT_FLAGS.contains(&name.as_str()) {
+                changed.kept.retain(|(kept, _)| *kept != name);
+                if let Some(value) = value {
+                    changed.kept.push((name, value));
+                }
+            } else {
+                return Err(part.to_string());
+            }
+        }
+        *self = changed;
+        Ok(())
+    }
+}
+
+impl fmt::Display for OptimizerSwitch {
+    /// The value of `@@optimizer_switch`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = |on: bool| if on { "on" } else { "off" };
+        write!(f, "index_condition_pushdown={}", state(self.index_condition_pushdown))?;
+        write!(f, ",mrr={}", state(self.mrr))?;
+        write!(f, ",mrr_cost_based={}", state(self.mrr_cost_based))?;
+        write!(f, ",mrr_sort_keys={}", state(self.mrr_sort_keys))?;
+        write!(f, ",batched_key_access={}", state(self.batched_key_access))?;
+        write!(f, ",hash_join={}", state(self.hash_join))?;
+        for (name, value) in &self.kept {
+            write!(f, ",{name}={}", state(*value))?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything of a session that planning depends on.
+#[derive(Debug, Clone)]
+pub struct PlannerSettings {
+    pub switch: OptimizerSwitch,
+    /// Bytes of primary keys that a multi-range read collects before it sorts and reads
+    /// (`mrr_buffer_size`, `read_rnd_buffer_size`).
+    pub mrr_buffer_bytes: usize,
+    /// Bytes of keys and outer rows that a keyed join collects before it looks them up (`join_buffer_size`).
+    pub join_buffer_bytes: usize,
+    /// Rows of a batch.
+    pub batch_rows: usize,
+    /// Into how many parts a big scan is split, at most.
+    pub target_partitions: usize,
+    /// Memory that one statement should get along with, in bytes: a hash join whose build side is estimated to
+    /// be bigger is not chosen.
+    pub query_memory_bytes: usize,
+    /// Pages that a scan reads ahead.
+    pub read_ahead_pages: usize,
+}
+
+impl Default for PlannerSettings {
+    fn default() -> PlannerSettings {
+        PlannerSettings {
+            switch: OptimizerSwitch::default(),
+            mrr_buffer_bytes: 256 << 10,
+            join_buffer_bytes: 256 << 10,
+            batch_rows: 8192,
+            target_partitions: 1,
+            query_memory_bytes: 64 << 20,
+            read_ahead_pages: 64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switch_keeps_what_is_not_named() {
+        let mut switch = OptimizerSwitch::default();
+        switch.apply("mrr=off,join_cache_bka=off").unwrap();
+        assert!(!switch.mrr && !switch.batched_key_access && switch.index_condition_pushdown);
+        switch.apply("mrr=default").unwrap();
+        assert!(switch.mrr && !switch.batched_key_access);
+        switch.apply("default").unwrap();
+        assert_eq!(switch, OptimizerSwitch::default());
+    }
+
+    #[test]
+    fn flags_of_others_are_kept_and_unknown_ones_refused() {
+        let mut switch = OptimizerSwitch::default();
+        switch.apply("rowid_filter=off, index_merge = on").unwrap();
+        assert!(switch.to_string().ends_with("hash_join=on,rowid_filter=off,index_merge=on"));
+        assert_eq!(switch.apply("mrr=off,warp_drive=on"), Err("warp_drive=on".to_string()));
+        assert_eq!(switch.apply("mrr=maybe"), Err("mrr=maybe".to_string()));
+        assert!(switch.mrr, "a refused value changes nothing");
+    }
+}
