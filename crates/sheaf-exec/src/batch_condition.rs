@@ -27,9 +27,17 @@ impl ExprCondition {
 
 impl BatchCondition for ExprCondition {
     fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray, AccessError> {
-        let value = self.expr.evaluate(batch).and_then(|value| value.into_array(batch.num_rows()));
+        let value = self
+            .expr
+            .evaluate(batch)
+            .and_then(|value| value.into_array(batch.num_rows()));
         let array = value.map_err(|error| AccessError::Condition(Box::new(error)))?;
-        let mask = as_boolean_array(&array).map_err(|error| AccessError::Condition(Box::new(error)))?;
-        Ok(if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() })
+        let mask =
+            as_boolean_array(&array).map_err(|error| AccessError::Condition(Box::new(error)))?;
+        Ok(if mask.null_count() > 0 {
+            prep_null_mask_filter(mask)
+        } else {
+            mask.clone()
+        })
     }
 }

@@ -16,9 +16,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow::compute::{CastOptions, cast_with_options, concat_batches, filter_record_batch, prep_null_mask_filter, take};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions,
+    UInt32Array, new_null_array,
+};
+use arrow::compute::{
+    CastOptions, cast_with_options, concat_batches, filter_record_batch, prep_null_mask_filter,
+    take,
+};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, SchemaRef, TimeUnit, TimestampMicrosecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 use datafusion_common::cast::as_boolean_array;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{JoinSide, Result, internal_err};
@@ -31,7 +41,8 @@ use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use futures::{Stream, StreamExt};
-use sheaf_access::{CancelFlag, KeyedLookup, KeyedLookupSpec, SessionCounters};
+use sheaf_access::{CancelFlag, IndexRef, KeyedLookup, KeyedLookupSpec, SessionCounters};
+use sheaf_table::ValueRef;
 
 use crate::scan_exec::{ScanCounts, access_error};
 
@@ -101,9 +112,24 @@ pub struct KeyedJoin {
 impl KeyedJoinExec {
     pub fn new(join: KeyedJoin) -> Result<KeyedJoinExec> {
         if join.keys.len() != join.spec.key_parts {
-            return internal_err!("{} keys for {} parts of an index", join.keys.len(), join.spec.key_parts);
+            return internal_err!(
+                "{} keys for {} parts of an index",
+                join.keys.len(),
+                join.spec.key_parts
+            );
         }
-        let KeyedJoin { outer, spec, keys, join_type, filter, projection, schema, alias, counters, cancel } = join;
+        let KeyedJoin {
+            outer,
+            spec,
+            keys,
+            join_type,
+            filter,
+            projection,
+            schema,
+            alias,
+            counters,
+            cancel,
+        } = join;
         let properties = Arc::new(properties(&outer, join_type, &projection, &schema)?);
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(KeyedJoinExec {
@@ -137,7 +163,10 @@ impl KeyedJoinExec {
 
 /// Whether outer rows are delivered in their own order.
 fn keeps_order(join_type: KeyedJoinType) -> bool {
-    matches!(join_type, KeyedJoinType::Semi | KeyedJoinType::Anti | KeyedJoinType::Mark)
+    matches!(
+        join_type,
+        KeyedJoinType::Semi | KeyedJoinType::Anti | KeyedJoinType::Mark
+    )
 }
 
 fn properties(
@@ -150,15 +179,22 @@ fn properties(
     if keeps_order(join_type) {
         // What holds of the outer rows holds of the ones that are left; columns that go away take their facts along.
         let outer_columns = outer.schema().fields().len();
-        let kept = projection.iter().enumerate().filter(|(_, column)| **column < outer_columns);
+        let kept = projection
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| **column < outer_columns);
         let mapping = kept.map(|(position, column)| {
             use datafusion_physical_expr::expressions::Column;
-            let source: Arc<dyn PhysicalExpr> = Arc::new(Column::new(outer.schema().field(*column).name(), *column));
-            let target: Arc<dyn PhysicalExpr> = Arc::new(Column::new(schema.field(position).name(), position));
+            let source: Arc<dyn PhysicalExpr> =
+                Arc::new(Column::new(outer.schema().field(*column).name(), *column));
+            let target: Arc<dyn PhysicalExpr> =
+                Arc::new(Column::new(schema.field(position).name(), position));
             (source, vec![(target, position)].into())
         });
         let mapping = datafusion_physical_expr::projection::ProjectionMapping::from_iter(mapping);
-        equivalences = outer.equivalence_properties().project(&mapping, Arc::clone(schema));
+        equivalences = outer
+            .equivalence_properties()
+            .project(&mapping, Arc::clone(schema));
     }
     let partitions = outer.output_partitioning().partition_count();
     Ok(PlanProperties::new(
@@ -172,7 +208,11 @@ fn properties(
 impl DisplayAs for KeyedJoinExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let index = self.spec.index.definition(&self.spec.table);
-        let name = if index.primary { "PRIMARY" } else { index.name.as_str() };
+        let name = if index.primary {
+            "PRIMARY"
+        } else {
+            index.name.as_str()
+        };
         let keys: Vec<_> = self.keys.iter().map(|key| key.expr.to_string()).collect();
         write!(
             f,
@@ -218,13 +258,21 @@ impl ExecutionPlan for KeyedJoinExec {
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         let mut recursion = TreeNodeRecursion::Continue;
-        for expr in self.keys.iter().map(|key| &key.expr).chain(self.filter.iter().map(JoinFilter::expression)) {
+        for expr in self
+            .keys
+            .iter()
+            .map(|key| &key.expr)
+            .chain(self.filter.iter().map(JoinFilter::expression))
+        {
             recursion = recursion.visit_sibling(|| f(expr))?;
         }
         Ok(recursion)
     }
 
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(outer) = children.pop() else {
             return internal_err!("a keyed join without its outer plan");
         };
@@ -242,9 +290,17 @@ impl ExecutionPlan for KeyedJoinExec {
         })?))
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let lookup = KeyedLookup::new(Arc::clone(&self.spec), Arc::clone(&self.counters), self.cancel.clone())
-            .map_err(access_error)?;
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let lookup = KeyedLookup::new(
+            Arc::clone(&self.spec),
+            Arc::clone(&self.counters),
+            self.cancel.clone(),
+        )
+        .map_err(access_error)?;
         Ok(Box::pin(KeyedJoinStream {
             outer_schema: self.outer.schema(),
             outer: Some(self.outer.execute(partition, context)?),
@@ -254,7 +310,10 @@ impl ExecutionPlan for KeyedJoinExec {
             filter: self.filter.clone(),
             projection: self.projection.clone(),
             schema: Arc::clone(&self.schema),
-            outer_budget: self.spec.buffer_bytes.saturating_mul(OUTER_BYTES_PER_KEY_BYTE),
+            outer_budget: self
+                .spec
+                .buffer_bytes
+                .saturating_mul(OUTER_BYTES_PER_KEY_BYTE),
             state: State::Collecting(Round::default()),
             totals: ScanCounts::new(&self.metrics, partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
@@ -314,6 +373,7 @@ struct KeyedJoinStream {
 
 impl KeyedJoinStream {
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        let busy = self.baseline.elapsed_compute().clone();
         loop {
             match std::mem::replace(&mut self.state, State::Finished) {
                 State::Collecting(round) => match ready!(self.poll_collect(round, context)) {
@@ -321,7 +381,7 @@ impl KeyedJoinStream {
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 },
                 State::Matching(mut matching) => {
-                    let timer = self.baseline.elapsed_compute().timer();
+                    let timer = busy.timer();
                     let step = self.next_matches(&mut matching);
                     drop(timer);
                     match step {
@@ -336,7 +396,9 @@ impl KeyedJoinStream {
                             self.state = State::Collecting(Round::default());
                             match self.end_of_round(&matching) {
                                 Err(error) => return Poll::Ready(Some(Err(error))),
-                                Ok(Some(batch)) if batch.num_rows() > 0 => return Poll::Ready(Some(Ok(batch))),
+                                Ok(Some(batch)) if batch.num_rows() > 0 => {
+                                    return Poll::Ready(Some(Ok(batch)));
+                                }
                                 Ok(_) => {}
                             }
                         }
@@ -349,6 +411,7 @@ impl KeyedJoinStream {
 
     /// Takes outer batches until the round is full or they end, then starts the lookup.
     fn poll_collect(&mut self, mut round: Round, context: &mut Context<'_>) -> Poll<Result<State>> {
+        let busy = self.baseline.elapsed_compute().clone();
         while let Some(outer) = &mut self.outer {
             if self.lookup.full() || round.bytes >= self.outer_budget {
                 break;
@@ -361,8 +424,9 @@ impl KeyedJoinStream {
                 Poll::Ready(None) => self.outer = None,
                 Poll::Ready(Some(batch)) => {
                     let batch = batch?;
-                    let timer = self.baseline.elapsed_compute().timer();
-                    self.encoder.push_keys(&batch, round.rows, &mut self.lookup)?;
+                    let timer = busy.timer();
+                    self.encoder
+                        .push_keys(&batch, round.rows, &mut self.lookup)?;
                     drop(timer);
                     round.rows += batch.num_rows();
                     round.bytes += batch.get_array_memory_size();
@@ -374,7 +438,7 @@ impl KeyedJoinStream {
             self.totals.record(&self.lookup.metrics());
             return Poll::Ready(Ok(State::Finished));
         }
-        let timer = self.baseline.elapsed_compute().timer();
+        let timer = busy.timer();
         let outer = concat_batches(&self.outer_schema, &round.batches)?;
         drop(round);
         self.lookup.run().map_err(access_error)?;
@@ -423,7 +487,9 @@ impl KeyedJoinStream {
             KeyedJoinType::Inner => return Ok(None),
             KeyedJoinType::Mark => None,
             KeyedJoinType::Semi => Some(matched()),
-            KeyedJoinType::Anti | KeyedJoinType::LeftOuter => Some(arrow::compute::not(&matched())?),
+            KeyedJoinType::Anti | KeyedJoinType::LeftOuter => {
+                Some(arrow::compute::not(&matched())?)
+            }
         };
         let outer = match &keep {
             Some(keep) => filter_record_batch(&matching.outer, keep)?,
@@ -431,22 +497,30 @@ impl KeyedJoinStream {
         };
         let rows = outer.num_rows();
         let outer_columns = outer.num_columns();
-        let columns = self.projection.iter().zip(self.schema.fields()).map(|(column, field)| -> ArrayRef {
-            if *column < outer_columns {
-                Arc::clone(outer.column(*column))
-            } else if self.join_type == KeyedJoinType::Mark {
-                Arc::new(matched())
-            } else {
-                new_null_array(field.data_type(), rows)
-            }
-        });
+        let columns =
+            self.projection
+                .iter()
+                .zip(self.schema.fields())
+                .map(|(column, field)| -> ArrayRef {
+                    if *column < outer_columns {
+                        Arc::clone(outer.column(*column))
+                    } else if self.join_type == KeyedJoinType::Mark {
+                        Arc::new(matched())
+                    } else {
+                        new_null_array(field.data_type(), rows)
+                    }
+                });
         let columns = columns.collect();
         Ok(Some(self.batch(columns, rows)?))
     }
 
     fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
         let rows = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &rows)?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            columns,
+            &rows,
+        )?)
     }
 }
 
@@ -464,12 +538,23 @@ fn keep_matches(
             JoinSide::None => internal_err!("a filter over a mark"),
         }
     };
-    let columns = filter.column_indices().iter().map(column).collect::<Result<Vec<_>>>()?;
+    let columns = filter
+        .column_indices()
+        .iter()
+        .map(column)
+        .collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     let batch = RecordBatch::try_new_with_options(Arc::clone(filter.schema()), columns, &options)?;
-    let value = filter.expression().evaluate(&batch)?.into_array(rows.len())?;
+    let value = filter
+        .expression()
+        .evaluate(&batch)?
+        .into_array(rows.len())?;
     let mask = as_boolean_array(&value)?;
-    let mask = if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
+    let mask = if mask.null_count() > 0 {
+        prep_null_mask_filter(mask)
+    } else {
+        mask.clone()
+    };
     let rows = arrow::compute::filter(&rows, &mask)?;
     let rows = rows.as_any().downcast_ref::<UInt32Array>().cloned();
     let Some(rows) = rows else {
@@ -497,23 +582,100 @@ impl RecordBatchStream for KeyedJoinStream {
 struct KeyEncoder {
     spec: Arc<KeyedLookupSpec>,
     keys: Vec<KeyColumn>,
+    /// The key under construction.
+    key: Vec<u8>,
 }
 
 impl KeyEncoder {
     fn new(spec: &Arc<KeyedLookupSpec>, keys: Vec<KeyColumn>) -> KeyEncoder {
-        KeyEncoder { spec: Arc::clone(spec), keys }
+        KeyEncoder {
+            spec: Arc::clone(spec),
+            keys,
+            key: Vec::new(),
+        }
     }
 
     /// Pushes the keys of `batch`, whose first row is row `first` of the round. A NULL anywhere matches nothing.
-    fn push_keys(&mut self, batch: &RecordBatch, first: usize, lookup: &mut KeyedLookup) -> Result<()> {
-        let cast = CastOptions { safe: true, ..CastOptions::default() };
+    fn push_keys(
+        &mut self,
+        batch: &RecordBatch,
+        first: usize,
+        lookup: &mut KeyedLookup,
+    ) -> Result<()> {
+        let cast = CastOptions {
+            safe: true,
+            ..CastOptions::default()
+        };
         let values = self.keys.iter().map(|key| {
             let value = key.expr.evaluate(batch)?.into_array(batch.num_rows())?;
             // A value that the column cannot hold becomes NULL, and so matches nothing.
-            Ok(if value.data_type() == &key.data_type { value } else { cast_with_options(&value, &key.data_type, &cast)? })
+            Ok(if value.data_type() == &key.data_type {
+                value
+            } else {
+                cast_with_options(&value, &key.data_type, &cast)?
+            })
         });
         let values = values.collect::<Result<Vec<ArrayRef>>>()?;
-        let _ = (values, first, lookup, &self.spec);
-        internal_err!("keys are encoded by the access floor")
+        let readers = values
+            .iter()
+            .map(|array| value_reader(array))
+            .collect::<Result<Vec<_>>>()?;
+        let layout = match self.spec.index {
+            IndexRef::Clustered => &self.spec.table.clustered_layout,
+            IndexRef::Secondary(position) => &self.spec.table.secondary_layouts[position],
+        };
+        for row in 0..batch.num_rows() {
+            if values.iter().any(|array| array.is_null(row)) {
+                continue;
+            }
+            self.key.clear();
+            for (part, read) in readers.iter().enumerate() {
+                layout.encode_part(part, read(row), &mut self.key);
+            }
+            let Ok(number) = u32::try_from(first + row) else {
+                return internal_err!("more than 2^32 outer rows in one round");
+            };
+            lookup.push(&self.key, number);
+        }
+        Ok(())
     }
+}
+
+type ValueReader<'a> = Box<dyn Fn(usize) -> ValueRef<'a> + 'a>;
+
+/// Reads the values of a column as the key codec takes them. Callers leave out the NULLs.
+fn value_reader(array: &dyn Array) -> Result<ValueReader<'_>> {
+    macro_rules! integers {
+        ($type:ty, $variant:ident) => {{
+            let values = array.as_primitive::<$type>().values();
+            Box::new(move |row| ValueRef::$variant(values[row].into()))
+        }};
+    }
+    Ok(match array.data_type() {
+        DataType::Int8 => integers!(Int8Type, Int),
+        DataType::Int16 => integers!(Int16Type, Int),
+        DataType::Int32 => integers!(Int32Type, Int),
+        DataType::Int64 => integers!(Int64Type, Int),
+        DataType::UInt8 => integers!(UInt8Type, UInt),
+        DataType::UInt16 => integers!(UInt16Type, UInt),
+        DataType::UInt32 => integers!(UInt32Type, UInt),
+        DataType::UInt64 => integers!(UInt64Type, UInt),
+        DataType::Float32 => integers!(Float32Type, Float),
+        DataType::Float64 => integers!(Float64Type, Double),
+        DataType::Decimal128(_, _) => integers!(Decimal128Type, Decimal),
+        DataType::Date32 => integers!(Date32Type, Int),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            integers!(TimestampMicrosecondType, Int)
+        }
+        DataType::Duration(TimeUnit::Microsecond) => integers!(DurationMicrosecondType, Int),
+        DataType::Utf8View => {
+            let values = array.as_string_view();
+            Box::new(move |row| ValueRef::Bytes(values.value(row).as_bytes()))
+        }
+        DataType::Binary => {
+            let values = array.as_binary::<i32>();
+            Box::new(move |row| ValueRef::Bytes(values.value(row)))
+        }
+        other => return internal_err!("a key of type {other}"),
+    })
 }

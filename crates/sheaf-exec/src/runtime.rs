@@ -69,7 +69,10 @@ impl QueryRuntime {
     /// Starts the worker threads.
     pub fn new(options: RuntimeOptions) -> Result<Arc<QueryRuntime>, ExecError> {
         std::fs::create_dir_all(&options.temp_dir).map_err(ExecError::Start)?;
-        let pool = TrackConsumersPool::new(FairSpillPool::new(options.query_memory_bytes), REPORTED_CONSUMERS);
+        let pool = TrackConsumersPool::new(
+            FairSpillPool::new(options.query_memory_bytes),
+            REPORTED_CONSUMERS,
+        );
         let spill = DiskManagerBuilder::default()
             .with_mode(DiskManagerMode::Directories(vec![options.temp_dir.clone()]))
             .with_max_temp_directory_size(options.max_temp_bytes);
@@ -83,7 +86,11 @@ impl QueryRuntime {
             .thread_stack_size(WORKER_STACK_BYTES)
             .build()
             .map_err(ExecError::Start)?;
-        Ok(Arc::new(QueryRuntime { workers: Some(workers), environment, options }))
+        Ok(Arc::new(QueryRuntime {
+            workers: Some(workers),
+            environment,
+            options,
+        }))
     }
 
     pub fn options(&self) -> &RuntimeOptions {
@@ -130,11 +137,18 @@ impl QueryRuntime {
     }
 
     /// Starts `plan` and returns its rows as they come. A plan runs once: build a new one for a second run.
-    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>, cancel: CancelFlag) -> QueryStream {
+    pub fn run(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        task: Arc<TaskContext>,
+        cancel: CancelFlag,
+    ) -> QueryStream {
         let schema = plan.schema();
         let (sender, receiver) = mpsc::channel(CHANNEL_BATCHES);
         let driver = async move {
-            let outcome = AssertUnwindSafe(drive(plan, task, &cancel, &sender)).catch_unwind().await;
+            let outcome = AssertUnwindSafe(drive(plan, task, &cancel, &sender))
+                .catch_unwind()
+                .await;
             let failure = match outcome {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) if cancel.is_cancelled() => {
@@ -142,14 +156,24 @@ impl QueryRuntime {
                     ExecError::Cancelled
                 }
                 Ok(Err(error)) => error,
-                Err(panic) => ExecError::Panic { message: panic_message(&*panic) },
+                Err(panic) => ExecError::Panic {
+                    message: panic_message(&*panic),
+                },
             };
             // The reader may be gone; then nobody wants to know.
             let _ = sender.send(Err(failure)).await;
         };
-        let workers = self.workers.as_ref().expect("the runtime is shut down only by drop");
+        let workers = self
+            .workers
+            .as_ref()
+            .expect("the runtime is shut down only by drop");
         let task = workers.spawn(driver);
-        QueryStream { schema, receiver, task, finished: false }
+        QueryStream {
+            schema,
+            receiver,
+            task,
+            finished: false,
+        }
     }
 }
 
@@ -185,7 +209,9 @@ async fn drive(
 /// A panic in a task that an operator started arrives as a join error.
 fn unwrap_panic(error: DataFusionError) -> ExecError {
     match error.find_root() {
-        DataFusionError::ExecutionJoin(join) if join.is_panic() => ExecError::Panic { message: join.to_string() },
+        DataFusionError::ExecutionJoin(join) if join.is_panic() => ExecError::Panic {
+            message: join.to_string(),
+        },
         _ => ExecError::DataFusion(error),
     }
 }

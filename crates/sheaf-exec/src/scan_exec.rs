@@ -21,16 +21,23 @@ use arrow::datatypes::SchemaRef;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_execution::{RecordBatchStream, TaskContext};
-use datafusion_physical_expr::{ConstExpr, EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion_physical_plan::execution_plan::{Boundedness, CardinalityEffect, EmissionType, SchedulingType};
+use datafusion_physical_expr::{
+    ConstExpr, EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
+};
+use datafusion_physical_plan::execution_plan::{
+    Boundedness, CardinalityEffect, EmissionType, SchedulingType,
+};
 use datafusion_physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
 use datafusion_physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    SendableRecordBatchStream,
 };
 use futures::Stream;
-use sheaf_access::{AccessError, CancelFlag, Fetch, IndexRef, Scan, ScanMetrics, ScanSpec, SessionCounters};
+use sheaf_access::{
+    AccessError, CancelFlag, Fetch, IndexRef, Scan, ScanMetrics, ScanSpec, SessionCounters,
+};
 use sheaf_storage::{Direction, KeyRange};
 
 /// Turns an error of the access floor into DataFusion's; the SQL floor finds it inside again. An error that the
@@ -75,7 +82,10 @@ pub struct ScanExec {
 impl ScanExec {
     /// A scan whose partitions read `shares`. `schema` is the schema of `spec.projection`, with the field names that
     /// the plan above expects. `order` must be empty if the access method delivers none.
-    #[allow(clippy::too_many_arguments, reason = "a constructor of plain data, called in one place")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a constructor of plain data, called in one place"
+    )]
     pub fn new(
         spec: Arc<ScanSpec>,
         shares: Vec<Vec<KeyRange>>,
@@ -120,16 +130,29 @@ impl ScanExec {
 }
 
 /// The null order matches the key codec: NULL sorts first, so it comes first going forward and last going backward.
-fn equivalences(schema: &SchemaRef, order: &ScanOrder, direction: Direction) -> EquivalenceProperties {
+fn equivalences(
+    schema: &SchemaRef,
+    order: &ScanOrder,
+    direction: Direction,
+) -> EquivalenceProperties {
     let backward = matches!(direction, Direction::Backward);
-    let options = SortOptions { descending: backward, nulls_first: !backward };
+    let options = SortOptions {
+        descending: backward,
+        nulls_first: !backward,
+    };
     let mut properties = EquivalenceProperties::new(Arc::clone(schema));
-    let sorted = order.sorted.iter().map(|expr| PhysicalSortExpr { expr: Arc::clone(expr), options });
+    let sorted = order.sorted.iter().map(|expr| PhysicalSortExpr {
+        expr: Arc::clone(expr),
+        options,
+    });
     if let Some(ordering) = LexOrdering::new(sorted) {
         properties.add_ordering(ordering);
     }
     // Adding constants never fails for plain columns; if it did, a sort would be kept that is not needed.
-    let constants = order.constant.iter().map(|expr| ConstExpr::from(Arc::clone(expr)));
+    let constants = order
+        .constant
+        .iter()
+        .map(|expr| ConstExpr::from(Arc::clone(expr)));
     if let Err(error) = properties.add_constants(constants) {
         tracing::debug!(%error, "constants of a scan are not declared");
     }
@@ -143,7 +166,12 @@ impl DisplayAs for ScanExec {
             IndexRef::Clustered => "PRIMARY",
             IndexRef::Secondary(_) => spec.index.definition(&spec.table).name.as_str(),
         };
-        write!(f, "ScanExec: table={}, index={index}, ranges={}", self.alias, spec.ranges.len())?;
+        write!(
+            f,
+            "ScanExec: table={}, index={index}, ranges={}",
+            self.alias,
+            spec.ranges.len()
+        )?;
         match (spec.index, spec.fetch) {
             (IndexRef::Clustered, _) => {}
             (_, Fetch::Covering) => write!(f, ", covering")?,
@@ -189,16 +217,23 @@ impl ExecutionPlan for ScanExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(self)
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         // No share at all: the conditions contradict each other.
         let ranges = self.shares.get(partition).cloned().unwrap_or_default();
-        let scan =
-            Scan::new(Arc::clone(&self.spec), ranges, Arc::clone(&self.counters), self.cancel.clone())
-                .map_err(access_error)?;
+        let scan = Scan::new(
+            Arc::clone(&self.spec),
+            ranges,
+            Arc::clone(&self.counters),
+            self.cancel.clone(),
+        )
+        .map_err(access_error)?;
         Ok(Box::pin(ScanStream {
             schema: self.schema(),
             scan,
@@ -218,7 +253,10 @@ impl ExecutionPlan for ScanExec {
 
     /// The limit holds per partition.
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        let spec = ScanSpec { limit, ..self.spec.as_ref().clone() };
+        let spec = ScanSpec {
+            limit,
+            ..self.spec.as_ref().clone()
+        };
         Some(Arc::new(ScanExec::new(
             Arc::new(spec),
             self.shares.clone(),
@@ -282,7 +320,11 @@ impl RecordBatchStream for ScanStream {
 /// The same columns under the schema that the plan above expects.
 pub(crate) fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let rows = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &rows)?)
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        batch.columns().to_vec(),
+        &rows,
+    )?)
 }
 
 /// The access method's own numbers, as metrics of the operator.

@@ -48,7 +48,9 @@ impl IndexHints {
 
     /// Whether `index` is named by FORCE INDEX.
     pub fn forces(&self, index: &str) -> bool {
-        self.force_index.iter().any(|name| name.eq_ignore_ascii_case(index))
+        self.force_index
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(index))
     }
 }
 
@@ -65,11 +67,28 @@ pub struct SheafTableSource {
 }
 
 impl SheafTableSource {
-    pub fn new(table: Arc<Table>, reference: u32, alias: String, hints: IndexHints) -> SheafTableSource {
-        let fields: Vec<_> = table.definition.columns.iter().map(sheaf_access::arrow_field).collect();
+    pub fn new(
+        table: Arc<Table>,
+        reference: u32,
+        alias: String,
+        hints: IndexHints,
+    ) -> SheafTableSource {
+        let fields: Vec<_> = table
+            .definition
+            .columns
+            .iter()
+            .map(sheaf_access::arrow_field)
+            .collect();
         let schema = Arc::new(Schema::new(fields));
         let constraints = unique_keys(&table);
-        SheafTableSource { table, reference, alias, hints, schema, constraints }
+        SheafTableSource {
+            table,
+            reference,
+            alias,
+            hints,
+            schema,
+            constraints,
+        }
     }
 }
 
@@ -80,12 +99,16 @@ fn unique_keys(table: &Table) -> Constraints {
     let definition = &table.definition;
     let mut constraints = Vec::new();
     let indexes = std::iter::once(&definition.primary).chain(&definition.secondary);
-    for index in indexes.filter(|index| (index.unique || index.primary) && !index.parts.is_empty()) {
-        let whole = index.parts.iter().all(|part| {
-            part.prefix_length.is_none() && !definition.columns[part.column].nullable
-        });
+    for index in indexes.filter(|index| (index.unique || index.primary) && !index.parts.is_empty())
+    {
+        let whole = index
+            .parts
+            .iter()
+            .all(|part| part.prefix_length.is_none() && !definition.columns[part.column].nullable);
         if whole {
-            constraints.push(Constraint::PrimaryKey(index.parts.iter().map(|part| part.column).collect()));
+            constraints.push(Constraint::PrimaryKey(
+                index.parts.iter().map(|part| part.column).collect(),
+            ));
         }
     }
     Constraints::new_unverified(constraints)
@@ -101,7 +124,10 @@ impl TableSource for SheafTableSource {
     }
 
     /// Only non-volatile filters are offered, and every one of them is applied by the scan.
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Exact; filters.len()])
     }
 }
@@ -117,7 +143,11 @@ pub struct MemoryTableSource {
 impl MemoryTableSource {
     /// All `batches` must have `schema`.
     pub fn new(name: String, schema: SchemaRef, batches: Vec<RecordBatch>) -> MemoryTableSource {
-        MemoryTableSource { name, batches, schema }
+        MemoryTableSource {
+            name,
+            batches,
+            schema,
+        }
     }
 }
 
@@ -126,7 +156,10 @@ impl TableSource for MemoryTableSource {
         Arc::clone(&self.schema)
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Exact; filters.len()])
     }
 }

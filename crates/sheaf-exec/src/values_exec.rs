@@ -12,7 +12,8 @@ use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion_physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion_physical_plan::memory::MemoryStream;
 use datafusion_physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    SendableRecordBatchStream,
 };
 
 /// A leaf that returns given batches, in one partition.
@@ -32,7 +33,10 @@ impl ValuesExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        ValuesExec { batches, properties: Arc::new(properties) }
+        ValuesExec {
+            batches,
+            properties: Arc::new(properties),
+        }
     }
 }
 
@@ -63,11 +67,18 @@ impl ExecutionPlan for ValuesExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(self)
     }
 
     fn execute(&self, _partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        Ok(Box::pin(MemoryStream::try_new(self.batches.clone(), self.schema(), None)?))
+        Ok(Box::pin(MemoryStream::try_new(
+            self.batches.clone(),
+            self.schema(),
+            None,
+        )?))
     }
 }

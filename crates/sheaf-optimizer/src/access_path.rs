@@ -13,7 +13,10 @@ use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DFSchema, Result, internal_datafusion_err};
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, SortExpr, TableScan};
-use sheaf_access::{ColumnsCondition, Condition, EncodedCondition, Fetch, IndexRef, ScanSpec, SortKeys, split_ranges};
+use sheaf_access::{
+    ColumnsCondition, Condition, EncodedCondition, Fetch, IndexRef, ScanSpec, SortKeys,
+    split_ranges,
+};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::batch_condition::ExprCondition;
 use sheaf_exec::scan_exec::{ScanExec, ScanOrder, access_error};
@@ -33,14 +36,17 @@ const MIN_ENTRIES_PER_PARTITION: f64 = 25_000.0;
 /// Row lookups from which on sorting their keys can pay.
 const MIN_MRR_LOOKUPS: f64 = 64.0;
 
+/// Rows per distinct value of a column that no index starts with.
+const GUESSED_ROWS_PER_VALUE: f64 = 10.0;
+
 /// One condition on a table reference, a conjunct of its filters.
 pub(crate) struct TableFilter {
-    expr: Expr,
-    term: Term,
+    pub expr: Expr,
+    pub term: Term,
     /// Table columns that it reads.
-    columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// Estimated share of rows that it accepts.
-    selectivity: f64,
+    pub selectivity: f64,
 }
 
 /// One reference to a table, with its conditions.
@@ -60,7 +66,7 @@ pub(crate) struct TableReference<'a> {
     /// Rows that pass all conditions.
     pub rows: f64,
     /// Share of the clustered tree's leaves that is in memory.
-    resident: f64,
+    pub resident: f64,
 }
 
 /// One way to read the table.
@@ -91,16 +97,24 @@ impl<'a> TableReference<'a> {
     ) -> Result<TableReference<'a>> {
         let table = &source.table;
         let definition = &table.definition;
-        let projection =
-            scan.projection.clone().unwrap_or_else(|| (0..definition.columns.len()).collect());
+        let projection = scan
+            .projection
+            .clone()
+            .unwrap_or_else(|| (0..definition.columns.len()).collect());
         let table_schema = datafusion_expr::TableSource::schema(source);
-        let qualified = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table_schema)?;
+        let qualified =
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table_schema)?;
         let schema = Arc::new(table_schema.project(&projection)?);
         let mut filters = Vec::new();
         for expr in scan.filters.iter().flat_map(split_conjunction) {
             let columns = columns_of(expr, &qualified)?;
             let term = condition::analyze(expr, definition);
-            filters.push(TableFilter { expr: expr.clone(), term, columns, selectivity: 1.0 });
+            filters.push(TableFilter {
+                expr: expr.clone(),
+                term,
+                columns,
+                selectivity: 1.0,
+            });
         }
         let resident = tree(table, IndexRef::Clustered)
             .resident_share(&KeyRange::all())
@@ -130,8 +144,11 @@ impl<'a> TableReference<'a> {
             let mut selectivity = cost::default_selectivity(&filter.expr);
             for index in self.indexes() {
                 let layout = layout(self.table, index);
-                let starts_with_column =
-                    layout.parts.first().and_then(|part| part.column).is_some_and(|column| filter.columns == [column]);
+                let starts_with_column = layout
+                    .parts
+                    .first()
+                    .and_then(|part| part.column)
+                    .is_some_and(|column| filter.columns == [column]);
                 if !starts_with_column {
                     continue;
                 }
@@ -147,9 +164,14 @@ impl<'a> TableReference<'a> {
             rows *= selectivity;
         }
         // What several conditions leave together is known where one index binds them together.
-        let terms: Vec<Term> = self.filters.iter().map(|filter| filter.term.clone()).collect();
+        let terms: Vec<Term> = self
+            .filters
+            .iter()
+            .map(|filter| filter.term.clone())
+            .collect();
         for index in self.indexes() {
-            let found = ranges::index_ranges(&terms, layout(self.table, index), &self.table.definition);
+            let found =
+                ranges::index_ranges(&terms, layout(self.table, index), &self.table.definition);
             if !found.is_full() && found.parts > 1 {
                 let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
                 rows = rows.min(entries);
@@ -160,20 +182,36 @@ impl<'a> TableReference<'a> {
     }
 
     /// All indexes of the table, whatever the hints say.
-    fn indexes(&self) -> impl Iterator<Item = IndexRef> + use<> {
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = IndexRef> + use<> {
         let secondary = self.table.definition.secondary.len();
         std::iter::once(IndexRef::Clustered).chain((0..secondary).map(IndexRef::Secondary))
     }
 
-    fn index_name(&self, index: IndexRef) -> &str {
+    pub(crate) fn index_name(&self, index: IndexRef) -> &str {
         match index {
             IndexRef::Clustered => PRIMARY,
             IndexRef::Secondary(_) => &index.definition(self.table).name,
         }
     }
 
+    /// Estimated distinct values of a column: what an index that starts with it knows, or a guess.
+    pub(crate) fn distinct(&self, column: usize) -> Result<f64> {
+        for index in self.indexes() {
+            let first = layout(self.table, index).parts.first();
+            if first.is_some_and(|part| part.column == Some(column) && part.prefix_length.is_none())
+            {
+                return Ok((self.table_rows / cost::rows_per_key(self.table, index, 1)?).max(1.0));
+            }
+        }
+        Ok((self.table_rows / GUESSED_ROWS_PER_VALUE).max(1.0))
+    }
+
     /// The cheapest way to read the table for a parent that wants `wanted`.
-    pub(crate) fn best_path(&self, context: &PlannerContext, wanted: &Wanted) -> Result<AccessPath> {
+    pub(crate) fn best_path(
+        &self,
+        context: &PlannerContext,
+        wanted: &Wanted,
+    ) -> Result<AccessPath> {
         let mut best: Option<AccessPath> = None;
         let mut forced: Option<AccessPath> = None;
         for index in self.indexes() {
@@ -186,14 +224,20 @@ impl<'a> TableReference<'a> {
             let Some(path) = self.path(context, index, allowed, wanted)? else {
                 continue;
             };
-            let useful = path.ranges.parts > 0 || path.ordered || matches!(path.fetch, Fetch::Covering);
+            let useful =
+                path.ranges.parts > 0 || path.ordered || matches!(path.fetch, Fetch::Covering);
             let is_forced = self.source.hints.forces(name) && useful;
             let slot = if is_forced { &mut forced } else { &mut best };
-            if slot.as_ref().is_none_or(|known| path.cost_us < known.cost_us) {
+            if slot
+                .as_ref()
+                .is_none_or(|known| path.cost_us < known.cost_us)
+            {
                 *slot = Some(path);
             }
         }
-        forced.or(best).ok_or_else(|| internal_datafusion_err!("table {} has no access path", self.source.alias))
+        forced.or(best).ok_or_else(|| {
+            internal_datafusion_err!("table {} has no access path", self.source.alias)
+        })
     }
 
     /// The best use of one index; `None` if it is of no use at all.
@@ -206,26 +250,35 @@ impl<'a> TableReference<'a> {
     ) -> Result<Option<AccessPath>> {
         let layout = layout(self.table, index);
         let terms: Vec<Term> = if by_key {
-            self.filters.iter().map(|filter| filter.term.clone()).collect()
+            self.filters
+                .iter()
+                .map(|filter| filter.term.clone())
+                .collect()
         } else {
             vec![Term::Opaque; self.filters.len()]
         };
         let ranges = ranges::index_ranges(&terms, layout, &self.table.definition);
-        let open: Vec<usize> = (0..self.filters.len()).filter(|filter| !ranges.consumed.contains(filter)).collect();
+        let open: Vec<usize> = (0..self.filters.len())
+            .filter(|filter| !ranges.consumed.contains(filter))
+            .collect();
         let clustered = index == IndexRef::Clustered;
         let in_entry = |column: &usize| layout.part_of(*column).is_some();
         let covering = clustered
             || self.projection.iter().all(in_entry)
-                && open.iter().all(|filter| self.filters[*filter].columns.iter().all(in_entry));
+                && open
+                    .iter()
+                    .all(|filter| self.filters[*filter].columns.iter().all(in_entry));
         let direction = order_direction(&wanted.order, layout, &ranges, self).filter(|_| by_key);
         if !clustered && !covering && ranges.is_full() && direction.is_none() {
             return Ok(None);
         }
-        let (index_filters, row_filters) = if covering || !context.settings.switch.index_condition_pushdown {
-            (Vec::new(), open)
-        } else {
-            open.into_iter().partition(|filter| self.filters[*filter].columns.iter().all(in_entry))
-        };
+        let (index_filters, row_filters) =
+            if covering || !context.settings.switch.index_condition_pushdown {
+                (Vec::new(), open)
+            } else {
+                open.into_iter()
+                    .partition(|filter| self.filters[*filter].columns.iter().all(in_entry))
+            };
         let entries = if ranges.is_full() {
             self.table_rows
         } else {
@@ -250,7 +303,12 @@ impl<'a> TableReference<'a> {
         path.cost_us = self.cost(&path, wanted)?;
         if let Some(fetch) = self.multi_range(context, &path, wanted) {
             // The order of the index is lost.
-            let sorted = AccessPath { fetch, ordered: false, direction: Direction::Forward, ..path.clone() };
+            let sorted = AccessPath {
+                fetch,
+                ordered: false,
+                direction: Direction::Forward,
+                ..path.clone()
+            };
             let cost_us = self.cost(&sorted, wanted)?;
             if cost_us < path.cost_us || !context.settings.switch.mrr_cost_based && !path.ordered {
                 return Ok(Some(AccessPath { cost_us, ..sorted }));
@@ -260,18 +318,32 @@ impl<'a> TableReference<'a> {
     }
 
     /// The multi-range read for a path with lookups, if the switches allow it and it can pay.
-    fn multi_range(&self, context: &PlannerContext, path: &AccessPath, wanted: &Wanted) -> Option<Fetch> {
+    fn multi_range(
+        &self,
+        context: &PlannerContext,
+        path: &AccessPath,
+        wanted: &Wanted,
+    ) -> Option<Fetch> {
         let settings = &context.settings;
         if !settings.switch.mrr {
             return None;
         }
         let buffer_bytes = settings.mrr_buffer_bytes;
         if !settings.switch.mrr_cost_based {
-            return Some(Fetch::MultiRange { buffer_bytes, sort: SortKeys::Always });
+            return Some(Fetch::MultiRange {
+                buffer_bytes,
+                sort: SortKeys::Always,
+            });
         }
-        let limit = wanted.limit.or(self.fetch).map_or(f64::MAX, |limit| limit as f64);
+        let limit = wanted
+            .limit
+            .or(self.fetch)
+            .map_or(f64::MAX, |limit| limit as f64);
         let lookups = self.lookups(path).min(limit);
-        (lookups >= MIN_MRR_LOOKUPS).then_some(Fetch::MultiRange { buffer_bytes, sort: SortKeys::Auto })
+        (lookups >= MIN_MRR_LOOKUPS).then_some(Fetch::MultiRange {
+            buffer_bytes,
+            sort: SortKeys::Auto,
+        })
     }
 
     /// Rows that a path fetches from the clustered tree.
@@ -279,7 +351,12 @@ impl<'a> TableReference<'a> {
         if matches!(path.fetch, Fetch::Covering) {
             return 0.0;
         }
-        path.entries * path.index_filters.iter().map(|filter| self.filters[*filter].selectivity).product::<f64>()
+        path.entries
+            * path
+                .index_filters
+                .iter()
+                .map(|filter| self.filters[*filter].selectivity)
+                .product::<f64>()
     }
 
     /// The cost of a path for a parent that wants `wanted`, in microseconds.
@@ -290,10 +367,16 @@ impl<'a> TableReference<'a> {
         let pages = (statistics.leaf_pages as f64 * share).max(1.0);
         let resident = match path.index {
             IndexRef::Clustered => self.resident,
-            IndexRef::Secondary(_) => {
-                tree.resident_share(&path.ranges.ranges.first().cloned().unwrap_or(KeyRange::all()))
-                    .map_err(cost::storage_error)?
-            }
+            IndexRef::Secondary(_) => tree
+                .resident_share(
+                    &path
+                        .ranges
+                        .ranges
+                        .first()
+                        .cloned()
+                        .unwrap_or(KeyRange::all()),
+                )
+                .map_err(cost::storage_error)?,
         };
         let ranges = path.ranges.ranges.len() as f64;
         let conditions = (path.index_filters.len() + path.row_filters.len()) as f64;
@@ -307,8 +390,16 @@ impl<'a> TableReference<'a> {
             total += match path.fetch {
                 Fetch::MultiRange { sort, .. } => {
                     let sorts = sort == SortKeys::Always || missing > 0.02;
-                    let lookup = if sorts { cost::SORTED_LOOKUP_US } else { cost::LOOKUP_US };
-                    let sort_us = if sorts { lookups.log2().max(1.0) * cost::COMPARE_US } else { 0.0 };
+                    let lookup = if sorts {
+                        cost::SORTED_LOOKUP_US
+                    } else {
+                        cost::LOOKUP_US
+                    };
+                    let sort_us = if sorts {
+                        lookups.log2().max(1.0) * cost::COMPARE_US
+                    } else {
+                        0.0
+                    };
                     // A little for collecting the keys, so that it is not taken for nothing.
                     lookups * (lookup + sort_us + cost::ENTRY_US * 0.2)
                         + cost::distinct_pages(lookups, leaves) * missing * cost::PREFETCHED_PAGE_US
@@ -326,14 +417,21 @@ impl<'a> TableReference<'a> {
                 total *= (limit as f64 / self.rows.max(1.0)).min(1.0);
             }
         } else {
-            let kept = limit.map_or(self.rows, |limit| self.rows.min(limit as f64)).max(2.0);
+            let kept = limit
+                .map_or(self.rows, |limit| self.rows.min(limit as f64))
+                .max(2.0);
             total += self.rows * kept.log2() * cost::COMPARE_US;
         }
         Ok(total)
     }
 
     /// A condition of the access method from some of the filters: what can be, on encoded bytes.
-    pub(crate) fn condition(&self, planner: &Planner<'_>, block: &Block, filters: &[usize]) -> Result<Option<Condition>> {
+    pub(crate) fn condition(
+        &self,
+        planner: &Planner<'_>,
+        block: &Block,
+        filters: &[usize],
+    ) -> Result<Option<Condition>> {
         let mut encoded = Vec::new();
         let mut rest = Vec::new();
         for filter in filters.iter().map(|filter| &self.filters[*filter]) {
@@ -364,7 +462,12 @@ impl<'a> TableReference<'a> {
     }
 
     /// Chooses a path and builds its operator.
-    pub(crate) fn plan_scan(&self, planner: &Planner<'_>, block: &Block, wanted: &Wanted) -> Result<Planned> {
+    pub(crate) fn plan_scan(
+        &self,
+        planner: &Planner<'_>,
+        block: &Block,
+        wanted: &Wanted,
+    ) -> Result<Planned> {
         let context = planner.context;
         let path = self.best_path(context, wanted)?;
         let spec = Arc::new(ScanSpec {
@@ -392,8 +495,14 @@ impl<'a> TableReference<'a> {
             Arc::clone(&context.counters),
             context.cancel.clone(),
         );
-        let rows = self.fetch.map_or(self.rows, |fetch| self.rows.min(fetch as f64));
-        Ok(Planned { plan: Arc::new(plan), rows, explain: vec![self.explain_scan(block, &path, wanted)] })
+        let rows = self
+            .fetch
+            .map_or(self.rows, |fetch| self.rows.min(fetch as f64));
+        Ok(Planned {
+            plan: Arc::new(plan),
+            rows,
+            explain: vec![self.explain_scan(block, &path, wanted)],
+        })
     }
 
     /// The ranges of each partition. One partition where an order is wanted (the rows stop early or are merged
@@ -405,7 +514,11 @@ impl<'a> TableReference<'a> {
         wanted: &Wanted,
         spec: &ScanSpec,
     ) -> Result<Vec<Vec<KeyRange>>> {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a small positive number"
+        )]
         let worth = (path.entries / MIN_ENTRIES_PER_PARTITION) as usize;
         let parts = context.settings.target_partitions.min(worth);
         let alone = path.ordered || wanted.limit.is_some() || spec.limit.is_some();
@@ -417,7 +530,12 @@ impl<'a> TableReference<'a> {
 
     /// The order of a path's rows in terms of the output columns: the parts of the index that follow each other
     /// without a gap in the output.
-    fn scan_order(&self, planner: &Planner<'_>, block: &Block, path: &AccessPath) -> Result<ScanOrder> {
+    fn scan_order(
+        &self,
+        planner: &Planner<'_>,
+        block: &Block,
+        path: &AccessPath,
+    ) -> Result<ScanOrder> {
         let mut order = ScanOrder::default();
         if matches!(path.fetch, Fetch::MultiRange { .. }) {
             return Ok(order);
@@ -428,12 +546,18 @@ impl<'a> TableReference<'a> {
                 break;
             };
             let constant = position < path.ranges.constant_parts;
-            let key = semantics::order_key(&self.table.definition.columns[column], self.column(column));
-            let key = key.filter(|_| self.projection.contains(&column) && part.prefix_length.is_none());
+            let key =
+                semantics::order_key(&self.table.definition.columns[column], self.column(column));
+            let key =
+                key.filter(|_| self.projection.contains(&column) && part.prefix_length.is_none());
             match key {
                 Some(key) => {
                     let key = planner.expr(&key, &output, block)?;
-                    if constant { order.constant.push(key) } else { order.sorted.push(key) }
+                    if constant {
+                        order.constant.push(key)
+                    } else {
+                        order.sorted.push(key)
+                    }
                 }
                 None if constant => {}
                 None => break,
@@ -445,7 +569,10 @@ impl<'a> TableReference<'a> {
     /// A table column as the filters and the plan above name it.
     fn column(&self, column: usize) -> Expr {
         let (qualifier, field) = self.qualified.qualified_field(column);
-        Expr::Column(datafusion_common::Column::new(qualifier.cloned(), field.name()))
+        Expr::Column(datafusion_common::Column::new(
+            qualifier.cloned(),
+            field.name(),
+        ))
     }
 
     /// The output columns under the qualifier that the plan above uses.
@@ -459,7 +586,11 @@ impl<'a> TableReference<'a> {
 
     /// Indexes that the conditions or `lookup_columns` could use.
     pub(crate) fn possible_keys(&self, lookup_columns: &[usize]) -> Option<String> {
-        let terms: Vec<Term> = self.filters.iter().map(|filter| filter.term.clone()).collect();
+        let terms: Vec<Term> = self
+            .filters
+            .iter()
+            .map(|filter| filter.term.clone())
+            .collect();
         let names: Vec<&str> = self
             .indexes()
             .filter(|index| self.source.hints.allows(self.index_name(*index)))
@@ -479,8 +610,10 @@ impl<'a> TableReference<'a> {
         let layout = layout(self.table, path.index);
         let definition = path.index.definition(self.table);
         let clustered = path.index == IndexRef::Clustered;
-        let single = ranges.ranges.len() == 1 && ranges.parts > 0 && ranges.equal_parts == ranges.parts;
-        let unique = (definition.unique || definition.primary) && ranges.parts >= definition.parts.len();
+        let single =
+            ranges.ranges.len() == 1 && ranges.parts > 0 && ranges.equal_parts == ranges.parts;
+        let unique =
+            (definition.unique || definition.primary) && ranges.parts >= definition.parts.len();
         let by_order = path.ordered && !wanted.order.is_empty();
         let type_ = if single && unique && !definition.parts.is_empty() {
             "const"
@@ -497,8 +630,16 @@ impl<'a> TableReference<'a> {
         row.possible_keys = self.possible_keys(&[]);
         if type_ != "ALL" {
             row.key = Some(self.index_name(path.index).to_string());
-            let parts = if ranges.is_full() { definition.parts.len() } else { ranges.parts };
-            row.key_len = Some(layout.mysql_key_len(parts.min(layout.parts.len())).to_string());
+            let parts = if ranges.is_full() {
+                definition.parts.len()
+            } else {
+                ranges.parts
+            };
+            row.key_len = Some(
+                layout
+                    .mysql_key_len(parts.min(layout.parts.len()))
+                    .to_string(),
+            );
         }
         if matches!(type_, "const" | "ref") {
             row.ref_ = Some(vec!["const"; ranges.parts].join(","));
@@ -507,13 +648,16 @@ impl<'a> TableReference<'a> {
             row.add(ExtraNote::ImpossibleWhere);
         }
         let read = match wanted.limit.or(self.fetch) {
-            Some(limit) if path.ordered || wanted.order.is_empty() => {
-                path.entries.min(limit as f64 * (path.entries / self.rows.max(0.1)).max(1.0))
-            }
+            Some(limit) if path.ordered || wanted.order.is_empty() => path
+                .entries
+                .min(limit as f64 * (path.entries / self.rows.max(0.1)).max(1.0)),
             _ => path.entries,
         };
         let filters = path.index_filters.iter().chain(&path.row_filters);
-        let left = read * filters.map(|filter| self.filters[*filter].selectivity).product::<f64>();
+        let left = read
+            * filters
+                .map(|filter| self.filters[*filter].selectivity)
+                .product::<f64>();
         row.estimate(read, left);
         if !path.index_filters.is_empty() {
             row.add(ExtraNote::UsingIndexCondition);
@@ -571,7 +715,9 @@ fn order_direction(
     let mut parts = layout.parts.iter().enumerate();
     'sort: for sort in order {
         let column = semantics::ordered_column(&sort.expr, &table.table.definition)?;
-        let is_constant = layout.parts[..ranges.constant_parts].iter().any(|part| part.column == Some(column));
+        let is_constant = layout.parts[..ranges.constant_parts]
+            .iter()
+            .any(|part| part.column == Some(column));
         if is_constant {
             continue;
         }

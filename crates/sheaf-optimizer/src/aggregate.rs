@@ -18,7 +18,11 @@ use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, Physica
 use crate::explain::ExtraNote;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 
-pub(crate) fn plan_aggregate(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) -> Result<Planned> {
+pub(crate) fn plan_aggregate(
+    planner: &mut Planner<'_>,
+    aggregate: &Aggregate,
+    block: &Block,
+) -> Result<Planned> {
     let mut input = planner.plan(&aggregate.input, block, &Wanted::default())?;
     let logical_schema = aggregate.input.schema();
     let physical_schema = input.plan.schema();
@@ -41,7 +45,11 @@ pub(crate) fn plan_aggregate(planner: &mut Planner<'_>, aggregate: &Aggregate, b
     }
 
     let partitions = input.plan.output_partitioning().partition_count();
-    let first_mode = if partitions > 1 { AggregateMode::Partial } else { AggregateMode::Single };
+    let first_mode = if partitions > 1 {
+        AggregateMode::Partial
+    } else {
+        AggregateMode::Single
+    };
     let child = Arc::clone(&input.plan);
     let first = AggregateExec::try_new(
         first_mode,
@@ -51,16 +59,29 @@ pub(crate) fn plan_aggregate(planner: &mut Planner<'_>, aggregate: &Aggregate, b
         child,
         Arc::clone(&physical_schema),
     )?;
-    if grouped && *first.input_order_mode() == InputOrderMode::Linear
+    if grouped
+        && *first.input_order_mode() == InputOrderMode::Linear
         && let Some(row) = input.explain.first_mut()
     {
         row.add(ExtraNote::UsingTemporary);
     }
-    let rows = if grouped { (input.rows / ROWS_PER_GROUP).max(1.0) } else { 1.0 };
+    let rows = if grouped {
+        (input.rows / ROWS_PER_GROUP).max(1.0)
+    } else {
+        1.0
+    };
     if partitions == 1 {
-        return Ok(Planned { plan: Arc::new(first), rows, explain: input.explain });
+        return Ok(Planned {
+            plan: Arc::new(first),
+            rows,
+            explain: input.explain,
+        });
     }
-    let last_mode = if grouped { AggregateMode::FinalPartitioned } else { AggregateMode::Final };
+    let last_mode = if grouped {
+        AggregateMode::FinalPartitioned
+    } else {
+        AggregateMode::Final
+    };
     let first = Arc::new(first);
     let last = AggregateExec::try_new(
         last_mode,
@@ -70,7 +91,11 @@ pub(crate) fn plan_aggregate(planner: &mut Planner<'_>, aggregate: &Aggregate, b
         Arc::clone(&first) as _,
         physical_schema,
     )?;
-    Ok(Planned { plan: Arc::new(last), rows, explain: input.explain })
+    Ok(Planned {
+        plan: Arc::new(last),
+        rows,
+        explain: input.explain,
+    })
 }
 
 /// Guess of how many rows fall into a group.
@@ -86,7 +111,9 @@ fn group_by(
     block: &Block,
 ) -> Result<PhysicalGroupBy> {
     let schema = aggregate.input.schema();
-    let named = |expr: &Expr| -> Result<NamedExpr> { Ok((planner.expr(expr, schema, block)?, physical_name(expr)?)) };
+    let named = |expr: &Expr| -> Result<NamedExpr> {
+        Ok((planner.expr(expr, schema, block)?, physical_name(expr)?))
+    };
     let Some(sets) = grouping_sets(group_expr) else {
         let exprs = group_expr.iter().map(named).collect::<Result<Vec<_>>>()?;
         return Ok(PhysicalGroupBy::new_single(exprs));
@@ -102,10 +129,16 @@ fn group_by(
     let physical_schema = input.plan.schema();
     let nulls = exprs.iter().map(|(expr, name)| {
         let null = ScalarValue::try_from(&expr.data_type(&physical_schema)?)?;
-        Ok((Arc::new(Literal::new(null)) as Arc<dyn PhysicalExpr>, name.clone()))
+        Ok((
+            Arc::new(Literal::new(null)) as Arc<dyn PhysicalExpr>,
+            name.clone(),
+        ))
     });
     let nulls = nulls.collect::<Result<Vec<_>>>()?;
-    let masks = sets.iter().map(|set| all.iter().map(|expr| !set.contains(expr)).collect()).collect();
+    let masks = sets
+        .iter()
+        .map(|set| all.iter().map(|expr| !set.contains(expr)).collect())
+        .collect();
     Ok(PhysicalGroupBy::new(exprs, nulls, masks, true))
 }
 
@@ -120,7 +153,10 @@ fn grouping_sets(group_expr: &[Expr]) -> Option<Vec<Vec<Expr>>> {
         GroupingSet::Rollup(exprs) => (0..=exprs.len()).map(|n| exprs[..n].to_vec()).collect(),
         GroupingSet::Cube(exprs) => {
             let subset = |mask: usize| {
-                let chosen = exprs.iter().enumerate().filter(move |(i, _)| mask & (1 << i) != 0);
+                let chosen = exprs
+                    .iter()
+                    .enumerate()
+                    .filter(move |(i, _)| mask & (1 << i) != 0);
                 chosen.map(|(_, expr)| expr.clone()).collect()
             };
             (0..1usize << exprs.len()).map(subset).collect()

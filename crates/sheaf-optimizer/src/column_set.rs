@@ -17,7 +17,10 @@ pub(crate) enum Interval {
     /// NULL alone.
     Null,
     /// Values that are not NULL. With equal included bounds: one value.
-    Range { lower: Bound<Value>, upper: Bound<Value> },
+    Range {
+        lower: Bound<Value>,
+        upper: Bound<Value>,
+    },
 }
 
 /// The set of values of a column that a condition accepts.
@@ -40,11 +43,17 @@ pub(crate) fn compare(a: &Value, b: &Value, collation: Option<Collation>) -> Ord
 
 impl ColumnSet {
     pub(crate) fn nothing() -> ColumnSet {
-        ColumnSet { intervals: Vec::new(), starts_with: None }
+        ColumnSet {
+            intervals: Vec::new(),
+            starts_with: None,
+        }
     }
 
     pub(crate) fn null() -> ColumnSet {
-        ColumnSet { intervals: vec![Interval::Null], starts_with: None }
+        ColumnSet {
+            intervals: vec![Interval::Null],
+            starts_with: None,
+        }
     }
 
     pub(crate) fn not_null() -> ColumnSet {
@@ -56,11 +65,17 @@ impl ColumnSet {
     }
 
     pub(crate) fn between(lower: Bound<Value>, upper: Bound<Value>) -> ColumnSet {
-        ColumnSet { intervals: vec![Interval::Range { lower, upper }], starts_with: None }
+        ColumnSet {
+            intervals: vec![Interval::Range { lower, upper }],
+            starts_with: None,
+        }
     }
 
     pub(crate) fn starts_with(text: String) -> ColumnSet {
-        ColumnSet { starts_with: Some(text), ..ColumnSet::not_null() }
+        ColumnSet {
+            starts_with: Some(text),
+            ..ColumnSet::not_null()
+        }
     }
 
     pub(crate) fn of_bounds(bounds: Bounds) -> ColumnSet {
@@ -69,8 +84,14 @@ impl ColumnSet {
             Bounds::Within { lower, upper } => ColumnSet::between(lower, upper),
             Bounds::Except(value) => ColumnSet {
                 intervals: vec![
-                    Interval::Range { lower: Bound::Unbounded, upper: Bound::Excluded(value.clone()) },
-                    Interval::Range { lower: Bound::Excluded(value), upper: Bound::Unbounded },
+                    Interval::Range {
+                        lower: Bound::Unbounded,
+                        upper: Bound::Excluded(value.clone()),
+                    },
+                    Interval::Range {
+                        lower: Bound::Excluded(value),
+                        upper: Bound::Unbounded,
+                    },
                 ],
                 starts_with: None,
             },
@@ -84,7 +105,10 @@ impl ColumnSet {
         }
         let point = |interval: &Interval| match interval {
             Interval::Null => Some(Value::Null),
-            Interval::Range { lower: Bound::Included(a), upper: Bound::Included(b) } if a == b => Some(a.clone()),
+            Interval::Range {
+                lower: Bound::Included(a),
+                upper: Bound::Included(b),
+            } if a == b => Some(a.clone()),
             Interval::Range { .. } => None,
         };
         self.intervals.iter().map(point).collect()
@@ -97,11 +121,31 @@ impl ColumnSet {
             for b in &other.intervals {
                 match (a, b) {
                     (Interval::Null, Interval::Null) => intervals.push(Interval::Null),
-                    (Interval::Range { lower: l1, upper: u1 }, Interval::Range { lower: l2, upper: u2 }) => {
-                        let lower = if compare_lower(l1, l2, collation) == Ordering::Less { l2 } else { l1 };
-                        let upper = if compare_upper(u1, u2, collation) == Ordering::Less { u1 } else { u2 };
+                    (
+                        Interval::Range {
+                            lower: l1,
+                            upper: u1,
+                        },
+                        Interval::Range {
+                            lower: l2,
+                            upper: u2,
+                        },
+                    ) => {
+                        let lower = if compare_lower(l1, l2, collation) == Ordering::Less {
+                            l2
+                        } else {
+                            l1
+                        };
+                        let upper = if compare_upper(u1, u2, collation) == Ordering::Less {
+                            u1
+                        } else {
+                            u2
+                        };
                         if !is_empty(lower, upper, collation) {
-                            intervals.push(Interval::Range { lower: lower.clone(), upper: upper.clone() });
+                            intervals.push(Interval::Range {
+                                lower: lower.clone(),
+                                upper: upper.clone(),
+                            });
                         }
                     }
                     _ => {}
@@ -112,7 +156,10 @@ impl ColumnSet {
             (Some(a), Some(b)) => Some(if a.len() >= b.len() { a } else { b }.clone()),
             (a, b) => a.as_ref().or(b.as_ref()).cloned(),
         };
-        ColumnSet { intervals, starts_with }
+        ColumnSet {
+            intervals,
+            starts_with,
+        }
     }
 
     /// Values in one of the sets. `None` if the union has no such form: with a LIKE prefix on only one side.
@@ -125,7 +172,9 @@ impl ColumnSet {
             (Interval::Null, Interval::Null) => Ordering::Equal,
             (Interval::Null, _) => Ordering::Less,
             (_, Interval::Null) => Ordering::Greater,
-            (Interval::Range { lower: a, .. }, Interval::Range { lower: b, .. }) => compare_lower(a, b, collation),
+            (Interval::Range { lower: a, .. }, Interval::Range { lower: b, .. }) => {
+                compare_lower(a, b, collation)
+            }
         });
         let mut merged: Vec<Interval> = Vec::with_capacity(all.len());
         for next in all {
@@ -141,7 +190,10 @@ impl ColumnSet {
                 (_, next) => merged.push(next),
             }
         }
-        Some(ColumnSet { intervals: merged, starts_with: self.starts_with })
+        Some(ColumnSet {
+            intervals: merged,
+            starts_with: self.starts_with,
+        })
     }
 
     /// The set as a condition on encoded bytes; `None` if it has a LIKE prefix.
@@ -153,10 +205,21 @@ impl ColumnSet {
             && points.len() > 1
             && !points.contains(&Value::Null)
         {
-            return Some(EncodedCondition::In { column, values: points });
+            return Some(EncodedCondition::In {
+                column,
+                values: points,
+            });
         }
-        let mut terms: Vec<_> = self.intervals.iter().map(|interval| encoded_interval(interval, column)).collect();
-        Some(if terms.len() == 1 { terms.remove(0) } else { EncodedCondition::Or(terms) })
+        let mut terms: Vec<_> = self
+            .intervals
+            .iter()
+            .map(|interval| encoded_interval(interval, column))
+            .collect();
+        Some(if terms.len() == 1 {
+            terms.remove(0)
+        } else {
+            EncodedCondition::Or(terms)
+        })
     }
 }
 
@@ -164,7 +227,11 @@ fn encoded_interval(interval: &Interval, column: usize) -> EncodedCondition {
     let Interval::Range { lower, upper } = interval else {
         return EncodedCondition::IsNull { column };
     };
-    let compare = |op, value: &Value| EncodedCondition::Compare { column, op, value: value.clone() };
+    let compare = |op, value: &Value| EncodedCondition::Compare {
+        column,
+        op,
+        value: value.clone(),
+    };
     if let (Bound::Included(a), Bound::Included(b)) = (lower, upper)
         && a == b
     {
@@ -215,8 +282,12 @@ fn compare_upper(a: &Bound<Value>, b: &Bound<Value>, collation: Option<Collation
 }
 
 fn is_empty(lower: &Bound<Value>, upper: &Bound<Value>, collation: Option<Collation>) -> bool {
-    let (Bound::Included(x) | Bound::Excluded(x)) = lower else { return false };
-    let (Bound::Included(y) | Bound::Excluded(y)) = upper else { return false };
+    let (Bound::Included(x) | Bound::Excluded(x)) = lower else {
+        return false;
+    };
+    let (Bound::Included(y) | Bound::Excluded(y)) = upper else {
+        return false;
+    };
     let both = matches!((lower, upper), (Bound::Included(_), Bound::Included(_)));
     match compare(x, y, collation) {
         Ordering::Less => false,
@@ -227,8 +298,12 @@ fn is_empty(lower: &Bound<Value>, upper: &Bound<Value>, collation: Option<Collat
 
 /// Whether an interval that ends at `upper` and a later one that starts at `lower` leave no value between them.
 fn touches(upper: &Bound<Value>, lower: &Bound<Value>, collation: Option<Collation>) -> bool {
-    let (Bound::Included(x) | Bound::Excluded(x)) = upper else { return true };
-    let (Bound::Included(y) | Bound::Excluded(y)) = lower else { return true };
+    let (Bound::Included(x) | Bound::Excluded(x)) = upper else {
+        return true;
+    };
+    let (Bound::Included(y) | Bound::Excluded(y)) = lower else {
+        return true;
+    };
     let neither = matches!((upper, lower), (Bound::Excluded(_), Bound::Excluded(_)));
     match compare(y, x, collation) {
         Ordering::Less => true,
@@ -256,16 +331,32 @@ mod tests {
         let high = range(Unbounded, Excluded(7));
         assert_eq!(low.intersect(&high, None), range(Included(3), Excluded(7)));
         assert_eq!(point(7).intersect(&high, None), ColumnSet::nothing());
-        assert_eq!(ColumnSet::null().intersect(&high, None), ColumnSet::nothing());
+        assert_eq!(
+            ColumnSet::null().intersect(&high, None),
+            ColumnSet::nothing()
+        );
     }
 
     #[test]
     fn or_unites_and_merges() {
-        let set = point(5).unite(point(1), None).unwrap().unite(range(Excluded(5), Included(9)), None).unwrap();
-        assert_eq!(set.intervals, [point(1).intervals, range(Included(5), Included(9)).intervals].concat());
+        let set = point(5)
+            .unite(point(1), None)
+            .unwrap()
+            .unite(range(Excluded(5), Included(9)), None)
+            .unwrap();
+        assert_eq!(
+            set.intervals,
+            [
+                point(1).intervals,
+                range(Included(5), Included(9)).intervals
+            ]
+            .concat()
+        );
         let with_null = set.unite(ColumnSet::null(), None).unwrap();
         assert_eq!(with_null.intervals[0], Interval::Null);
-        let open = range(Unbounded, Excluded(5)).unite(range(Excluded(5), Unbounded), None).unwrap();
+        let open = range(Unbounded, Excluded(5))
+            .unite(range(Excluded(5), Unbounded), None)
+            .unwrap();
         assert_eq!(open.intervals.len(), 2, "5 itself is not in it");
     }
 

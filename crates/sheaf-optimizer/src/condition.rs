@@ -19,7 +19,11 @@ use crate::semantics;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Term {
     /// The column's value is in the set.
-    Column { column: usize, set: ColumnSet, exact: bool },
+    Column {
+        column: usize,
+        set: ColumnSet,
+        exact: bool,
+    },
     And(Vec<Term>),
     Or(Vec<Term>),
     /// Nothing is known.
@@ -39,10 +43,18 @@ impl Term {
     /// The condition on encoded bytes, if all of it can be said so.
     pub(crate) fn encoded(&self) -> Option<EncodedCondition> {
         match self {
-            Term::Column { column, set, exact: true } => set.encoded(*column),
+            Term::Column {
+                column,
+                set,
+                exact: true,
+            } => set.encoded(*column),
             Term::Column { .. } | Term::Opaque => None,
-            Term::And(terms) => Some(EncodedCondition::And(terms.iter().map(Term::encoded).collect::<Option<_>>()?)),
-            Term::Or(terms) => Some(EncodedCondition::Or(terms.iter().map(Term::encoded).collect::<Option<_>>()?)),
+            Term::And(terms) => Some(EncodedCondition::And(
+                terms.iter().map(Term::encoded).collect::<Option<_>>()?,
+            )),
+            Term::Or(terms) => Some(EncodedCondition::Or(
+                terms.iter().map(Term::encoded).collect::<Option<_>>()?,
+            )),
         }
     }
 }
@@ -50,22 +62,46 @@ impl Term {
 /// Reads `expr`, a condition on one table. Its columns are found by name.
 pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            and(vec![analyze(left, table), analyze(right, table)], table)
-        }
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            or(vec![analyze(left, table), analyze(right, table)], table)
-        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::And,
+            right,
+        }) => and(vec![analyze(left, table), analyze(right, table)], table),
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Or,
+            right,
+        }) => or(vec![analyze(left, table), analyze(right, table)], table),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => comparison(left, *op, right, table),
-        Expr::Between(Between { expr, negated: false, low, high }) => {
+        Expr::Between(Between {
+            expr,
+            negated: false,
+            low,
+            high,
+        }) => {
             let low = comparison(expr, Operator::GtEq, low, table);
             let high = comparison(expr, Operator::LtEq, high, table);
             and(vec![low, high], table)
         }
-        Expr::InList(InList { expr, list, negated }) => {
-            let op = if *negated { Operator::NotEq } else { Operator::Eq };
-            let terms = list.iter().map(|item| comparison(expr, op, item, table)).collect();
-            if *negated { and(terms, table) } else { or(terms, table) }
+        Expr::InList(InList {
+            expr,
+            list,
+            negated,
+        }) => {
+            let op = if *negated {
+                Operator::NotEq
+            } else {
+                Operator::Eq
+            };
+            let terms = list
+                .iter()
+                .map(|item| comparison(expr, op, item, table))
+                .collect();
+            if *negated {
+                and(terms, table)
+            } else {
+                or(terms, table)
+            }
         }
         Expr::IsNull(inner) => null_test(inner, ColumnSet::null(), table),
         Expr::IsNotNull(inner) => null_test(inner, ColumnSet::not_null(), table),
@@ -86,9 +122,13 @@ pub(crate) fn and(terms: Vec<Term>, table: &TableDefinition) -> Term {
         other => Err(other),
     }) {
         if let Term::Column { column, set, exact } = &term
-            && let Some(Term::Column { set: known, exact: known_exact, .. }) = merged
-                .iter_mut()
-                .find(|known| matches!(known, Term::Column { column: known, .. } if known == column))
+            && let Some(Term::Column {
+                set: known,
+                exact: known_exact,
+                ..
+            }) = merged.iter_mut().find(
+                |known| matches!(known, Term::Column { column: known, .. } if known == column),
+            )
         {
             *known = known.intersect(set, collation_of(table, *column));
             *known_exact &= exact;
@@ -96,7 +136,11 @@ pub(crate) fn and(terms: Vec<Term>, table: &TableDefinition) -> Term {
             merged.push(term);
         }
     }
-    if merged.len() == 1 { merged.remove(0) } else { Term::And(merged) }
+    if merged.len() == 1 {
+        merged.remove(0)
+    } else {
+        Term::And(merged)
+    }
 }
 
 /// The disjunction, with the sets of one column united.
@@ -107,10 +151,16 @@ pub(crate) fn or(terms: Vec<Term>, table: &TableDefinition) -> Term {
         other => Err(other),
     }) {
         if let Term::Column { column, set, exact } = &term
-            && let Some(Term::Column { set: known, exact: known_exact, .. }) = merged
-                .iter_mut()
-                .find(|known| matches!(known, Term::Column { column: known, .. } if known == column))
-            && let Some(united) = known.clone().unite(set.clone(), collation_of(table, *column))
+            && let Some(Term::Column {
+                set: known,
+                exact: known_exact,
+                ..
+            }) = merged.iter_mut().find(
+                |known| matches!(known, Term::Column { column: known, .. } if known == column),
+            )
+            && let Some(united) = known
+                .clone()
+                .unite(set.clone(), collation_of(table, *column))
         {
             *known = united;
             *known_exact &= exact;
@@ -118,7 +168,11 @@ pub(crate) fn or(terms: Vec<Term>, table: &TableDefinition) -> Term {
             merged.push(term);
         }
     }
-    if merged.len() == 1 { merged.remove(0) } else { Term::Or(merged) }
+    if merged.len() == 1 {
+        merged.remove(0)
+    } else {
+        Term::Or(merged)
+    }
 }
 
 fn flatten(terms: Vec<Term>, open: impl Fn(Term) -> Result<Vec<Term>, Term> + Copy) -> Vec<Term> {
@@ -144,9 +198,10 @@ struct ComparedColumn {
 
 fn compared_column(expr: &Expr, table: &TableDefinition) -> Option<ComparedColumn> {
     match expr {
-        Expr::Column(column) => {
-            Some(ComparedColumn { position: table.column_position(&column.name)?, collation: None })
-        }
+        Expr::Column(column) => Some(ComparedColumn {
+            position: table.column_position(&column.name)?,
+            collation: None,
+        }),
         Expr::Cast(cast) => {
             let inner = compared_column(&cast.expr, table)?;
             let from = sheaf_access::arrow_type(&table.columns[inner.position].ty);
@@ -156,13 +211,16 @@ fn compared_column(expr: &Expr, table: &TableDefinition) -> Option<ComparedColum
         other => {
             let (inner, collation) = semantics::collation_key(other)?;
             let inner = compared_column(inner, table)?;
-            Some(ComparedColumn { collation: Some(collation), ..inner })
+            Some(ComparedColumn {
+                collation: Some(collation),
+                ..inner
+            })
         }
     }
 }
 
 /// Whether a cast maps different values to different values in the same order.
-fn keeps_order(from: &DataType, to: &DataType) -> bool {
+pub(crate) fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Decimal128, Float32, Float64, LargeUtf8, Timestamp, Utf8, Utf8View};
     let integer_digits = |ty: &DataType| match ty {
         DataType::Int8 | DataType::UInt8 => Some(3),
@@ -175,7 +233,8 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (from, to) if from == to => true,
         (from, to) if from.is_integer() && to.is_integer() => {
-            let (Some(from_width), Some(to_width)) = (from.primitive_width(), to.primitive_width()) else {
+            let (Some(from_width), Some(to_width)) = (from.primitive_width(), to.primitive_width())
+            else {
                 return false;
             };
             match (from.is_unsigned_integer(), to.is_unsigned_integer()) {
@@ -192,7 +251,9 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
             s2 >= s1 && i16::from(*p2) - i16::from(*s2) >= i16::from(*p1) - i16::from(*s1)
         }
         // A double holds 32-bit integers and floats exactly.
-        (from, Float64) if from.is_integer() => from.primitive_width().is_some_and(|width| width <= 4),
+        (from, Float64) if from.is_integer() => {
+            from.primitive_width().is_some_and(|width| width <= 4)
+        }
         (Float32, Float64) | (Date32, Timestamp(TimeUnit::Microsecond, None)) => true,
         (Utf8 | LargeUtf8 | Utf8View, Utf8 | LargeUtf8 | Utf8View) => true,
         _ => false,
@@ -214,10 +275,19 @@ fn comparison(left: &Expr, op: Operator, right: &Expr, table: &TableDefinition) 
     Term::Opaque
 }
 
-fn compare_with(column: &ComparedColumn, op: Operator, constant: &ScalarValue, table: &TableDefinition) -> Term {
+fn compare_with(
+    column: &ComparedColumn,
+    op: Operator,
+    constant: &ScalarValue,
+    table: &TableDefinition,
+) -> Term {
     let position = column.position;
     let ty = &table.columns[position].ty;
-    let term = |set| Term::Column { column: position, set, exact: true };
+    let term = |set| Term::Column {
+        column: position,
+        set,
+        exact: true,
+    };
     if let ColumnType::Enum { labels, collation } = ty {
         return match enum_numbers(labels, *collation, column.collation, op, constant) {
             Some(set) => term(set),
@@ -271,7 +341,11 @@ fn enum_numbers(
 
 fn null_test(inner: &Expr, set: ColumnSet, table: &TableDefinition) -> Term {
     match compared_column(inner, table) {
-        Some(column) => Term::Column { column: column.position, set, exact: true },
+        Some(column) => Term::Column {
+            column: column.position,
+            set,
+            exact: true,
+        },
         None => Term::Opaque,
     }
 }
@@ -283,5 +357,9 @@ fn like(expr: &Expr, table: &TableDefinition) -> Option<Term> {
     if prefix.is_empty() || !ty.is_character() {
         return None;
     }
-    Some(Term::Column { column: column.position, set: ColumnSet::starts_with(prefix), exact: false })
+    Some(Term::Column {
+        column: column.position,
+        set: ColumnSet::starts_with(prefix),
+        exact: false,
+    })
 }

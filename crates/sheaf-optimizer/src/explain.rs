@@ -76,13 +76,20 @@ impl ExtraNote {
 impl ExplainRow {
     /// The row of a query block without tables.
     pub(crate) fn no_tables(select_type: &str) -> ExplainRow {
-        let mut row = ExplainRow { id: Some(1), select_type: select_type.to_string(), ..ExplainRow::default() };
+        let mut row = ExplainRow {
+            id: Some(1),
+            select_type: select_type.to_string(),
+            ..ExplainRow::default()
+        };
         row.add(ExtraNote::NoTablesUsed);
         row
     }
 
     pub(crate) fn with_id(self, id: u64) -> ExplainRow {
-        ExplainRow { id: Some(id), ..self }
+        ExplainRow {
+            id: Some(id),
+            ..self
+        }
     }
 
     /// The row of a table in `block`.
@@ -104,10 +111,18 @@ impl ExplainRow {
 
     /// `rows` and `filtered` from estimates: so many entries read, so many rows left.
     pub(crate) fn estimate(&mut self, read: f64, left: f64) {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate, at least 1")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an estimate, at least 1"
+        )]
         let rows = read.round().max(1.0) as u64;
         self.rows = Some(rows);
-        let share = if read > 0.0 { (left / read * 100.0).clamp(0.01, 100.0) } else { 100.0 };
+        let share = if read > 0.0 {
+            (left / read * 100.0).clamp(0.01, 100.0)
+        } else {
+            100.0
+        };
         self.filtered = Some((share * 100.0).round() / 100.0);
     }
 }
@@ -119,10 +134,18 @@ mod tests {
     #[test]
     fn notes_come_in_a_fixed_order_and_once() {
         let mut row = ExplainRow::default();
-        for note in [ExtraNote::UsingFilesort, ExtraNote::UsingIndexCondition, ExtraNote::UsingMrr, ExtraNote::UsingMrr] {
+        for note in [
+            ExtraNote::UsingFilesort,
+            ExtraNote::UsingIndexCondition,
+            ExtraNote::UsingMrr,
+            ExtraNote::UsingMrr,
+        ] {
             row.add(note);
         }
-        assert_eq!(row.extra.as_deref(), Some("Using index condition; Using MRR; Using filesort"));
+        assert_eq!(
+            row.extra.as_deref(),
+            Some("Using index condition; Using MRR; Using filesort")
+        );
     }
 
     #[test]

@@ -12,7 +12,9 @@
 use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Column, DFSchema, NullEquality, Result, TableReference, internal_err, not_impl_err};
+use datafusion_common::{
+    Column, DFSchema, NullEquality, Result, TableReference, internal_err, not_impl_err,
+};
 use datafusion_expr::utils::split_conjunction_owned;
 use datafusion_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator};
 
@@ -48,8 +50,12 @@ impl RelationSet {
         self.0 == 0
     }
 
-    pub(crate) fn len(self) -> usize {
-        self.0.count_ones() as usize
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> RelationSet {
+        RelationSet(bits)
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
@@ -66,7 +72,9 @@ pub(crate) enum RelationKind {
     /// Rows of the others that have a match.
     Semi,
     /// Rows of the others that have none.
-    Anti { null_aware: bool },
+    Anti {
+        null_aware: bool,
+    },
     /// Rows of the others, with a column that says whether they have a match.
     Mark,
 }
@@ -109,7 +117,11 @@ pub(crate) fn is_join_tree(plan: &LogicalPlan) -> bool {
         LogicalPlan::Filter(filter) => is_join_tree(&filter.input),
         LogicalPlan::SubqueryAlias(alias) => is_join_tree(&alias.input),
         LogicalPlan::Projection(projection) => {
-            projection.expr.iter().all(|expr| plain_column(expr).is_some()) && is_join_tree(&projection.input)
+            projection
+                .expr
+                .iter()
+                .all(|expr| plain_column(expr).is_some())
+                && is_join_tree(&projection.input)
         }
         _ => false,
     }
@@ -127,7 +139,11 @@ fn plain_column(expr: &Expr) -> Option<&Column> {
 impl<'p> JoinGraph<'p> {
     /// Takes a tree of joins apart.
     pub(crate) fn new(plan: &'p LogicalPlan) -> Result<JoinGraph<'p>> {
-        let mut graph = JoinGraph { relations: Vec::new(), predicates: Vec::new(), output: Vec::new() };
+        let mut graph = JoinGraph {
+            relations: Vec::new(),
+            predicates: Vec::new(),
+            output: Vec::new(),
+        };
         graph.output = graph.flatten(plan)?;
         Ok(graph)
     }
@@ -141,7 +157,9 @@ impl<'p> JoinGraph<'p> {
                 self.add_predicate(&filter.predicate, filter.input.schema(), &scope)?;
                 Ok(scope)
             }
-            LogicalPlan::SubqueryAlias(alias) if is_join_tree(&alias.input) => self.flatten(&alias.input),
+            LogicalPlan::SubqueryAlias(alias) if is_join_tree(&alias.input) => {
+                self.flatten(&alias.input)
+            }
             LogicalPlan::Projection(projection) if is_join_tree(plan) => {
                 let scope = self.flatten(&projection.input)?;
                 let schema = projection.input.schema();
@@ -149,7 +167,11 @@ impl<'p> JoinGraph<'p> {
                     Some(column) => schema.index_of_column(column),
                     None => internal_err!("a projection of plain columns"),
                 };
-                projection.expr.iter().map(|expr| Ok(scope[position(expr)?].clone())).collect()
+                projection
+                    .expr
+                    .iter()
+                    .map(|expr| Ok(scope[position(expr)?].clone()))
+                    .collect()
             }
             leaf => {
                 let relation = self.add_relation(leaf, RelationKind::Inner)?;
@@ -159,7 +181,16 @@ impl<'p> JoinGraph<'p> {
     }
 
     fn flatten_join(&mut self, join: &'p Join) -> Result<Vec<Column>> {
-        let Join { left, right, on, filter, join_type, null_equality, null_aware, .. } = join;
+        let Join {
+            left,
+            right,
+            on,
+            filter,
+            join_type,
+            null_equality,
+            null_aware,
+            ..
+        } = join;
         // (preserved side, other side, how the other is joined, whether the preserved side is the left one)
         let (outer, inner, kind, outer_is_left) = match join_type {
             JoinType::Inner => return self.flatten_inner(join),
@@ -167,8 +198,22 @@ impl<'p> JoinGraph<'p> {
             JoinType::Right => (right, left, RelationKind::Outer, false),
             JoinType::LeftSemi => (left, right, RelationKind::Semi, true),
             JoinType::RightSemi => (right, left, RelationKind::Semi, false),
-            JoinType::LeftAnti => (left, right, RelationKind::Anti { null_aware: *null_aware }, true),
-            JoinType::RightAnti => (right, left, RelationKind::Anti { null_aware: *null_aware }, false),
+            JoinType::LeftAnti => (
+                left,
+                right,
+                RelationKind::Anti {
+                    null_aware: *null_aware,
+                },
+                true,
+            ),
+            JoinType::RightAnti => (
+                right,
+                left,
+                RelationKind::Anti {
+                    null_aware: *null_aware,
+                },
+                false,
+            ),
             JoinType::LeftMark => (left, right, RelationKind::Mark, true),
             JoinType::RightMark => (right, left, RelationKind::Mark, false),
             JoinType::Full => return not_impl_err!("FULL JOIN"),
@@ -178,7 +223,11 @@ impl<'p> JoinGraph<'p> {
         let inner_scope = self.relations[relation].columns.clone();
         let mut condition = Vec::new();
         for (left_key, right_key) in on {
-            let (outer_key, inner_key) = if outer_is_left { (left_key, right_key) } else { (right_key, left_key) };
+            let (outer_key, inner_key) = if outer_is_left {
+                (left_key, right_key)
+            } else {
+                (right_key, left_key)
+            };
             let outer_key = rename(outer_key, outer.schema(), &outer_scope)?;
             let inner_key = rename(inner_key, inner.schema(), &inner_scope)?;
             condition.push(equals(outer_key, inner_key));
@@ -193,14 +242,20 @@ impl<'p> JoinGraph<'p> {
             needs = needs.union(self.relations_of(expr)?);
         }
         let needs = RelationSet(needs.0 & !RelationSet::one(relation).0);
-        let needs = if needs.is_empty() { RelationSet::one(0) } else { needs };
+        let needs = if needs.is_empty() {
+            RelationSet::one(0)
+        } else {
+            needs
+        };
         let entry = &mut self.relations[relation];
         entry.on = condition;
         entry.null_equality = *null_equality;
         entry.needs = needs;
         let scope = match kind {
             RelationKind::Inner => return internal_err!("an inner join has no preserved side"),
-            RelationKind::Outer if outer_is_left => outer_scope.into_iter().chain(inner_scope).collect(),
+            RelationKind::Outer if outer_is_left => {
+                outer_scope.into_iter().chain(inner_scope).collect()
+            }
             RelationKind::Outer => inner_scope.into_iter().chain(outer_scope).collect(),
             RelationKind::Semi | RelationKind::Anti { .. } => outer_scope,
             RelationKind::Mark => {
@@ -295,7 +350,11 @@ impl<'p> JoinGraph<'p> {
 const MARK: &str = "mark";
 
 fn equals(left: Expr, right: Expr) -> Expr {
-    Expr::BinaryExpr(BinaryExpr::new(Box::new(left), Operator::Eq, Box::new(right)))
+    Expr::BinaryExpr(BinaryExpr::new(
+        Box::new(left),
+        Operator::Eq,
+        Box::new(right),
+    ))
 }
 
 /// `expr` over `schema` with each column under its name in the graph.
@@ -311,7 +370,13 @@ fn rename(expr: &Expr, schema: &DFSchema, scope: &[Column]) -> Result<Expr> {
 }
 
 /// The schema of a plan's output under names of the graph.
-pub(crate) fn graph_schema(layout: &[Column], fields: &arrow::datatypes::Fields) -> Result<DFSchema> {
-    let fields = layout.iter().zip(fields).map(|(column, field)| (column.relation.clone(), Arc::clone(field)));
+pub(crate) fn graph_schema(
+    layout: &[Column],
+    fields: &arrow::datatypes::Fields,
+) -> Result<DFSchema> {
+    let fields = layout
+        .iter()
+        .zip(fields)
+        .map(|(column, field)| (column.relation.clone(), Arc::clone(field)));
     DFSchema::new_with_metadata(fields.collect(), Default::default())
 }

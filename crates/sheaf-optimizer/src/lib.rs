@@ -8,24 +8,40 @@
 //!                                                     |- [access_path]  how each table is read
 //!                                                     |    |- [ranges]  filters -> key ranges of an index
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep
-//!                                                     '- [explain]      MySQL's table, read off the finished plan
+//!                                                     '- [explain]      MySQL's table
 //! ```
 //!
 //! Everything here is synchronous and runs on the connection's thread.
 
-pub mod explain;
-pub mod settings;
+mod access_path;
+mod aggregate;
+mod column_set;
+mod condition;
+mod explain;
+mod join_graph;
+mod join_order;
+mod join_plan;
+mod keyed_access;
+mod literal;
+mod logical;
+mod physical_planner;
+mod physical_rules;
+mod ranges;
+mod semantics;
+mod settings;
+mod statistics;
+mod window;
 
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion_common::Result;
 use datafusion_execution::TaskContext;
-use datafusion_expr::LogicalPlan;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_access::{CancelFlag, SessionCounters};
 
 pub use explain::ExplainRow;
+pub use logical::optimize_logical;
+pub use physical_planner::plan_physical;
 pub use settings::{OptimizerSwitch, PlannerSettings};
 
 /// What planning a statement needs to know of its session.
@@ -51,17 +67,4 @@ impl PhysicalQuery {
     pub fn schema(&self) -> SchemaRef {
         self.plan.schema()
     }
-}
-
-/// Rewrites a typed logical plan: types of function arguments, decorrelation, pushdown of filters, limits and
-/// projections. The typing rule of the MySQL semantics has run before.
-pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<LogicalPlan> {
-    let _ = context;
-    Ok(plan)
-}
-
-/// Chooses access paths, join order and join methods, and builds the operators.
-pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<PhysicalQuery> {
-    let _ = (plan, context);
-    unimplemented!("the physical planner")
 }

@@ -35,7 +35,10 @@ pub(crate) enum Bounds {
     /// True for no value.
     Never,
     /// True within; a column value that is NULL is not.
-    Within { lower: Bound<Value>, upper: Bound<Value> },
+    Within {
+        lower: Bound<Value>,
+        upper: Bound<Value>,
+    },
     /// `<>`: true below and above this value.
     Except(Value),
 }
@@ -50,14 +53,24 @@ impl Floor {
             (Floor::Below, CompareOp::Greater | CompareOp::GreaterOrEqual | CompareOp::NotEq) => {
                 within(Unbounded, Unbounded)
             }
-            (Floor::Below, CompareOp::Eq | CompareOp::Less | CompareOp::LessOrEqual) => Bounds::Never,
-            (Floor::At { value, exact: true }, CompareOp::Eq) => within(Included(value.clone()), Included(value)),
+            (Floor::Below, CompareOp::Eq | CompareOp::Less | CompareOp::LessOrEqual) => {
+                Bounds::Never
+            }
+            (Floor::At { value, exact: true }, CompareOp::Eq) => {
+                within(Included(value.clone()), Included(value))
+            }
             (Floor::At { value, exact: true }, CompareOp::NotEq) => Bounds::Except(value),
-            (Floor::At { value, exact: true }, CompareOp::Less) => within(Unbounded, Excluded(value)),
-            (Floor::At { value, exact: true }, CompareOp::GreaterOrEqual) => within(Included(value), Unbounded),
+            (Floor::At { value, exact: true }, CompareOp::Less) => {
+                within(Unbounded, Excluded(value))
+            }
+            (Floor::At { value, exact: true }, CompareOp::GreaterOrEqual) => {
+                within(Included(value), Unbounded)
+            }
             (Floor::At { exact: false, .. }, CompareOp::Eq) => Bounds::Never,
             (Floor::At { exact: false, .. }, CompareOp::NotEq) => within(Unbounded, Unbounded),
-            (Floor::At { value, .. }, CompareOp::Less | CompareOp::LessOrEqual) => within(Unbounded, Included(value)),
+            (Floor::At { value, .. }, CompareOp::Less | CompareOp::LessOrEqual) => {
+                within(Unbounded, Included(value))
+            }
             (Floor::At { value, .. }, CompareOp::Greater | CompareOp::GreaterOrEqual) => {
                 within(Excluded(value), Unbounded)
             }
@@ -73,34 +86,53 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
     }
     match ty {
         // MySQL compares a DECIMAL with a double as doubles, which is another order.
-        ColumnType::Decimal { .. } if matches!(constant, ScalarValue::Float32(_) | ScalarValue::Float64(_)) => None,
-        ColumnType::Decimal { precision, scale, unsigned } => {
-            decimal_floor(*precision, *scale, *unsigned, Number::of(constant)?)
+        ColumnType::Decimal { .. }
+            if matches!(constant, ScalarValue::Float32(_) | ScalarValue::Float64(_)) =>
+        {
+            None
         }
+        ColumnType::Decimal {
+            precision,
+            scale,
+            unsigned,
+        } => decimal_floor(*precision, *scale, *unsigned, Number::of(constant)?),
         ColumnType::Float { .. } => {
             let wanted = double_of(constant)?;
-            #[allow(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "rounding is what is wanted"
+            )]
             let mut value = wanted as f32;
             if f64::from(value) > wanted {
                 value = value.next_down();
             }
-            Some(Floor::At { exact: f64::from(value) == wanted, value: Value::Float(value) })
+            Some(Floor::At {
+                exact: f64::from(value) == wanted,
+                value: Value::Float(value),
+            })
         }
         ColumnType::Double { .. } => Some(exactly(Value::Double(double_of(constant)?))),
         ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
             Some(exactly(Value::Text(text_of(constant)?.to_string())))
         }
-        ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => match constant {
-            ScalarValue::Binary(Some(bytes))
-            | ScalarValue::LargeBinary(Some(bytes))
-            | ScalarValue::BinaryView(Some(bytes)) => Some(exactly(Value::Bytes(bytes.clone()))),
-            _ => None,
-        },
+        ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
+            match constant {
+                ScalarValue::Binary(Some(bytes))
+                | ScalarValue::LargeBinary(Some(bytes))
+                | ScalarValue::BinaryView(Some(bytes)) => {
+                    Some(exactly(Value::Bytes(bytes.clone())))
+                }
+                _ => None,
+            }
+        }
         ColumnType::Date => match constant {
             ScalarValue::Date32(Some(days)) => Some(exactly(Value::Date(*days))),
             ScalarValue::TimestampMicrosecond(Some(micros), None) => {
                 let days = i32::try_from(micros.div_euclid(DAY_MICROS)).ok()?;
-                Some(Floor::At { value: Value::Date(days), exact: micros.rem_euclid(DAY_MICROS) == 0 })
+                Some(Floor::At {
+                    value: Value::Date(days),
+                    exact: micros.rem_euclid(DAY_MICROS) == 0,
+                })
             }
             _ => None,
         },
@@ -118,7 +150,11 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
             let (least, most) = integer.integer_range()?;
             let unsigned = integer.is_unsigned();
             integer_floor(least, most, Number::of(constant)?, |value| {
-                if unsigned { u64::try_from(value).map(Value::UInt).ok() } else { i64::try_from(value).map(Value::Int).ok() }
+                if unsigned {
+                    u64::try_from(value).map(Value::UInt).ok()
+                } else {
+                    i64::try_from(value).map(Value::Int).ok()
+                }
             })
         }
     }
@@ -131,9 +167,9 @@ fn exactly(value: Value) -> Floor {
 /// The text of a string constant.
 pub(crate) fn text_of(constant: &ScalarValue) -> Option<&str> {
     match constant {
-        ScalarValue::Utf8(Some(text)) | ScalarValue::LargeUtf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
-            Some(text)
-        }
+        ScalarValue::Utf8(Some(text))
+        | ScalarValue::LargeUtf8(Some(text))
+        | ScalarValue::Utf8View(Some(text)) => Some(text),
         _ => None,
     }
 }
@@ -151,7 +187,10 @@ fn double_of(constant: &ScalarValue) -> Option<f64> {
         ScalarValue::Float64(Some(value)) => *value,
         ScalarValue::Float32(Some(value)) => f64::from(*value),
         other => match Number::of(other)? {
-            #[allow(clippy::cast_precision_loss, reason = "MySQL compares these as doubles")]
+            #[allow(
+                clippy::cast_precision_loss,
+                reason = "MySQL compares these as doubles"
+            )]
             Number { unscaled, scale } => unscaled as f64 / 10f64.powi(i32::from(scale)),
         },
     };
@@ -167,7 +206,12 @@ struct Number {
 
 impl Number {
     fn of(constant: &ScalarValue) -> Option<Number> {
-        let whole = |value: i128| Some(Number { unscaled: value, scale: 0 });
+        let whole = |value: i128| {
+            Some(Number {
+                unscaled: value,
+                scale: 0,
+            })
+        };
         match constant {
             ScalarValue::Int8(Some(v)) => whole(i128::from(*v)),
             ScalarValue::Int16(Some(v)) => whole(i128::from(*v)),
@@ -177,15 +221,19 @@ impl Number {
             ScalarValue::UInt16(Some(v)) => whole(i128::from(*v)),
             ScalarValue::UInt32(Some(v)) => whole(i128::from(*v)),
             ScalarValue::UInt64(Some(v)) => whole(i128::from(*v)),
-            ScalarValue::Decimal128(Some(unscaled), _, scale) => {
-                Some(Number { unscaled: *unscaled, scale: u8::try_from(*scale).ok()? })
-            }
+            ScalarValue::Decimal128(Some(unscaled), _, scale) => Some(Number {
+                unscaled: *unscaled,
+                scale: u8::try_from(*scale).ok()?,
+            }),
             // Doubles that are integers, below the point where they stop being exact.
             #[allow(clippy::cast_possible_truncation, reason = "in range, checked")]
             ScalarValue::Float64(Some(v)) if v.is_finite() && v.abs() < 9.0e15 => {
                 let unscaled = (v.floor() * 2.0) as i128 + i128::from(v.fract() != 0.0);
                 // Halves are enough to say "between two integers": the value is only compared with integers.
-                Some(Number { unscaled: unscaled * 5, scale: 1 })
+                Some(Number {
+                    unscaled: unscaled * 5,
+                    scale: 1,
+                })
             }
             _ => None,
         }
@@ -198,17 +246,28 @@ impl Number {
             Some((self.unscaled.checked_mul(factor)?, true))
         } else {
             let factor = 10i128.checked_pow(u32::from(self.scale - scale))?;
-            Some((self.unscaled.div_euclid(factor), self.unscaled.rem_euclid(factor) == 0))
+            Some((
+                self.unscaled.div_euclid(factor),
+                self.unscaled.rem_euclid(factor) == 0,
+            ))
         }
     }
 }
 
-fn integer_floor(least: i128, most: i128, number: Number, value: impl Fn(i128) -> Option<Value>) -> Option<Floor> {
+fn integer_floor(
+    least: i128,
+    most: i128,
+    number: Number,
+    value: impl Fn(i128) -> Option<Value>,
+) -> Option<Floor> {
     let (floor, exact) = number.floor_at(0)?;
     if floor < least {
         return Some(Floor::Below);
     }
-    Some(Floor::At { value: value(floor.min(most))?, exact: exact && floor <= most })
+    Some(Floor::At {
+        value: value(floor.min(most))?,
+        exact: exact && floor <= most,
+    })
 }
 
 fn decimal_floor(precision: u8, scale: u8, unsigned: bool, number: Number) -> Option<Floor> {
@@ -218,7 +277,13 @@ fn decimal_floor(precision: u8, scale: u8, unsigned: bool, number: Number) -> Op
     if floor < least {
         return Some(Floor::Below);
     }
-    Some(Floor::At { value: Value::Decimal { unscaled: floor.min(most), scale }, exact: exact && floor <= most })
+    Some(Floor::At {
+        value: Value::Decimal {
+            unscaled: floor.min(most),
+            scale,
+        },
+        exact: exact && floor <= most,
+    })
 }
 
 #[cfg(test)]
@@ -226,7 +291,11 @@ mod tests {
     use super::*;
 
     const INT: ColumnType = ColumnType::Int { unsigned: false };
-    const PRICE: ColumnType = ColumnType::Decimal { precision: 5, scale: 2, unsigned: false };
+    const PRICE: ColumnType = ColumnType::Decimal {
+        precision: 5,
+        scale: 2,
+        unsigned: false,
+    };
 
     fn at(value: Value, exact: bool) -> Option<Floor> {
         Some(Floor::At { value, exact })
@@ -234,48 +303,100 @@ mod tests {
 
     #[test]
     fn constants_between_two_values_have_a_floor() {
-        assert_eq!(floor(&INT, &ScalarValue::Decimal128(Some(25), 2, 1)), at(Value::Int(2), false));
-        assert_eq!(floor(&INT, &ScalarValue::Decimal128(Some(-25), 2, 1)), at(Value::Int(-3), false));
-        assert_eq!(floor(&INT, &ScalarValue::Float64(Some(-0.5))), at(Value::Int(-1), false));
-        assert_eq!(floor(&INT, &ScalarValue::Float64(Some(7.0))), at(Value::Int(7), true));
+        assert_eq!(
+            floor(&INT, &ScalarValue::Decimal128(Some(25), 2, 1)),
+            at(Value::Int(2), false)
+        );
+        assert_eq!(
+            floor(&INT, &ScalarValue::Decimal128(Some(-25), 2, 1)),
+            at(Value::Int(-3), false)
+        );
+        assert_eq!(
+            floor(&INT, &ScalarValue::Float64(Some(-0.5))),
+            at(Value::Int(-1), false)
+        );
+        assert_eq!(
+            floor(&INT, &ScalarValue::Float64(Some(7.0))),
+            at(Value::Int(7), true)
+        );
         let noon = DAY_MICROS + DAY_MICROS / 2;
         assert_eq!(
-            floor(&ColumnType::Date, &ScalarValue::TimestampMicrosecond(Some(noon), None)),
+            floor(
+                &ColumnType::Date,
+                &ScalarValue::TimestampMicrosecond(Some(noon), None)
+            ),
             at(Value::Date(1), false)
         );
         assert_eq!(
             floor(&PRICE, &ScalarValue::Decimal128(Some(12345), 5, 3)),
-            at(Value::Decimal { unscaled: 1234, scale: 2 }, false)
+            at(
+                Value::Decimal {
+                    unscaled: 1234,
+                    scale: 2
+                },
+                false
+            )
         );
-        assert_eq!(floor(&PRICE, &ScalarValue::Int64(Some(3))), at(Value::Decimal { unscaled: 300, scale: 2 }, true));
+        assert_eq!(
+            floor(&PRICE, &ScalarValue::Int64(Some(3))),
+            at(
+                Value::Decimal {
+                    unscaled: 300,
+                    scale: 2
+                },
+                true
+            )
+        );
     }
 
     #[test]
     fn constants_outside_of_the_type() {
         let tiny = ColumnType::TinyInt { unsigned: false };
-        assert_eq!(floor(&tiny, &ScalarValue::Int64(Some(1000))), at(Value::Int(127), false));
-        assert_eq!(floor(&tiny, &ScalarValue::Int64(Some(-1000))), Some(Floor::Below));
+        assert_eq!(
+            floor(&tiny, &ScalarValue::Int64(Some(1000))),
+            at(Value::Int(127), false)
+        );
+        assert_eq!(
+            floor(&tiny, &ScalarValue::Int64(Some(-1000))),
+            Some(Floor::Below)
+        );
         assert_eq!(floor(&tiny, &ScalarValue::Int64(None)), Some(Floor::Null));
-        assert_eq!(floor(&tiny, &ScalarValue::from("12")), None, "a string is compared as a double");
+        assert_eq!(
+            floor(&tiny, &ScalarValue::from("12")),
+            None,
+            "a string is compared as a double"
+        );
     }
 
     #[test]
     fn comparisons_become_bounds() {
         use Bound::{Excluded, Included, Unbounded};
-        let two_and_a_half = || Floor::At { value: Value::Int(2), exact: false };
+        let two_and_a_half = || Floor::At {
+            value: Value::Int(2),
+            exact: false,
+        };
         assert_eq!(
             two_and_a_half().bounds(CompareOp::Less),
-            Bounds::Within { lower: Unbounded, upper: Included(Value::Int(2)) }
+            Bounds::Within {
+                lower: Unbounded,
+                upper: Included(Value::Int(2))
+            }
         );
         assert_eq!(
             two_and_a_half().bounds(CompareOp::GreaterOrEqual),
-            Bounds::Within { lower: Excluded(Value::Int(2)), upper: Unbounded }
+            Bounds::Within {
+                lower: Excluded(Value::Int(2)),
+                upper: Unbounded
+            }
         );
         assert_eq!(two_and_a_half().bounds(CompareOp::Eq), Bounds::Never);
         assert_eq!(Floor::Below.bounds(CompareOp::Less), Bounds::Never);
         assert_eq!(
             Floor::Below.bounds(CompareOp::Greater),
-            Bounds::Within { lower: Unbounded, upper: Unbounded }
+            Bounds::Within {
+                lower: Unbounded,
+                upper: Unbounded
+            }
         );
     }
 }

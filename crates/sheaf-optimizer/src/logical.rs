@@ -46,10 +46,14 @@ const MAX_PASSES: u8 = 4;
 /// Rewrites a typed logical plan; see the module's comment.
 pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<LogicalPlan> {
     let options = context.task.session_config().options();
-    let analyzer = Analyzer::with_rules(vec![Arc::new(ResolveGroupingFunction::new()), Arc::new(TypeCoercion::new())]);
+    let analyzer = Analyzer::with_rules(vec![
+        Arc::new(ResolveGroupingFunction::new()),
+        Arc::new(TypeCoercion::new()),
+    ]);
     let plan = analyzer.execute_and_check(plan, options, |_, _| {})?;
 
-    let config = OptimizerContext::new_with_config_options(Arc::clone(options)).with_max_passes(MAX_PASSES);
+    let config =
+        OptimizerContext::new_with_config_options(Arc::clone(options)).with_max_passes(MAX_PASSES);
     let plan = main_rules().optimize(plan, &config, |plan, rule| {
         tracing::trace!(rule = rule.name(), plan = %plan.display_indent(), "rewritten");
     })?;
@@ -84,5 +88,8 @@ fn main_rules() -> Optimizer {
 }
 
 fn last_rules() -> Optimizer {
-    Optimizer::with_rules(vec![Arc::new(CommonSubexprEliminate::new()), Arc::new(OptimizeProjections::new())])
+    Optimizer::with_rules(vec![
+        Arc::new(CommonSubexprEliminate::new()),
+        Arc::new(OptimizeProjections::new()),
+    ])
 }

@@ -19,12 +19,16 @@ use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, HashMap, Result, ScalarValue, internal_err, not_impl_err};
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::logical_plan::Subquery;
-use datafusion_expr::physical_planning_context::{PhysicalPlanningContext, ScalarSubqueryResults, SubqueryIndex};
-use datafusion_expr::{
-    EmptyRelation, Expr, FetchType, Filter, Limit, LogicalPlan, Projection, SkipType, Sort, SortExpr, TableScan,
-    Union, Values,
+use datafusion_expr::physical_planning_context::{
+    PhysicalPlanningContext, ScalarSubqueryResults, SubqueryIndex,
 };
-use datafusion_physical_expr::{LexOrdering, PhysicalExpr, create_physical_expr, create_physical_sort_exprs};
+use datafusion_expr::{
+    EmptyRelation, Expr, FetchType, Filter, Limit, LogicalPlan, Projection, SkipType, Sort,
+    SortExpr, TableScan, Union, Values,
+};
+use datafusion_physical_expr::{
+    LexOrdering, PhysicalExpr, create_physical_expr, create_physical_sort_exprs,
+};
 use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
@@ -39,17 +43,25 @@ use sheaf_exec::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 
 use crate::explain::{ExplainRow, ExtraNote};
-use crate::{PhysicalQuery, PlannerContext, access_path, join_graph, join_plan, physical_rules, statistics};
+use crate::{
+    PhysicalQuery, PlannerContext, access_path, join_graph, join_plan, physical_rules, statistics,
+};
 
 /// Chooses access paths, join order and join methods, and builds the operators.
 pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<PhysicalQuery> {
-    let mut planner = Planner { context, properties: ExecutionProps::new(), blocks: 0 };
+    let mut planner = Planner {
+        context,
+        properties: ExecutionProps::new(),
+        blocks: 0,
+    };
     let planned = planner.plan_block(plan, "PRIMARY")?;
     let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.
-        explain.iter_mut().for_each(|row| row.select_type = "SIMPLE".to_string());
+        explain
+            .iter_mut()
+            .for_each(|row| row.select_type = "SIMPLE".to_string());
     }
     explain.sort_by_key(|row| row.id.unwrap_or(u64::MAX));
     if explain.is_empty() {
@@ -79,7 +91,10 @@ pub(crate) struct Planned {
 impl Planned {
     /// The same tables and row count under another operator.
     fn wrap(self, plan: impl ExecutionPlan + 'static) -> Planned {
-        Planned { plan: Arc::new(plan), ..self }
+        Planned {
+            plan: Arc::new(plan),
+            ..self
+        }
     }
 
     /// Adds a note on what happens to the rows of this block to the first table, where MySQL shows it.
@@ -119,17 +134,32 @@ impl Planner<'_> {
         for subquery in scalar_subqueries(plan)? {
             let planned = self.plan_block(&subquery.subquery, "SUBQUERY")?;
             let index = SubqueryIndex::new(links.len());
-            links.push(ScalarSubqueryLink { plan: planned.plan, index });
+            links.push(ScalarSubqueryLink {
+                plan: planned.plan,
+                index,
+            });
             indexes.insert(subquery, index);
             subquery_rows.extend(planned.explain);
         }
         if links.is_empty() {
-            let block = Block { id, select_type, slots: PhysicalPlanningContext::default() };
+            let block = Block {
+                id,
+                select_type,
+                slots: PhysicalPlanningContext::default(),
+            };
             return self.plan(plan, &block, &Wanted::default());
         }
         let results = ScalarSubqueryResults::new(links.len());
         let slots = PhysicalPlanningContext::new(indexes, results.clone());
-        let mut planned = self.plan(plan, &Block { id, select_type, slots }, &Wanted::default())?;
+        let mut planned = self.plan(
+            plan,
+            &Block {
+                id,
+                select_type,
+                slots,
+            },
+            &Wanted::default(),
+        )?;
         planned.explain.extend(subquery_rows);
         let input = Arc::clone(&planned.plan);
         Ok(planned.wrap(ScalarSubqueryExec::new(input, links, results)))
@@ -138,11 +168,20 @@ impl Planner<'_> {
     /// A block number for a derived table or a branch of a UNION that is planned inside `outer`.
     pub(crate) fn inner_block(&mut self, outer: &Block, select_type: &'static str) -> Block {
         self.blocks += 1;
-        Block { id: self.blocks, select_type, slots: outer.slots.clone() }
+        Block {
+            id: self.blocks,
+            select_type,
+            slots: outer.slots.clone(),
+        }
     }
 
     /// Plans one node and everything below it.
-    pub(crate) fn plan(&mut self, node: &LogicalPlan, block: &Block, wanted: &Wanted) -> Result<Planned> {
+    pub(crate) fn plan(
+        &mut self,
+        node: &LogicalPlan,
+        block: &Block,
+        wanted: &Wanted,
+    ) -> Result<Planned> {
         if join_graph::is_join_tree(node) {
             return join_plan::plan_joins(self, node, block, wanted);
         }
@@ -150,7 +189,10 @@ impl Planner<'_> {
             LogicalPlan::TableScan(scan) => self.plan_table(scan, block, wanted),
             LogicalPlan::SubqueryAlias(alias) => {
                 let wanted = through_schema(wanted, node.schema(), alias.input.schema());
-                if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_)) {
+                if matches!(
+                    alias.input.as_ref(),
+                    LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_)
+                ) {
                     self.plan(&alias.input, block, &wanted)
                 } else {
                     let inner = self.inner_block(block, "DERIVED");
@@ -161,11 +203,16 @@ impl Planner<'_> {
             LogicalPlan::Filter(filter) => self.plan_filter(filter, block, wanted),
             LogicalPlan::Sort(sort) => self.plan_sort(sort, block, wanted),
             LogicalPlan::Limit(limit) => self.plan_limit(limit, block, wanted),
-            LogicalPlan::Aggregate(aggregate) => crate::aggregate::plan_aggregate(self, aggregate, block),
+            LogicalPlan::Aggregate(aggregate) => {
+                crate::aggregate::plan_aggregate(self, aggregate, block)
+            }
             LogicalPlan::Window(window) => crate::window::plan_window(self, window, block),
             LogicalPlan::Union(union) => self.plan_union(union, block),
             LogicalPlan::Values(values) => self.plan_values(values, block),
-            LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row, schema }) => {
+            LogicalPlan::EmptyRelation(EmptyRelation {
+                produce_one_row,
+                schema,
+            }) => {
                 let schema = Arc::clone(schema.inner());
                 let plan: Arc<dyn ExecutionPlan> = if *produce_one_row {
                     Arc::new(PlaceholderRowExec::new(schema))
@@ -173,7 +220,11 @@ impl Planner<'_> {
                     Arc::new(EmptyExec::new(schema))
                 };
                 let rows = f64::from(u8::from(*produce_one_row));
-                Ok(Planned { plan, rows, explain: vec![ExplainRow::no_tables(block.select_type).with_id(block.id)] })
+                Ok(Planned {
+                    plan,
+                    rows,
+                    explain: vec![ExplainRow::no_tables(block.select_type).with_id(block.id)],
+                })
             }
             LogicalPlan::Subquery(_) => not_impl_err!("this correlated subquery"),
             LogicalPlan::Join(_) => internal_err!("joins are planned as a graph"),
@@ -182,7 +233,12 @@ impl Planner<'_> {
     }
 
     /// A physical expression over rows of `schema`.
-    pub(crate) fn expr(&self, expr: &Expr, schema: &DFSchema, block: &Block) -> Result<Arc<dyn PhysicalExpr>> {
+    pub(crate) fn expr(
+        &self,
+        expr: &Expr,
+        schema: &DFSchema,
+        block: &Block,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
         create_physical_expr(expr, schema, &self.properties, &block.slots)
     }
 
@@ -197,38 +253,72 @@ impl Planner<'_> {
         internal_err!("table {} has a source of an unknown kind", scan.table_name)
     }
 
-    fn plan_memory_table(&self, scan: &TableScan, source: &MemoryTableSource, block: &Block) -> Result<Planned> {
+    fn plan_memory_table(
+        &self,
+        scan: &TableScan,
+        source: &MemoryTableSource,
+        block: &Block,
+    ) -> Result<Planned> {
         let table_schema = datafusion_expr::TableSource::schema(source);
-        let qualified = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table_schema)?;
+        let qualified =
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table_schema)?;
         let rows: usize = source.batches.iter().map(RecordBatch::num_rows).sum();
-        let mut plan: Arc<dyn ExecutionPlan> =
-            Arc::new(ValuesExec::new(Arc::clone(&table_schema), source.batches.clone()));
+        let mut plan: Arc<dyn ExecutionPlan> = Arc::new(ValuesExec::new(
+            Arc::clone(&table_schema),
+            source.batches.clone(),
+        ));
         let mut row = ExplainRow::table(block, &source.name, "ALL");
         row.rows = Some(rows as u64);
         row.filtered = Some(100.0);
         if let Some(filter) = datafusion_expr::utils::conjunction(scan.filters.iter().cloned()) {
-            plan = Arc::new(FilterExec::try_new(self.expr(&filter, &qualified, block)?, plan)?);
+            plan = Arc::new(FilterExec::try_new(
+                self.expr(&filter, &qualified, block)?,
+                plan,
+            )?);
             row.add(ExtraNote::UsingWhere);
         }
         if let Some(columns) = &scan.projection {
             let columns = columns.iter().map(|index| {
                 let name = table_schema.field(*index).name();
                 ProjectionExpr {
-                    expr: Arc::new(datafusion_physical_expr::expressions::Column::new(name, *index)),
+                    expr: Arc::new(datafusion_physical_expr::expressions::Column::new(
+                        name, *index,
+                    )),
                     alias: name.clone(),
                 }
             });
             plan = Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?);
         }
-        Ok(Planned { plan, rows: rows as f64, explain: vec![row] })
+        Ok(Planned {
+            plan,
+            rows: rows as f64,
+            explain: vec![row],
+        })
     }
 
-    fn plan_projection(&mut self, projection: &Projection, block: &Block, wanted: &Wanted) -> Result<Planned> {
-        let input = self.plan(&projection.input, block, &through_projection(wanted, projection))?;
-        let expressions = projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| {
-            let expr = self.expr(expr, projection.input.schema(), block)?;
-            Ok(ProjectionExpr { expr, alias: field.name().clone() })
-        });
+    fn plan_projection(
+        &mut self,
+        projection: &Projection,
+        block: &Block,
+        wanted: &Wanted,
+    ) -> Result<Planned> {
+        let input = self.plan(
+            &projection.input,
+            block,
+            &through_projection(wanted, projection),
+        )?;
+        let expressions =
+            projection
+                .expr
+                .iter()
+                .zip(projection.schema.fields())
+                .map(|(expr, field)| {
+                    let expr = self.expr(expr, projection.input.schema(), block)?;
+                    Ok(ProjectionExpr {
+                        expr,
+                        alias: field.name().clone(),
+                    })
+                });
         let expressions = expressions.collect::<Result<Vec<_>>>()?;
         let plan = ProjectionExec::try_new_with_schema_metadata(
             expressions,
@@ -239,44 +329,77 @@ impl Planner<'_> {
     }
 
     fn plan_filter(&mut self, filter: &Filter, block: &Block, wanted: &Wanted) -> Result<Planned> {
-        let input = self.plan(&filter.input, block, &Wanted { order: wanted.order.clone(), limit: None })?;
+        let input = self.plan(
+            &filter.input,
+            block,
+            &Wanted {
+                order: wanted.order.clone(),
+                limit: None,
+            },
+        )?;
         let predicate = self.expr(&filter.predicate, filter.input.schema(), block)?;
         let rows = input.rows * statistics::default_selectivity(&filter.predicate);
         let plan = FilterExec::try_new(predicate, Arc::clone(&input.plan))?;
-        Ok(Planned { rows, ..input.wrap(plan) })
+        Ok(Planned {
+            rows,
+            ..input.wrap(plan)
+        })
     }
 
     fn plan_sort(&mut self, sort: &Sort, block: &Block, wanted: &Wanted) -> Result<Planned> {
         let fetch = smaller(sort.fetch, wanted.limit);
-        let input = self.plan(&sort.input, block, &Wanted { order: sort.expr.clone(), limit: fetch })?;
-        let exprs = create_physical_sort_exprs(&sort.expr, sort.input.schema(), &self.properties, &block.slots)?;
-        let rows = sort.fetch.map_or(input.rows, |fetch| input.rows.min(fetch as f64));
+        let input = self.plan(
+            &sort.input,
+            block,
+            &Wanted {
+                order: sort.expr.clone(),
+                limit: fetch,
+            },
+        )?;
+        let exprs = create_physical_sort_exprs(
+            &sort.expr,
+            sort.input.schema(),
+            &self.properties,
+            &block.slots,
+        )?;
+        let rows = sort
+            .fetch
+            .map_or(input.rows, |fetch| input.rows.min(fetch as f64));
         let Some(ordering) = LexOrdering::new(exprs.clone()) else {
             return internal_err!("a sort without expressions");
         };
         let partitions = input.plan.output_partitioning().partition_count();
-        let sorted = input.plan.equivalence_properties().ordering_satisfy(exprs)?;
+        let sorted = input
+            .plan
+            .equivalence_properties()
+            .ordering_satisfy(exprs)?;
         let child = Arc::clone(&input.plan);
         let planned = match (sorted, partitions) {
             (true, 1) => match sort.fetch {
                 Some(fetch) => input.wrap(GlobalLimitExec::new(child, 0, Some(fetch))),
                 None => input,
             },
-            (true, _) => input.wrap(SortPreservingMergeExec::new(ordering, child).with_fetch(sort.fetch)),
-            (false, _) => {
-                input.wrap(SortExec::new(ordering, child).with_fetch(sort.fetch)).note(ExtraNote::UsingFilesort)
+            (true, _) => {
+                input.wrap(SortPreservingMergeExec::new(ordering, child).with_fetch(sort.fetch))
             }
+            (false, _) => input
+                .wrap(SortExec::new(ordering, child).with_fetch(sort.fetch))
+                .note(ExtraNote::UsingFilesort),
         };
         Ok(Planned { rows, ..planned })
     }
 
     fn plan_limit(&mut self, limit: &Limit, block: &Block, wanted: &Wanted) -> Result<Planned> {
-        let (SkipType::Literal(skip), FetchType::Literal(fetch)) = (limit.get_skip_type()?, limit.get_fetch_type()?)
+        let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
+            (limit.get_skip_type()?, limit.get_fetch_type()?)
         else {
             return not_impl_err!("LIMIT with an expression");
         };
         let taken = fetch.map(|fetch| fetch.saturating_add(skip));
-        let wanted = Wanted { order: wanted.order.clone(), limit: smaller(taken, wanted.limit) };
+        let wanted = Wanted {
+            order: wanted.order.clone(),
+            limit: smaller(taken, wanted.limit),
+        };
         let input = self.plan(&limit.input, block, &wanted)?;
         let rows = taken.map_or(input.rows, |taken| input.rows.min(taken as f64));
         let mut child = Arc::clone(&input.plan);
@@ -285,7 +408,10 @@ impl Planner<'_> {
         {
             child = Arc::new(LocalLimitExec::new(child, taken));
         }
-        Ok(Planned { rows, ..input.wrap(GlobalLimitExec::new(child, skip, fetch)) })
+        Ok(Planned {
+            rows,
+            ..input.wrap(GlobalLimitExec::new(child, skip, fetch))
+        })
     }
 
     fn plan_union(&mut self, union: &Union, block: &Block) -> Result<Planned> {
@@ -293,13 +419,21 @@ impl Planner<'_> {
         let mut rows = 0.0;
         let mut explain = Vec::new();
         for (position, input) in union.inputs.iter().enumerate() {
-            let branch = if position == 0 { block.clone() } else { self.inner_block(block, "UNION") };
+            let branch = if position == 0 {
+                block.clone()
+            } else {
+                self.inner_block(block, "UNION")
+            };
             let planned = self.plan(input, &branch, &Wanted::default())?;
             rows += planned.rows;
             explain.extend(planned.explain);
             plans.push(planned.plan);
         }
-        Ok(Planned { plan: UnionExec::try_new(plans)?, rows, explain })
+        Ok(Planned {
+            plan: UnionExec::try_new(plans)?,
+            rows,
+            explain,
+        })
     }
 
     /// The rows of VALUES are computed now: they are literals and functions of literals.
@@ -308,19 +442,29 @@ impl Planner<'_> {
         let nothing = Arc::new(Schema::empty());
         let one_row = RecordBatchOptions::new().with_row_count(Some(1));
         let one_row = RecordBatch::try_new_with_options(nothing, Vec::new(), &one_row)?;
-        let mut columns: Vec<Vec<ScalarValue>> = vec![Vec::with_capacity(values.values.len()); schema.fields().len()];
+        let mut columns: Vec<Vec<ScalarValue>> =
+            vec![Vec::with_capacity(values.values.len()); schema.fields().len()];
         for row in &values.values {
             for ((expr, field), column) in row.iter().zip(schema.fields()).zip(&mut columns) {
-                let value = self.expr(expr, &DFSchema::empty(), block)?.evaluate(&one_row)?;
+                let value = self
+                    .expr(expr, &DFSchema::empty(), block)?
+                    .evaluate(&one_row)?;
                 let value = ScalarValue::try_from_array(&value.into_array(1)?, 0)?;
                 column.push(value.cast_to(field.data_type())?);
             }
         }
-        let arrays = columns.into_iter().map(ScalarValue::iter_to_array).collect::<Result<Vec<_>>>()?;
+        let arrays = columns
+            .into_iter()
+            .map(ScalarValue::iter_to_array)
+            .collect::<Result<Vec<_>>>()?;
         let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
         let plan = Arc::new(ValuesExec::new(schema, vec![batch]));
         let row = ExplainRow::no_tables(block.select_type).with_id(block.id);
-        Ok(Planned { plan, rows: values.values.len() as f64, explain: vec![row] })
+        Ok(Planned {
+            plan,
+            rows: values.values.len() as f64,
+            explain: vec![row],
+        })
     }
 }
 
@@ -363,7 +507,10 @@ fn through_projection(wanted: &Wanted, projection: &Projection) -> Wanted {
         let expr = replace_columns(&sort.expr, &replacements)?;
         Some(SortExpr::new(expr, sort.asc, sort.nulls_first))
     });
-    Wanted { order: order.collect::<Option<Vec<_>>>().unwrap_or_default(), limit: wanted.limit }
+    Wanted {
+        order: order.collect::<Option<Vec<_>>>().unwrap_or_default(),
+        limit: wanted.limit,
+    }
 }
 
 /// The wish, said over an input that has the same columns under other qualifiers.
@@ -378,7 +525,10 @@ pub(crate) fn through_schema(wanted: &Wanted, outer: &DFSchema, inner: &DFSchema
         let expr = replace_columns(&sort.expr, &replacements)?;
         Some(SortExpr::new(expr, sort.asc, sort.nulls_first))
     });
-    Wanted { order: order.collect::<Option<Vec<_>>>().unwrap_or_default(), limit: wanted.limit }
+    Wanted {
+        order: order.collect::<Option<Vec<_>>>().unwrap_or_default(),
+        limit: wanted.limit,
+    }
 }
 
 /// `expr` with its columns replaced; `None` if one has no replacement.
@@ -398,5 +548,8 @@ fn replace_columns(expr: &Expr, replacements: &HashMap<String, Expr>) -> Option<
             }
         }
     });
-    replaced.ok().filter(|_| complete).map(|replaced| replaced.data)
+    replaced
+        .ok()
+        .filter(|_| complete)
+        .map(|replaced| replaced.data)
 }

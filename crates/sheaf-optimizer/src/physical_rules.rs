@@ -22,7 +22,10 @@ use datafusion_physical_optimizer::{ConfigOnlyContext, PhysicalOptimizerRule};
 use datafusion_physical_plan::ExecutionPlan;
 
 /// Applies the list once.
-pub fn apply(mut plan: Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+pub fn apply(
+    mut plan: Arc<dyn ExecutionPlan>,
+    options: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let rules: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 11] = [
         Arc::new(OutputRequirements::new_add_mode()),
         Arc::new(EnsureRequirements::new()),

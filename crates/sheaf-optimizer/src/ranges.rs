@@ -53,7 +53,11 @@ impl IndexRanges {
 }
 
 /// The ranges that `conditions` (a conjunction) leave of the index with `layout`.
-pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout, table: &TableDefinition) -> IndexRanges {
+pub(crate) fn index_ranges(
+    conditions: &[Term],
+    layout: &KeyLayout,
+    table: &TableDefinition,
+) -> IndexRanges {
     let mut sets: BTreeMap<usize, ColumnSet> = BTreeMap::new();
     let mut alternatives: Option<&[Term]> = None;
     for term in conditions.iter().flat_map(conjuncts) {
@@ -61,7 +65,11 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout, table: &Tabl
             Term::Column { column, set, .. } => intersect_into(&mut sets, *column, set, table),
             // One OR over several columns can be followed: the first that the index can use.
             Term::Or(branches) if alternatives.is_none() && branches.len() <= MAX_BRANCHES => {
-                if branches.is_empty() || branches.iter().all(|branch| binds_first_part(branch, layout, &sets)) {
+                if branches.is_empty()
+                    || branches
+                        .iter()
+                        .all(|branch| binds_first_part(branch, layout, &sets))
+                {
                     alternatives = Some(branches);
                 }
             }
@@ -74,7 +82,14 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout, table: &Tabl
         found.ranges = disjoint(found.ranges);
         return found;
     };
-    let mut all = IndexRanges { ranges: Vec::new(), parts: 0, equal_parts: 0, constant_parts: 0, consumed: Vec::new(), widened: false };
+    let mut all = IndexRanges {
+        ranges: Vec::new(),
+        parts: 0,
+        equal_parts: 0,
+        constant_parts: 0,
+        consumed: Vec::new(),
+        widened: false,
+    };
     let mut shortest: Option<IndexRanges> = None;
     for branch in branches {
         let mut sets = sets.clone();
@@ -89,7 +104,10 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout, table: &Tabl
             continue;
         }
         all.parts = all.parts.max(found.parts);
-        if shortest.as_ref().is_none_or(|shortest| found.parts < shortest.parts) {
+        if shortest
+            .as_ref()
+            .is_none_or(|shortest| found.parts < shortest.parts)
+        {
             shortest = Some(found);
         }
     }
@@ -99,14 +117,30 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout, table: &Tabl
             return full();
         }
         // What binds every branch also binds them together. The OR itself is tested again.
-        let simple: Vec<Term> = conditions.iter().map(|term| if is_simple(term) { term.clone() } else { Term::Opaque }).collect();
+        let simple: Vec<Term> = conditions
+            .iter()
+            .map(|term| {
+                if is_simple(term) {
+                    term.clone()
+                } else {
+                    Term::Opaque
+                }
+            })
+            .collect();
         all.consumed = consumed(&simple, layout, &shortest);
     }
     all
 }
 
 fn full() -> IndexRanges {
-    IndexRanges { ranges: vec![KeyRange::all()], parts: 0, equal_parts: 0, constant_parts: 0, consumed: Vec::new(), widened: false }
+    IndexRanges {
+        ranges: vec![KeyRange::all()],
+        parts: 0,
+        equal_parts: 0,
+        constant_parts: 0,
+        consumed: Vec::new(),
+        widened: false,
+    }
 }
 
 /// The term's own conjuncts.
@@ -122,7 +156,12 @@ fn is_simple(term: &Term) -> bool {
     conjuncts(term).all(|term| matches!(term, Term::Column { .. }))
 }
 
-fn intersect_into(sets: &mut BTreeMap<usize, ColumnSet>, column: usize, set: &ColumnSet, table: &TableDefinition) {
+fn intersect_into(
+    sets: &mut BTreeMap<usize, ColumnSet>,
+    column: usize,
+    set: &ColumnSet,
+    table: &TableDefinition,
+) {
     let collation = table.columns[column].ty.collation();
     let merged = match sets.get(&column) {
         Some(known) => known.intersect(set, collation),
@@ -138,14 +177,22 @@ fn binds_first_part(branch: &Term, layout: &KeyLayout, sets: &BTreeMap<usize, Co
         let bound = sets.get(&column).is_some_and(|set| set.points().is_some());
         (!bound).then_some(column)
     });
-    conjuncts(branch).any(|term| matches!(term, Term::Column { column, .. } if Some(*column) == open))
+    conjuncts(branch)
+        .any(|term| matches!(term, Term::Column { column, .. } if Some(*column) == open))
 }
 
 /// The ranges of one conjunction of column sets.
 fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges {
     if sets.values().any(|set| set.intervals.is_empty()) {
         // Nothing is in the set of some column, whether or not it is in this index.
-        return IndexRanges { ranges: Vec::new(), parts: 0, equal_parts: 0, constant_parts: 0, consumed: Vec::new(), widened: false };
+        return IndexRanges {
+            ranges: Vec::new(),
+            parts: 0,
+            equal_parts: 0,
+            constant_parts: 0,
+            consumed: Vec::new(),
+            widened: false,
+        };
     }
     let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
     let mut constant_parts = 0;
@@ -153,7 +200,9 @@ fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges
         let Some(set) = part.column.and_then(|column| sets.get(&column)) else {
             break;
         };
-        let points = set.points().filter(|points| prefixes.len() * points.len() <= MAX_RANGES);
+        let points = set
+            .points()
+            .filter(|points| prefixes.len() * points.len() <= MAX_RANGES);
         let Some(points) = points else {
             let widened = prefixes.len().saturating_mul(set.intervals.len()) > MAX_RANGES;
             let ranges = last_part(&prefixes, set, layout, widened);
@@ -171,7 +220,10 @@ fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges
         }
         let extend = |prefix: &Vec<Value>| {
             let prefix = prefix.clone();
-            points.iter().map(move |point| prefix.iter().cloned().chain([point.clone()]).collect()).collect::<Vec<_>>()
+            points
+                .iter()
+                .map(move |point| prefix.iter().cloned().chain([point.clone()]).collect())
+                .collect::<Vec<_>>()
         };
         prefixes = prefixes.iter().flat_map(extend).collect();
     }
@@ -179,12 +231,27 @@ fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges
     if parts == 0 {
         return full();
     }
-    let ranges = prefixes.iter().map(|prefix| layout.range(prefix, None).range).collect();
-    IndexRanges { ranges, parts, equal_parts: parts, constant_parts, consumed: Vec::new(), widened: false }
+    let ranges = prefixes
+        .iter()
+        .map(|prefix| layout.range(prefix, None).range)
+        .collect();
+    IndexRanges {
+        ranges,
+        parts,
+        equal_parts: parts,
+        constant_parts,
+        consumed: Vec::new(),
+        widened: false,
+    }
 }
 
 /// The ranges when the part after the prefixes is bound to a set that is not only single values.
-fn last_part(prefixes: &[Vec<Value>], set: &ColumnSet, layout: &KeyLayout, widened: bool) -> Vec<KeyRange> {
+fn last_part(
+    prefixes: &[Vec<Value>],
+    set: &ColumnSet,
+    layout: &KeyLayout,
+    widened: bool,
+) -> Vec<KeyRange> {
     let hull;
     let mut intervals = set.intervals.as_slice();
     if widened {
@@ -196,7 +263,8 @@ fn last_part(prefixes: &[Vec<Value>], set: &ColumnSet, layout: &KeyLayout, widen
         for interval in intervals {
             let encoded = match (interval, &set.starts_with) {
                 (Interval::Null, _) => {
-                    let with_null: Vec<Value> = prefix.iter().cloned().chain([Value::Null]).collect();
+                    let with_null: Vec<Value> =
+                        prefix.iter().cloned().chain([Value::Null]).collect();
                     layout.range(&with_null, None)
                 }
                 // One LIKE prefix bounds all the intervals: they are not looked at further.
@@ -204,7 +272,10 @@ fn last_part(prefixes: &[Vec<Value>], set: &ColumnSet, layout: &KeyLayout, widen
                     layout.range(prefix, Some(&PartBounds::StartsWith(text.clone())))
                 }
                 (Interval::Range { lower, upper }, None) => {
-                    let bounds = PartBounds::Between { lower: lower.clone(), upper: upper.clone() };
+                    let bounds = PartBounds::Between {
+                        lower: lower.clone(),
+                        upper: upper.clone(),
+                    };
                     layout.range(prefix, Some(&bounds))
                 }
             };
@@ -223,7 +294,10 @@ fn hull(intervals: &[Interval]) -> Vec<Interval> {
     let mut bounds: Option<(Bound<Value>, Bound<Value>)> = None;
     for interval in intervals {
         if let Interval::Range { lower, upper } = interval {
-            bounds = Some((bounds.map_or(lower.clone(), |(first, _)| first), upper.clone()));
+            bounds = Some((
+                bounds.map_or(lower.clone(), |(first, _)| first),
+                upper.clone(),
+            ));
         }
     }
     hull.extend(bounds.map(|(lower, upper)| Interval::Range { lower, upper }));
@@ -237,7 +311,9 @@ fn consumed(conditions: &[Term], layout: &KeyLayout, found: &IndexRanges) -> Vec
         return (0..conditions.len()).collect();
     }
     let says = |column: usize| {
-        let part = layout.parts[..found.parts].iter().position(|part| part.column == Some(column));
+        let part = layout.parts[..found.parts]
+            .iter()
+            .position(|part| part.column == Some(column));
         let exactly_bound = found.parts - usize::from(found.widened);
         part.is_some_and(|part| part < exactly_bound && layout.parts[part].prefix_length.is_none())
     };
@@ -250,7 +326,12 @@ fn consumed(conditions: &[Term], layout: &KeyLayout, found: &IndexRanges) -> Vec
                 _ => false,
             })
     };
-    conditions.iter().enumerate().filter(|(_, term)| is_consumed(term)).map(|(position, _)| position).collect()
+    conditions
+        .iter()
+        .enumerate()
+        .filter(|(_, term)| is_consumed(term))
+        .map(|(position, _)| position)
+        .collect()
 }
 
 /// Sorts ranges by their lower bounds, drops empty ones and merges those that overlap.

@@ -1,13 +1,47 @@
 //! How MySQL's semantics look in a typed plan, as far as the planner has to recognise them.
 
+use crate::literal::text_of;
 use datafusion_common::ScalarValue;
 use datafusion_expr::Expr;
 use sheaf_table::{Collation, Column, ColumnType, TableDefinition};
 
+/// Name of the function that gives the collation key of a string.
+const COLLATION_KEY: &str = "ck";
+
 /// The string and the collation of a collation key `ck(string, collation)`.
 pub(crate) fn collation_key(expr: &Expr) -> Option<(&Expr, Collation)> {
-    let _ = expr;
-    None
+    let Expr::ScalarFunction(call) = expr else {
+        return None;
+    };
+    if call.func.name() != COLLATION_KEY {
+        return None;
+    }
+    match call.args.as_slice() {
+        [string, Expr::Literal(collation, _)] => {
+            Some((string, Collation::parse(text_of(collation)?)?))
+        }
+        _ => None,
+    }
+}
+
+/// The string under a collation key.
+pub(crate) fn key_argument(expr: &Expr) -> Option<&Expr> {
+    collation_key(expr).map(|(string, _)| string)
+}
+
+/// The collation of a collation key.
+pub(crate) fn collation_of_key(expr: &Expr) -> Option<Collation> {
+    collation_key(expr).map(|(_, collation)| collation)
+}
+
+/// The column that a side of an equality is made of, under casts and a collation key.
+pub(crate) fn compared_column(expr: &Expr) -> Option<&datafusion_common::Column> {
+    match expr {
+        Expr::Column(column) => Some(column),
+        Expr::Cast(cast) => compared_column(&cast.expr),
+        Expr::Alias(alias) => compared_column(&alias.expr),
+        other => key_argument(other).and_then(compared_column),
+    }
 }
 
 /// The constant that `expr` stands for, looking through the collation key of a literal.
@@ -53,7 +87,10 @@ pub(crate) fn like_prefix(expr: &Expr) -> Option<(&Expr, String)> {
     }
     let pattern = constant(&like.pattern)?;
     let pattern = crate::literal::text_of(&pattern)?;
-    Some((&like.expr, fixed_start(pattern, like.escape_char.unwrap_or('\\'))))
+    Some((
+        &like.expr,
+        fixed_start(pattern, like.escape_char.unwrap_or('\\')),
+    ))
 }
 
 /// The text of a pattern before its first wildcard, with escapes undone.

@@ -109,7 +109,11 @@ impl OptimizerSwitch {
     /// The part that is not understood (error 1231); nothing is changed then.
     pub fn apply(&mut self, text: &str) -> Result<(), String> {
         let mut changed = self.clone();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        for part in text
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
             if part.eq_ignore_ascii_case("default") {
                 changed = OptimizerSwitch::default();
                 continue;
@@ -123,7 +127,9 @@ impl OptimizerSwitch {
                 _ => return Err(part.to_string()),
             };
             if let Some(flag) = changed.field(&name) {
-                let default = OptimizerSwitch::default().field(&name).is_some_and(|flag| *flag);
+                let default = OptimizerSwitch::default()
+                    .field(&name)
+                    .is_some_and(|flag| *flag);
                 *flag = value.unwrap_or(default);
             } else if KEPT_FLAGS.contains(&name.as_str()) {
                 changed.kept.retain(|(kept, _)| *kept != name);
@@ -143,7 +149,11 @@ impl fmt::Display for OptimizerSwitch {
     /// The value of `@@optimizer_switch`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = |on: bool| if on { "on" } else { "off" };
-        write!(f, "index_condition_pushdown={}", state(self.index_condition_pushdown))?;
+        write!(
+            f,
+            "index_condition_pushdown={}",
+            state(self.index_condition_pushdown)
+        )?;
         write!(f, ",mrr={}", state(self.mrr))?;
         write!(f, ",mrr_cost_based={}", state(self.mrr_cost_based))?;
         write!(f, ",mrr_sort_keys={}", state(self.mrr_sort_keys))?;
@@ -209,8 +219,15 @@ mod tests {
     fn flags_of_others_are_kept_and_unknown_ones_refused() {
         let mut switch = OptimizerSwitch::default();
         switch.apply("rowid_filter=off, index_merge = on").unwrap();
-        assert!(switch.to_string().ends_with("hash_join=on,rowid_filter=off,index_merge=on"));
-        assert_eq!(switch.apply("mrr=off,warp_drive=on"), Err("warp_drive=on".to_string()));
+        assert!(
+            switch
+                .to_string()
+                .ends_with("hash_join=on,rowid_filter=off,index_merge=on")
+        );
+        assert_eq!(
+            switch.apply("mrr=off,warp_drive=on"),
+            Err("warp_drive=on".to_string())
+        );
         assert_eq!(switch.apply("mrr=maybe"), Err("mrr=maybe".to_string()));
         assert!(switch.mrr, "a refused value changes nothing");
     }

@@ -100,7 +100,9 @@ pub(crate) fn rows_per_key(table: &Table, index: IndexRef, parts: usize) -> Resu
         return Ok((entries / (*keys).max(1) as f64).max(1.0));
     }
     let layout = layout(table, index);
-    let keys = tree.split_points(&KeyRange::all(), SAMPLED_KEYS).map_err(storage_error)?;
+    let keys = tree
+        .split_points(&KeyRange::all(), SAMPLED_KEYS)
+        .map_err(storage_error)?;
     let mut inverse = 0.0;
     let mut sampled = 0.0;
     let mut offsets = Vec::new();
@@ -110,11 +112,17 @@ pub(crate) fn rows_per_key(table: &Table, index: IndexRef, parts: usize) -> Resu
             continue;
         }
         let end = offsets.get(parts).copied().unwrap_or(key.len());
-        let rows = tree.estimate_entries(&KeyRange::prefix(&key[..end])).map_err(storage_error)?;
+        let rows = tree
+            .estimate_entries(&KeyRange::prefix(&key[..end]))
+            .map_err(storage_error)?;
         inverse += 1.0 / rows.max(1) as f64;
         sampled += 1.0;
     }
-    Ok(if sampled == 0.0 { SMALL_TREE_ROWS_PER_KEY.min(entries) } else { (sampled / inverse).clamp(1.0, entries) })
+    Ok(if sampled == 0.0 {
+        SMALL_TREE_ROWS_PER_KEY.min(entries)
+    } else {
+        (sampled / inverse).clamp(1.0, entries)
+    })
 }
 
 /// Rows per key of a tree that is too small to be cut.
@@ -126,7 +134,10 @@ pub(crate) fn default_selectivity(expr: &Expr) -> f64 {
         Expr::BinaryExpr(binary) => match binary.op {
             Operator::And => default_selectivity(&binary.left) * default_selectivity(&binary.right),
             Operator::Or => {
-                let (left, right) = (default_selectivity(&binary.left), default_selectivity(&binary.right));
+                let (left, right) = (
+                    default_selectivity(&binary.left),
+                    default_selectivity(&binary.right),
+                );
                 left + right - left * right
             }
             Operator::Eq | Operator::IsNotDistinctFrom => 0.1,

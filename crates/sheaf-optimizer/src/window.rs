@@ -2,27 +2,41 @@
 
 use std::sync::Arc;
 
-use datafusion_common::{Result, internal_err, plan_err};
+use datafusion_common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
-use datafusion_expr::window_frame::is_window_frame_bound_valid;
-use datafusion_expr::{Expr, Window};
+use datafusion_expr::{Expr, Window, WindowFrame, WindowFrameBound};
 use datafusion_physical_expr::create_physical_sort_exprs;
 use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, create_window_expr};
-use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode, WindowExpr};
+use datafusion_physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, InputOrderMode, WindowExpr,
+};
 
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 
 /// All expressions of one Window node share PARTITION BY and ORDER BY; the sort below is added by
 /// EnsureRequirements, from what the operator declares.
-pub(crate) fn plan_window(planner: &mut Planner<'_>, window: &Window, block: &Block) -> Result<Planned> {
+pub(crate) fn plan_window(
+    planner: &mut Planner<'_>,
+    window: &Window,
+    block: &Block,
+) -> Result<Planned> {
     let input = planner.plan(&window.input, block, &Wanted::default())?;
-    let expressions = window.window_expr.iter().map(|expr| window_expr(planner, expr, window, &input, block));
+    let expressions = window
+        .window_expr
+        .iter()
+        .map(|expr| window_expr(planner, expr, window, &input, block));
     let expressions = expressions.collect::<Result<Vec<_>>>()?;
     let child = Arc::clone(&input.plan);
     let parallel = child.output_partitioning().partition_count() > 1;
     // Bounded frames need only the rows of the frame in memory.
-    let plan: Arc<dyn ExecutionPlan> = if expressions.iter().all(|expr| expr.uses_bounded_memory()) {
-        Arc::new(BoundedWindowAggExec::try_new(expressions, child, InputOrderMode::Sorted, parallel)?)
+    let plan: Arc<dyn ExecutionPlan> = if expressions.iter().all(|expr| expr.uses_bounded_memory())
+    {
+        Arc::new(BoundedWindowAggExec::try_new(
+            expressions,
+            child,
+            InputOrderMode::Sorted,
+            parallel,
+        )?)
     } else {
         Arc::new(WindowAggExec::try_new(expressions, child, parallel)?)
     };
@@ -37,25 +51,41 @@ fn window_expr(
     block: &Block,
 ) -> Result<Arc<dyn WindowExpr>> {
     let (name, expr) = match expr {
-        Expr::Alias(alias) => (alias.name.clone(), alias.expr.as_ref().clone().unalias_nested().data),
+        Expr::Alias(alias) => (
+            alias.name.clone(),
+            alias.expr.as_ref().clone().unalias_nested().data,
+        ),
         expr => (expr.schema_name().to_string(), expr.clone()),
     };
     let Expr::WindowFunction(function) = &expr else {
         return internal_err!("not a window function: {expr}");
     };
-    let WindowFunctionParams { args, partition_by, order_by, window_frame, null_treatment, distinct, filter } =
-        &function.params;
-    if !is_window_frame_bound_valid(window_frame) {
+    let WindowFunctionParams {
+        args,
+        partition_by,
+        order_by,
+        window_frame,
+        null_treatment,
+        distinct,
+        filter,
+    } = &function.params;
+    if starts_after_end(window_frame) {
         return plan_err!("the window frame starts after its end");
     }
     let schema = window.input.schema();
     let physical = |exprs: &[Expr]| -> Result<Vec<_>> {
-        exprs.iter().map(|expr| planner.expr(expr, schema, block)).collect()
+        exprs
+            .iter()
+            .map(|expr| planner.expr(expr, schema, block))
+            .collect()
     };
     let args = physical(args)?;
     let partition_by = physical(partition_by)?;
     let order_by = create_physical_sort_exprs(order_by, schema, &planner.properties, &block.slots)?;
-    let filter = filter.as_ref().map(|filter| planner.expr(filter, schema, block)).transpose()?;
+    let filter = filter
+        .as_ref()
+        .map(|filter| planner.expr(filter, schema, block))
+        .transpose()?;
     create_window_expr(
         &function.fun,
         name,
@@ -68,4 +98,18 @@ fn window_expr(
         *distinct,
         filter,
     )
+}
+
+/// Whether a frame can never hold a row because of the kinds of its bounds.
+fn starts_after_end(frame: &WindowFrame) -> bool {
+    use WindowFrameBound::{CurrentRow, Following, Preceding};
+    let unbounded = ScalarValue::is_null;
+    match (&frame.start_bound, &frame.end_bound) {
+        (Following(start), _) if unbounded(start) => true,
+        (_, Preceding(end)) if unbounded(end) => true,
+        (Following(_), CurrentRow | Preceding(_)) | (CurrentRow, Preceding(_)) => true,
+        (Following(start), Following(end)) => !unbounded(end) && end < start,
+        (Preceding(start), Preceding(end)) => !unbounded(start) && end > start,
+        _ => false,
+    }
 }

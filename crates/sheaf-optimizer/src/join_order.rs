@@ -1,0 +1,462 @@
+//! In which order relations are joined, and each by which method.
+//!
+//! Left-deep plans, found by dynamic programming over sets of relations: the best plan of a set is the best plan of
+//! the set without one relation, joined with that relation. Beyond [`MAX_DYNAMIC`] relations the next relation is
+//! chosen greedily. A cross product is considered only where nothing else connects.
+//!
+//! For each step the candidates are a keyed join through each index of the new relation that the join's equalities
+//! bind from the left, a hash join with either side in memory (if it fits the memory that the statement may use), a
+//! sort-merge join otherwise, and nested loops without equalities.
+//!
+//! Cardinalities: an equality selects 1 / (the larger number of distinct values of its sides), where an index tells
+//! the number of distinct values; several equalities with one relation never select more sharply than its key.
+
+use std::collections::BTreeMap;
+
+use datafusion_common::{Column, DFSchema, NullEquality, Result, internal_datafusion_err};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+
+use crate::PlannerContext;
+use crate::access_path::TableReference;
+use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
+use crate::keyed_access::{self, LookupPath};
+use crate::physical_planner::{Planned, Wanted};
+use crate::semantics;
+use crate::statistics as cost;
+
+/// Relations up to which all orders are compared.
+const MAX_DYNAMIC: usize = 10;
+
+/// Share of the statement's memory that the build side of a hash join may be estimated at: estimates are often low.
+const BUILD_SHARE: f64 = 0.4;
+
+/// Bytes of a row in a hash table besides its columns.
+const HASH_ROW_BYTES: f64 = 32.0;
+
+/// A relation as it is read.
+pub(crate) enum Input<'a> {
+    /// A table, whose access path is still open.
+    Table(TableReference<'a>),
+    /// Anything else, planned already.
+    Derived(Planned),
+}
+
+/// How a relation is added to the ones before it.
+#[derive(Debug, Clone)]
+pub(crate) enum Method {
+    /// It is the first.
+    First,
+    /// Looked up through an index for each row so far.
+    Keyed(LookupPath),
+    /// Hash join; `build_new`: the new relation is kept in memory, otherwise the rows so far.
+    Hash { build_new: bool },
+    /// Sort-merge join, which spills.
+    Merge,
+    /// Every pair of rows; `build_new` as for Hash.
+    NestedLoop { build_new: bool },
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub relation: usize,
+    pub method: Method,
+    /// Estimated rows after the step.
+    pub rows: f64,
+    /// Estimated cost of the plan up to here, in microseconds.
+    pub cost_us: f64,
+}
+
+/// An equality between the relations so far and a new one.
+#[derive(Debug, Clone)]
+pub(crate) struct Equality {
+    /// Position in the list it came from: the graph's predicates, or the relation's own condition.
+    pub origin: usize,
+    /// The side over the relations so far.
+    pub outer: Expr,
+    /// The side over the new relation.
+    pub inner: Expr,
+}
+
+/// What choosing an order needs to know.
+pub(crate) struct Chooser<'a, 'p> {
+    pub graph: &'a JoinGraph<'p>,
+    pub inputs: &'a [Input<'a>],
+    pub context: &'a PlannerContext,
+    /// All columns of the graph.
+    pub schema: &'a DFSchema,
+}
+
+impl Chooser<'_, '_> {
+    /// The cheapest order.
+    pub(crate) fn choose(&self) -> Result<Vec<Step>> {
+        if self.graph.relations.len() <= MAX_DYNAMIC {
+            self.dynamic()
+        } else {
+            self.greedy()
+        }
+    }
+
+    fn dynamic(&self) -> Result<Vec<Step>> {
+        let mut best: BTreeMap<u64, Vec<Step>> = BTreeMap::new();
+        for relation in self.first_candidates() {
+            best.insert(
+                RelationSet::one(relation).bits(),
+                vec![self.first(relation)?],
+            );
+        }
+        let all = self.graph.relations.len();
+        for size in 1..all {
+            let sets: Vec<u64> = best
+                .keys()
+                .copied()
+                .filter(|bits| bits.count_ones() as usize == size)
+                .collect();
+            for bits in sets {
+                let set = RelationSet::from_bits(bits);
+                let plan = best[&bits].clone();
+                for relation in self.candidates(set)? {
+                    let step = self.step(set, &plan, relation)?;
+                    let key = set.with(relation).bits();
+                    let known = best
+                        .get(&key)
+                        .and_then(|plan| plan.last())
+                        .map(|step| step.cost_us);
+                    if known.is_none_or(|known| step.cost_us < known) {
+                        let mut plan = plan.clone();
+                        plan.push(step);
+                        best.insert(key, plan);
+                    }
+                }
+            }
+        }
+        let complete = best
+            .into_iter()
+            .find(|(bits, _)| bits.count_ones() as usize == all);
+        complete
+            .map(|(_, plan)| plan)
+            .ok_or_else(|| internal_datafusion_err!("no order joins all relations"))
+    }
+
+    fn greedy(&self) -> Result<Vec<Step>> {
+        let mut best: Option<Step> = None;
+        for relation in self.first_candidates() {
+            let step = self.first(relation)?;
+            if best.as_ref().is_none_or(|known| step.rows < known.rows) {
+                best = Some(step);
+            }
+        }
+        let first =
+            best.ok_or_else(|| internal_datafusion_err!("no relation can be the first of a join"))?;
+        let mut set = RelationSet::one(first.relation);
+        let mut plan = vec![first];
+        while plan.len() < self.graph.relations.len() {
+            let mut best: Option<Step> = None;
+            for relation in self.candidates(set)? {
+                let step = self.step(set, &plan, relation)?;
+                if best
+                    .as_ref()
+                    .is_none_or(|known| step.cost_us < known.cost_us)
+                {
+                    best = Some(step);
+                }
+            }
+            let step =
+                best.ok_or_else(|| internal_datafusion_err!("no order joins all relations"))?;
+            set = set.with(step.relation);
+            plan.push(step);
+        }
+        Ok(plan)
+    }
+
+    fn first_candidates(&self) -> Vec<usize> {
+        let relations = self.graph.relations.iter().enumerate();
+        relations
+            .filter(|(_, relation)| relation.kind == RelationKind::Inner)
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// Relations that may come next: their constraints are met, and something connects them if anything does.
+    fn candidates(&self, set: RelationSet) -> Result<Vec<usize>> {
+        let open = (0..self.graph.relations.len()).filter(|relation| {
+            !set.contains(*relation) && self.graph.relations[*relation].needs.is_subset(set)
+        });
+        let (mut connected, mut others) = (Vec::new(), Vec::new());
+        for relation in open {
+            let list = if self.equalities(set, relation)?.is_empty() {
+                &mut others
+            } else {
+                &mut connected
+            };
+            list.push(relation);
+        }
+        connected.extend(others.extract_if(.., |relation| {
+            self.graph.relations[*relation].kind != RelationKind::Inner
+        }));
+        Ok(if connected.is_empty() {
+            others
+        } else {
+            connected
+        })
+    }
+
+    fn first(&self, relation: usize) -> Result<Step> {
+        let (rows, cost_us) = match &self.inputs[relation] {
+            Input::Table(table) => (
+                table.rows,
+                table.best_path(self.context, &Wanted::default())?.cost_us,
+            ),
+            Input::Derived(planned) => (planned.rows, 0.0),
+        };
+        Ok(Step {
+            relation,
+            method: Method::First,
+            rows,
+            cost_us,
+        })
+    }
+
+    /// The equalities that join `relation` to `set`.
+    pub(crate) fn equalities(&self, set: RelationSet, relation: usize) -> Result<Vec<Equality>> {
+        equalities(self.graph, set, relation)
+    }
+
+    /// The cheapest way to join `relation` to the plan of `set`.
+    fn step(&self, set: RelationSet, plan: &[Step], relation: usize) -> Result<Step> {
+        let before = plan
+            .last()
+            .ok_or_else(|| internal_datafusion_err!("a plan without a first step"))?;
+        let equalities = self.equalities(set, relation)?;
+        let entry = &self.graph.relations[relation];
+        let (new_rows, scan_us) = match &self.inputs[relation] {
+            Input::Table(table) => (
+                table.rows,
+                table.best_path(self.context, &Wanted::default())?.cost_us,
+            ),
+            Input::Derived(planned) => (planned.rows, 0.0),
+        };
+        let rows = self.joined_rows(before.rows, new_rows, &equalities, set, relation)?;
+        let output_us = rows * cost::JOINED_ROW_US;
+        let mut best: Option<Step> = None;
+        let mut consider = |method: Method, step_us: f64| {
+            let cost_us = before.cost_us + step_us + output_us;
+            if best.as_ref().is_none_or(|known| cost_us < known.cost_us) {
+                best = Some(Step {
+                    relation,
+                    method,
+                    rows,
+                    cost_us,
+                });
+            }
+        };
+        let can_look_up = entry.null_equality == NullEquality::NullEqualsNothing
+            && !matches!(entry.kind, RelationKind::Anti { null_aware: true });
+        if let Input::Table(table) = &self.inputs[relation]
+            && can_look_up
+        {
+            for path in
+                keyed_access::lookup_paths(table, entry, &equalities, self.schema, self.context)?
+            {
+                let step_us = path.cost_us(table, before.rows)?;
+                consider(Method::Keyed(path), step_us);
+            }
+        }
+        if equalities.is_empty() {
+            let pairs = before.rows * new_rows * cost::HASH_PROBE_US;
+            let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind);
+            consider(Method::NestedLoop { build_new }, scan_us + pairs);
+        } else {
+            let grant = self.context.settings.query_memory_bytes as f64 * BUILD_SHARE;
+            let hash_us =
+                |build: f64, probe: f64| build * cost::HASH_BUILD_US + probe * cost::HASH_PROBE_US;
+            let new_bytes = new_rows * (row_bytes(entry) + HASH_ROW_BYTES);
+            let joined: f64 = set
+                .iter()
+                .map(|relation| row_bytes(&self.graph.relations[relation]))
+                .sum();
+            let joined_bytes = before.rows * (joined + HASH_ROW_BYTES);
+            let null_aware = matches!(entry.kind, RelationKind::Anti { null_aware: true });
+            let mut fits = false;
+            if new_bytes <= grant && !null_aware {
+                fits = true;
+                consider(
+                    Method::Hash { build_new: true },
+                    scan_us + hash_us(new_rows, before.rows),
+                );
+            }
+            if joined_bytes <= grant || null_aware {
+                fits = true;
+                consider(
+                    Method::Hash { build_new: false },
+                    scan_us + hash_us(before.rows, new_rows),
+                );
+            }
+            if !fits {
+                let sort_us = |rows: f64| rows * rows.max(2.0).log2() * cost::COMPARE_US * 2.0;
+                consider(
+                    Method::Merge,
+                    scan_us + sort_us(before.rows) + sort_us(new_rows),
+                );
+            }
+        }
+        best.ok_or_else(|| internal_datafusion_err!("no way to join a relation"))
+    }
+
+    /// Estimated rows after joining `relation`.
+    fn joined_rows(
+        &self,
+        before: f64,
+        new_rows: f64,
+        equalities: &[Equality],
+        set: RelationSet,
+        relation: usize,
+    ) -> Result<f64> {
+        let mut selectivity = 1.0;
+        for equality in equalities {
+            let distinct = self
+                .distinct(&equality.inner)?
+                .max(self.distinct(&equality.outer)?);
+            selectivity /= distinct.max(1.0);
+        }
+        // Several equalities with one relation are its key at most.
+        let keyed = set
+            .iter()
+            .chain([relation])
+            .map(|relation| self.table_rows(relation))
+            .fold(1.0, f64::max);
+        selectivity = f64::max(selectivity, 1.0 / keyed);
+        let entry = &self.graph.relations[relation];
+        if entry.kind == RelationKind::Inner {
+            let used: Vec<usize> = equalities.iter().map(|equality| equality.origin).collect();
+            for (position, predicate) in self.graph.predicates.iter().enumerate() {
+                let now = predicate.relations.contains(relation)
+                    && predicate.relations.is_subset(set.with(relation));
+                if now && !used.contains(&position) {
+                    selectivity *= cost::default_selectivity(&predicate.expr);
+                }
+            }
+        }
+        let matches = new_rows * selectivity;
+        let rows = match entry.kind {
+            RelationKind::Inner => before * matches,
+            RelationKind::Outer => before * matches.max(1.0),
+            RelationKind::Semi => before * matches.clamp(0.01, 1.0),
+            RelationKind::Anti { .. } => before * (1.0 - matches).clamp(0.1, 1.0),
+            RelationKind::Mark => before,
+        };
+        Ok(rows.max(0.1))
+    }
+
+    fn table_rows(&self, relation: usize) -> f64 {
+        match &self.inputs[relation] {
+            Input::Table(table) => table.table_rows,
+            Input::Derived(planned) => planned.rows,
+        }
+    }
+
+    /// Estimated distinct values of a side of an equality.
+    fn distinct(&self, expr: &Expr) -> Result<f64> {
+        let Some(column) = semantics::compared_column(expr) else {
+            return Ok(1.0);
+        };
+        let relation = self.graph.relation_of(column)?;
+        match &self.inputs[relation] {
+            Input::Derived(planned) => Ok(planned.rows),
+            Input::Table(table) => {
+                let Some(position) = table_column(&self.graph.relations[relation], table, column)
+                else {
+                    return Ok(table.rows);
+                };
+                // A filter leaves at most as many values as rows.
+                Ok(table.distinct(position)?.min(table.rows.max(1.0)))
+            }
+        }
+    }
+}
+
+/// Rows that are preserved can only be built on by operators that keep track of them on the build side; the others
+/// probe.
+fn must_build_joined(kind: &RelationKind) -> bool {
+    !matches!(kind, RelationKind::Inner)
+}
+
+/// The table column behind a column of the graph.
+pub(crate) fn table_column(
+    relation: &Relation<'_>,
+    table: &TableReference<'_>,
+    column: &Column,
+) -> Option<usize> {
+    let position = relation.columns.iter().position(|known| known == column)?;
+    table.projection.get(position).copied()
+}
+
+/// The equalities that join `relation` to `set`: from its own condition, or for an inner relation from the predicates.
+pub(crate) fn equalities(
+    graph: &JoinGraph<'_>,
+    set: RelationSet,
+    relation: usize,
+) -> Result<Vec<Equality>> {
+    let entry = &graph.relations[relation];
+    let conditions: Vec<&Expr> = if entry.kind == RelationKind::Inner {
+        graph
+            .predicates
+            .iter()
+            .map(|predicate| &predicate.expr)
+            .collect()
+    } else {
+        entry.on.iter().collect()
+    };
+    let new = RelationSet::one(relation);
+    let mut found = Vec::new();
+    for (origin, expr) in conditions.into_iter().enumerate() {
+        let Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Eq,
+            right,
+        }) = expr
+        else {
+            continue;
+        };
+        let (left_set, right_set) = (graph.relations_of(left)?, graph.relations_of(right)?);
+        let joins = |outer: RelationSet, inner: RelationSet| {
+            inner == new && !outer.is_empty() && outer.is_subset(set)
+        };
+        if joins(left_set, right_set) {
+            found.push(Equality {
+                origin,
+                outer: left.as_ref().clone(),
+                inner: right.as_ref().clone(),
+            });
+        } else if joins(right_set, left_set) {
+            found.push(Equality {
+                origin,
+                outer: right.as_ref().clone(),
+                inner: left.as_ref().clone(),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Estimated bytes of a relation's row.
+pub(crate) fn row_bytes(relation: &Relation<'_>) -> f64 {
+    let fields = relation.plan.schema().fields();
+    fields
+        .iter()
+        .map(|field| {
+            field
+                .data_type()
+                .primitive_width()
+                .map_or(STRING_BYTES, |width| width as f64)
+        })
+        .sum()
+}
+
+/// A string in an Arrow array, on average: its view and what does not fit in it.
+const STRING_BYTES: f64 = 36.0;
+
+/// The type of an expression of the graph.
+pub(crate) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<arrow::datatypes::DataType> {
+    expr.get_type(schema)
+}

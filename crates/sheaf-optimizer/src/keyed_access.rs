@@ -1,0 +1,334 @@
+//! Which indexes of a table a join can look keys up in.
+//!
+//! A part of a key comes from an equality of the join (`inner column = expression over the rows so far`) or from a
+//! condition on the table that binds the part to one value (`inner.b = 5`). The parts have to be the first ones of the
+//! index; what is not in the key is tested on the entry, on the row, or on the joined row.
+
+use arrow::datatypes::DataType;
+use datafusion_common::{Column, DFSchema, Result, ScalarValue};
+use datafusion_expr::Expr;
+use sheaf_access::{Fetch, IndexRef, SortKeys, arrow_type};
+use sheaf_storage::KeyRange;
+use sheaf_table::{ColumnType, Value};
+
+use crate::PlannerContext;
+use crate::access_path::TableReference;
+use crate::condition::{self, Term};
+use crate::join_graph::Relation;
+use crate::join_order::{Equality, table_column, type_of};
+use crate::semantics;
+use crate::statistics::{self as cost, layout, tree};
+
+/// Where one part of a looked-up key comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum KeySource {
+    /// The equality at this position of the list.
+    Join(usize),
+    Constant(ScalarValue),
+}
+
+/// One way to look up the rows of a table for a join.
+#[derive(Debug, Clone)]
+pub(crate) struct LookupPath {
+    pub index: IndexRef,
+    /// One for each leading part of the index.
+    pub key: Vec<KeySource>,
+    pub fetch: Fetch,
+    pub batched: bool,
+    pub sort_keys: bool,
+    pub index_filters: Vec<usize>,
+    pub row_filters: Vec<usize>,
+    /// Index entries for one key.
+    pub entries_per_key: f64,
+}
+
+/// All lookups that `equalities` allow into `table`.
+pub(crate) fn lookup_paths(
+    table: &TableReference<'_>,
+    relation: &Relation<'_>,
+    equalities: &[Equality],
+    schema: &DFSchema,
+    context: &PlannerContext,
+) -> Result<Vec<LookupPath>> {
+    // For each table column the equality that gives its value.
+    let mut sources: Vec<(usize, usize)> = Vec::new();
+    for (position, equality) in equalities.iter().enumerate() {
+        if let Some(column) = key_column(table, relation, equality, schema)?
+            && !sources.iter().any(|(known, _)| *known == column)
+        {
+            sources.push((column, position));
+        }
+    }
+    let mut paths = Vec::new();
+    if sources.is_empty() {
+        return Ok(paths);
+    }
+    let hints = &table.source.hints;
+    for index in table.indexes() {
+        if !hints.allows(table.index_name(index)) {
+            continue;
+        }
+        if let Some(path) = lookup_path(table, index, &sources, context)? {
+            paths.push(path);
+        }
+    }
+    if paths
+        .iter()
+        .any(|path| hints.forces(table.index_name(path.index)))
+    {
+        paths.retain(|path| hints.forces(table.index_name(path.index)));
+    }
+    Ok(paths)
+}
+
+fn lookup_path(
+    table: &TableReference<'_>,
+    index: IndexRef,
+    sources: &[(usize, usize)],
+    context: &PlannerContext,
+) -> Result<Option<LookupPath>> {
+    let layout = layout(table.table, index);
+    let mut key = Vec::new();
+    let mut in_key: Vec<usize> = Vec::new();
+    for part in &layout.parts {
+        let Some(column) = part.column.filter(|_| part.prefix_length.is_none()) else {
+            break;
+        };
+        if let Some((_, equality)) = sources.iter().find(|(known, _)| *known == column) {
+            key.push(KeySource::Join(*equality));
+        } else if let Some((filter, value)) = bound_constant(table, column) {
+            key.push(KeySource::Constant(value));
+            in_key.push(filter);
+        } else {
+            break;
+        }
+    }
+    if !key
+        .iter()
+        .any(|source| matches!(source, KeySource::Join(_)))
+    {
+        return Ok(None);
+    }
+    let settings = &context.settings;
+    let clustered = index == IndexRef::Clustered;
+    let in_entry = |column: &usize| layout.part_of(*column).is_some();
+    let open: Vec<usize> = (0..table.filters.len())
+        .filter(|filter| !in_key.contains(filter))
+        .collect();
+    let covering = clustered
+        || table.projection.iter().all(in_entry)
+            && open
+                .iter()
+                .all(|filter| table.filters[*filter].columns.iter().all(in_entry));
+    let (index_filters, row_filters) = if covering || !settings.switch.index_condition_pushdown {
+        (Vec::new(), open)
+    } else {
+        open.into_iter()
+            .partition(|filter| table.filters[*filter].columns.iter().all(in_entry))
+    };
+    let fetch = if covering {
+        Fetch::Covering
+    } else if settings.switch.mrr && settings.switch.batched_key_access {
+        let sort = if settings.switch.mrr_cost_based {
+            SortKeys::Auto
+        } else {
+            SortKeys::Always
+        };
+        Fetch::MultiRange {
+            buffer_bytes: settings.mrr_buffer_bytes,
+            sort,
+        }
+    } else {
+        Fetch::Lookup
+    };
+    let entries_per_key = cost::rows_per_key(table.table, index, key.len())?;
+    Ok(Some(LookupPath {
+        index,
+        key,
+        fetch,
+        batched: settings.switch.batched_key_access,
+        sort_keys: settings.switch.mrr_sort_keys && settings.switch.batched_key_access,
+        index_filters,
+        row_filters,
+        entries_per_key,
+    }))
+}
+
+impl LookupPath {
+    /// The cost of looking up `outer_rows` keys, in microseconds.
+    pub(crate) fn cost_us(&self, table: &TableReference<'_>, outer_rows: f64) -> Result<f64> {
+        let index_tree = tree(table.table, self.index);
+        let resident = index_tree
+            .resident_share(&KeyRange::all())
+            .map_err(cost::storage_error)?;
+        let statistics = index_tree.statistics();
+        let page_us = if self.batched {
+            cost::PREFETCHED_PAGE_US
+        } else {
+            cost::RANDOM_PAGE_US
+        };
+        let lookup_us = if self.sort_keys {
+            cost::SORTED_LOOKUP_US
+        } else {
+            cost::LOOKUP_US
+        };
+        let pages = cost::distinct_pages(outer_rows, statistics.leaf_pages as f64);
+        // Without sorting the keys, a page may have to be read again.
+        let reads = if self.sort_keys { pages } else { outer_rows };
+        let entries = outer_rows * self.entries_per_key;
+        let filters = (self.index_filters.len() + self.row_filters.len()) as f64;
+        let mut total = outer_rows * lookup_us
+            + reads * (1.0 - resident) * page_us
+            + entries * (cost::ENTRY_US + filters * cost::CONDITION_US);
+        if !matches!(self.fetch, Fetch::Covering) {
+            let kept: f64 = self
+                .index_filters
+                .iter()
+                .map(|filter| table.filters[*filter].selectivity)
+                .product();
+            let lookups = entries * kept;
+            let missing = 1.0 - table.resident;
+            let leaves = table.table.clustered.statistics().leaf_pages as f64;
+            total += match self.fetch {
+                Fetch::MultiRange { .. } => {
+                    lookups * cost::SORTED_LOOKUP_US
+                        + cost::distinct_pages(lookups, leaves) * missing * cost::PREFETCHED_PAGE_US
+                }
+                _ => lookups * (cost::LOOKUP_US + missing * cost::RANDOM_PAGE_US),
+            };
+        }
+        Ok(total)
+    }
+
+    /// At most one entry for each key.
+    pub(crate) fn is_unique(&self, table: &TableReference<'_>) -> bool {
+        let definition = self.index.definition(table.table);
+        let parts = definition.parts.len();
+        (definition.unique || definition.primary) && parts > 0 && self.key.len() >= parts
+    }
+}
+
+/// The table column whose value an equality gives, if its key can be made from the outer side.
+fn key_column(
+    table: &TableReference<'_>,
+    relation: &Relation<'_>,
+    equality: &Equality,
+    schema: &DFSchema,
+) -> Result<Option<usize>> {
+    let (Some(inner), Some(outer)) = (
+        Side::of(&equality.inner),
+        Some(outer_value(&equality.outer)),
+    ) else {
+        return Ok(None);
+    };
+    let Some(column) = table_column(relation, table, inner.column) else {
+        return Ok(None);
+    };
+    let ty = &table.table.definition.columns[column].ty;
+    // Both sides must be compared as the index orders the column.
+    if matches!(ty, ColumnType::Enum { .. })
+        || inner.collation != ty.collation()
+        || semantics::collation_of_key(&equality.outer) != ty.collation()
+    {
+        return Ok(None);
+    }
+    let column_type = arrow_type(ty);
+    let outer_type = type_of(outer, schema)?;
+    let exact = if inner.cast {
+        both_integers(&outer_type, &column_type)
+    } else {
+        converts(&outer_type, &column_type)
+    };
+    Ok(exact.then_some(column))
+}
+
+fn both_integers(a: &DataType, b: &DataType) -> bool {
+    a.is_integer() && b.is_integer()
+}
+
+/// Whether a value of type `from` becomes the equal value of type `to`, or NULL if there is none.
+fn converts(from: &DataType, to: &DataType) -> bool {
+    both_integers(from, to) || condition::keeps_order(from, to)
+}
+
+/// The inner side of an equality: a column, perhaps under a cast or a collation key.
+struct Side<'e> {
+    column: &'e Column,
+    collation: Option<sheaf_table::Collation>,
+    cast: bool,
+}
+
+impl Side<'_> {
+    fn of(expr: &Expr) -> Option<Side<'_>> {
+        let collation = semantics::collation_of_key(expr);
+        match semantics::key_argument(expr).unwrap_or(expr) {
+            Expr::Column(column) => Some(Side {
+                column,
+                collation,
+                cast: false,
+            }),
+            Expr::Cast(cast) => match cast.expr.as_ref() {
+                Expr::Column(column) => Some(Side {
+                    column,
+                    collation,
+                    cast: true,
+                }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The outer value itself: the string under a collation key.
+pub(crate) fn outer_value(expr: &Expr) -> &Expr {
+    semantics::key_argument(expr).unwrap_or(expr)
+}
+
+/// The one value that a filter binds a column to, and that filter.
+fn bound_constant(table: &TableReference<'_>, column: usize) -> Option<(usize, ScalarValue)> {
+    table
+        .filters
+        .iter()
+        .enumerate()
+        .find_map(|(position, filter)| match &filter.term {
+            Term::Column {
+                column: known,
+                set,
+                exact: true,
+            } if *known == column => match set.points()?.as_slice() {
+                [value] => Some((
+                    position,
+                    scalar(value, &table.table.definition.columns[column].ty)?,
+                )),
+                _ => None,
+            },
+            _ => None,
+        })
+}
+
+/// A column value as an Arrow scalar of the column's type; `None` for NULL and for types that never need it.
+fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
+    let data_type = arrow_type(ty);
+    let scalar = match value {
+        Value::Int(value) => ScalarValue::Int64(Some(*value)),
+        Value::UInt(value) => ScalarValue::UInt64(Some(*value)),
+        Value::Year(value) => ScalarValue::UInt16(Some(*value)),
+        Value::Decimal { unscaled, scale } => ScalarValue::Decimal128(
+            Some(*unscaled),
+            sheaf_table::types::MAX_DECIMAL_PRECISION,
+            i8::try_from(*scale).ok()?,
+        ),
+        Value::Float(value) => ScalarValue::Float32(Some(*value)),
+        Value::Double(value) => ScalarValue::Float64(Some(*value)),
+        Value::Date(days) => ScalarValue::Date32(Some(*days)),
+        Value::DateTime(micros) | Value::Timestamp(micros) => {
+            ScalarValue::TimestampMicrosecond(Some(*micros), None)
+        }
+        Value::Time(micros) => ScalarValue::DurationMicrosecond(Some(*micros)),
+        Value::Text(text) => ScalarValue::Utf8View(Some(text.clone())),
+        Value::Bytes(bytes) => ScalarValue::Binary(Some(bytes.clone())),
+        Value::Null | Value::Enum(_) => return None,
+    };
+    scalar.cast_to(&data_type).ok()
+}
