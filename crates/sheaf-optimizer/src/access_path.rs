@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion_common::tree_node::TreeNodeRecursion;
-use datafusion_common::{DFSchema, Result, internal_datafusion_err};
+use datafusion_common::{Column, DFSchema, Result, internal_datafusion_err};
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, SortExpr, TableScan};
 use sheaf_access::{
@@ -90,10 +90,8 @@ pub(crate) struct AccessPath {
 
 impl<'a> TableReference<'a> {
     pub(crate) fn new(
-        planner: &Planner<'_>,
         scan: &'a TableScan,
         source: &'a SheafTableSource,
-        _block: &Block,
     ) -> Result<TableReference<'a>> {
         let table = &source.table;
         let definition = &table.definition;
@@ -131,9 +129,30 @@ impl<'a> TableReference<'a> {
             rows: 1.0,
             resident,
         };
-        let _ = planner;
         reference.estimate_filters()?;
         Ok(reference)
+    }
+
+    /// The same reference with only some of its columns, under other names.
+    pub(crate) fn select<'n>(
+        self,
+        columns: &[usize],
+        names: impl Iterator<Item = &'n str>,
+    ) -> TableReference<'a> {
+        let fields = columns
+            .iter()
+            .zip(names)
+            .map(|(column, name)| Arc::new(self.schema.field(*column).clone().with_name(name)));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let projection = columns
+            .iter()
+            .map(|column| self.projection[*column])
+            .collect();
+        TableReference {
+            projection,
+            schema,
+            ..self
+        }
     }
 
     /// The selectivity of each filter, from a dive into an index that starts with its column where there is one.
@@ -540,48 +559,36 @@ impl<'a> TableReference<'a> {
         if matches!(path.fetch, Fetch::MultiRange { .. }) {
             return Ok(order);
         }
-        let output = self.qualified_output()?;
+        let output =
+            DFSchema::from_unqualified_fields(self.schema.fields().clone(), Default::default())?;
         for (position, part) in layout(self.table, path.index).parts.iter().enumerate() {
             let Some(column) = part.column else {
                 break;
             };
             let constant = position < path.ranges.constant_parts;
-            let key =
-                semantics::order_key(&self.table.definition.columns[column], self.column(column));
-            let key =
-                key.filter(|_| self.projection.contains(&column) && part.prefix_length.is_none());
+            let delivered = self.projection.iter().position(|known| *known == column);
+            let key = delivered
+                .filter(|_| part.prefix_length.is_none())
+                .and_then(|delivered| {
+                    let expr =
+                        Expr::Column(Column::new_unqualified(self.schema.field(delivered).name()));
+                    semantics::order_key(&self.table.definition.columns[column], expr)
+                });
             match key {
                 Some(key) => {
                     let key = planner.expr(&key, &output, block)?;
-                    if constant {
-                        order.constant.push(key)
+                    let list = if constant {
+                        &mut order.constant
                     } else {
-                        order.sorted.push(key)
-                    }
+                        &mut order.sorted
+                    };
+                    list.push(key);
                 }
                 None if constant => {}
                 None => break,
             }
         }
         Ok(order)
-    }
-
-    /// A table column as the filters and the plan above name it.
-    fn column(&self, column: usize) -> Expr {
-        let (qualifier, field) = self.qualified.qualified_field(column);
-        Expr::Column(datafusion_common::Column::new(
-            qualifier.cloned(),
-            field.name(),
-        ))
-    }
-
-    /// The output columns under the qualifier that the plan above uses.
-    fn qualified_output(&self) -> Result<DFSchema> {
-        let fields = self.projection.iter().map(|column| {
-            let (qualifier, field) = self.qualified.qualified_field(*column);
-            (qualifier.cloned(), Arc::clone(field))
-        });
-        DFSchema::new_with_metadata(fields.collect(), Default::default())
     }
 
     /// Indexes that the conditions or `lookup_columns` could use.

@@ -31,15 +31,6 @@ pub(crate) enum Term {
 }
 
 impl Term {
-    /// Whether the term accepts only rows that its condition accepts.
-    pub(crate) fn is_exact(&self) -> bool {
-        match self {
-            Term::Column { exact, .. } => *exact,
-            Term::And(terms) | Term::Or(terms) => terms.iter().all(Term::is_exact),
-            Term::Opaque => false,
-        }
-    }
-
     /// The condition on encoded bytes, if all of it can be said so.
     pub(crate) fn encoded(&self) -> Option<EncodedCondition> {
         match self {

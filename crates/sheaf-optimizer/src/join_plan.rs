@@ -1,15 +1,810 @@
-//! The operators of a tree of joins.
+//! The operators of a tree of joins: reads its inputs, lets [`crate::join_order`] choose, and builds the steps.
+//!
+//! While the steps are built, `layout` says which column of the graph each output column is. After each step only the
+//! columns that later steps, predicates or the output still read are kept.
 
-use datafusion_common::{Result, not_impl_err};
-use datafusion_expr::LogicalPlan;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, Field, Fields, Schema};
+use datafusion_common::{Column, DFSchema, JoinSide, JoinType, Result, internal_err};
+use datafusion_expr::utils::conjunction;
+use datafusion_expr::{Expr, LogicalPlan, TableScan};
+use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_expr::expressions::{Column as PhysicalColumn, Literal};
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::filter::FilterExec;
+use datafusion_physical_plan::joins::utils::{ColumnIndex, JoinFilter};
+use datafusion_physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode, SortMergeJoinExec,
+};
+use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
+use sheaf_exec::SheafTableSource;
+use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
+
+use crate::access_path::TableReference;
+use crate::explain::{ExplainRow, ExtraNote};
+use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema};
+use crate::join_order::{Chooser, Equality, Input, Method, Step, equalities, table_column};
+use crate::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
+use crate::semantics;
+use crate::statistics::layout as key_layout;
 
+/// Plans a tree of joins.
 pub(crate) fn plan_joins(
-    _: &mut Planner<'_>,
-    _: &LogicalPlan,
-    _: &Block,
-    _: &Wanted,
+    planner: &mut Planner<'_>,
+    node: &LogicalPlan,
+    block: &Block,
+    _wanted: &Wanted,
 ) -> Result<Planned> {
-    not_impl_err!("joins")
+    let graph = JoinGraph::new(node)?;
+    let mut inputs = Vec::with_capacity(graph.relations.len());
+    for relation in &graph.relations {
+        inputs.push(read_input(planner, relation, block)?);
+    }
+    let schema = whole_schema(&graph)?;
+    let chooser = Chooser {
+        graph: &graph,
+        inputs: &inputs,
+        context: planner.context,
+        schema: &schema,
+    };
+    let steps = chooser.choose()?;
+    let mut builder = Builder {
+        planner,
+        block,
+        graph: &graph,
+        inputs: inputs.into_iter().map(Some).collect(),
+        applied: vec![false; graph.predicates.len()],
+        joined: RelationSet::default(),
+    };
+    let mut current: Option<Joined> = None;
+    for step in &steps {
+        current = Some(builder.add(current, step)?);
+    }
+    let Some(joined) = current else {
+        return internal_err!("a join without relations");
+    };
+    joined.into_output(&graph, node)
+}
+
+/// How a relation is read: a table if it is one (under aliases and projections of plain columns), else planned now.
+fn read_input<'p>(
+    planner: &mut Planner<'_>,
+    relation: &Relation<'p>,
+    block: &Block,
+) -> Result<Input<'p>> {
+    if let Some((scan, columns)) = plain_scan(relation.plan)
+        && let Some(source) = scan.source.downcast_ref::<SheafTableSource>()
+        && scan.fetch.is_none()
+    {
+        let names = relation
+            .plan
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str());
+        let table = TableReference::new(scan, source)?.select(&columns, names);
+        return Ok(Input::Table(table));
+    }
+    let mut planned = planner.plan(relation.plan, block, &Wanted::default())?;
+    let inner_block = planned
+        .explain
+        .first()
+        .and_then(|row| row.id)
+        .filter(|id| *id != block.id);
+    if let Some(id) = inner_block {
+        let mut row = ExplainRow::table(block, &format!("<derived{id}>"), "ALL");
+        row.estimate(planned.rows, planned.rows);
+        planned.explain.insert(0, row);
+    }
+    Ok(Input::Derived(planned))
+}
+
+/// The scan under aliases and projections of plain columns, and which of the scan's columns come out.
+fn plain_scan(plan: &LogicalPlan) -> Option<(&TableScan, Vec<usize>)> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            Some((scan, (0..scan.projected_schema.fields().len()).collect()))
+        }
+        LogicalPlan::SubqueryAlias(alias) => plain_scan(&alias.input),
+        LogicalPlan::Projection(projection) => {
+            let (scan, columns) = plain_scan(&projection.input)?;
+            let column = |expr: &Expr| match expr.clone().unalias_nested().data {
+                Expr::Column(column) => {
+                    let position = projection.input.schema().index_of_column(&column).ok()?;
+                    Some(columns[position])
+                }
+                _ => None,
+            };
+            let columns = projection
+                .expr
+                .iter()
+                .map(column)
+                .collect::<Option<Vec<_>>>()?;
+            Some((scan, columns))
+        }
+        _ => None,
+    }
+}
+
+/// All columns of the graph with their types.
+fn whole_schema(graph: &JoinGraph<'_>) -> Result<DFSchema> {
+    let mut fields = Vec::new();
+    for relation in &graph.relations {
+        for (column, field) in relation.columns.iter().zip(relation.plan.schema().fields()) {
+            fields.push((column.relation.clone(), Arc::clone(field)));
+        }
+        if let Some(mark) = &relation.mark {
+            fields.push((
+                mark.relation.clone(),
+                Arc::new(Field::new(mark.name(), DataType::Boolean, true)),
+            ));
+        }
+    }
+    DFSchema::new_with_metadata(fields, Default::default())
+}
+
+/// The plan of the relations joined so far.
+struct Joined {
+    plan: Arc<dyn ExecutionPlan>,
+    /// The column of the graph that each output column is.
+    layout: Vec<Column>,
+    rows: f64,
+    explain: Vec<ExplainRow>,
+}
+
+impl Joined {
+    fn schema(&self) -> Result<DFSchema> {
+        graph_schema(&self.layout, self.plan.schema().fields())
+    }
+
+    /// Keeps only rows that satisfy `conditions`.
+    fn filter(
+        mut self,
+        planner: &Planner<'_>,
+        block: &Block,
+        conditions: Vec<Expr>,
+    ) -> Result<Joined> {
+        if let Some(condition) = conjunction(conditions) {
+            let predicate = planner.expr(&condition, &self.schema()?, block)?;
+            self.plan = Arc::new(FilterExec::try_new(predicate, self.plan)?);
+            if let Some(row) = self.explain.last_mut() {
+                row.add(ExtraNote::UsingWhere);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Brings the columns into the order, and under the names, of the tree's root.
+    fn into_output(self, graph: &JoinGraph<'_>, node: &LogicalPlan) -> Result<Planned> {
+        let plan_schema = self.plan.schema();
+        let mut expressions = Vec::with_capacity(graph.output.len());
+        for (column, field) in graph.output.iter().zip(node.schema().fields()) {
+            let Some(position) = self.layout.iter().position(|known| known == column) else {
+                return internal_err!("column {column} got lost in a join");
+            };
+            let expr: Arc<dyn PhysicalExpr> = Arc::new(PhysicalColumn::new(
+                plan_schema.field(position).name(),
+                position,
+            ));
+            expressions.push((
+                position,
+                ProjectionExpr {
+                    expr,
+                    alias: field.name().clone(),
+                },
+            ));
+        }
+        let same = expressions.len() == self.layout.len()
+            && expressions
+                .iter()
+                .enumerate()
+                .all(|(at, (position, expr))| {
+                    at == *position && plan_schema.field(at).name() == &expr.alias
+                });
+        let plan: Arc<dyn ExecutionPlan> = if same {
+            self.plan
+        } else {
+            let expressions: Vec<_> = expressions.into_iter().map(|(_, expr)| expr).collect();
+            Arc::new(ProjectionExec::try_new(expressions, self.plan)?)
+        };
+        Ok(Planned {
+            plan,
+            rows: self.rows,
+            explain: self.explain,
+        })
+    }
+}
+
+/// Builds the steps of a chosen order.
+struct Builder<'b, 'c, 'p> {
+    planner: &'b Planner<'c>,
+    block: &'b Block,
+    graph: &'b JoinGraph<'p>,
+    /// Taken one by one.
+    inputs: Vec<Option<Input<'p>>>,
+    /// Predicates that hold already.
+    applied: Vec<bool>,
+    joined: RelationSet,
+}
+
+/// A join's condition, taken apart for an operator.
+struct JoinCondition {
+    equalities: Vec<Equality>,
+    /// What is not an equality.
+    rest: Vec<Expr>,
+}
+
+impl<'p> Builder<'_, '_, 'p> {
+    fn add(&mut self, before: Option<Joined>, step: &Step) -> Result<Joined> {
+        let graph = self.graph;
+        let relation = &graph.relations[step.relation];
+        let Some(input) = self.inputs[step.relation].take() else {
+            return internal_err!("a relation is joined twice");
+        };
+        let Some(before) = before else {
+            let joined = self.read(relation, input)?;
+            self.joined = RelationSet::one(step.relation);
+            let conditions = self.now_applicable();
+            return Ok(Joined {
+                rows: step.rows,
+                ..joined.filter(self.planner, self.block, conditions)?
+            });
+        };
+        let condition = self.condition(step.relation)?;
+        self.joined = self.joined.with(step.relation);
+        // Predicates over the new columns of an outer or mark join hold after it, not in it.
+        let after = self.now_applicable();
+        let needed = self.needed(&after);
+        let joined = match (&step.method, input) {
+            (Method::Keyed(path), Input::Table(table)) => {
+                self.keyed(before, relation, &table, path, condition, &needed)?
+            }
+            (Method::Keyed(_) | Method::First, _) => {
+                return internal_err!("a step that does not fit its input");
+            }
+            (method, input) => {
+                let new = self.read(relation, input)?;
+                self.scanned(before, relation, new, method, condition, &needed)?
+            }
+        };
+        Ok(Joined {
+            rows: step.rows,
+            ..joined.filter(self.planner, self.block, after)?
+        })
+    }
+
+    /// Reads a relation by itself.
+    fn read(&self, relation: &Relation<'_>, input: Input<'_>) -> Result<Joined> {
+        let planned = match input {
+            Input::Table(table) => table.plan_scan(self.planner, self.block, &Wanted::default())?,
+            Input::Derived(planned) => planned,
+        };
+        let Planned {
+            plan,
+            rows,
+            explain,
+        } = planned;
+        Ok(Joined {
+            plan,
+            rows,
+            explain,
+            layout: relation.columns.clone(),
+        })
+    }
+
+    /// The condition that joins a relation: its own, or the predicates that can be tested now. Those are marked.
+    fn condition(&mut self, number: usize) -> Result<JoinCondition> {
+        let equalities = equalities(self.graph, self.joined, number)?;
+        let used: BTreeSet<usize> = equalities.iter().map(|equality| equality.origin).collect();
+        let relation = &self.graph.relations[number];
+        if relation.kind != RelationKind::Inner {
+            let rest = relation
+                .on
+                .iter()
+                .enumerate()
+                .filter(|(position, _)| !used.contains(position));
+            return Ok(JoinCondition {
+                equalities,
+                rest: rest.map(|(_, expr)| expr.clone()).collect(),
+            });
+        }
+        let now = self.joined.with(number);
+        let mut rest = Vec::new();
+        for (position, predicate) in self.graph.predicates.iter().enumerate() {
+            if self.applied[position] || !predicate.relations.is_subset(now) {
+                continue;
+            }
+            self.applied[position] = true;
+            if !used.contains(&position) {
+                rest.push(predicate.expr.clone());
+            }
+        }
+        Ok(JoinCondition { equalities, rest })
+    }
+
+    /// Predicates whose relations are all joined and that do not hold yet. They are marked.
+    fn now_applicable(&mut self) -> Vec<Expr> {
+        let mut found = Vec::new();
+        for (position, predicate) in self.graph.predicates.iter().enumerate() {
+            if !self.applied[position] && predicate.relations.is_subset(self.joined) {
+                self.applied[position] = true;
+                found.push(predicate.expr.clone());
+            }
+        }
+        found
+    }
+
+    /// Columns that something after the current join reads; `after` are the filters right above it.
+    fn needed(&self, after: &[Expr]) -> BTreeSet<Column> {
+        let mut needed: BTreeSet<Column> = self.graph.output.iter().cloned().collect();
+        let mut read = |expr: &Expr| needed.extend(expr.column_refs().into_iter().cloned());
+        after.iter().for_each(&mut read);
+        let open = self
+            .graph
+            .predicates
+            .iter()
+            .zip(&self.applied)
+            .filter(|(_, applied)| !**applied);
+        open.for_each(|(predicate, _)| read(&predicate.expr));
+        for (number, relation) in self.graph.relations.iter().enumerate() {
+            if !self.joined.contains(number) {
+                relation.on.iter().for_each(&mut read);
+            }
+        }
+        needed
+    }
+
+    /// A join that looks keys up.
+    fn keyed(
+        &self,
+        before: Joined,
+        relation: &Relation<'_>,
+        table: &TableReference<'_>,
+        path: &LookupPath,
+        condition: JoinCondition,
+        needed: &BTreeSet<Column>,
+    ) -> Result<Joined> {
+        let (planner, block) = (self.planner, self.block);
+        let context = planner.context;
+        let outer_schema = before.schema()?;
+        let definition = &table.table.definition;
+        let layout = key_layout(table.table, path.index);
+        let mut keys = Vec::with_capacity(path.key.len());
+        let mut in_key = BTreeSet::new();
+        for (source, part) in path.key.iter().zip(&layout.parts) {
+            let Some(column) = part.column else {
+                return internal_err!("a row id in a join key");
+            };
+            let expr: Arc<dyn PhysicalExpr> = match source {
+                KeySource::Join(position) => {
+                    in_key.insert(*position);
+                    planner.expr(
+                        outer_value(&condition.equalities[*position].outer),
+                        &outer_schema,
+                        block,
+                    )?
+                }
+                KeySource::Constant(value) => Arc::new(Literal::new(value.clone())),
+            };
+            keys.push(KeyColumn {
+                expr,
+                data_type: arrow_type(&definition.columns[column].ty),
+            });
+        }
+        // What the key does not say is tested on the joined row.
+        let open = condition
+            .equalities
+            .iter()
+            .enumerate()
+            .filter(|(position, _)| !in_key.contains(position));
+        let residual: Vec<Expr> = open
+            .map(|(_, equality)| equality_expr(equality))
+            .chain(condition.rest)
+            .collect();
+
+        let join_type = match relation.kind {
+            RelationKind::Inner => KeyedJoinType::Inner,
+            RelationKind::Outer => KeyedJoinType::LeftOuter,
+            RelationKind::Semi => KeyedJoinType::Semi,
+            RelationKind::Anti { .. } => KeyedJoinType::Anti,
+            RelationKind::Mark => KeyedJoinType::Mark,
+        };
+        let delivers_inner = matches!(join_type, KeyedJoinType::Inner | KeyedJoinType::LeftOuter);
+        // Columns of the table that are looked up: delivered, or read by the residual condition.
+        let mut inner_columns: Vec<Column> = Vec::new();
+        for column in &relation.columns {
+            let in_residual = residual
+                .iter()
+                .any(|expr| expr.column_refs().contains(column));
+            if in_residual || (delivers_inner && needed.contains(column)) {
+                inner_columns.push(column.clone());
+            }
+        }
+        let mut projection = Vec::with_capacity(inner_columns.len());
+        let mut inner_fields = Vec::with_capacity(inner_columns.len());
+        for column in &inner_columns {
+            let Some(position) = table_column(relation, table, column) else {
+                return internal_err!("column {column} is not in its table");
+            };
+            projection.push(position);
+            let field =
+                sheaf_access::arrow_field(&definition.columns[position]).with_name(column.name());
+            let nullable = field.is_nullable() || join_type == KeyedJoinType::LeftOuter;
+            inner_fields.push(Arc::new(field.with_nullable(nullable)));
+        }
+        let spec = KeyedLookupSpec {
+            table: Arc::clone(table.table),
+            index: path.index,
+            key_parts: path.key.len(),
+            index_condition: table.condition(planner, block, &path.index_filters)?,
+            row_condition: table.condition(planner, block, &path.row_filters)?,
+            projection,
+            fetch: path.fetch,
+            batched: path.batched,
+            sort_keys: path.sort_keys,
+            buffer_bytes: context.settings.join_buffer_bytes,
+            batch_rows: context.settings.batch_rows,
+        };
+        let inner_fields = Fields::from(inner_fields);
+        let filter = self.join_filter(
+            residual,
+            &before.layout,
+            before.plan.schema().fields(),
+            &inner_columns,
+            &inner_fields,
+        )?;
+
+        let outer_fields = before.plan.schema();
+        let mut both: Vec<(Column, Arc<Field>)> = before
+            .layout
+            .iter()
+            .cloned()
+            .zip(outer_fields.fields().iter().cloned())
+            .collect();
+        if delivers_inner {
+            both.extend(inner_columns.into_iter().zip(inner_fields.iter().cloned()));
+        } else if let Some(mark) = &relation.mark {
+            both.push((
+                mark.clone(),
+                Arc::new(Field::new(mark.name(), DataType::Boolean, false)),
+            ));
+        }
+        let kept: Vec<usize> = (0..both.len())
+            .filter(|position| needed.contains(&both[*position].0))
+            .collect();
+        let fields: Vec<_> = kept
+            .iter()
+            .map(|position| Arc::clone(&both[*position].1))
+            .collect();
+        let mut explain = before.explain;
+        explain.push(self.explain_lookup(
+            table,
+            path,
+            &condition.equalities,
+            filter.is_some(),
+            join_type,
+        ));
+        let plan = KeyedJoinExec::new(KeyedJoin {
+            outer: before.plan,
+            spec: Arc::new(spec),
+            keys,
+            join_type,
+            filter,
+            schema: Arc::new(Schema::new(fields)),
+            alias: table.source.alias.clone(),
+            counters: Arc::clone(&context.counters),
+            cancel: context.cancel.clone(),
+            projection: kept.clone(),
+        })?;
+        let layout = kept
+            .into_iter()
+            .map(|position| both[position].0.clone())
+            .collect();
+        Ok(Joined {
+            plan: Arc::new(plan),
+            layout,
+            rows: before.rows,
+            explain,
+        })
+    }
+
+    /// A join with a relation that is read by itself.
+    fn scanned(
+        &self,
+        before: Joined,
+        relation: &Relation<'_>,
+        new: Joined,
+        method: &Method,
+        condition: JoinCondition,
+        needed: &BTreeSet<Column>,
+    ) -> Result<Joined> {
+        let build_new = match method {
+            Method::Hash { build_new } | Method::NestedLoop { build_new } => *build_new,
+            _ => false,
+        };
+        // `left` is kept in memory (or simply comes first), `right` streams by.
+        let (left, right) = if build_new {
+            (&new, &before)
+        } else {
+            (&before, &new)
+        };
+        let join_type = join_type(&relation.kind, build_new);
+        let (left_schema, right_schema) = (left.schema()?, right.schema()?);
+        let mut on = Vec::with_capacity(condition.equalities.len());
+        for equality in &condition.equalities {
+            let (left_key, right_key) = if build_new {
+                (&equality.inner, &equality.outer)
+            } else {
+                (&equality.outer, &equality.inner)
+            };
+            let left_key = self.planner.expr(left_key, &left_schema, self.block)?;
+            let right_key = self.planner.expr(right_key, &right_schema, self.block)?;
+            on.push((left_key, right_key));
+        }
+        let filter = self.join_filter(
+            condition.rest,
+            &left.layout,
+            left.plan.schema().fields(),
+            &right.layout,
+            right.plan.schema().fields(),
+        )?;
+
+        // The join's own output, before columns are dropped.
+        let both = || {
+            left.layout
+                .iter()
+                .chain(&right.layout)
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let with_mark = |side: &Joined| {
+            side.layout
+                .iter()
+                .chain(&relation.mark)
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let full_layout = match join_type {
+            JoinType::LeftSemi | JoinType::LeftAnti => left.layout.clone(),
+            JoinType::RightSemi | JoinType::RightAnti => right.layout.clone(),
+            JoinType::LeftMark => with_mark(left),
+            JoinType::RightMark => with_mark(right),
+            _ => both(),
+        };
+        let kept: Vec<usize> = (0..full_layout.len())
+            .filter(|position| needed.contains(&full_layout[*position]))
+            .collect();
+        let layout: Vec<Column> = kept
+            .iter()
+            .map(|position| full_layout[*position].clone())
+            .collect();
+        let projection = (kept.len() < full_layout.len()).then_some(kept);
+
+        let (left_plan, right_plan) = (Arc::clone(&left.plan), Arc::clone(&right.plan));
+        let null_aware = matches!(relation.kind, RelationKind::Anti { null_aware: true });
+        let (plan, note): (Arc<dyn ExecutionPlan>, ExtraNote) = match method {
+            Method::Merge => {
+                let options = vec![
+                    SortOptions {
+                        descending: false,
+                        nulls_first: true
+                    };
+                    on.len()
+                ];
+                let null_equality = relation.null_equality;
+                let merge = SortMergeJoinExec::try_new(
+                    left_plan,
+                    right_plan,
+                    on,
+                    filter,
+                    join_type,
+                    options,
+                    null_equality,
+                )?;
+                (
+                    project(Arc::new(merge), projection)?,
+                    ExtraNote::JoinBufferMerge,
+                )
+            }
+            Method::NestedLoop { .. } if filter.is_none() && join_type == JoinType::Inner => {
+                let cross = CrossJoinExec::new(left_plan, right_plan);
+                (
+                    project(Arc::new(cross), projection)?,
+                    ExtraNote::JoinBufferNestedLoop,
+                )
+            }
+            Method::NestedLoop { .. } => {
+                let nested = NestedLoopJoinExec::try_new(
+                    left_plan, right_plan, filter, &join_type, projection,
+                )?;
+                (Arc::new(nested), ExtraNote::JoinBufferNestedLoop)
+            }
+            _ => {
+                let hash = HashJoinExec::try_new(
+                    left_plan,
+                    right_plan,
+                    on,
+                    filter,
+                    &join_type,
+                    projection,
+                    PartitionMode::CollectLeft,
+                    relation.null_equality,
+                    null_aware,
+                )?;
+                (Arc::new(hash), ExtraNote::JoinBufferHash)
+            }
+        };
+        // In the order in which the tables are read: what is kept in memory first.
+        let (mut explain, mut later) = if build_new {
+            (new.explain, before.explain)
+        } else {
+            (before.explain, new.explain)
+        };
+        if let Some(row) = later.first_mut() {
+            row.add(note);
+        }
+        explain.extend(later);
+        Ok(Joined {
+            plan,
+            layout,
+            rows: before.rows,
+            explain,
+        })
+    }
+
+    /// A condition over rows of both sides, as join operators take it.
+    fn join_filter(
+        &self,
+        conditions: Vec<Expr>,
+        left: &[Column],
+        left_fields: &Fields,
+        right: &[Column],
+        right_fields: &Fields,
+    ) -> Result<Option<JoinFilter>> {
+        let Some(condition) = conjunction(conditions) else {
+            return Ok(None);
+        };
+        let mut columns = Vec::new();
+        let mut fields = Vec::new();
+        let mut layout = Vec::new();
+        let mut refs: Vec<&Column> = condition.column_refs().into_iter().collect();
+        refs.sort();
+        for column in refs {
+            let (side, index, field) =
+                if let Some(index) = left.iter().position(|known| known == column) {
+                    (JoinSide::Left, index, &left_fields[index])
+                } else if let Some(index) = right.iter().position(|known| known == column) {
+                    (JoinSide::Right, index, &right_fields[index])
+                } else {
+                    return internal_err!("column {column} of a join condition got lost");
+                };
+            columns.push(ColumnIndex { index, side });
+            fields.push(Arc::clone(field));
+            layout.push(column.clone());
+        }
+        let fields = Fields::from(fields);
+        let schema = graph_schema(&layout, &fields)?;
+        let expr = self.planner.expr(&condition, &schema, self.block)?;
+        Ok(Some(JoinFilter::new(
+            expr,
+            columns,
+            Arc::new(Schema::new(fields)),
+        )))
+    }
+
+    fn explain_lookup(
+        &self,
+        table: &TableReference<'_>,
+        path: &LookupPath,
+        equalities: &[Equality],
+        residual: bool,
+        join_type: KeyedJoinType,
+    ) -> ExplainRow {
+        let type_ = if path.is_unique(table) {
+            "eq_ref"
+        } else {
+            "ref"
+        };
+        let mut row = ExplainRow::table(self.block, &table.source.alias, type_);
+        let layout = key_layout(table.table, path.index);
+        let columns: Vec<usize> = layout.parts[..path.key.len()]
+            .iter()
+            .filter_map(|part| part.column)
+            .collect();
+        row.possible_keys = table.possible_keys(&columns);
+        row.key = Some(table.index_name(path.index).to_string());
+        row.key_len = Some(layout.mysql_key_len(path.key.len()).to_string());
+        let sources = path.key.iter().map(|source| match source {
+            KeySource::Constant(_) => "const".to_string(),
+            KeySource::Join(position) => self.column_name(&equalities[*position].outer),
+        });
+        row.ref_ = Some(sources.collect::<Vec<_>>().join(","));
+        let filters = path.index_filters.iter().chain(&path.row_filters);
+        let kept: f64 = filters
+            .map(|filter| table.filters[*filter].selectivity)
+            .product();
+        row.estimate(path.entries_per_key, path.entries_per_key * kept);
+        if !path.index_filters.is_empty() {
+            row.add(ExtraNote::UsingIndexCondition);
+        }
+        if !path.row_filters.is_empty() || residual {
+            row.add(ExtraNote::UsingWhere);
+        }
+        match path.fetch {
+            Fetch::MultiRange { .. } => row.add(ExtraNote::UsingMrr),
+            Fetch::Covering if path.index != IndexRef::Clustered => row.add(ExtraNote::UsingIndex),
+            _ => {}
+        }
+        match join_type {
+            KeyedJoinType::Semi => row.add(ExtraNote::FirstMatch),
+            KeyedJoinType::Anti => row.add(ExtraNote::NotExists),
+            _ => {}
+        }
+        if path.batched {
+            row.add(ExtraNote::BatchedKeyAccess);
+        }
+        row
+    }
+
+    /// What EXPLAIN's `ref` says for a value of a join key: a column with its database and table, or "func".
+    fn column_name(&self, expr: &Expr) -> String {
+        let named = semantics::compared_column(expr).and_then(|column| {
+            let number = self.graph.relation_of(column).ok()?;
+            let (scan, _) = plain_scan(self.graph.relations[number].plan)?;
+            let source = scan.source.downcast_ref::<SheafTableSource>()?;
+            Some(format!(
+                "{}.{}.{}",
+                source.table.definition.database,
+                source.alias,
+                column.name()
+            ))
+        });
+        named.unwrap_or_else(|| "func".to_string())
+    }
+}
+
+fn equality_expr(equality: &Equality) -> Expr {
+    equality.outer.clone().eq(equality.inner.clone())
+}
+
+/// DataFusion's join type, with the rows so far on the right if the new relation is built on.
+fn join_type(kind: &RelationKind, build_new: bool) -> JoinType {
+    match (kind, build_new) {
+        (RelationKind::Inner, _) => JoinType::Inner,
+        (RelationKind::Outer, false) => JoinType::Left,
+        (RelationKind::Outer, true) => JoinType::Right,
+        (RelationKind::Semi, false) => JoinType::LeftSemi,
+        (RelationKind::Semi, true) => JoinType::RightSemi,
+        (RelationKind::Anti { .. }, false) => JoinType::LeftAnti,
+        (RelationKind::Anti { .. }, true) => JoinType::RightAnti,
+        (RelationKind::Mark, false) => JoinType::LeftMark,
+        (RelationKind::Mark, true) => JoinType::RightMark,
+    }
+}
+
+/// Keeps some columns of an operator that cannot do so itself.
+fn project(
+    plan: Arc<dyn ExecutionPlan>,
+    columns: Option<Vec<usize>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(columns) = columns else {
+        return Ok(plan);
+    };
+    let schema = plan.schema();
+    let expressions = columns.into_iter().map(|position| {
+        let name = schema.field(position).name();
+        ProjectionExpr {
+            expr: Arc::new(PhysicalColumn::new(name, position)),
+            alias: name.clone(),
+        }
+    });
+    Ok(Arc::new(ProjectionExec::try_new(
+        expressions.collect::<Vec<_>>(),
+        plan,
+    )?))
 }

@@ -244,7 +244,7 @@ impl Planner<'_> {
 
     fn plan_table(&mut self, scan: &TableScan, block: &Block, wanted: &Wanted) -> Result<Planned> {
         if let Some(source) = scan.source.downcast_ref::<SheafTableSource>() {
-            let table = access_path::TableReference::new(self, scan, source, block)?;
+            let table = access_path::TableReference::new(scan, source)?;
             return table.plan_scan(self, block, wanted);
         }
         if let Some(source) = scan.source.downcast_ref::<MemoryTableSource>() {

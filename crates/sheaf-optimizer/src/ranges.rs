@@ -19,7 +19,7 @@ use sheaf_storage::KeyRange;
 use sheaf_table::{KeyLayout, PartBounds, TableDefinition, Value};
 
 use crate::column_set::{ColumnSet, Interval};
-use crate::condition::{self, Term};
+use crate::condition::Term;
 
 /// Ranges of one index for one statement, at most; beyond that a part is bound to its hull.
 pub(crate) const MAX_RANGES: usize = 10_000;
@@ -376,9 +376,4 @@ fn upper_is_less(a: &Bound<Vec<u8>>, b: &Bound<Vec<u8>>) -> bool {
             x < y || (x == y && matches!((a, b), (Bound::Excluded(_), Bound::Included(_))))
         }
     }
-}
-
-/// All conditions of a conjunction as one term, merged per column.
-pub(crate) fn conjunction(conditions: &[Term], table: &TableDefinition) -> Term {
-    condition::and(conditions.to_vec(), table)
 }
