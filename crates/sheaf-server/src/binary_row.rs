@@ -60,7 +60,9 @@ fn encode_value(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) -> Resul
         MysqlColumnType::Float => {
             out.extend_from_slice(&(number(cell).ok_or_else(mismatch)? as f32).to_le_bytes());
         }
-        MysqlColumnType::Double => out.extend_from_slice(&number(cell).ok_or_else(mismatch)?.to_le_bytes()),
+        MysqlColumnType::Double => {
+            out.extend_from_slice(&number(cell).ok_or_else(mismatch)?.to_le_bytes())
+        }
         MysqlColumnType::Date => match cell {
             Cell::Date(days) => encode_date(days, out),
             Cell::DateTime(micros) => encode_date(text_format::split_days(micros).0, out),
@@ -85,9 +87,9 @@ fn integer(cell: Cell<'_>) -> Option<i64> {
     match cell {
         Cell::Signed(value) => Some(value),
         Cell::Unsigned(value) => Some(value as i64),
-        Cell::Decimal { unscaled, scale: 0 } => {
-            i64::try_from(unscaled).ok().or_else(|| u64::try_from(unscaled).ok().map(|value| value as i64))
-        }
+        Cell::Decimal { unscaled, scale: 0 } => i64::try_from(unscaled)
+            .ok()
+            .or_else(|| u64::try_from(unscaled).ok().map(|value| value as i64)),
         _ => None,
     }
 }
@@ -187,10 +189,17 @@ mod tests {
     fn a_value_of_another_type_than_announced_is_an_error() {
         let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["not a number"]));
         let batch = RecordBatch::try_from_iter([("n", texts)]).expect("one column");
-        for type_ in [MysqlColumnType::LongLong, MysqlColumnType::Double, MysqlColumnType::Date] {
+        for type_ in [
+            MysqlColumnType::LongLong,
+            MysqlColumnType::Double,
+            MysqlColumnType::Date,
+        ] {
             let columns = [column("n", type_, 0)];
             let readers = readers(&batch, &columns).expect("texts are known");
-            assert_eq!(encode(&readers, &columns, 0, &mut Vec::new()).map_err(|error| error.code), Err(1105));
+            assert_eq!(
+                encode(&readers, &columns, 0, &mut Vec::new()).map_err(|error| error.code),
+                Err(1105)
+            );
         }
     }
 }

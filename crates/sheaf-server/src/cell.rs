@@ -6,11 +6,12 @@
 //! jump and no allocation.
 
 use arrow::array::{
-    Array, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
-    FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    LargeBinaryArray, LargeStringArray, StringArray, StringViewArray, Time64MicrosecondArray,
-    Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
-    TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    Array, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
+    DurationMicrosecondArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array,
+    Int16Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, StringArray,
+    StringViewArray, Time64MicrosecondArray, Time64NanosecondArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array,
+    UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::datatypes::{DataType, TimeUnit};
 use arrow::record_batch::RecordBatch;
@@ -22,7 +23,10 @@ pub enum Cell<'a> {
     Null,
     Signed(i64),
     Unsigned(u64),
-    Decimal { unscaled: i128, scale: i8 },
+    Decimal {
+        unscaled: i128,
+        scale: i8,
+    },
     Float(f32),
     Double(f64),
     Bytes(&'a [u8]),
@@ -73,7 +77,10 @@ enum Values<'a> {
 
 /// Readers of all columns of a batch. Error 1105 if the batch is not of the columns that were announced, or has
 /// a type that the protocol cannot carry: either is a fault of the planner.
-pub fn readers<'a>(batch: &'a RecordBatch, columns: &[ColumnMeta]) -> Result<Vec<CellReader<'a>>, SqlError> {
+pub fn readers<'a>(
+    batch: &'a RecordBatch,
+    columns: &[ColumnMeta],
+) -> Result<Vec<CellReader<'a>>, SqlError> {
     if batch.num_columns() != columns.len() {
         return Err(SqlError::unknown(format!(
             "a result of {} columns has a row of {}",
@@ -155,7 +162,10 @@ impl<'a> CellReader<'a> {
             Values::UInt16(values) => Cell::Unsigned(values.value(row).into()),
             Values::UInt32(values) => Cell::Unsigned(values.value(row).into()),
             Values::UInt64(values) => Cell::Unsigned(values.value(row)),
-            Values::Decimal128(values, scale) => Cell::Decimal { unscaled: values.value(row), scale: *scale },
+            Values::Decimal128(values, scale) => Cell::Decimal {
+                unscaled: values.value(row),
+                scale: *scale,
+            },
             Values::Float32(values) => Cell::Float(values.value(row)),
             Values::Float64(values) => Cell::Double(values.value(row)),
             Values::Utf8(values) => Cell::Bytes(values.value(row).as_bytes()),
@@ -166,10 +176,16 @@ impl<'a> CellReader<'a> {
             Values::BinaryView(values) => Cell::Bytes(values.value(row)),
             Values::FixedSizeBinary(values) => Cell::Bytes(values.value(row)),
             Values::Date32(values) => Cell::Date(values.value(row)),
-            Values::TimestampSecond(values) => Cell::DateTime(values.value(row).saturating_mul(1_000_000)),
-            Values::TimestampMillisecond(values) => Cell::DateTime(values.value(row).saturating_mul(1_000)),
+            Values::TimestampSecond(values) => {
+                Cell::DateTime(values.value(row).saturating_mul(1_000_000))
+            }
+            Values::TimestampMillisecond(values) => {
+                Cell::DateTime(values.value(row).saturating_mul(1_000))
+            }
             Values::TimestampMicrosecond(values) => Cell::DateTime(values.value(row)),
-            Values::TimestampNanosecond(values) => Cell::DateTime(values.value(row).div_euclid(1_000)),
+            Values::TimestampNanosecond(values) => {
+                Cell::DateTime(values.value(row).div_euclid(1_000))
+            }
             Values::Time64Microsecond(values) => Cell::Time(values.value(row)),
             Values::Time64Nanosecond(values) => Cell::Time(values.value(row).div_euclid(1_000)),
             Values::DurationMicrosecond(values) => Cell::Time(values.value(row)),

@@ -14,7 +14,8 @@ use crate::connection::Connection;
 use crate::handshake;
 use crate::parameters::{BoundStatement, malformed_packet};
 use crate::response::{
-    Response, RowFormat, write_column_definitions, write_eof, write_error, write_field_list, write_plain_ok,
+    Response, RowFormat, write_column_definitions, write_eof, write_error, write_field_list,
+    write_plain_ok,
 };
 
 /// What the client bound to its prepared statements, by statement id.
@@ -65,8 +66,13 @@ impl Connection {
                 Flow::Continue
             }
             Err(_) => {
-                tracing::error!(id = self.session.id(), "a statement panicked; its connection is closed");
-                let error = SqlError::unknown("internal error: the statement panicked, see the server's log");
+                tracing::error!(
+                    id = self.session.id(),
+                    "a statement panicked; its connection is closed"
+                );
+                let error = SqlError::unknown(
+                    "internal error: the statement panicked, see the server's log",
+                );
                 let _ = write_error(&mut self.packets, &error);
                 Flow::Close
             }
@@ -92,7 +98,11 @@ impl Connection {
                 // Results are never kept in a cursor: the execution answers with all rows.
                 let id = statement_id(body)?;
                 self.bound_statement(id, "mysqld_stmt_fetch")?;
-                return Err(SqlError::new(1421, "HY000", format!("The statement ({id}) has no open cursor.")));
+                return Err(SqlError::new(
+                    1421,
+                    "HY000",
+                    format!("The statement ({id}) has no open cursor."),
+                ));
             }
             COM_INIT_DB => {
                 self.session.set_database(text(body)?)?;
@@ -113,7 +123,9 @@ impl Connection {
                 })?;
             }
             COM_PROCESS_KILL => {
-                let id = ParseBuf(body).checked_eat_u32_le().ok_or_else(malformed_packet)?;
+                let id = ParseBuf(body)
+                    .checked_eat_u32_le()
+                    .ok_or_else(malformed_packet)?;
                 self.session.engine().kill(id.into(), true)?;
                 self.ok()?;
             }
@@ -135,20 +147,31 @@ impl Connection {
 
     fn query(&mut self, sql: &str) -> Result<(), SqlError> {
         let status = self.session.status_flags();
-        let mut response = Response::new(&mut self.packets, self.capabilities, RowFormat::Text, status);
+        let mut response = Response::new(
+            &mut self.packets,
+            self.capabilities,
+            RowFormat::Text,
+            status,
+        );
         let result = self.session.execute(sql, &mut response);
         response.finish(result, self.session.status_flags())
     }
 
     fn prepare(&mut self, sql: &str) -> Result<(), SqlError> {
         let prepared = self.session.prepare(sql)?;
-        let (Ok(columns), Ok(parameters)) =
-            (u16::try_from(prepared.columns.len()), u16::try_from(prepared.parameters.len()))
-        else {
+        let (Ok(columns), Ok(parameters)) = (
+            u16::try_from(prepared.columns.len()),
+            u16::try_from(prepared.parameters.len()),
+        ) else {
             self.session.close_prepared(prepared.id);
-            return Err(SqlError::new(1390, "HY000", "Prepared statement contains too many placeholders"));
+            return Err(SqlError::new(
+                1390,
+                "HY000",
+                "Prepared statement contains too many placeholders",
+            ));
         };
-        self.statements.insert(prepared.id, BoundStatement::new(parameters.into()));
+        self.statements
+            .insert(prepared.id, BoundStatement::new(parameters.into()));
         self.packets.write_packet(|out| {
             out.push(0);
             out.extend_from_slice(&prepared.id.to_le_bytes());
@@ -161,7 +184,12 @@ impl Connection {
         let status = self.session.status_flags();
         for definitions in [&prepared.parameters, &prepared.columns] {
             if !definitions.is_empty() {
-                write_column_definitions(&mut self.packets, self.capabilities, definitions, status)?;
+                write_column_definitions(
+                    &mut self.packets,
+                    self.capabilities,
+                    definitions,
+                    status,
+                )?;
             }
         }
         Ok(())
@@ -169,18 +197,30 @@ impl Connection {
 
     fn execute_prepared(&mut self, body: &[u8]) -> Result<(), SqlError> {
         let id = statement_id(body)?;
-        let values = body.get(4 + EXECUTE_FLAGS_BYTES..).ok_or_else(malformed_packet)?;
-        let parameters = self.bound_statement(id, "mysqld_stmt_execute")?.decode(values)?;
+        let values = body
+            .get(4 + EXECUTE_FLAGS_BYTES..)
+            .ok_or_else(malformed_packet)?;
+        let parameters = self
+            .bound_statement(id, "mysqld_stmt_execute")?
+            .decode(values)?;
         let status = self.session.status_flags();
-        let mut response = Response::new(&mut self.packets, self.capabilities, RowFormat::Binary, status);
-        let result = self.session.execute_prepared(id, &parameters, &mut response);
+        let mut response = Response::new(
+            &mut self.packets,
+            self.capabilities,
+            RowFormat::Binary,
+            status,
+        );
+        let result = self
+            .session
+            .execute_prepared(id, &parameters, &mut response);
         response.finish(result, self.session.status_flags())
     }
 
     /// No answer: what goes wrong is told by the next execution.
     fn send_long_data(&mut self, body: &[u8]) {
         let mut body = ParseBuf(body);
-        let (Some(id), Some(parameter)) = (body.checked_eat_u32_le(), body.checked_eat_u16_le()) else {
+        let (Some(id), Some(parameter)) = (body.checked_eat_u32_le(), body.checked_eat_u16_le())
+        else {
             return;
         };
         let max_bytes = self.session.max_allowed_packet();
@@ -211,7 +251,12 @@ impl Connection {
             _ => return Err(unknown_command()),
         };
         self.session.set_multi_statements(multi_statements);
-        write_eof(&mut self.packets, self.capabilities, 0, self.session.status_flags())
+        write_eof(
+            &mut self.packets,
+            self.capabilities,
+            0,
+            self.session.status_flags(),
+        )
     }
 
     /// A client that is refused does not get its former rights back: the connection ends.
@@ -231,7 +276,9 @@ impl Connection {
 }
 
 fn statement_id(body: &[u8]) -> Result<u32, SqlError> {
-    ParseBuf(body).checked_eat_u32_le().ok_or_else(malformed_packet)
+    ParseBuf(body)
+        .checked_eat_u32_le()
+        .ok_or_else(malformed_packet)
 }
 
 fn unknown_command() -> SqlError {
@@ -244,7 +291,15 @@ fn text(bytes: &[u8]) -> Result<&str, SqlError> {
         /// Of the offending bytes, the message shows this many.
         const SHOWN_BYTES: usize = 6;
         let from = error.valid_up_to();
-        let shown: String = bytes[from..].iter().take(SHOWN_BYTES).map(|byte| format!("\\x{byte:02X}")).collect();
-        SqlError::new(1300, "HY000", format!("Invalid utf8mb4 character string: '{shown}'"))
+        let shown: String = bytes[from..]
+            .iter()
+            .take(SHOWN_BYTES)
+            .map(|byte| format!("\\x{byte:02X}"))
+            .collect();
+        SqlError::new(
+            1300,
+            "HY000",
+            format!("Invalid utf8mb4 character string: '{shown}'"),
+        )
     })
 }

@@ -72,12 +72,7 @@ pub struct Connection {
 }
 
 /// Serves a client until it is gone. `started` hears of its session as soon as there is one.
-pub fn serve(
-    engine: &Arc<Engine>,
-    socket: Arc<Socket>,
-    peer: Peer,
-    started: impl FnOnce(u64),
-) {
+pub fn serve(engine: &Arc<Engine>, socket: Arc<Socket>, peer: Peer, started: impl FnOnce(u64)) {
     match open(engine, socket, peer, started) {
         Ok(mut connection) => {
             let id = connection.session.id();
@@ -98,10 +93,16 @@ fn open(
     started: impl FnOnce(u64),
 ) -> Result<Connection, SqlError> {
     let io_error = |error: io::Error| SqlError::unknown(error.to_string());
-    socket.set_write_timeout(Some(CONNECT_TIMEOUT)).map_err(io_error)?;
-    let mut packets =
-        PacketStream::new(SocketTransport(Arc::clone(&socket)), handshake::MAX_HANDSHAKE_BYTES);
-    packets.set_timeouts(Some(CONNECT_TIMEOUT), Some(CONNECT_TIMEOUT)).map_err(io_error)?;
+    socket
+        .set_write_timeout(Some(CONNECT_TIMEOUT))
+        .map_err(io_error)?;
+    let mut packets = PacketStream::new(
+        SocketTransport(Arc::clone(&socket)),
+        handshake::MAX_HANDSHAKE_BYTES,
+    );
+    packets
+        .set_timeouts(Some(CONNECT_TIMEOUT), Some(CONNECT_TIMEOUT))
+        .map_err(io_error)?;
 
     let mut session = match host(peer).and_then(|host| {
         engine.session(SessionInfo {
@@ -128,7 +129,10 @@ fn open(
     let host = session.info().host.clone();
     let let_in = handshake::greet(&mut packets, session.id() as u32, &host).and_then(|client| {
         let database = client.session.database.clone();
-        session.change_user(SessionInfo { database: None, ..client.session.clone() })?;
+        session.change_user(SessionInfo {
+            database: None,
+            ..client.session.clone()
+        })?;
         if let Some(database) = database {
             session.set_database(&database)?;
         }
@@ -191,9 +195,12 @@ impl Connection {
     /// The session's variables bound what the stream does.
     fn apply_limits(&mut self) -> io::Result<()> {
         let seconds = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
-        self.packets.set_max_packet_bytes(self.session.max_allowed_packet());
         self.packets
-            .set_timeouts(seconds(self.session.wait_timeout()), seconds(self.session.net_read_timeout()))?;
+            .set_max_packet_bytes(self.session.max_allowed_packet());
+        self.packets.set_timeouts(
+            seconds(self.session.wait_timeout()),
+            seconds(self.session.net_read_timeout()),
+        )?;
         let write_timeout = seconds(self.session.net_write_timeout());
         if self.write_timeout != write_timeout {
             self.socket.set_write_timeout(write_timeout)?;
@@ -206,9 +213,10 @@ impl Connection {
         let (answer, flow) = match error {
             ReadError::Closed => return Flow::Close,
             ReadError::TooLarge { .. } => (SqlError::net_packet_too_large(), Flow::Continue),
-            ReadError::OutOfOrder { .. } => {
-                (SqlError::new(1156, "08S01", "Got packets out of order"), Flow::Close)
-            }
+            ReadError::OutOfOrder { .. } => (
+                SqlError::new(1156, "08S01", "Got packets out of order"),
+                Flow::Close,
+            ),
             error if error.is_timeout() => (
                 SqlError::new(
                     4031,

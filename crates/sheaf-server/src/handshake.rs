@@ -74,7 +74,9 @@ impl From<SqlError> for HandshakeError {
 impl From<ReadError> for HandshakeError {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::OutOfOrder { .. } | ReadError::TooLarge { .. } => HandshakeError::Refused(bad_handshake()),
+            ReadError::OutOfOrder { .. } | ReadError::TooLarge { .. } => {
+                HandshakeError::Refused(bad_handshake())
+            }
             other => HandshakeError::Read(other),
         }
     }
@@ -89,7 +91,10 @@ pub fn host_not_allowed(address: IpAddr) -> SqlError {
     SqlError::new(
         1130,
         "HY000",
-        format!("Host '{}' is not allowed to connect to this MySQL server", address.to_canonical()),
+        format!(
+            "Host '{}' is not allowed to connect to this MySQL server",
+            address.to_canonical()
+        ),
     )
 }
 
@@ -126,7 +131,8 @@ pub fn greet<T: Transport>(
 
     let mut payload = Vec::new();
     packets.read_packet(&mut payload)?;
-    let response: HandshakeResponse<'_> = ParseBuf(&payload).parse(()).map_err(|_| bad_handshake())?;
+    let response: HandshakeResponse<'_> =
+        ParseBuf(&payload).parse(()).map_err(|_| bad_handshake())?;
     let capabilities = response.capabilities() & SERVER_CAPABILITIES;
     if !capabilities.contains(CapabilityFlags::CLIENT_PROTOCOL_41) {
         return Err(HandshakeError::Refused(SqlError::new(
@@ -135,7 +141,10 @@ pub fn greet<T: Transport>(
             "Client does not support authentication protocol requested by server; consider upgrading MySQL client",
         )));
     }
-    if response.capabilities().contains(CapabilityFlags::CLIENT_SSL) {
+    if response
+        .capabilities()
+        .contains(CapabilityFlags::CLIENT_SSL)
+    {
         return Err(HandshakeError::Refused(bad_handshake()));
     }
     let user = String::from_utf8_lossy(response.user()).into_owned();
@@ -147,7 +156,8 @@ pub fn greet<T: Transport>(
     if !known {
         packets.write_packet(|out| {
             let challenge = [&challenge[..], &[0]].concat();
-            AuthSwitchRequest::new(AuthPlugin::MysqlNativePassword.as_bytes(), challenge).serialize(out);
+            AuthSwitchRequest::new(AuthPlugin::MysqlNativePassword.as_bytes(), challenge)
+                .serialize(out);
             Ok(())
         })?;
         packets.flush()?;
@@ -166,7 +176,10 @@ pub fn greet<T: Transport>(
         found_rows: capabilities.contains(CapabilityFlags::CLIENT_FOUND_ROWS),
         collation_id: response.collation().into(),
     };
-    Ok(Client { capabilities, session })
+    Ok(Client {
+        capabilities,
+        session,
+    })
 }
 
 /// What COM_CHANGE_USER asks for, from its packet without the command byte. The capabilities stay as they were.
@@ -203,8 +216,9 @@ fn check_password(user: &str, host: &str, proof: &[u8]) -> Result<(), SqlError> 
 /// Random bytes, none of them zero because clients take the challenge as a string that ends with one.
 fn new_challenge() -> Result<[u8; CHALLENGE_BYTES], SqlError> {
     let mut challenge = [0; CHALLENGE_BYTES];
-    getrandom::fill(&mut challenge)
-        .map_err(|error| SqlError::unknown(format!("the system gives no random numbers: {error}")))?;
+    getrandom::fill(&mut challenge).map_err(|error| {
+        SqlError::unknown(format!("the system gives no random numbers: {error}"))
+    })?;
     for byte in &mut challenge {
         *byte = 1 + *byte % 127;
     }
@@ -216,7 +230,12 @@ mod tests {
     use super::*;
     use crate::packet::tests::stream;
 
-    fn response(capabilities: CapabilityFlags, user: &str, proof: &[u8], plugin: AuthPlugin<'static>) -> Vec<u8> {
+    fn response(
+        capabilities: CapabilityFlags,
+        user: &str,
+        proof: &[u8],
+        plugin: AuthPlugin<'static>,
+    ) -> Vec<u8> {
         let mut payload = Vec::new();
         HandshakeResponse::new(
             Some(proof.to_vec()),
@@ -256,7 +275,9 @@ mod tests {
             (AuthPlugin::CachingSha2Password, b"\0"),
         ] {
             let mut packets = stream(frame(1, &response(plain, "root", proof, plugin)));
-            let Ok(client) = greet(&mut packets, 7, "localhost") else { panic!("root was refused") };
+            let Ok(client) = greet(&mut packets, 7, "localhost") else {
+                panic!("root was refused")
+            };
             assert_eq!(client.session.database.as_deref(), Some("shop"));
             assert!(!client.session.multi_statements);
         }
@@ -273,23 +294,45 @@ mod tests {
     #[test]
     fn others_are_refused_and_told_why() {
         let plain = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
-        let error = refusal(frame(1, &response(plain, "alice", b"", AuthPlugin::MysqlNativePassword)));
+        let error = refusal(frame(
+            1,
+            &response(plain, "alice", b"", AuthPlugin::MysqlNativePassword),
+        ));
         assert_eq!(
             error.to_string(),
             "ERROR 1045 (28000): Access denied for user 'alice'@'localhost' (using password: NO)"
         );
-        let error = refusal(frame(1, &response(plain, "root", b"secret", AuthPlugin::MysqlNativePassword)));
-        assert_eq!((error.code, error.message.ends_with("(using password: YES)")), (1045, true));
-        let old = response(CapabilityFlags::empty(), "root", b"", AuthPlugin::MysqlNativePassword);
+        let error = refusal(frame(
+            1,
+            &response(plain, "root", b"secret", AuthPlugin::MysqlNativePassword),
+        ));
+        assert_eq!(
+            (error.code, error.message.ends_with("(using password: YES)")),
+            (1045, true)
+        );
+        let old = response(
+            CapabilityFlags::empty(),
+            "root",
+            b"",
+            AuthPlugin::MysqlNativePassword,
+        );
         assert_eq!(refusal(frame(1, &old)).code, 1251);
     }
 
     #[test]
     fn garbage_is_a_bad_handshake() {
-        assert_eq!(refusal(b"GET / HTTP/1.1\r\nHost: database\r\n\r\n".to_vec()).code, 1043);
+        assert_eq!(
+            refusal(b"GET / HTTP/1.1\r\nHost: database\r\n\r\n".to_vec()).code,
+            1043
+        );
         assert_eq!(refusal(frame(1, b"")).code, 1043);
         assert_eq!(refusal(frame(1, &[0xFF; 300])).code, 1043);
-        let whole = response(SERVER_CAPABILITIES, "root", b"", AuthPlugin::MysqlNativePassword);
+        let whole = response(
+            SERVER_CAPABILITIES,
+            "root",
+            b"",
+            AuthPlugin::MysqlNativePassword,
+        );
         for cut in 0..36 {
             assert_eq!(refusal(frame(1, &whole[..cut])).code, 1043, "cut at {cut}");
         }
@@ -298,7 +341,10 @@ mod tests {
     #[test]
     fn the_same_machine_has_many_addresses() {
         for address in ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"] {
-            assert_eq!(host_of(address.parse().expect("an address")), Some("localhost"));
+            assert_eq!(
+                host_of(address.parse().expect("an address")),
+                Some("localhost")
+            );
         }
         let outside: IpAddr = "10.0.0.7".parse().expect("an address");
         assert_eq!(host_of(outside), None);

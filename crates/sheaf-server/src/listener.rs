@@ -102,7 +102,12 @@ impl Server {
             open: Mutex::default(),
             one_left: Condvar::new(),
         });
-        let mut server = Server { clients, acceptors: Vec::new(), local_address: None, socket_path: None };
+        let mut server = Server {
+            clients,
+            acceptors: Vec::new(),
+            local_address: None,
+            socket_path: None,
+        };
         if let Some(address) = options.listen {
             let listener = listen_on_network(address)?;
             server.local_address = listener.local_addr()?.as_socket();
@@ -132,7 +137,10 @@ impl Server {
         let thread = thread::Builder::new()
             .name("accept".into())
             .spawn(move || accept_until_stopped(&accepting, &clients))?;
-        self.acceptors.push(Acceptor { listener, thread: Some(thread) });
+        self.acceptors.push(Acceptor {
+            listener,
+            thread: Some(thread),
+        });
         Ok(())
     }
 
@@ -194,18 +202,28 @@ impl Clients {
     }
 
     fn sessions(&self) -> Vec<u64> {
-        self.lock().by_number.values().filter_map(|client| client.session).collect()
+        self.lock()
+            .by_number
+            .values()
+            .filter_map(|client| client.session)
+            .collect()
     }
 
     fn wait_until_empty(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         let mut open = self.lock();
         while !open.by_number.is_empty() {
-            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+            let Some(left) = deadline
+                .checked_duration_since(Instant::now())
+                .filter(|left| !left.is_zero())
             else {
                 return false;
             };
-            open = self.one_left.wait_timeout(open, left).unwrap_or_else(PoisonError::into_inner).0;
+            open = self
+                .one_left
+                .wait_timeout(open, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         true
     }
@@ -218,7 +236,13 @@ impl Clients {
         }
         let number = open.next;
         open.next += 1;
-        open.by_number.insert(number, OpenClient { socket: Arc::clone(socket), session: None });
+        open.by_number.insert(
+            number,
+            OpenClient {
+                socket: Arc::clone(socket),
+                session: None,
+            },
+        );
         Some(number)
     }
 
@@ -253,7 +277,8 @@ fn listen_on_path(path: &Path) -> io::Result<Socket> {
     let listener = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     let address = SockAddr::unix(path)?;
     if let Err(error) = listener.bind(&address) {
-        let abandoned = error.kind() == io::ErrorKind::AddrInUse && UnixStream::connect(path).is_err();
+        let abandoned =
+            error.kind() == io::ErrorKind::AddrInUse && UnixStream::connect(path).is_err();
         if !abandoned {
             return Err(error);
         }
@@ -295,10 +320,15 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
     let Some(number) = clients.admit(&socket) else {
         return refuse(&socket, &SqlError::too_many_connections());
     };
-    let admission = Admission { clients: Arc::clone(clients), number };
+    let admission = Admission {
+        clients: Arc::clone(clients),
+        number,
+    };
     let thread_socket = Arc::clone(&socket);
-    let spawned = thread::Builder::new().name(format!("client {number}")).stack_size(CONNECTION_STACK_BYTES).spawn(
-        move || {
+    let spawned = thread::Builder::new()
+        .name(format!("client {number}"))
+        .stack_size(CONNECTION_STACK_BYTES)
+        .spawn(move || {
             let clients = Arc::clone(&admission.clients);
             connection::serve(&clients.engine, thread_socket, peer, |session| {
                 if let Some(client) = clients.lock().by_number.get_mut(&number) {
@@ -306,11 +336,13 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
                 }
             });
             drop(admission);
-        },
-    );
+        });
     if let Err(error) = spawned {
         tracing::warn!(%error, "cannot start a thread for a client");
-        let message = format!("Can't create a new thread (errno {})", error.raw_os_error().unwrap_or_default());
+        let message = format!(
+            "Can't create a new thread (errno {})",
+            error.raw_os_error().unwrap_or_default()
+        );
         refuse(&socket, &SqlError::new(1135, "HY000", message));
     }
 }

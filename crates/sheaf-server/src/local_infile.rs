@@ -32,14 +32,22 @@ enum State {
 impl<'a, T: Transport> LocalInfile<'a, T> {
     /// The request for the file must have been sent.
     pub fn new(packets: &'a mut PacketStream<T>) -> Self {
-        LocalInfile { packets, frame_bytes_left: 0, continued: false, state: State::Open }
+        LocalInfile {
+            packets,
+            frame_bytes_left: 0,
+            continued: false,
+            state: State::Open,
+        }
     }
 
     fn next_frame(&mut self) -> io::Result<()> {
-        let bytes = self.packets.read_header(false).map_err(|error| match error {
-            ReadError::Io(error) => error,
-            other => io::Error::other(other),
-        })?;
+        let bytes = self
+            .packets
+            .read_header(false)
+            .map_err(|error| match error {
+                ReadError::Io(error) => error,
+                other => io::Error::other(other),
+            })?;
         if bytes == 0 && !self.continued {
             self.state = State::Ended;
         }
@@ -76,7 +84,9 @@ impl<'a, T: Transport> LocalInfile<'a, T> {
 impl<T: Transport> Read for LocalInfile<'_, T> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self.state {
-            State::Open if !out.is_empty() => self.read_some(out).inspect_err(|_| self.state = State::Failed),
+            State::Open if !out.is_empty() => self
+                .read_some(out)
+                .inspect_err(|_| self.state = State::Failed),
             State::Failed => Err(io::ErrorKind::NotConnected.into()),
             State::Open | State::Ended => Ok(0),
         }
@@ -110,7 +120,9 @@ mod tests {
     fn a_file_is_its_packets_up_to_the_empty_one() {
         let mut packets = stream(frames(0, &[b"1,one\n", b"2,t", b"wo\n", b""]));
         let mut text = String::new();
-        LocalInfile::new(&mut packets).read_to_string(&mut text).expect("the file is whole");
+        LocalInfile::new(&mut packets)
+            .read_to_string(&mut text)
+            .expect("the file is whole");
         assert_eq!(text, "1,one\n2,two\n");
         assert!(!packets.is_out_of_step());
     }
@@ -120,7 +132,9 @@ mod tests {
         let full = vec![b'x'; MAX_FRAME_BYTES];
         let mut packets = stream(frames(0, &[&full, b"", b"tail", b""]));
         let mut bytes = Vec::new();
-        LocalInfile::new(&mut packets).read_to_end(&mut bytes).expect("the file is whole");
+        LocalInfile::new(&mut packets)
+            .read_to_end(&mut bytes)
+            .expect("the file is whole");
         assert_eq!(bytes.len(), MAX_FRAME_BYTES + 4);
     }
 
@@ -130,10 +144,14 @@ mod tests {
         incoming.extend(frames(0, &[b"next command"]));
         let mut packets = stream(incoming);
         let mut some = [0; 3];
-        LocalInfile::new(&mut packets).read_exact(&mut some).expect("three bytes are there");
+        LocalInfile::new(&mut packets)
+            .read_exact(&mut some)
+            .expect("three bytes are there");
         packets.begin_command();
         let mut payload = Vec::new();
-        packets.read_packet(&mut payload).expect("the stream is in step");
+        packets
+            .read_packet(&mut payload)
+            .expect("the stream is in step");
         assert_eq!(payload, b"next command");
     }
 
@@ -141,7 +159,9 @@ mod tests {
     fn a_client_that_disappears_is_an_error_and_not_a_short_file() {
         let mut packets = stream(frames(0, &[b"abc"]));
         let mut bytes = Vec::new();
-        LocalInfile::new(&mut packets).read_to_end(&mut bytes).expect_err("the end is missing");
+        LocalInfile::new(&mut packets)
+            .read_to_end(&mut bytes)
+            .expect_err("the end is missing");
         assert!(packets.is_out_of_step());
     }
 }

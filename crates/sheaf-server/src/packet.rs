@@ -109,7 +109,11 @@ impl<T: Transport> PacketStream<T> {
     }
 
     /// `idle` bounds the wait for the first byte of a packet, `read` each further wait inside it.
-    pub fn set_timeouts(&mut self, idle: Option<Duration>, read: Option<Duration>) -> io::Result<()> {
+    pub fn set_timeouts(
+        &mut self,
+        idle: Option<Duration>,
+        read: Option<Duration>,
+    ) -> io::Result<()> {
         self.read_timeout = read;
         if self.idle_timeout != idle {
             self.idle_timeout = idle;
@@ -151,7 +155,9 @@ impl<T: Transport> PacketStream<T> {
             if payload.len() + frame_bytes > self.max_packet_bytes {
                 self.discard_packet(payload.len(), frame_bytes)?;
                 payload.clear();
-                return Err(ReadError::TooLarge { limit_bytes: self.max_packet_bytes });
+                return Err(ReadError::TooLarge {
+                    limit_bytes: self.max_packet_bytes,
+                });
             }
             let end = payload.len() + frame_bytes;
             while payload.len() < end {
@@ -176,7 +182,10 @@ impl<T: Transport> PacketStream<T> {
         self.read_exact(&mut header)?;
         let [low, middle, high, sequence] = header;
         if sequence != self.sequence {
-            return Err(ReadError::OutOfOrder { expected: self.sequence, got: sequence });
+            return Err(ReadError::OutOfOrder {
+                expected: self.sequence,
+                got: sequence,
+            });
         }
         self.sequence = sequence.wrapping_add(1);
         Ok(u32::from_le_bytes([low, middle, high, 0]) as usize)
@@ -236,12 +245,18 @@ impl<T: Transport> PacketStream<T> {
     }
 
     /// Reads the rest of a packet away, from a frame whose header was read.
-    fn discard_packet(&mut self, already_bytes: usize, mut frame_bytes: usize) -> Result<(), ReadError> {
+    fn discard_packet(
+        &mut self,
+        already_bytes: usize,
+        mut frame_bytes: usize,
+    ) -> Result<(), ReadError> {
         let mut discarded_bytes = already_bytes;
         loop {
             discarded_bytes += frame_bytes;
             if discarded_bytes > MAX_DISCARDED_BYTES {
-                return Err(ReadError::Io(io::Error::other("the packet is too long to be skipped")));
+                return Err(ReadError::Io(io::Error::other(
+                    "the packet is too long to be skipped",
+                )));
             }
             self.discard_payload(frame_bytes)?;
             if frame_bytes < MAX_FRAME_BYTES {
@@ -279,7 +294,11 @@ impl<T: Transport> PacketStream<T> {
             return Err(error);
         }
         self.finish_packet(start);
-        if self.send.len() >= SEND_BUFFER_BYTES { self.flush() } else { Ok(()) }
+        if self.send.len() >= SEND_BUFFER_BYTES {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes the headers of the packet that begins at `start` and reaches to the end of the buffer.
@@ -287,7 +306,8 @@ impl<T: Transport> PacketStream<T> {
         let payload_bytes = self.send.len() - start - HEADER_BYTES;
         let full_frames = payload_bytes / MAX_FRAME_BYTES;
         // Makes room for the headers of the second and later frames, moving the last frame first.
-        self.send.resize(self.send.len() + full_frames * HEADER_BYTES, 0);
+        self.send
+            .resize(self.send.len() + full_frames * HEADER_BYTES, 0);
         for frame in (1..=full_frames).rev() {
             let from = start + HEADER_BYTES + frame * MAX_FRAME_BYTES;
             let to = from + frame * HEADER_BYTES;
@@ -309,7 +329,10 @@ impl<T: Transport> PacketStream<T> {
             self.send.clear();
             return Err(net_error_on_write());
         }
-        let result = self.transport.write_all(&self.send).and_then(|()| self.transport.flush());
+        let result = self
+            .transport
+            .write_all(&self.send)
+            .and_then(|()| self.transport.flush());
         self.send.clear();
         // A long packet must not keep its buffer until the connection ends.
         self.send.shrink_to(2 * SEND_BUFFER_BYTES);
@@ -360,7 +383,12 @@ pub(crate) mod tests {
 
     impl Script {
         pub(crate) fn new(incoming: Vec<u8>) -> Self {
-            Script { incoming: Cursor::new(incoming), outgoing: Vec::new(), writes: 0, fail_writes: false }
+            Script {
+                incoming: Cursor::new(incoming),
+                outgoing: Vec::new(),
+                writes: 0,
+                fail_writes: false,
+            }
         }
     }
 
@@ -424,7 +452,10 @@ pub(crate) mod tests {
         let mut packets = stream(Vec::new());
         write(&mut packets, b"abc");
         write(&mut packets, b"");
-        assert_eq!(packets.sent(), [&[3, 0, 0, 0][..], b"abc", &[0, 0, 0, 1]].concat());
+        assert_eq!(
+            packets.sent(),
+            [&[3, 0, 0, 0][..], b"abc", &[0, 0, 0, 1]].concat()
+        );
     }
 
     #[test]
@@ -439,7 +470,12 @@ pub(crate) mod tests {
 
     #[test]
     fn a_long_packet_is_split_and_read_back() {
-        for bytes in [MAX_FRAME_BYTES - 1, MAX_FRAME_BYTES, MAX_FRAME_BYTES + 1, 2 * MAX_FRAME_BYTES + 5] {
+        for bytes in [
+            MAX_FRAME_BYTES - 1,
+            MAX_FRAME_BYTES,
+            MAX_FRAME_BYTES + 1,
+            2 * MAX_FRAME_BYTES + 5,
+        ] {
             let payload: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
             let mut packets = stream(Vec::new());
             write(&mut packets, &payload);
@@ -449,8 +485,13 @@ pub(crate) mod tests {
 
             let mut packets = stream(sent);
             let mut received = Vec::new();
-            packets.read_packet(&mut received).expect("the packet is whole");
-            assert!(received == payload, "a packet of {bytes} bytes came back different");
+            packets
+                .read_packet(&mut received)
+                .expect("the packet is whole");
+            assert!(
+                received == payload,
+                "a packet of {bytes} bytes came back different"
+            );
             assert_eq!(packets.sequence, frames as u8);
         }
     }
@@ -458,8 +499,19 @@ pub(crate) mod tests {
     #[test]
     fn a_frame_out_of_order_is_refused() {
         let mut packets = stream(frame(3, b"x"));
-        let error = packets.read_packet(&mut Vec::new()).expect_err("number 3 comes first");
-        assert!(matches!(error, ReadError::OutOfOrder { expected: 0, got: 3 }), "{error}");
+        let error = packets
+            .read_packet(&mut Vec::new())
+            .expect_err("number 3 comes first");
+        assert!(
+            matches!(
+                error,
+                ReadError::OutOfOrder {
+                    expected: 0,
+                    got: 3
+                }
+            ),
+            "{error}"
+        );
     }
 
     #[test]
@@ -469,23 +521,35 @@ pub(crate) mod tests {
         let mut packets = stream(incoming);
         packets.set_max_packet_bytes(1 << 20);
         let mut payload = Vec::new();
-        let error = packets.read_packet(&mut payload).expect_err("16 MiB are more than 1 MiB");
+        let error = packets
+            .read_packet(&mut payload)
+            .expect_err("16 MiB are more than 1 MiB");
         assert!(matches!(error, ReadError::TooLarge { .. }), "{error}");
-        assert!(payload.capacity() < 1 << 20, "the limit also bounds the memory");
+        assert!(
+            payload.capacity() < 1 << 20,
+            "the limit also bounds the memory"
+        );
         packets.begin_command();
-        packets.read_packet(&mut payload).expect("the stream is in step again");
+        packets
+            .read_packet(&mut payload)
+            .expect("the stream is in step again");
         assert_eq!(payload, b"next");
     }
 
     #[test]
     fn an_end_between_packets_is_not_an_end_inside_one() {
-        let error = stream(Vec::new()).read_packet(&mut Vec::new()).expect_err("nothing came");
+        let error = stream(Vec::new())
+            .read_packet(&mut Vec::new())
+            .expect_err("nothing came");
         assert!(matches!(error, ReadError::Closed));
         for cut in 1..7 {
             let error = stream(frame(0, b"abc")[..cut].to_vec())
                 .read_packet(&mut Vec::new())
                 .expect_err("the packet is cut");
-            assert!(matches!(&error, ReadError::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof), "{error}");
+            assert!(
+                matches!(&error, ReadError::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof),
+                "{error}"
+            );
         }
     }
 
@@ -499,7 +563,10 @@ pub(crate) mod tests {
         });
         assert!(error.is_err());
         write(&mut packets, b"after");
-        assert_eq!(packets.sent(), [frame(0, b"before"), frame(1, b"after")].concat());
+        assert_eq!(
+            packets.sent(),
+            [frame(0, b"before"), frame(1, b"after")].concat()
+        );
     }
 
     #[test]

@@ -35,7 +35,11 @@ pub struct BoundStatement {
 
 impl BoundStatement {
     pub fn new(parameters: usize) -> Self {
-        BoundStatement { parameters, long_data: vec![None; parameters], ..BoundStatement::default() }
+        BoundStatement {
+            parameters,
+            long_data: vec![None; parameters],
+            ..BoundStatement::default()
+        }
     }
 
     /// A piece of a parameter. All pieces of one execution together are bounded by `max_bytes`.
@@ -79,9 +83,13 @@ impl BoundStatement {
             return Ok(Vec::new());
         }
         let mut body = ParseBuf(body);
-        let null_bitmap = body.checked_eat(self.parameters.div_ceil(8)).ok_or_else(malformed_packet)?;
+        let null_bitmap = body
+            .checked_eat(self.parameters.div_ceil(8))
+            .ok_or_else(malformed_packet)?;
         if body.checked_eat_u8().ok_or_else(malformed_packet)? != 0 {
-            let types = body.checked_eat(2 * self.parameters).ok_or_else(malformed_packet)?;
+            let types = body
+                .checked_eat(2 * self.parameters)
+                .ok_or_else(malformed_packet)?;
             self.types = types
                 .chunks_exact(2)
                 .map(|entry| {
@@ -118,16 +126,24 @@ fn decode_value(type_: ColumnType, unsigned: bool, body: &mut ParseBuf<'_>) -> O
         MYSQL_TYPE_NULL => Value::Null,
         MYSQL_TYPE_TINY if unsigned => Value::UInt(body.checked_eat_u8()?.into()),
         MYSQL_TYPE_TINY => Value::Int(body.checked_eat_i8()?.into()),
-        MYSQL_TYPE_SHORT | MYSQL_TYPE_YEAR if unsigned => Value::UInt(body.checked_eat_u16_le()?.into()),
+        MYSQL_TYPE_SHORT | MYSQL_TYPE_YEAR if unsigned => {
+            Value::UInt(body.checked_eat_u16_le()?.into())
+        }
         MYSQL_TYPE_SHORT | MYSQL_TYPE_YEAR => Value::Int(body.checked_eat_i16_le()?.into()),
-        MYSQL_TYPE_LONG | MYSQL_TYPE_INT24 if unsigned => Value::UInt(body.checked_eat_u32_le()?.into()),
+        MYSQL_TYPE_LONG | MYSQL_TYPE_INT24 if unsigned => {
+            Value::UInt(body.checked_eat_u32_le()?.into())
+        }
         MYSQL_TYPE_LONG | MYSQL_TYPE_INT24 => Value::Int(body.checked_eat_i32_le()?.into()),
         MYSQL_TYPE_LONGLONG if unsigned => Value::UInt(body.checked_eat_u64_le()?),
         MYSQL_TYPE_LONGLONG => Value::Int(body.checked_eat_i64_le()?),
         MYSQL_TYPE_FLOAT => Value::Float(body.checked_eat_f32_le()?),
         MYSQL_TYPE_DOUBLE => Value::Double(body.checked_eat_u64_le().map(f64::from_bits)?),
-        MYSQL_TYPE_DATE | MYSQL_TYPE_NEWDATE | MYSQL_TYPE_DATETIME | MYSQL_TYPE_DATETIME2
-        | MYSQL_TYPE_TIMESTAMP | MYSQL_TYPE_TIMESTAMP2 => decode_date_time(type_, body)?,
+        MYSQL_TYPE_DATE
+        | MYSQL_TYPE_NEWDATE
+        | MYSQL_TYPE_DATETIME
+        | MYSQL_TYPE_DATETIME2
+        | MYSQL_TYPE_TIMESTAMP
+        | MYSQL_TYPE_TIMESTAMP2 => decode_date_time(type_, body)?,
         MYSQL_TYPE_TIME | MYSQL_TYPE_TIME2 => decode_time(body)?,
         _ => value_of_bytes(type_, lenenc_bytes(body)?.to_vec()),
     })
@@ -146,8 +162,12 @@ fn lenenc_bytes<'a>(body: &mut ParseBuf<'a>) -> Option<&'a [u8]> {
 fn value_of_bytes(type_: ColumnType, bytes: Vec<u8>) -> Value {
     use ColumnType::*;
     match type_ {
-        MYSQL_TYPE_TINY_BLOB | MYSQL_TYPE_MEDIUM_BLOB | MYSQL_TYPE_LONG_BLOB | MYSQL_TYPE_BLOB
-        | MYSQL_TYPE_BIT | MYSQL_TYPE_GEOMETRY => Value::Bytes(bytes),
+        MYSQL_TYPE_TINY_BLOB
+        | MYSQL_TYPE_MEDIUM_BLOB
+        | MYSQL_TYPE_LONG_BLOB
+        | MYSQL_TYPE_BLOB
+        | MYSQL_TYPE_BIT
+        | MYSQL_TYPE_GEOMETRY => Value::Bytes(bytes),
         _ => match String::from_utf8(bytes) {
             Ok(text) if matches!(type_, MYSQL_TYPE_DECIMAL | MYSQL_TYPE_NEWDECIMAL) => {
                 parse_decimal(&text).unwrap_or(Value::Text(text))
@@ -173,15 +193,23 @@ fn parse_decimal(text: &str) -> Option<Value> {
         }
         unscaled = unscaled * 10 + i128::from(digit - b'0');
     }
-    let unscaled = if text.starts_with('-') { -unscaled } else { unscaled };
-    Some(Value::Decimal { unscaled, scale: fraction.len() as u8 })
+    let unscaled = if text.starts_with('-') {
+        -unscaled
+    } else {
+        unscaled
+    };
+    Some(Value::Decimal {
+        unscaled,
+        scale: fraction.len() as u8,
+    })
 }
 
 /// Length 0, 4, 7 or 11, then year, month, day, and as far as the length goes hour, minute, second, microsecond.
 fn decode_date_time(type_: ColumnType, body: &mut ParseBuf<'_>) -> Option<Value> {
     let length = body.checked_eat_u8()?;
     let mut fields = ParseBuf(body.checked_eat(length.into())?);
-    let (mut year, mut month, mut day, mut hour, mut minute, mut second, mut micros) = (0, 0, 0, 0, 0, 0, 0);
+    let (mut year, mut month, mut day, mut hour, mut minute, mut second, mut micros) =
+        (0, 0, 0, 0, 0, 0, 0);
     if length >= 4 {
         year = fields.checked_eat_u16_le()?;
         month = fields.checked_eat_u8()?;
@@ -195,7 +223,10 @@ fn decode_date_time(type_: ColumnType, body: &mut ParseBuf<'_>) -> Option<Value>
     if length >= 11 {
         micros = fields.checked_eat_u32_le()?;
     }
-    let is_date = matches!(type_, ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_NEWDATE);
+    let is_date = matches!(
+        type_,
+        ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_NEWDATE
+    );
     let days = days_of_date(year, month, day)
         .filter(|_| hour <= 23 && minute <= 59 && second <= 59 && micros < 1_000_000);
     Some(match days {
@@ -224,7 +255,11 @@ fn decode_time(body: &mut ParseBuf<'_>) -> Option<Value> {
     let hours = fields.checked_eat_u8()?;
     let minutes = fields.checked_eat_u8()?;
     let seconds = fields.checked_eat_u8()?;
-    let fraction = if length >= 12 { fields.checked_eat_u32_le()? } else { 0 };
+    let fraction = if length >= 12 {
+        fields.checked_eat_u32_le()?
+    } else {
+        0
+    };
     let seconds = i64::from(hours) * 3_600 + i64::from(minutes) * 60 + i64::from(seconds);
     let micros = i64::from(days) * DAY + seconds * SECOND + i64::from(fraction);
     Some(Value::Time(if negative { -micros } else { micros }))
@@ -266,7 +301,10 @@ mod tests {
                 Value::Double(1.5),
                 Value::Text("abc".into()),
                 Value::Bytes(vec![0xFF, 0]),
-                Value::Decimal { unscaled: -1250, scale: 2 },
+                Value::Decimal {
+                    unscaled: -1250,
+                    scale: 2
+                },
                 Value::Null,
             ]
         );
@@ -275,9 +313,17 @@ mod tests {
     #[test]
     fn types_are_remembered_and_nulls_have_no_bytes() {
         let mut statement = BoundStatement::new(2);
-        execute(&mut statement, &[&[0, 1, 3, 0, 3, 0], &1_i32.to_le_bytes(), &2_i32.to_le_bytes()])
-            .expect("both are bound");
-        let values = execute(&mut statement, &[&[0b01, 0], &7_i32.to_le_bytes()]).expect("types are known");
+        execute(
+            &mut statement,
+            &[
+                &[0, 1, 3, 0, 3, 0],
+                &1_i32.to_le_bytes(),
+                &2_i32.to_le_bytes(),
+            ],
+        )
+        .expect("both are bound");
+        let values =
+            execute(&mut statement, &[&[0b01, 0], &7_i32.to_le_bytes()]).expect("types are known");
         assert_eq!(values, [Value::Null, Value::Int(7)]);
     }
 
@@ -312,14 +358,33 @@ mod tests {
 
     #[test]
     fn every_cut_of_a_packet_is_an_error() {
-        let body = [&[0, 1, 8, 0, 253, 0, 12, 0][..], &9_i64.to_le_bytes(), b"\x03abc\x04\xCC\x07\x0C\x1F"].concat();
-        BoundStatement::new(3).decode(&body).expect("the whole packet is well formed");
+        let body = [
+            &[0, 1, 8, 0, 253, 0, 12, 0][..],
+            &9_i64.to_le_bytes(),
+            b"\x03abc\x04\xCC\x07\x0C\x1F",
+        ]
+        .concat();
+        BoundStatement::new(3)
+            .decode(&body)
+            .expect("the whole packet is well formed");
         for cut in 0..body.len() {
-            let error = BoundStatement::new(3).decode(&body[..cut]).expect_err("the packet is cut");
+            let error = BoundStatement::new(3)
+                .decode(&body[..cut])
+                .expect_err("the packet is cut");
             assert_eq!(error.code, 1835, "cut at {cut}: {error}");
         }
-        let endless = [&[0, 1, 253, 0][..], &[0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]].concat();
-        assert_eq!(BoundStatement::new(1).decode(&endless).expect_err("too long").code, 1835);
+        let endless = [
+            &[0, 1, 253, 0][..],
+            &[0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+        ]
+        .concat();
+        assert_eq!(
+            BoundStatement::new(1)
+                .decode(&endless)
+                .expect_err("too long")
+                .code,
+            1835
+        );
     }
 
     #[test]
@@ -328,8 +393,14 @@ mod tests {
         statement.append_long_data(0, b"long ", 100);
         statement.append_long_data(0, b"data", 100);
         let body = [0, 1, 253, 0];
-        assert_eq!(statement.decode(&body).expect("no value bytes are due"), [Value::Text("long data".into())]);
-        assert_eq!(statement.decode(&body).expect_err("now they are").code, 1835);
+        assert_eq!(
+            statement.decode(&body).expect("no value bytes are due"),
+            [Value::Text("long data".into())]
+        );
+        assert_eq!(
+            statement.decode(&body).expect_err("now they are").code,
+            1835
+        );
     }
 
     #[test]
@@ -338,8 +409,20 @@ mod tests {
         statement.append_long_data(0, &[0; 60], 100);
         statement.append_long_data(0, &[0; 60], 100);
         let body = [0, 1, 252, 0];
-        assert_eq!(statement.decode(&body).expect_err("120 bytes are more than 100").code, 1105);
+        assert_eq!(
+            statement
+                .decode(&body)
+                .expect_err("120 bytes are more than 100")
+                .code,
+            1105
+        );
         statement.append_long_data(1, b"x", 100);
-        assert_eq!(statement.decode(&body).expect_err("there is no second parameter").code, 1210);
+        assert_eq!(
+            statement
+                .decode(&body)
+                .expect_err("there is no second parameter")
+                .code,
+            1210
+        );
     }
 }

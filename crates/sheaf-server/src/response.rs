@@ -62,7 +62,14 @@ impl<'a, T: Transport> Response<'a, T> {
         format: RowFormat,
         status: u16,
     ) -> Self {
-        Response { packets, capabilities, format, status, columns: Vec::new(), ending: None }
+        Response {
+            packets,
+            capabilities,
+            format,
+            status,
+            columns: Vec::new(),
+            ending: None,
+        }
     }
 
     /// Sends how the command ended. `status` is the session's status word after it.
@@ -90,9 +97,12 @@ impl<'a, T: Transport> Response<'a, T> {
         let status = |more_results| self.status & !more | if more_results { more } else { 0 };
         match ending {
             Ending::Ok(ok) => write_ok(self.packets, OK_HEADER, &ok, status(ok.more_results)),
-            Ending::Rows(end) => {
-                write_eof(self.packets, self.capabilities, end.warnings, status(end.more_results))
-            }
+            Ending::Rows(end) => write_eof(
+                self.packets,
+                self.capabilities,
+                end.warnings,
+                status(end.more_results),
+            ),
         }
     }
 }
@@ -131,7 +141,10 @@ impl<T: Transport> ResultSink for Response<'_, T> {
     }
 
     fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>, SqlError> {
-        if !self.capabilities.contains(CapabilityFlags::CLIENT_LOCAL_FILES) {
+        if !self
+            .capabilities
+            .contains(CapabilityFlags::CLIENT_LOCAL_FILES)
+        {
             return Err(SqlError::local_infile_disabled());
         }
         self.packets.write_packet(|out| {
@@ -144,7 +157,10 @@ impl<T: Transport> ResultSink for Response<'_, T> {
 }
 
 /// The plain OK of a command that only succeeds.
-pub fn write_plain_ok<T: Transport>(packets: &mut PacketStream<T>, status: u16) -> Result<(), SqlError> {
+pub fn write_plain_ok<T: Transport>(
+    packets: &mut PacketStream<T>,
+    status: u16,
+) -> Result<(), SqlError> {
     write_ok(packets, OK_HEADER, &OkInfo::default(), status)
 }
 
@@ -175,7 +191,15 @@ pub fn write_eof<T: Transport>(
     status: u16,
 ) -> Result<(), SqlError> {
     if capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) {
-        return write_ok(packets, EOF_HEADER, &OkInfo { warnings, ..OkInfo::default() }, status);
+        return write_ok(
+            packets,
+            EOF_HEADER,
+            &OkInfo {
+                warnings,
+                ..OkInfo::default()
+            },
+            status,
+        );
     }
     packets.write_packet(|out| {
         out.push(EOF_HEADER);
@@ -186,7 +210,10 @@ pub fn write_eof<T: Transport>(
 }
 
 /// An error, for a client whose capabilities are known.
-pub fn write_error<T: Transport>(packets: &mut PacketStream<T>, error: &SqlError) -> Result<(), SqlError> {
+pub fn write_error<T: Transport>(
+    packets: &mut PacketStream<T>,
+    error: &SqlError,
+) -> Result<(), SqlError> {
     let state = error.sqlstate.as_bytes().try_into().map(SqlState::new).ok();
     write_error_packet(packets, error, state)
 }
@@ -251,7 +278,13 @@ fn put_column_definition(column: &ColumnMeta, out: &mut Vec<u8>) {
     /// Bytes of the fields from the collation to the end.
     const FIXED_FIELDS_BYTES: u8 = 12;
     out.put_lenenc_str(b"def");
-    for name in [&column.database, &column.table, &column.org_table, &column.name, &column.org_name] {
+    for name in [
+        &column.database,
+        &column.table,
+        &column.org_table,
+        &column.name,
+        &column.org_name,
+    ] {
         out.put_lenenc_str(name.as_bytes());
     }
     out.push(FIXED_FIELDS_BYTES);

@@ -26,7 +26,10 @@ pub struct Text {
 
 impl Text {
     fn new() -> Self {
-        Text { bytes: [0; TEXT_BYTES], len: 0 }
+        Text {
+            bytes: [0; TEXT_BYTES],
+            len: 0,
+        }
     }
 
     pub fn as_bytes(&self) -> &[u8] {
@@ -65,7 +68,10 @@ impl Text {
         };
         if digits > 0 {
             self.push(b'.');
-            self.push_padded(micros / 10_u64.pow(u32::from(MAX_FRACTION_DIGITS - digits)), usize::from(digits));
+            self.push_padded(
+                micros / 10_u64.pow(u32::from(MAX_FRACTION_DIGITS - digits)),
+                usize::from(digits),
+            );
         }
     }
 
@@ -90,7 +96,9 @@ impl Text {
 /// Days since 1970-01-01 of a date; `None` if the calendar has no such date.
 pub fn days_of_date(year: u16, month: u8, day: u8) -> Option<i32> {
     let (year, month, day) = (i32::from(year), u32::from(month), u32::from(day));
-    let exists = year <= 9999 && (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
+    let exists = year <= 9999
+        && (1..=12).contains(&month)
+        && (1..=days_in_month(year, month)).contains(&day);
     exists.then(|| days_from_civil(year, month, day))
 }
 
@@ -103,7 +111,12 @@ pub fn split_days(micros: i64) -> (i32, i64) {
 /// Hours, minutes, seconds and microseconds of a length of time.
 pub fn split_clock(micros: u64) -> (u64, u64, u64, u64) {
     let seconds = micros / SECOND as u64;
-    (seconds / 3_600, seconds / 60 % 60, seconds % 60, micros % SECOND as u64)
+    (
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60,
+        micros % SECOND as u64,
+    )
 }
 
 /// `1997-01-31`.
@@ -188,14 +201,22 @@ pub fn float(value: f32, decimals: u8) -> Text {
         return fixed(f64::from(value), decimals);
     }
     let mut scientific = Scientific::new();
-    let _ = write!(scientific, "{value:.precision$e}", precision = FLOAT_DIGITS - 1);
+    let _ = write!(
+        scientific,
+        "{value:.precision$e}",
+        precision = FLOAT_DIGITS - 1
+    );
     scientific.layout()
 }
 
 fn fixed(value: f64, decimals: u8) -> Text {
     let mut text = Text::new();
     let mut rest = &mut text.bytes[..];
-    let _ = write!(rest, "{value:.precision$}", precision = usize::from(decimals));
+    let _ = write!(
+        rest,
+        "{value:.precision$}",
+        precision = usize::from(decimals)
+    );
     text.len = TEXT_BYTES - rest.len();
     text
 }
@@ -235,11 +256,15 @@ impl Scientific {
             count -= 1;
         }
         let digits = &digits[..count];
-        let exponent: i32 = std::str::from_utf8(&written[e + 1..]).ok().and_then(|e| e.parse().ok()).unwrap_or(0);
+        let exponent: i32 = std::str::from_utf8(&written[e + 1..])
+            .ok()
+            .and_then(|e| e.parse().ok())
+            .unwrap_or(0);
 
         // The value is 0.DIGITS times ten to the point's position.
         let point = exponent + 1;
-        let plain = point > -MAX_POINT_POSITION && (point <= MAX_POINT_POSITION || count as i32 > point);
+        let plain =
+            point > -MAX_POINT_POSITION && (point <= MAX_POINT_POSITION || count as i32 > point);
         if !plain {
             text.push(digits[0]);
             if count > 1 {
@@ -309,7 +334,11 @@ mod tests {
             (f64::MAX, "1.7976931348623157e308"),
             (5e-324, "5e-324"),
         ] {
-            assert_eq!(text(double(value, NOT_FIXED_DECIMALS)), expected, "{value:e}");
+            assert_eq!(
+                text(double(value, NOT_FIXED_DECIMALS)),
+                expected,
+                "{value:e}"
+            );
         }
     }
 
@@ -324,14 +353,21 @@ mod tests {
             (-2.5, "-2.5"),
             (999_999.9, "1000000"),
         ] {
-            assert_eq!(text(float(value, NOT_FIXED_DECIMALS)), expected, "{value:e}");
+            assert_eq!(
+                text(float(value, NOT_FIXED_DECIMALS)),
+                expected,
+                "{value:e}"
+            );
         }
     }
 
     #[test]
     fn a_fixed_number_of_decimals_is_kept() {
         assert_eq!(text(double(2.0, 3)), "2.000");
-        assert_eq!(text(double(-1.7976931348623157e308, 30)).len(), 1 + 309 + 1 + 30);
+        assert_eq!(
+            text(double(-1.7976931348623157e308, 30)).len(),
+            1 + 309 + 1 + 30
+        );
         assert_eq!(text(float(0.125, 2)), "0.12");
     }
 
@@ -346,9 +382,21 @@ mod tests {
             (12_300, 2, "123.00"),
             (7, -3, "7000"),
             (0, -3, "0"),
-            (10_i128.pow(37), 37, "1.0000000000000000000000000000000000000"),
-            (-(10_i128.pow(38) - 1), 0, "-99999999999999999999999999999999999999"),
-            (10_i128.pow(38) - 1, 38, "0.99999999999999999999999999999999999999"),
+            (
+                10_i128.pow(37),
+                37,
+                "1.0000000000000000000000000000000000000",
+            ),
+            (
+                -(10_i128.pow(38) - 1),
+                0,
+                "-99999999999999999999999999999999999999",
+            ),
+            (
+                10_i128.pow(38) - 1,
+                38,
+                "0.99999999999999999999999999999999999999",
+            ),
         ] {
             assert_eq!(text(decimal(unscaled, scale)), expected);
         }
@@ -359,7 +407,14 @@ mod tests {
         assert_eq!(days_of_date(1970, 1, 1), Some(0));
         assert_eq!(days_of_date(9999, 12, 31), Some(2_932_896));
         assert_eq!(days_of_date(2000, 2, 29), Some(11_016));
-        for (year, month, day) in [(1900, 2, 29), (2001, 0, 1), (2001, 13, 1), (2001, 1, 0), (2001, 4, 31), (0, 0, 0)] {
+        for (year, month, day) in [
+            (1900, 2, 29),
+            (2001, 0, 1),
+            (2001, 13, 1),
+            (2001, 1, 0),
+            (2001, 4, 31),
+            (0, 0, 0),
+        ] {
             assert_eq!(days_of_date(year, month, day), None, "{year}-{month}-{day}");
         }
         assert_eq!(days_of_date(10_000, 1, 1), None);
@@ -372,9 +427,15 @@ mod tests {
         assert_eq!(text(date_time(-1, 0)), "1969-12-31 23:59:59");
         assert_eq!(text(date_time(-1, 6)), "1969-12-31 23:59:59.999999");
         assert_eq!(text(date_time(1_500_000, 3)), "1970-01-01 00:00:01.500");
-        assert_eq!(text(date_time(1_500_000, NOT_FIXED_DECIMALS)), "1970-01-01 00:00:01.500000");
+        assert_eq!(
+            text(date_time(1_500_000, NOT_FIXED_DECIMALS)),
+            "1970-01-01 00:00:01.500000"
+        );
         assert_eq!(text(time(0, 0)), "00:00:00");
-        assert_eq!(text(time(-(838 * 3_600 + 59 * 60 + 59) * SECOND, 1)), "-838:59:59.0");
+        assert_eq!(
+            text(time(-(838 * 3_600 + 59 * 60 + 59) * SECOND, 1)),
+            "-838:59:59.0"
+        );
         assert_eq!(text(time(-500_000, 2)), "-00:00:00.50");
         assert_eq!(text(time(3 * SECOND, NOT_FIXED_DECIMALS)), "00:00:03");
         assert_eq!(text(year(0)), "0000");

@@ -36,7 +36,10 @@ pub struct TextRows<'a> {
 impl<'a> TextRows<'a> {
     /// Error 1105 if the batch is not of these columns.
     pub fn new(batch: &'a RecordBatch, columns: &'a [ColumnMeta]) -> Result<Self, SqlError> {
-        Ok(TextRows { readers: cell::readers(batch, columns)?, columns })
+        Ok(TextRows {
+            readers: cell::readers(batch, columns)?,
+            columns,
+        })
     }
 
     /// Appends the text of a value to `out`; `false` if it is NULL.
@@ -44,7 +47,9 @@ impl<'a> TextRows<'a> {
         match self.readers[column].cell(row) {
             Cell::Null => false,
             cell => {
-                with_text(cell, &self.columns[column], |text| out.extend_from_slice(text));
+                with_text(cell, &self.columns[column], |text| {
+                    out.extend_from_slice(text)
+                });
                 true
             }
         }
@@ -58,8 +63,12 @@ fn with_text(cell: Cell<'_>, column: &ColumnMeta, take: impl FnOnce(&[u8])) {
     let text = match cell {
         Cell::Null => return take(b""),
         Cell::Bytes(bytes) => return take(bytes),
-        Cell::Signed(value) if !is_year => return take(itoa::Buffer::new().format(value).as_bytes()),
-        Cell::Unsigned(value) if !is_year => return take(itoa::Buffer::new().format(value).as_bytes()),
+        Cell::Signed(value) if !is_year => {
+            return take(itoa::Buffer::new().format(value).as_bytes());
+        }
+        Cell::Unsigned(value) if !is_year => {
+            return take(itoa::Buffer::new().format(value).as_bytes());
+        }
         Cell::Signed(value) => text_format::year(value.unsigned_abs()),
         Cell::Unsigned(value) => text_format::year(value),
         Cell::Decimal { unscaled, scale } => text_format::decimal(unscaled, scale),
@@ -86,9 +95,9 @@ pub(crate) mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
-        Float64Array, Int8Array, Int64Array, NullArray, StringViewArray, TimestampMicrosecondArray, UInt16Array,
-        UInt64Array,
+        ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
+        Float32Array, Float64Array, Int8Array, Int64Array, NullArray, StringViewArray,
+        TimestampMicrosecondArray, UInt16Array, UInt64Array,
     };
     use arrow::array::{BinaryArray, ListArray};
     use arrow::datatypes::Int32Type;
@@ -113,33 +122,73 @@ pub(crate) mod tests {
         use MysqlColumnType as T;
         let decimal = Decimal128Array::from(vec![Some(-12_345), None]);
         let columns: Vec<(ColumnMeta, ArrayRef)> = vec![
-            (column("tiny", T::Tiny, 0), Arc::new(Int8Array::from(vec![Some(-128), None]))),
-            (column("bool", T::Tiny, 0), Arc::new(BooleanArray::from(vec![Some(true), None]))),
-            (column("big", T::LongLong, 0), Arc::new(Int64Array::from(vec![Some(i64::MIN), None]))),
-            (column("huge", T::LongLong, 0), Arc::new(UInt64Array::from(vec![Some(u64::MAX), None]))),
-            (column("narrow", T::Long, 0), Arc::new(Int64Array::from(vec![Some(-7), None]))),
+            (
+                column("tiny", T::Tiny, 0),
+                Arc::new(Int8Array::from(vec![Some(-128), None])),
+            ),
+            (
+                column("bool", T::Tiny, 0),
+                Arc::new(BooleanArray::from(vec![Some(true), None])),
+            ),
+            (
+                column("big", T::LongLong, 0),
+                Arc::new(Int64Array::from(vec![Some(i64::MIN), None])),
+            ),
+            (
+                column("huge", T::LongLong, 0),
+                Arc::new(UInt64Array::from(vec![Some(u64::MAX), None])),
+            ),
+            (
+                column("narrow", T::Long, 0),
+                Arc::new(Int64Array::from(vec![Some(-7), None])),
+            ),
             (
                 column("price", T::NewDecimal, 2),
                 Arc::new(decimal.with_precision_and_scale(15, 2).expect("it fits")),
             ),
-            (column("float", T::Float, 31), Arc::new(Float32Array::from(vec![Some(2.5), None]))),
-            (column("double", T::Double, 31), Arc::new(Float64Array::from(vec![Some(1e20), None]))),
-            (column("text", T::VarString, 0), Arc::new(StringViewArray::from(vec![Some("a longer text é"), None]))),
-            (column("bytes", T::Blob, 0), Arc::new(BinaryArray::from_opt_vec(vec![Some(&[0, 0xFF]), None]))),
-            (column("date", T::Date, 0), Arc::new(Date32Array::from(vec![Some(9_861), None]))),
+            (
+                column("float", T::Float, 31),
+                Arc::new(Float32Array::from(vec![Some(2.5), None])),
+            ),
+            (
+                column("double", T::Double, 31),
+                Arc::new(Float64Array::from(vec![Some(1e20), None])),
+            ),
+            (
+                column("text", T::VarString, 0),
+                Arc::new(StringViewArray::from(vec![Some("a longer text é"), None])),
+            ),
+            (
+                column("bytes", T::Blob, 0),
+                Arc::new(BinaryArray::from_opt_vec(vec![Some(&[0, 0xFF]), None])),
+            ),
+            (
+                column("date", T::Date, 0),
+                Arc::new(Date32Array::from(vec![Some(9_861), None])),
+            ),
             (
                 column("moment", T::DateTime, 3),
                 Arc::new(TimestampMicrosecondArray::from(vec![Some(1_500_000), None])),
             ),
             (
                 column("length", T::Time, 0),
-                Arc::new(DurationMicrosecondArray::from(vec![Some(-90_061_000_000), None])),
+                Arc::new(DurationMicrosecondArray::from(vec![
+                    Some(-90_061_000_000),
+                    None,
+                ])),
             ),
-            (column("year", T::Year, 0), Arc::new(UInt16Array::from(vec![Some(1999), None]))),
+            (
+                column("year", T::Year, 0),
+                Arc::new(UInt16Array::from(vec![Some(1999), None])),
+            ),
             (column("nothing", T::Null, 0), Arc::new(NullArray::new(2))),
         ];
-        let batch = RecordBatch::try_from_iter(columns.iter().map(|(meta, array)| (&meta.name, array.clone())))
-            .expect("the columns have two rows each");
+        let batch = RecordBatch::try_from_iter(
+            columns
+                .iter()
+                .map(|(meta, array)| (&meta.name, array.clone())),
+        )
+        .expect("the columns have two rows each");
         (batch, columns.into_iter().map(|(meta, _)| meta).collect())
     }
 
@@ -165,8 +214,10 @@ pub(crate) mod tests {
             b"-25:01:01",
             b"1999",
         ];
-        let mut expected: Vec<u8> =
-            texts.iter().flat_map(|text| [&[text.len() as u8], *text].concat()).collect();
+        let mut expected: Vec<u8> = texts
+            .iter()
+            .flat_map(|text| [&[text.len() as u8], *text].concat())
+            .collect();
         expected.push(NULL);
         assert_eq!(out, expected);
 
@@ -178,11 +229,19 @@ pub(crate) mod tests {
     #[test]
     fn long_texts_have_longer_lengths() {
         let long = "x".repeat(70_000);
-        let array: ArrayRef = Arc::new(StringViewArray::from(vec![&long[..250], &long[..251], &long]));
+        let array: ArrayRef = Arc::new(StringViewArray::from(vec![
+            &long[..250],
+            &long[..251],
+            &long,
+        ]));
         let batch = RecordBatch::try_from_iter([("text", array)]).expect("one column");
         let columns = [column("text", MysqlColumnType::Blob, 0)];
         let readers = cell::readers(&batch, &columns).expect("texts are known");
-        for (row, head) in [(0, &[250][..]), (1, &[0xFC, 251, 0]), (2, &[0xFD, 0x70, 0x11, 0x01])] {
+        for (row, head) in [
+            (0, &[250][..]),
+            (1, &[0xFC, 251, 0]),
+            (2, &[0xFD, 0x70, 0x11, 0x01]),
+        ] {
             let mut out = Vec::new();
             encode(&readers, &columns, row, &mut out);
             assert_eq!(&out[..head.len()], head);
@@ -192,10 +251,20 @@ pub(crate) mod tests {
     #[test]
     fn a_type_without_a_counterpart_is_an_error() {
         let lists: ArrayRef =
-            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]));
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([
+                Some(1),
+            ])]));
         let batch = RecordBatch::try_from_iter([("list", lists)]).expect("one column");
         let columns = [column("list", MysqlColumnType::VarString, 0)];
-        assert_eq!(cell::readers(&batch, &columns).err().map(|error| error.code), Some(1105));
-        assert_eq!(cell::readers(&batch, &[]).err().map(|error| error.code), Some(1105));
+        assert_eq!(
+            cell::readers(&batch, &columns)
+                .err()
+                .map(|error| error.code),
+            Some(1105)
+        );
+        assert_eq!(
+            cell::readers(&batch, &[]).err().map(|error| error.code),
+            Some(1105)
+        );
     }
 }

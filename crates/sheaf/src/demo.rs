@@ -24,6 +24,9 @@ pub struct DemoArguments {
     pub serve: bool,
 }
 
-pub fn run(_arguments: DemoArguments) -> Result<ExitCode, Box<dyn Error>> {
-    Err("the demonstration is not part of this version yet; `sheaf serve` and `sheaf sql` are".into())
+pub fn run(_arguments: &DemoArguments) -> Result<ExitCode, Box<dyn Error>> {
+    Err(
+        "the demonstration is not part of this version yet; `sheaf serve` and `sheaf sql` are"
+            .into(),
+    )
 }

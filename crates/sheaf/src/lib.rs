@@ -59,7 +59,11 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let engine = EngineOptions::default();
-        Options { memory_bytes: engine.memory_bytes, pool_bytes: engine.pool_bytes, threads: engine.threads }
+        Options {
+            memory_bytes: engine.memory_bytes,
+            pool_bytes: engine.pool_bytes,
+            threads: engine.threads,
+        }
     }
 }
 
@@ -81,12 +85,17 @@ impl Database {
                 ..EngineOptions::default()
             },
         )?;
-        Ok(Database { engine, closed: false })
+        Ok(Database {
+            engine,
+            closed: false,
+        })
     }
 
     /// Starts a session. Any number of threads may each have one.
     pub fn connect(&self) -> Result<Connection> {
-        Ok(Connection { session: self.engine.session(SessionInfo::default())? })
+        Ok(Connection {
+            session: self.engine.session(SessionInfo::default())?,
+        })
     }
 
     /// The engine itself, for those who serve it: see `sheaf_server::Server`.
@@ -130,14 +139,24 @@ impl Connection {
 
     /// Runs a statement and gives its rows to `take`, batch by batch as they are found. An error of `take` ends
     /// the statement with that error.
-    pub fn query_each(&mut self, sql: &str, take: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-        let mut sink = Batches { take, affected_rows: 0 };
+    pub fn query_each(
+        &mut self,
+        sql: &str,
+        take: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let mut sink = Batches {
+            take,
+            affected_rows: 0,
+        };
         self.session.execute(sql, &mut sink)
     }
 
     /// Runs a statement and gives the number of rows that it changed. Rows that it finds are dropped.
     pub fn execute(&mut self, sql: &str) -> Result<u64> {
-        let mut sink = Batches { take: |_: &RecordBatch| Ok(()), affected_rows: 0 };
+        let mut sink = Batches {
+            take: |_: &RecordBatch| Ok(()),
+            affected_rows: 0,
+        };
         self.session.execute(sql, &mut sink)?;
         Ok(sink.affected_rows)
     }
@@ -176,9 +195,11 @@ impl<F: FnMut(&RecordBatch) -> Result<()>> ResultSink for Batches<F> {
     fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>> {
         match File::open(name) {
             Ok(file) => Ok(Box::new(file)),
-            Err(error) => {
-                Err(Error::file_not_found(name, error.raw_os_error().unwrap_or_default(), &error.to_string()))
-            }
+            Err(error) => Err(Error::file_not_found(
+                name,
+                error.raw_os_error().unwrap_or_default(),
+                &error.to_string(),
+            )),
         }
     }
 }

@@ -40,14 +40,16 @@ fn main() -> ExitCode {
         Command::Sql(_) | Command::Demo(_) => "warn",
     };
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_level)))
+        .with_env_filter(
+            EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_level)),
+        )
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     let result: Result<ExitCode, Box<dyn Error>> = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Sql(arguments) => sql_shell::run(arguments),
-        Command::Demo(arguments) => demo::run(arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("sheaf: {error}");

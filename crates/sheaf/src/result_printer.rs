@@ -64,16 +64,28 @@ impl<W: Write> ResultPrinter<W> {
         self.rows += 1;
         match self.layout {
             Layout::Tabs => {
-                let cells: Vec<String> =
-                    row.iter().map(|cell| cell.as_deref().map_or("NULL".into(), escape_tabs)).collect();
+                let cells: Vec<String> = row
+                    .iter()
+                    .map(|cell| cell.as_deref().map_or("NULL".into(), escape_tabs))
+                    .collect();
                 writeln!(self.out, "{}", cells.join("\t"))
             }
             Layout::Vertical => {
                 writeln!(self.out, "{:*^64}", format!(" {}. row ", self.rows))?;
-                let width = self.columns.iter().map(|column| column.name.width()).max().unwrap_or(0);
+                let width = self
+                    .columns
+                    .iter()
+                    .map(|column| column.name.width())
+                    .max()
+                    .unwrap_or(0);
                 for (column, cell) in self.columns.iter().zip(row) {
                     let indent = " ".repeat(width - column.name.width());
-                    writeln!(self.out, "{indent}{}: {}", column.name, cell.as_deref().unwrap_or("NULL"))?;
+                    writeln!(
+                        self.out,
+                        "{indent}{}: {}",
+                        column.name,
+                        cell.as_deref().unwrap_or("NULL")
+                    )?;
                 }
                 Ok(())
             }
@@ -96,7 +108,11 @@ impl<W: Write> ResultPrinter<W> {
     /// Writes the head of a table, now that its widths are known, and the rows that waited for it.
     fn print_waiting(&mut self) -> io::Result<()> {
         let rows = std::mem::take(&mut self.waiting);
-        let mut widths: Vec<usize> = self.columns.iter().map(|column| column.name.width()).collect();
+        let mut widths: Vec<usize> = self
+            .columns
+            .iter()
+            .map(|column| column.name.width())
+            .collect();
         for row in &rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.as_deref().unwrap_or("NULL").width());
@@ -106,7 +122,12 @@ impl<W: Write> ResultPrinter<W> {
         self.print_rule()?;
         let widths = self.widths.iter().flatten();
         for (column, &width) in self.columns.iter().zip(widths) {
-            write!(self.out, "| {}{} ", column.name, " ".repeat(width - column.name.width()))?;
+            write!(
+                self.out,
+                "| {}{} ",
+                column.name,
+                " ".repeat(width - column.name.width())
+            )?;
         }
         writeln!(self.out, "|")?;
         self.print_rule()?;
@@ -127,7 +148,10 @@ impl<W: Write> ResultSink for ResultPrinter<W> {
         self.rows = 0;
         self.widths = None;
         if self.layout == Layout::Tabs {
-            let names: Vec<String> = columns.iter().map(|column| escape_tabs(&column.name)).collect();
+            let names: Vec<String> = columns
+                .iter()
+                .map(|column| escape_tabs(&column.name))
+                .collect();
             writeln!(self.out, "{}", names.join("\t")).map_err(write_error)?;
         }
         Ok(())
@@ -141,7 +165,9 @@ impl<W: Write> ResultSink for ResultPrinter<W> {
             let cells: Vec<Option<String>> = (0..columns.len())
                 .map(|column| {
                     bytes.clear();
-                    texts.append(row, column, &mut bytes).then(|| String::from_utf8_lossy(&bytes).into_owned())
+                    texts
+                        .append(row, column, &mut bytes)
+                        .then(|| String::from_utf8_lossy(&bytes).into_owned())
                 })
                 .collect();
             if self.layout == Layout::Table && self.widths.is_none() {
@@ -174,7 +200,11 @@ impl<W: Write> ResultSink for ResultPrinter<W> {
 
     fn ok(&mut self, ok: OkInfo) -> Result<(), SqlError> {
         let rows = if ok.affected_rows == 1 { "row" } else { "rows" };
-        self.summary = format!("Query OK, {} {rows} affected{}", ok.affected_rows, warnings(ok.warnings));
+        self.summary = format!(
+            "Query OK, {} {rows} affected{}",
+            ok.affected_rows,
+            warnings(ok.warnings)
+        );
         if !ok.info.is_empty() {
             self.summary.push('\n');
             self.summary.push_str(&ok.info);
@@ -186,9 +216,11 @@ impl<W: Write> ResultSink for ResultPrinter<W> {
     fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>, SqlError> {
         match File::open(name) {
             Ok(file) => Ok(Box::new(file)),
-            Err(error) => {
-                Err(SqlError::file_not_found(name, error.raw_os_error().unwrap_or_default(), &error.to_string()))
-            }
+            Err(error) => Err(SqlError::file_not_found(
+                name,
+                error.raw_os_error().unwrap_or_default(),
+                &error.to_string(),
+            )),
         }
     }
 }
@@ -205,13 +237,26 @@ fn is_number(column: &ColumnMeta) -> bool {
     use MysqlColumnType::*;
     matches!(
         column.type_,
-        Decimal | Tiny | Short | Long | Float | Double | Null | LongLong | Int24 | Year | NewDecimal
+        Decimal
+            | Tiny
+            | Short
+            | Long
+            | Float
+            | Double
+            | Null
+            | LongLong
+            | Int24
+            | Year
+            | NewDecimal
     )
 }
 
 /// One line a row and one tab between columns stay true whatever the values contain.
 fn escape_tabs(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\0', "\\0")
+    text.replace('\\', "\\\\")
+        .replace('\t', "\\t")
+        .replace('\n', "\\n")
+        .replace('\0', "\\0")
 }
 
 fn write_error(error: io::Error) -> SqlError {
@@ -241,8 +286,10 @@ mod tests {
 
     fn print(layout: Layout) -> String {
         let ids: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), Some(1000), None]));
-        let names: ArrayRef = Arc::new(StringViewArray::from(vec![Some("Zoë"), None, Some("a\tb")]));
-        let batch = RecordBatch::try_from_iter([("id", ids), ("name", names)]).expect("two columns");
+        let names: ArrayRef =
+            Arc::new(StringViewArray::from(vec![Some("Zoë"), None, Some("a\tb")]));
+        let batch =
+            RecordBatch::try_from_iter([("id", ids), ("name", names)]).expect("two columns");
         let mut out = Vec::new();
         let mut printer = ResultPrinter::new(&mut out, layout);
         let show = |printer: &mut dyn ResultSink| -> Result<(), SqlError> {
@@ -251,10 +298,15 @@ mod tests {
                 column("name", MysqlColumnType::VarString),
             ])?;
             printer.rows(&batch)?;
-            printer.end_of_rows(EndOfRows { warnings: 1, more_results: false })
+            printer.end_of_rows(EndOfRows {
+                warnings: 1,
+                more_results: false,
+            })
         };
         show(&mut printer).expect("a buffer takes everything");
-        printer.finish(Duration::from_millis(1500)).expect("a buffer takes everything");
+        printer
+            .finish(Duration::from_millis(1500))
+            .expect("a buffer takes everything");
         String::from_utf8(out).expect("texts are UTF-8")
     }
 
@@ -270,18 +322,27 @@ mod tests {
              | NULL | a\tb  |\n\
              +------+------+\n\
              3 rows in set, 1 warning (1.500 sec)\n\n"
-                .replace("a\tb  |", &format!("a\tb{} |", " ".repeat(4 - "a\tb".width())))
+                .replace(
+                    "a\tb  |",
+                    &format!("a\tb{} |", " ".repeat(4 - "a\tb".width()))
+                )
         );
     }
 
     #[test]
     fn a_vertical_row_has_a_line_for_each_column() {
         let text = print(Layout::Vertical);
-        assert!(text.starts_with(&format!("{:*^64}\n  id: 7\nname: Zoë\n", " 1. row ")), "{text}");
+        assert!(
+            text.starts_with(&format!("{:*^64}\n  id: 7\nname: Zoë\n", " 1. row ")),
+            "{text}"
+        );
     }
 
     #[test]
     fn tabs_are_for_programs() {
-        assert_eq!(print(Layout::Tabs), "id\tname\n7\tZoë\n1000\tNULL\nNULL\ta\\tb\n");
+        assert_eq!(
+            print(Layout::Tabs),
+            "id\tname\n7\tZoë\n1000\tNULL\nNULL\ta\\tb\n"
+        );
     }
 }

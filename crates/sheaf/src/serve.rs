@@ -13,7 +13,7 @@ use sheaf_sql::{Engine, EngineOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::size::parse_size;
+use crate::size::{format_size, parse_size};
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
@@ -50,12 +50,17 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             ..EngineOptions::default()
         },
     )?;
+    tracing::info!(data_dir = %arguments.data_dir.display(), memory = format_size(arguments.memory), "opened");
     let options = ServerOptions {
         listen: Some(arguments.listen),
         socket: arguments.socket,
         max_connections: arguments.max_connections,
     };
-    serve_until_signal(&engine, options, Duration::from_secs(arguments.drain_seconds))?;
+    serve_until_signal(
+        &engine,
+        options,
+        Duration::from_secs(arguments.drain_seconds),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -72,14 +77,20 @@ pub fn serve_until_signal(
         Ok(server) => server,
         Err(error) => {
             engine.close()?;
-            let address = listen.map(|address| address.to_string()).unwrap_or_default();
+            let address = listen
+                .map(|address| address.to_string())
+                .unwrap_or_default();
             return Err(format!("cannot listen on {address}: {error}").into());
         }
     };
     let address = server.local_address().map(|address| address.to_string());
     let path = socket.map(|path| path.display().to_string());
     let places: Vec<String> = address.into_iter().chain(path).collect();
-    println!("Sheaf {} is ready for connections on {}", env!("CARGO_PKG_VERSION"), places.join(" and "));
+    println!(
+        "Sheaf {} is ready for connections on {}",
+        env!("CARGO_PKG_VERSION"),
+        places.join(" and ")
+    );
 
     // Later signals change nothing: everything below is bounded in time.
     signals.forever().next();

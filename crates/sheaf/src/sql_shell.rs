@@ -21,9 +21,8 @@ use sheaf_sql::{Engine, EngineOptions, Session, SessionInfo};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
-
-use crate::size::parse_size;
 use crate::result_printer::{Layout, ResultPrinter};
+use crate::size::parse_size;
 use crate::statement_reader::{Statement, StatementReader};
 
 /// Lines that the history file keeps.
@@ -75,9 +74,16 @@ fn run_on(engine: &Arc<Engine>, arguments: &SqlArguments) -> Result<ExitCode, Bo
     if let Some(database) = &arguments.database {
         session.set_database(database)?;
     }
-    let layout =
-        if arguments.table || io::stdout().is_terminal() { Layout::Table } else { Layout::Tabs };
-    let mut shell = Shell { running: cancel_on_interrupt(&session)?, session, layout };
+    let layout = if arguments.table || io::stdout().is_terminal() {
+        Layout::Table
+    } else {
+        Layout::Tabs
+    };
+    let mut shell = Shell {
+        running: cancel_on_interrupt(&session)?,
+        session,
+        layout,
+    };
     if let Some(sql) = &arguments.execute {
         return shell.run_all(sql.as_bytes());
     }
@@ -92,13 +98,15 @@ fn cancel_on_interrupt(session: &Session) -> io::Result<Arc<AtomicBool>> {
     let running = Arc::new(AtomicBool::new(false));
     let (seen, handle) = (Arc::clone(&running), session.handle());
     let mut signals = Signals::new([SIGINT])?;
-    thread::Builder::new().name("interrupt".into()).spawn(move || {
-        for _ in signals.forever() {
-            if seen.load(Ordering::Acquire) {
-                handle.cancel();
+    thread::Builder::new()
+        .name("interrupt".into())
+        .spawn(move || {
+            for _ in signals.forever() {
+                if seen.load(Ordering::Acquire) {
+                    handle.cancel();
+                }
             }
-        }
-    })?;
+        })?;
     Ok(running)
 }
 
@@ -129,8 +137,14 @@ impl Shell {
 
     /// Runs what is typed until the person leaves.
     fn converse(&mut self) -> Result<ExitCode, Box<dyn Error>> {
-        println!("Sheaf {}. Statements end with ; or \\G. Type 'help' for help.\n", env!("CARGO_PKG_VERSION"));
-        let config = Config::builder().max_history_size(HISTORY_LINES)?.auto_add_history(true).build();
+        println!(
+            "Sheaf {}. Statements end with ; or \\G. Type 'help' for help.\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        let config = Config::builder()
+            .max_history_size(HISTORY_LINES)?
+            .auto_add_history(true)
+            .build();
         let mut editor = DefaultEditor::with_config(config)?;
         let history = std::env::home_dir().map(|home| home.join(HISTORY_FILE));
         if let Some(path) = &history {
@@ -141,7 +155,9 @@ impl Shell {
         loop {
             match editor.readline(reader.prompt()) {
                 Ok(line) if reader.is_at_start() && is_quit(&line) => break,
-                Ok(line) if reader.is_at_start() && is_command(&line, &["help", "\\h", "?"]) => print!("{HELP}"),
+                Ok(line) if reader.is_at_start() && is_command(&line, &["help", "\\h", "?"]) => {
+                    print!("{HELP}")
+                }
                 Ok(line) => {
                     reader.push_line(&line);
                     while let Some(statement) = reader.next_statement() {
@@ -156,7 +172,10 @@ impl Shell {
         if let Some(path) = &history
             && let Err(error) = editor.save_history(path)
         {
-            eprintln!("sheaf: the history was not saved in {}: {error}", path.display());
+            eprintln!(
+                "sheaf: the history was not saved in {}: {error}",
+                path.display()
+            );
         }
         println!("Bye");
         Ok(ExitCode::SUCCESS)
@@ -164,7 +183,11 @@ impl Shell {
 
     /// Runs a statement and shows what it gives; `false` if it failed.
     fn run(&mut self, statement: &Statement) -> io::Result<bool> {
-        let layout = if statement.vertical { Layout::Vertical } else { self.layout };
+        let layout = if statement.vertical {
+            Layout::Vertical
+        } else {
+            self.layout
+        };
         let out = BufWriter::new(io::stdout().lock());
         let mut printer = ResultPrinter::new(out, layout);
         let start = Instant::now();

@@ -46,7 +46,10 @@ impl StatementReader {
             sql.truncate(end);
             self.scanned = 0;
             if !sql.trim().is_empty() {
-                return Some(Statement { sql: sql.trim().to_string(), vertical });
+                return Some(Statement {
+                    sql: sql.trim().to_string(),
+                    vertical,
+                });
             }
         }
         None
@@ -56,7 +59,10 @@ impl StatementReader {
     pub fn take_rest(&mut self) -> Option<Statement> {
         let rest = std::mem::take(self).text;
         let sql = rest.trim();
-        (!sql.is_empty()).then(|| Statement { sql: sql.to_string(), vertical: false })
+        (!sql.is_empty()).then(|| Statement {
+            sql: sql.to_string(),
+            vertical: false,
+        })
     }
 
     /// Nothing of a statement was typed yet.
@@ -88,11 +94,11 @@ impl StatementReader {
                 (Place::Plain, b'\\') if matches!(next, b'g' | b'G') => return Some((at, 2)),
                 (Place::Plain, b'\'' | b'"' | b'`') => self.place = Place::Quoted(byte),
                 (Place::Plain, b'#') => self.place = Place::LineComment,
-                (Place::Plain, b'-') if next == b'-' => {
-                    // `--` begins a comment only before white space, so that 5--3 is 8.
-                    if bytes.get(at + 2).is_none_or(u8::is_ascii_whitespace) {
-                        self.place = Place::LineComment;
-                    }
+                // `--` begins a comment only before white space, so that 5--3 is 8.
+                (Place::Plain, b'-')
+                    if next == b'-' && bytes.get(at + 2).is_none_or(u8::is_ascii_whitespace) =>
+                {
+                    self.place = Place::LineComment;
                 }
                 (Place::Plain, b'/') if next == b'*' => {
                     self.place = Place::BlockComment;
@@ -125,7 +131,14 @@ mod tests {
         for line in lines {
             reader.push_line(line);
             while let Some(statement) = reader.next_statement() {
-                found.push(statement.sql + if statement.vertical { " [vertical]" } else { "" });
+                found.push(
+                    statement.sql
+                        + if statement.vertical {
+                            " [vertical]"
+                        } else {
+                            ""
+                        },
+                );
             }
         }
         if let Some(rest) = reader.take_rest() {
@@ -138,7 +151,12 @@ mod tests {
     fn a_statement_may_have_many_lines_and_a_line_many_statements() {
         assert_eq!(
             statements(&["SELECT 1; SELECT", "2\\G SELECT 3\\g;;", "SELECT 4"]),
-            ["SELECT 1", "SELECT\n2 [vertical]", "SELECT 3", "SELECT 4 [rest]"]
+            [
+                "SELECT 1",
+                "SELECT\n2 [vertical]",
+                "SELECT 3",
+                "SELECT 4 [rest]"
+            ]
         );
     }
 
@@ -159,9 +177,13 @@ mod tests {
     fn the_prompt_says_what_is_open() {
         let mut reader = StatementReader::default();
         assert_eq!(reader.prompt(), "sheaf> ");
-        for (line, prompt) in
-            [("SELECT", "    -> "), ("'a", "    '> "), ("b' /*", "   /*> "), ("*/ `", "    `> "), ("`;", "sheaf> ")]
-        {
+        for (line, prompt) in [
+            ("SELECT", "    -> "),
+            ("'a", "    '> "),
+            ("b' /*", "   /*> "),
+            ("*/ `", "    `> "),
+            ("`;", "sheaf> "),
+        ] {
             reader.push_line(line);
             while reader.next_statement().is_some() {}
             assert_eq!(reader.prompt(), prompt, "after {line}");

@@ -1,0 +1,183 @@
+//! The `sheaf` command, as a process.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Output, Stdio};
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+
+use crate::harness::{query_text, wait_until};
+
+fn sheaf() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_sheaf"))
+}
+
+fn sql(directory: &tempfile::TempDir, arguments: &[&str], input: &str) -> Output {
+    let mut child = sheaf()
+        .args(["sql", "--memory", "64M", "--data-dir"])
+        .arg(directory.path())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sheaf runs");
+    child
+        .stdin
+        .take()
+        .expect("it is piped")
+        .write_all(input.as_bytes())
+        .expect("sheaf reads");
+    child.wait_with_output().expect("sheaf ends")
+}
+
+fn stdout_of(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_shell_runs_statements_and_keeps_what_they_did() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let script = "CREATE DATABASE shop; USE shop;\n\
+                  CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20)); -- a comment; with a semicolon\n\
+                  INSERT INTO t VALUES (1, 'semi;colon'),\n (2, NULL);\n";
+    assert_eq!(stdout_of(&sql(&directory, &[], script)), "");
+    let output = sql(
+        &directory,
+        &["-D", "shop", "-e", "SELECT * FROM t ORDER BY a"],
+        "",
+    );
+    assert_eq!(stdout_of(&output), "a\tb\n1\tsemi;colon\n2\tNULL\n");
+    let output = sql(
+        &directory,
+        &["-t", "-D", "shop", "-e", "SELECT * FROM t WHERE a = 2 \\G"],
+        "",
+    );
+    assert!(
+        stdout_of(&output).contains("*\na: 2\nb: NULL\n1 row in set ("),
+        "{output:?}"
+    );
+    let output = sql(
+        &directory,
+        &["-t", "-e", "SELECT a FROM shop.t WHERE a > 1"],
+        "",
+    );
+    assert!(
+        stdout_of(&output).starts_with("+---+\n| a |\n+---+\n| 2 |\n+---+\n1 row in set ("),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn the_shell_stops_at_the_first_error() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let output = sql(
+        &directory,
+        &["-e", "SELECT 1; SELECT * FROM nowhere.t; SELECT 2"],
+        "",
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n1\n");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        error.starts_with("ERROR 1146 (42S02): ") || error.starts_with("ERROR 1049 (42000): "),
+        "{error}"
+    );
+}
+
+#[test]
+fn sizes_must_be_sizes() {
+    let output = sheaf()
+        .args(["sql", "--data-dir", "/nonexistent", "--memory", "lots"])
+        .output()
+        .expect("it runs");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not a size"));
+}
+
+/// Starts a server process and waits until it is ready.
+fn serve(directory: &tempfile::TempDir) -> (Child, u16) {
+    let mut child = sheaf()
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--memory",
+            "64M",
+            "--data-dir",
+        ])
+        .arg(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("sheaf runs");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("it is piped"))
+        .read_line(&mut line)
+        .expect("sheaf says when");
+    let port = line
+        .trim()
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok());
+    (
+        child,
+        port.unwrap_or_else(|| panic!("the port is missing in {line:?}")),
+    )
+}
+
+fn connect(port: u16) -> Conn {
+    let options = OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(port)
+        .user(Some("root"))
+        .prefer_socket(false);
+    Conn::new(options).expect("root may connect")
+}
+
+fn terminate(child: &Child) {
+    let status = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status()
+        .expect("kill runs");
+    assert!(status.success());
+}
+
+#[test]
+fn a_server_that_is_told_to_end_closes_cleanly_and_keeps_everything() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut child, port) = serve(&directory);
+    let mut connection = connect(port);
+    for sql in [
+        "CREATE DATABASE shop",
+        "USE shop",
+        "CREATE TABLE t (a INT PRIMARY KEY)",
+        "INSERT INTO t VALUES (7)",
+    ] {
+        connection
+            .query_drop(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    // The connection is idle, so there is nothing to wait for.
+    terminate(&child);
+    let mut status = None;
+    wait_until("the server to end", || {
+        status = child.try_wait().expect("the process is ours");
+        status.is_some()
+    });
+    assert_eq!(status.and_then(|status| status.code()), Some(0));
+    assert!(connection.ping().is_err(), "the connection is closed");
+
+    let (mut child, port) = serve(&directory);
+    assert_eq!(
+        query_text(&mut connect(port), "SELECT a FROM shop.t"),
+        ["7"]
+    );
+    terminate(&child);
+    assert!(child.wait().expect("the process is ours").success());
+}

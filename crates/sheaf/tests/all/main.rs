@@ -1,0 +1,11 @@
+//! Tests of the whole database, through its three doors: the protocol, the command line and the library.
+//!
+//! They are one program, because each test program links all of DataFusion.
+
+mod clients;
+mod command_line;
+mod embedded;
+mod harness;
+mod protocol;
+mod raw_client;
+mod results;

@@ -1,0 +1,475 @@
+//! Values, errors, prepared statements and files, through a real client library.
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, LocalInfileHandler, Params, Value};
+
+use crate::harness::{TestServer, error_of, query_text};
+use crate::raw_client::{CLIENT_LOCAL_FILES, COM_QUERY, RawClient};
+
+const EVERY_TYPE: &str = "CREATE TABLE every_type (
+    id INT PRIMARY KEY,
+    tiny TINYINT, utiny TINYINT UNSIGNED, small SMALLINT, medium MEDIUMINT, whole INT, uwhole INT UNSIGNED,
+    big BIGINT, ubig BIGINT UNSIGNED, price DECIMAL(38,10), plain DECIMAL(5), f FLOAT, d DOUBLE,
+    fixed CHAR(5), name VARCHAR(20), body TEXT, bin BINARY(3), vbin VARBINARY(5), data BLOB,
+    day DATE, moment DATETIME, precise DATETIME(6), stamp TIMESTAMP(3) NULL, span TIME(2), made YEAR,
+    flag BOOL, size ENUM('small','large'))";
+
+const INSERT_LOW: &str = "INSERT INTO every_type VALUES (1,
+    -128, 0, -32768, -8388608, -2147483648, 0, -9223372036854775808, 0,
+    -1234567890123456789012345678.0123456789, -99999, -1.5, -1e300,
+    'ab', '', 'text', 'xyz', '', '', '1000-01-01', '1000-01-01 00:00:00', '1999-12-31 23:59:59.999999',
+    '1970-01-02 00:00:00', '-838:59:59.00', 1901, FALSE, 'small')";
+
+const INSERT_HIGH: &str = "INSERT INTO every_type VALUES (2,
+    127, 255, 32767, 8388607, 2147483647, 4294967295, 9223372036854775807, 18446744073709551615,
+    1234567890123456789012345678.9, 99999, 0.25, 0.1,
+    'éàü', 'naïve', 'two\\nlines', 'ab', X'00FF', X'DEADBEEF', '9999-12-31', '2024-02-29 12:00:00',
+    '2024-02-29 12:00:00.5', '2030-06-15 10:20:30.123', '25:00:00.25', 2155, TRUE, 'large')";
+
+const INSERT_NULLS: &str = "INSERT INTO every_type (id) VALUES (3)";
+
+fn every_type(server: &TestServer) -> Conn {
+    let mut connection = server.connect_to_new("types");
+    for sql in [EVERY_TYPE, INSERT_LOW, INSERT_HIGH, INSERT_NULLS] {
+        connection
+            .query_drop(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    connection
+}
+
+fn bytes(text: &str) -> Value {
+    Value::Bytes(text.as_bytes().to_vec())
+}
+
+#[test]
+fn every_type_comes_back_as_text() {
+    let server = TestServer::start();
+    let mut connection = every_type(&server);
+    assert_eq!(
+        query_text(
+            &mut connection,
+            "SELECT * FROM every_type ORDER BY id LIMIT 2"
+        )[0],
+        "1\t-128\t0\t-32768\t-8388608\t-2147483648\t0\t-9223372036854775808\t0\t\
+         -1234567890123456789012345678.0123456789\t-99999\t-1.5\t-1e300\tab\t\ttext\txyz\t\t\t1000-01-01\t\
+         1000-01-01 00:00:00\t1999-12-31 23:59:59.999999\t1970-01-02 00:00:00.000\t-838:59:59.00\t1901\t0\tsmall"
+    );
+    let rows: Vec<mysql::Row> = connection
+        .query("SELECT * FROM every_type WHERE id = 2")
+        .expect("the table is filled");
+    let values = rows.into_iter().next().expect("there is a row").unwrap();
+    assert_eq!(
+        values[1..],
+        [
+            bytes("127"),
+            bytes("255"),
+            bytes("32767"),
+            bytes("8388607"),
+            bytes("2147483647"),
+            bytes("4294967295"),
+            bytes("9223372036854775807"),
+            bytes("18446744073709551615"),
+            bytes("1234567890123456789012345678.9000000000"),
+            bytes("99999"),
+            bytes("0.25"),
+            bytes("0.1"),
+            bytes("éàü"),
+            bytes("naïve"),
+            bytes("two\nlines"),
+            Value::Bytes(b"ab\0".to_vec()),
+            Value::Bytes(vec![0, 0xFF]),
+            Value::Bytes(vec![0xDE, 0xAD, 0xBE, 0xEF]),
+            bytes("9999-12-31"),
+            bytes("2024-02-29 12:00:00"),
+            bytes("2024-02-29 12:00:00.500000"),
+            bytes("2030-06-15 10:20:30.123"),
+            bytes("25:00:00.25"),
+            bytes("2155"),
+            bytes("1"),
+            bytes("large"),
+        ]
+    );
+    let nulls: Vec<mysql::Row> = connection
+        .query("SELECT * FROM every_type WHERE id = 3")
+        .expect("the table is filled");
+    let values = nulls.into_iter().next().expect("there is a row").unwrap();
+    assert!(
+        values[1..].iter().all(|value| *value == Value::NULL),
+        "{values:?}"
+    );
+}
+
+#[test]
+fn every_type_comes_back_as_binary() {
+    let server = TestServer::start();
+    let mut connection = every_type(&server);
+    let row: mysql::Row = connection
+        .exec_first("SELECT * FROM every_type WHERE id = ?", (1,))
+        .expect("the table is filled")
+        .expect("there is a row");
+    assert_eq!(
+        row.unwrap(),
+        [
+            Value::Int(1),
+            Value::Int(-128),
+            Value::Int(0),
+            Value::Int(-32768),
+            Value::Int(-8388608),
+            Value::Int(-2147483648),
+            Value::Int(0),
+            Value::Int(i64::MIN),
+            Value::Int(0),
+            bytes("-1234567890123456789012345678.0123456789"),
+            bytes("-99999"),
+            Value::Float(-1.5),
+            Value::Double(-1e300),
+            bytes("ab"),
+            bytes(""),
+            bytes("text"),
+            bytes("xyz"),
+            bytes(""),
+            bytes(""),
+            Value::Date(1000, 1, 1, 0, 0, 0, 0),
+            Value::Date(1000, 1, 1, 0, 0, 0, 0),
+            Value::Date(1999, 12, 31, 23, 59, 59, 999_999),
+            Value::Date(1970, 1, 2, 0, 0, 0, 0),
+            Value::Time(true, 34, 22, 59, 59, 0),
+            Value::Int(1901),
+            Value::Int(0),
+            bytes("small"),
+        ]
+    );
+    let row: mysql::Row = connection
+        .exec_first(
+            "SELECT ubig, uwhole, span, stamp FROM every_type WHERE id = ?",
+            (2,),
+        )
+        .expect("the table is filled")
+        .expect("there is a row");
+    assert_eq!(
+        row.unwrap(),
+        [
+            Value::UInt(u64::MAX),
+            Value::Int(4_294_967_295),
+            Value::Time(false, 1, 1, 0, 0, 250_000),
+            Value::Date(2030, 6, 15, 10, 20, 30, 123_000),
+        ]
+    );
+    let row: mysql::Row = connection
+        .exec_first("SELECT * FROM every_type WHERE id = ?", (3,))
+        .expect("the table is filled")
+        .expect("there is a row");
+    assert!(row.unwrap()[1..].iter().all(|value| *value == Value::NULL));
+}
+
+#[test]
+fn values_longer_than_a_page_come_back_through_a_pool_that_is_smaller_than_they_are() {
+    let server = TestServer::start_with_pool(64 << 20, 2 << 20);
+    let mut connection = server.connect_to_new("long");
+    connection
+        .query_drop("CREATE TABLE t (id INT PRIMARY KEY, body LONGTEXT, data MEDIUMBLOB)")
+        .expect("the database is empty");
+    let body = |id: u32| format!("{id:06}").repeat(20_000);
+    for id in 0..40 {
+        let data: Vec<u8> = (0..50_000_u32).map(|i| (i * id) as u8).collect();
+        connection
+            .exec_drop("INSERT INTO t VALUES (?, ?, ?)", (id, body(id), data))
+            .expect("it fits");
+    }
+    let rows: Vec<(u32, String, Vec<u8>)> =
+        connection.query("SELECT * FROM t").expect("they are there");
+    assert_eq!(rows.len(), 40);
+    for (id, text, data) in rows {
+        assert!(text == body(id), "the text of row {id} came back different");
+        assert!(
+            data.iter()
+                .enumerate()
+                .all(|(i, &byte)| byte == (i as u32 * id) as u8),
+            "row {id}"
+        );
+    }
+}
+
+#[test]
+fn columns_are_described_as_mysql_does() {
+    use mysql::consts::{ColumnFlags, ColumnType};
+    let server = TestServer::start();
+    let mut connection = every_type(&server);
+    let result = connection
+        .query_iter("SELECT id, uwhole AS u, price, name, data, day FROM every_type LIMIT 0");
+    let result = result.expect("the table is filled");
+    let described: Vec<_> = result
+        .columns()
+        .as_ref()
+        .iter()
+        .map(|column| {
+            let unsigned = column.flags().contains(ColumnFlags::UNSIGNED_FLAG);
+            (
+                column.name_str().into_owned(),
+                column.column_type(),
+                unsigned,
+                column.character_set() == 63,
+            )
+        })
+        .collect();
+    assert_eq!(
+        described,
+        [
+            ("id".into(), ColumnType::MYSQL_TYPE_LONG, false, true),
+            ("u".into(), ColumnType::MYSQL_TYPE_LONG, true, true),
+            (
+                "price".into(),
+                ColumnType::MYSQL_TYPE_NEWDECIMAL,
+                false,
+                true
+            ),
+            (
+                "name".into(),
+                ColumnType::MYSQL_TYPE_VAR_STRING,
+                false,
+                false
+            ),
+            ("data".into(), ColumnType::MYSQL_TYPE_BLOB, false, true),
+            ("day".into(), ColumnType::MYSQL_TYPE_DATE, false, true),
+        ]
+    );
+    let id = &result.columns().as_ref()[0].clone();
+    assert!(
+        id.flags()
+            .contains(ColumnFlags::PRI_KEY_FLAG | ColumnFlags::NOT_NULL_FLAG)
+    );
+    assert_eq!(id.table_str(), "every_type");
+    assert_eq!(id.schema_str(), "types");
+}
+
+#[test]
+fn errors_have_mysqls_codes_and_states() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("errors");
+    connection
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(3) NOT NULL, c TINYINT, d DATE)")
+        .expect("the database is empty");
+    connection
+        .query_drop("INSERT INTO t VALUES (1, 'x', 1, NULL)")
+        .expect("the table is empty");
+    for (sql, code, state) in [
+        ("SELEC 1", 1064, "42000"),
+        ("", 1065, "42000"),
+        ("SELECT * FROM missing", 1146, "42S02"),
+        ("SELECT missing FROM t", 1054, "42S22"),
+        ("SELECT missing(1)", 1305, "42000"),
+        ("USE missing", 1049, "42000"),
+        ("CREATE TABLE t (a INT)", 1050, "42S01"),
+        ("DROP TABLE missing", 1051, "42S02"),
+        ("INSERT INTO t VALUES (1, 'y', 1, NULL)", 1062, "23000"),
+        ("INSERT INTO t VALUES (2, NULL, 1, NULL)", 1048, "23000"),
+        ("INSERT INTO t VALUES (2, 'long', 1, NULL)", 1406, "22001"),
+        ("INSERT INTO t VALUES (2, 'x', 128, NULL)", 1264, "22003"),
+        ("INSERT INTO t VALUES (2, 'x', 'y', NULL)", 1366, "HY000"),
+        (
+            "INSERT INTO t VALUES (2, 'x', 1, '2023-02-30')",
+            1292,
+            "22007",
+        ),
+        ("INSERT INTO t VALUES (2, 'x', 1/0, NULL)", 1365, "22012"),
+        ("INSERT INTO t VALUES (2, 'x')", 1136, "21S01"),
+        ("INSERT INTO t (a, a) VALUES (2, 2)", 1110, "42000"),
+        ("SET no_such_variable = 1", 1193, "HY000"),
+        ("CREATE TABLE u (a INT, a INT)", 1060, "42S21"),
+    ] {
+        assert_eq!(
+            error_of(connection.query_drop(sql)),
+            (code, state.to_string()),
+            "{sql}"
+        );
+    }
+    assert_eq!(
+        query_text(&mut connection, "SELECT * FROM t"),
+        ["1\tx\t1\tNULL"],
+        "the table is as it was"
+    );
+}
+
+#[test]
+fn a_statement_of_many_rows_that_fails_leaves_none() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("errors");
+    connection
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b INT, KEY (b))")
+        .expect("the database is empty");
+    let outcome = connection.query_drop("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (2, 4)");
+    assert_eq!(error_of(outcome), (1062, "23000".into()));
+    assert_eq!(query_text(&mut connection, "SELECT COUNT(*) FROM t"), ["0"]);
+    assert_eq!(
+        query_text(
+            &mut connection,
+            "SELECT COUNT(*) FROM t FORCE INDEX (b) WHERE b > 0"
+        ),
+        ["0"]
+    );
+}
+
+#[test]
+fn prepared_statements_bind_values_of_all_kinds() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("prepared");
+    connection
+        .query_drop(
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n BIGINT, u BIGINT UNSIGNED, d DOUBLE,
+             price DECIMAL(10,2), s VARCHAR(20), b BLOB, day DATE, moment DATETIME(6), span TIME(6))",
+        )
+        .expect("the database is empty");
+    let insert = connection
+        .prep("INSERT INTO t (n, u, d, price, s, b, day, moment, span) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        .expect("the statement is well formed");
+    assert_eq!(insert.num_params(), 9);
+    let values = vec![
+        Value::Int(-5),
+        Value::UInt(u64::MAX),
+        Value::Double(1.25),
+        bytes("12.345"),
+        bytes("naïve"),
+        Value::Bytes(vec![0, 0xFF, 0x27]),
+        Value::Date(2024, 2, 29, 0, 0, 0, 0),
+        Value::Date(2024, 2, 29, 23, 59, 59, 123_456),
+        Value::Time(true, 1, 2, 3, 4, 500_000),
+    ];
+    connection
+        .exec_drop(&insert, Params::Positional(values))
+        .expect("the values fit");
+    assert_eq!(
+        (connection.affected_rows(), connection.last_insert_id()),
+        (1, 1)
+    );
+    connection
+        .exec_drop(&insert, Params::Positional(vec![Value::NULL; 9]))
+        .expect("NULL fits");
+    assert_eq!(connection.last_insert_id(), 2);
+
+    let row: mysql::Row = connection
+        .exec_first(
+            "SELECT n, u, d, price, s, b, day, moment, span FROM t WHERE id = ?",
+            (1,),
+        )
+        .expect("the statement is well formed")
+        .expect("there is a row");
+    assert_eq!(
+        row.unwrap(),
+        [
+            Value::Int(-5),
+            Value::UInt(u64::MAX),
+            Value::Double(1.25),
+            bytes("12.35"),
+            bytes("naïve"),
+            Value::Bytes(vec![0, 0xFF, 0x27]),
+            Value::Date(2024, 2, 29, 0, 0, 0, 0),
+            Value::Date(2024, 2, 29, 23, 59, 59, 123_456),
+            Value::Time(true, 1, 2, 3, 4, 500_000),
+        ]
+    );
+
+    let find = connection
+        .prep("SELECT id FROM t WHERE s = ? OR n > ?")
+        .expect("the statement is well formed");
+    for (text, number, found) in [
+        ("NAÏVE", 0, Some(1)),
+        ("other", -6, Some(1)),
+        ("other", 0, None),
+    ] {
+        let id: Option<u32> = connection
+            .exec_first(&find, (text, number))
+            .expect("the types fit");
+        assert_eq!(id, found, "{text} {number}");
+    }
+    connection.close(find).expect("a statement can be closed");
+    assert_eq!(
+        error_of(connection.prep("SELECT * FROM missing WHERE a = ?")),
+        (1146, "42S02".into())
+    );
+}
+
+/// A connection whose client sends this text whatever file is asked for.
+fn with_file(server: &TestServer, text: &'static str) -> Conn {
+    let handler = LocalInfileHandler::new(move |_name, stream| {
+        use std::io::Write;
+        stream.write_all(text.as_bytes())
+    });
+    Conn::new(server.options().local_infile_handler(Some(handler))).expect("root may connect")
+}
+
+#[test]
+fn a_file_of_the_client_is_loaded() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("files")
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20), KEY (b))")
+        .expect("the database is empty");
+    let mut connection = with_file(&server, "1|one|\n2|two|\n3|\\N|\n");
+    connection
+        .query_drop("USE files")
+        .expect("the database exists");
+    connection
+        .query_drop("LOAD DATA LOCAL INFILE 'any' INTO TABLE t FIELDS TERMINATED BY '|' LINES TERMINATED BY '|\\n'")
+        .expect("the file fits the table");
+    assert_eq!(connection.affected_rows(), 3);
+    assert_eq!(
+        connection.info_str(),
+        "Records: 3  Deleted: 0  Skipped: 0  Warnings: 0"
+    );
+    assert_eq!(
+        query_text(&mut connection, "SELECT * FROM t"),
+        ["1\tone", "2\ttwo", "3\tNULL"]
+    );
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_taken_off_the_wire_and_leaves_no_rows() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("files")
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20) NOT NULL)")
+        .expect("the database is empty");
+    let mut connection = with_file(&server, "1,one\n2\n3,three\n");
+    connection
+        .query_drop("USE files")
+        .expect("the database exists");
+    let load = "LOAD DATA LOCAL INFILE 'any' INTO TABLE t FIELDS TERMINATED BY ','";
+    assert_eq!(
+        error_of(connection.query_drop(load)),
+        (1261, "01000".into())
+    );
+    let load = "LOAD DATA LOCAL INFILE 'any' INTO TABLE missing";
+    assert_eq!(
+        error_of(connection.query_drop(load)),
+        (1146, "42S02".into())
+    );
+    assert_eq!(query_text(&mut connection, "SELECT COUNT(*) FROM t"), ["0"]);
+}
+
+#[test]
+fn a_client_that_cannot_send_files_is_not_asked_to() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("files")
+        .query_drop("CREATE TABLE t (a INT)")
+        .expect("the database is empty");
+    let load = b"LOAD DATA LOCAL INFILE 'any' INTO TABLE files.t";
+    let mut client = RawClient::connect(server.address(), 0);
+    assert_eq!(client.fail(COM_QUERY, load).code, 3948);
+
+    // This one can, and disappears in the middle of the file.
+    let mut client = RawClient::connect(server.address(), CLIENT_LOCAL_FILES);
+    client
+        .send_command(COM_QUERY, load)
+        .expect("the server reads");
+    assert_eq!(client.receive_payload(), b"\xFBany");
+    client.send_frame(2, b"1\n2\n").expect("the server reads");
+    drop(client);
+    let mut connection = server.connect();
+    server.wait_for_connections(2);
+    assert_eq!(
+        query_text(&mut connection, "SELECT COUNT(*) FROM files.t"),
+        ["0"]
+    );
+}
