@@ -5,12 +5,16 @@
 //! [`keyed_join_exec`] joins by looking keys up in an index, a buffer-full at a time. [`runtime`] runs a plan for
 //! a caller that is an ordinary blocking thread.
 
+pub mod aggregates;
 pub mod batch_condition;
+pub mod collation;
 pub mod error;
+pub mod functions;
 pub mod keyed_join_exec;
 pub mod runtime;
 pub mod scan_exec;
 pub mod table_source;
+pub mod typing;
 pub mod values_exec;
 
 pub use error::ExecError;

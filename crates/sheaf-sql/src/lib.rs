@@ -8,6 +8,7 @@
 pub mod dialect;
 pub mod engine;
 pub mod error;
+pub mod query;
 pub mod result;
 pub mod session;
 

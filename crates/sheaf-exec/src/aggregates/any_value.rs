@@ -1,0 +1,241 @@
+//! ANY_VALUE: some value of the group, the first that arrives.
+//!
+//! Besides being a function of MySQL, it is how GROUP BY shows a column that it does not group by: a string that is
+//! grouped by its sort key, a column that the group's key determines.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_empty_array};
+use arrow::compute::{concat, take};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::{Result, ScalarValue, internal_err};
+use datafusion_expr::function::AccumulatorArgs;
+use datafusion_expr::utils::AggregateOrderSensitivity;
+use datafusion_expr::{
+    Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+};
+
+use super::result_field;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct AnyValue {
+    signature: Signature,
+}
+
+impl AnyValue {
+    pub fn new() -> AnyValue {
+        AnyValue {
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
+    }
+}
+
+impl Default for AnyValue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl AggregateUDFImpl for AnyValue {
+    fn name(&self) -> &str {
+        "any_value"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(arg_types.to_vec())
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        Ok(arg_types[0].clone())
+    }
+
+    fn return_field(&self, arg_fields: &[FieldRef]) -> Result<FieldRef> {
+        Ok(result_field(self.name(), &arg_fields[0]))
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        let empty = ScalarValue::try_from(args.return_field.data_type())?;
+        Ok(Box::new(FirstOfAll {
+            value: empty,
+            is_set: false,
+        }))
+    }
+
+    fn groups_accumulator_supported(&self, _args: AccumulatorArgs<'_>) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(FirstOfEachGroup {
+            data_type: args.return_field.data_type().clone(),
+            chunks: Vec::new(),
+            groups: 0,
+        }))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+}
+
+#[derive(Debug)]
+struct FirstOfAll {
+    value: ScalarValue,
+    is_set: bool,
+}
+
+impl Accumulator for FirstOfAll {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        if !self.is_set && !values[0].is_empty() {
+            self.value = ScalarValue::try_from_array(&values[0], 0)?.compacted();
+            self.is_set = true;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(self.value.clone())
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.value.size()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.value.clone()])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        // An empty partition hands over NULL, and so may a group of NULLs: take the first that is a value.
+        if self.value.is_null()
+            && let Some(row) = (0..states[0].len()).find(|row| states[0].is_valid(*row))
+        {
+            self.value = ScalarValue::try_from_array(&states[0], row)?.compacted();
+            self.is_set = true;
+        }
+        Ok(())
+    }
+}
+
+/// Groups are numbered in the order in which they appear, so the first rows of the groups, in the order of
+/// their numbers, are the rows at which the highest number so far grows.
+struct FirstOfEachGroup {
+    data_type: DataType,
+    /// Values of groups 0, 1, 2, ..., as pieces of the batches that they came in.
+    chunks: Vec<ArrayRef>,
+    /// Number of groups that have a value.
+    groups: usize,
+}
+
+impl FirstOfEachGroup {
+    fn take_first(
+        &mut self,
+        values: &ArrayRef,
+        group_indices: &[usize],
+        filter: Option<&BooleanArray>,
+    ) -> Result<()> {
+        if filter.is_some() {
+            return internal_err!("ANY_VALUE has no FILTER");
+        }
+        let mut rows = Vec::new();
+        for (row, group) in group_indices.iter().enumerate() {
+            if *group == self.groups {
+                rows.push(row as u32);
+                self.groups += 1;
+            } else if *group > self.groups {
+                return internal_err!("group {group} appeared before group {}", self.groups);
+            }
+        }
+        if !rows.is_empty() {
+            let chunk = take(values, &UInt32Array::from(rows), None)?;
+            // A view array of a few rows would keep the whole batch alive.
+            self.chunks.push(match chunk.data_type() {
+                DataType::Utf8View => Arc::new(chunk.as_string_view().gc()) as ArrayRef,
+                DataType::BinaryView => Arc::new(chunk.as_binary_view().gc()),
+                _ => chunk,
+            });
+        }
+        Ok(())
+    }
+
+    fn emit(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let chunks: Vec<&dyn Array> = self.chunks.iter().map(|chunk| chunk.as_ref()).collect();
+        let all = if chunks.is_empty() {
+            new_empty_array(&self.data_type)
+        } else {
+            concat(&chunks)?
+        };
+        let emitted = match emit_to {
+            EmitTo::All => all.len(),
+            EmitTo::First(count) => count,
+        };
+        let rest = all.slice(emitted, all.len() - emitted);
+        self.groups = rest.len();
+        self.chunks = if rest.is_empty() {
+            Vec::new()
+        } else {
+            vec![rest]
+        };
+        Ok(all.slice(0, emitted))
+    }
+}
+
+impl GroupsAccumulator for FirstOfEachGroup {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        opt_filter: Option<&BooleanArray>,
+        _total_num_groups: usize,
+    ) -> Result<()> {
+        self.take_first(&values[0], group_indices, opt_filter)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        self.emit(emit_to)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.emit(emit_to)?])
+    }
+
+    fn merge_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        _total_num_groups: usize,
+    ) -> Result<()> {
+        self.take_first(&values[0], group_indices, None)
+    }
+
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        opt_filter: Option<&BooleanArray>,
+    ) -> Result<Vec<ArrayRef>> {
+        if opt_filter.is_some() {
+            return internal_err!("ANY_VALUE has no FILTER");
+        }
+        Ok(vec![Arc::clone(&values[0])])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+            + self
+                .chunks
+                .iter()
+                .map(|chunk| chunk.get_array_memory_size())
+                .sum::<usize>()
+    }
+}

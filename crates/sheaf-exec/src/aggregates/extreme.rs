@@ -1,0 +1,188 @@
+//! MIN and MAX. Of strings by their collation, which shows the string as it was stored; of everything else as DataFusion
+//! does.
+
+use std::cmp::Ordering;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::{Result, ScalarValue};
+use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion_expr::utils::AggregateOrderSensitivity;
+use datafusion_expr::{
+    Accumulator, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+};
+use datafusion_functions_aggregate::min_max::{Max, Min};
+use sheaf_table::Collation;
+
+use super::result_field;
+use crate::functions::SqlType;
+use crate::functions::argument::to_text;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Stock {
+    Min(Min),
+    Max(Max),
+}
+
+/// MIN or MAX.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Extreme {
+    signature: Signature,
+    stock: Stock,
+}
+
+impl Extreme {
+    pub fn min() -> Extreme {
+        Extreme {
+            signature: Signature::user_defined(Volatility::Immutable),
+            stock: Stock::Min(Min::new()),
+        }
+    }
+
+    pub fn max() -> Extreme {
+        Extreme {
+            signature: Signature::user_defined(Volatility::Immutable),
+            stock: Stock::Max(Max::new()),
+        }
+    }
+
+    fn stock(&self) -> &dyn AggregateUDFImpl {
+        match &self.stock {
+            Stock::Min(min) => min,
+            Stock::Max(max) => max,
+        }
+    }
+
+    /// The order on strings in which the result comes first.
+    fn wanted(&self) -> Ordering {
+        match self.stock {
+            Stock::Min(_) => Ordering::Less,
+            Stock::Max(_) => Ordering::Greater,
+        }
+    }
+}
+
+fn text_collation(args: &AccumulatorArgs<'_>) -> Option<Collation> {
+    match SqlType::of(args.expr_fields.first()?) {
+        SqlType::Text { collation, .. } | SqlType::Enum { collation } => Some(collation),
+        _ => None,
+    }
+}
+
+impl AggregateUDFImpl for Extreme {
+    fn name(&self) -> &str {
+        self.stock().name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(arg_types
+            .iter()
+            .map(|ty| {
+                if ty.is_string() {
+                    DataType::Utf8View
+                } else {
+                    ty.clone()
+                }
+            })
+            .collect())
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        Ok(arg_types[0].clone())
+    }
+
+    fn return_field(&self, arg_fields: &[FieldRef]) -> Result<FieldRef> {
+        Ok(result_field(self.name(), &arg_fields[0]))
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        match text_collation(&args) {
+            Some(collation) => Ok(Box::new(TextExtreme {
+                collation,
+                wanted: self.wanted(),
+                field: args.expr_fields[0].clone(),
+                best: None,
+            })),
+            None => self.stock().accumulator(args),
+        }
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.stock().state_fields(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        text_collation(&args).is_none() && self.stock().groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        self.stock().create_groups_accumulator(args)
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
+        match text_collation(&args) {
+            Some(_) => self.accumulator(args),
+            None => self.stock().create_sliding_accumulator(args),
+        }
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+/// The first or last string of a group.
+#[derive(Debug)]
+struct TextExtreme {
+    collation: Collation,
+    wanted: Ordering,
+    field: FieldRef,
+    best: Option<String>,
+}
+
+impl Accumulator for TextExtreme {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let texts = to_text(&values[0], &self.field)?;
+        for row in (0..texts.len()).filter(|row| texts.is_valid(*row)) {
+            let text = texts.value(row);
+            let better = match &self.best {
+                None => true,
+                Some(best) => self.collation.compare(text, best) == self.wanted,
+            };
+            if better {
+                self.best = Some(text.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::Utf8View(self.best.clone()))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.best.as_ref().map_or(0, String::capacity)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+}

@@ -1,0 +1,588 @@
+//! Arguments of a function call, converted to the type that the kernel wants.
+//!
+//! MySQL's functions take any type and convert. [`Call`] is a call as a kernel sees it: `call.text(0)` is the first
+//! argument as text, `call.int(1)` the second as an integer, whatever they were, by MySQL's rules. A literal stays a
+//! single value; [`Argument::get`] hides the difference.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array,
+    DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray, StringViewBuilder,
+    TimestampMicrosecondArray, UInt64Array, new_null_array,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
+    Int64Type, TimeUnit, TimestampMicrosecondType, UInt16Type, UInt64Type,
+};
+use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
+use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
+use sheaf_table::Value;
+use sheaf_table::value::decimal_text;
+
+use super::calendar;
+use super::number;
+use super::types::{SqlType, declared_type};
+
+/// An argument as an array of one type, or one value for all rows.
+#[derive(Debug)]
+pub struct Argument<A> {
+    pub array: A,
+    pub constant: bool,
+}
+
+impl<A> Argument<A> {
+    /// Position in `array` of a row's value.
+    pub fn index(&self, row: usize) -> usize {
+        if self.constant { 0 } else { row }
+    }
+}
+
+macro_rules! getters {
+    ($($array:ty => $value:ty),* $(,)?) => {
+        $(impl Argument<$array> {
+            /// The value for a row; `None` is NULL.
+            pub fn get(&self, row: usize) -> Option<$value> {
+                let index = self.index(row);
+                self.array.is_valid(index).then(|| self.array.value(index))
+            }
+        })*
+    };
+}
+
+getters!(
+    Int64Array => i64,
+    UInt64Array => u64,
+    Float64Array => f64,
+    Decimal128Array => i128,
+    Date32Array => i32,
+    TimestampMicrosecondArray => i64,
+    DurationMicrosecondArray => i64,
+    BooleanArray => bool,
+);
+
+impl Argument<StringViewArray> {
+    /// The value for a row; `None` is NULL.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        let index = self.index(row);
+        self.array.is_valid(index).then(|| self.array.value(index))
+    }
+}
+
+impl Argument<BinaryArray> {
+    /// The value for a row; `None` is NULL.
+    pub fn get(&self, row: usize) -> Option<&[u8]> {
+        let index = self.index(row);
+        self.array.is_valid(index).then(|| self.array.value(index))
+    }
+}
+
+/// A function call on a batch.
+pub struct Call<'a> {
+    pub args: &'a ScalarFunctionArgs,
+    /// Every argument is constant: one row is computed for all.
+    constant: bool,
+}
+
+impl<'a> Call<'a> {
+    /// A volatile function gives a value of its own to every row, whatever its arguments.
+    pub fn new(args: &'a ScalarFunctionArgs, volatile: bool) -> Call<'a> {
+        let constant = !volatile
+            && args
+                .args
+                .iter()
+                .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        Call { args, constant }
+    }
+
+    /// Rows that the kernel computes.
+    pub fn rows(&self) -> usize {
+        if self.constant {
+            1
+        } else {
+            self.args.number_rows
+        }
+    }
+
+    /// Number of arguments.
+    pub fn len(&self) -> usize {
+        self.args.args.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.args.args.is_empty()
+    }
+
+    pub fn sql_type(&self, argument: usize) -> SqlType {
+        SqlType::of(&self.args.arg_fields[argument])
+    }
+
+    /// The type of the result as it was computed when the call was planned.
+    pub fn result_type(&self) -> &DataType {
+        self.args.return_field.data_type()
+    }
+
+    /// The kernel's array as the call's value.
+    pub fn finish(&self, array: ArrayRef) -> Result<ColumnarValue> {
+        if self.constant {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+                &array, 0,
+            )?));
+        }
+        Ok(ColumnarValue::Array(array))
+    }
+
+    /// The value of a constant argument.
+    pub fn scalar(&self, argument: usize) -> Option<&ScalarValue> {
+        match &self.args.args[argument] {
+            ColumnarValue::Scalar(value) => Some(value),
+            ColumnarValue::Array(_) => None,
+        }
+    }
+
+    fn array(&self, argument: usize) -> Result<(ArrayRef, bool)> {
+        Ok(match &self.args.args[argument] {
+            ColumnarValue::Array(array) => (Arc::clone(array), false),
+            ColumnarValue::Scalar(value) => (value.to_array_of_size(1)?, true),
+        })
+    }
+
+    fn converted<A>(
+        &self,
+        argument: usize,
+        convert: fn(&ArrayRef, &Field) -> Result<A>,
+    ) -> Result<Argument<A>> {
+        let (array, constant) = self.array(argument)?;
+        Ok(Argument {
+            array: convert(&array, &self.args.arg_fields[argument])?,
+            constant,
+        })
+    }
+
+    pub fn text(&self, argument: usize) -> Result<Argument<StringViewArray>> {
+        self.converted(argument, to_text)
+    }
+
+    pub fn bytes(&self, argument: usize) -> Result<Argument<BinaryArray>> {
+        self.converted(argument, to_bytes)
+    }
+
+    pub fn int(&self, argument: usize) -> Result<Argument<Int64Array>> {
+        self.converted(argument, to_int)
+    }
+
+    /// As an unsigned integer; negative numbers wrap, as in MySQL's bit operations.
+    pub fn unsigned(&self, argument: usize) -> Result<Argument<UInt64Array>> {
+        self.converted(argument, to_unsigned)
+    }
+
+    pub fn double(&self, argument: usize) -> Result<Argument<Float64Array>> {
+        self.converted(argument, to_double)
+    }
+
+    /// As a DECIMAL of the given scale, rounded half away from zero.
+    pub fn decimal(&self, argument: usize, scale: u8) -> Result<Argument<Decimal128Array>> {
+        let (array, constant) = self.array(argument)?;
+        let array = to_decimal(&array, &self.args.arg_fields[argument], scale)?;
+        Ok(Argument { array, constant })
+    }
+
+    /// As a date; what is none is NULL.
+    pub fn date(&self, argument: usize) -> Result<Argument<Date32Array>> {
+        self.converted(argument, to_date)
+    }
+
+    /// As a point in time; what is none is NULL.
+    pub fn datetime(&self, argument: usize) -> Result<Argument<TimestampMicrosecondArray>> {
+        self.converted(argument, to_datetime)
+    }
+
+    /// As a time of day or span of time; what is none is NULL.
+    pub fn time(&self, argument: usize) -> Result<Argument<DurationMicrosecondArray>> {
+        self.converted(argument, to_time)
+    }
+
+    /// As a condition: not zero.
+    pub fn boolean(&self, argument: usize) -> Result<Argument<BooleanArray>> {
+        self.converted(argument, to_boolean)
+    }
+}
+
+/// Whatever DataFusion made of a string, as a view array.
+fn string_view(array: &ArrayRef) -> Result<StringViewArray> {
+    Ok(cast(array, &DataType::Utf8View)?.as_string_view().clone())
+}
+
+fn build_text(rows: usize, mut write: impl FnMut(usize, &mut String) -> bool) -> StringViewArray {
+    let mut builder = StringViewBuilder::with_capacity(rows);
+    let mut text = String::new();
+    for row in 0..rows {
+        text.clear();
+        if write(row, &mut text) {
+            builder.append_value(&text);
+        } else {
+            builder.append_null();
+        }
+    }
+    builder.finish()
+}
+
+/// Any value as the text that MySQL shows for it.
+pub fn to_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
+    use std::fmt::Write;
+    let ty = SqlType::of(field);
+    let rows = array.len();
+    let valid = |row: usize| array.is_valid(row);
+    Ok(match (array.data_type(), ty) {
+        (DataType::Utf8View, _) => array.as_string_view().clone(),
+        (DataType::Utf8 | DataType::LargeUtf8, _) => string_view(array)?,
+        (DataType::Boolean, _) => {
+            let values = array.as_boolean();
+            build_text(rows, |row, out| {
+                out.push(if valid(row) && values.value(row) {
+                    '1'
+                } else {
+                    '0'
+                });
+                valid(row)
+            })
+        }
+        (DataType::Decimal128(_, scale), SqlType::Decimal { decimals, .. }) => {
+            let scale = u8::try_from(*scale).unwrap_or(0);
+            let values = array.as_primitive::<Decimal128Type>();
+            build_text(rows, |row, out| {
+                // Rounding to fewer digits always fits.
+                let shown = number::rescale(values.value(row), scale, decimals).unwrap_or_default();
+                out.push_str(&decimal_text(shown, decimals));
+                valid(row)
+            })
+        }
+        (DataType::Float64, _) => {
+            let values = array.as_primitive::<Float64Type>();
+            build_text(rows, |row, out| {
+                let _ = write!(out, "{}", Value::Double(values.value(row)));
+                valid(row)
+            })
+        }
+        (DataType::Float32, _) => {
+            let values = array.as_primitive::<Float32Type>();
+            build_text(rows, |row, out| {
+                let _ = write!(out, "{}", Value::Float(values.value(row)));
+                valid(row)
+            })
+        }
+        (DataType::Date32, _) => {
+            let values = array.as_primitive::<Date32Type>();
+            build_text(rows, |row, out| {
+                calendar::push_date(out, values.value(row));
+                valid(row)
+            })
+        }
+        (DataType::Timestamp(..), ty) => {
+            let values = timestamps(array)?;
+            build_text(rows, |row, out| {
+                calendar::push_datetime(out, values.value(row), ty.fsp());
+                valid(row)
+            })
+        }
+        (DataType::Duration(_), ty) => {
+            let values = durations(array)?;
+            build_text(rows, |row, out| {
+                calendar::push_time(out, values.value(row), ty.fsp());
+                valid(row)
+            })
+        }
+        (DataType::UInt16, SqlType::Year) => {
+            let values = array.as_primitive::<UInt16Type>();
+            build_text(rows, |row, out| {
+                let _ = write!(out, "{:04}", values.value(row));
+                valid(row)
+            })
+        }
+        (DataType::Binary | DataType::LargeBinary | DataType::BinaryView, _) => {
+            let values = to_bytes(array, field)?;
+            build_text(rows, |row, out| {
+                out.push_str(&String::from_utf8_lossy(values.value(row)));
+                valid(row)
+            })
+        }
+        _ => string_view(array)?,
+    })
+}
+
+/// Any value as bytes: byte strings as they are, everything else by its text.
+pub fn to_bytes(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
+    Ok(match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().clone(),
+        DataType::LargeBinary | DataType::BinaryView => {
+            cast(array, &DataType::Binary)?.as_binary::<i32>().clone()
+        }
+        _ => {
+            let text = to_text(array, field)?;
+            text.iter().map(|value| value.map(str::as_bytes)).collect()
+        }
+    })
+}
+
+fn timestamps(array: &ArrayRef) -> Result<TimestampMicrosecondArray> {
+    let array = cast(array, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+    Ok(array.as_primitive::<TimestampMicrosecondType>().clone())
+}
+
+fn durations(array: &ArrayRef) -> Result<DurationMicrosecondArray> {
+    let array = cast(array, &DataType::Duration(TimeUnit::Microsecond))?;
+    Ok(array.as_primitive::<DurationMicrosecondType>().clone())
+}
+
+fn null<T: Clone + 'static>(data_type: &DataType, rows: usize) -> Result<T> {
+    new_null_array(data_type, rows)
+        .as_any()
+        .downcast_ref::<T>()
+        .cloned()
+        .ok_or_else(|| exec_datafusion_err!("no null array of {data_type}"))
+}
+
+/// The number of an ENUM value's label, 0 if it has none.
+fn enum_numbers(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
+    let texts = string_view(array)?;
+    let labels = match declared_type(field) {
+        Some(sheaf_table::ColumnType::Enum { labels, .. }) => labels,
+        _ => Arc::from(Vec::new()),
+    };
+    let number = |text: &str| {
+        labels
+            .iter()
+            .position(|label| label == text)
+            .map_or(0, |at| at as i64 + 1)
+    };
+    Ok(texts.iter().map(|text| text.map(number)).collect())
+}
+
+/// Any value as a signed integer. Fractions are rounded, texts give their leading integer.
+pub fn to_int(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
+    Ok(match (array.data_type(), SqlType::of(field)) {
+        (DataType::Int64, _) => array.as_primitive::<Int64Type>().clone(),
+        (DataType::Null, _) => null(&DataType::Int64, array.len())?,
+        (DataType::UInt64, _) => array
+            .as_primitive::<UInt64Type>()
+            .unary(|value| i64::try_from(value).unwrap_or(i64::MAX)),
+        (DataType::Decimal128(_, scale), _) => {
+            let scale = u8::try_from(*scale).unwrap_or(0);
+            array.as_primitive::<Decimal128Type>().unary(|value| {
+                let whole = number::rescale(value, scale, 0)
+                    .unwrap_or(value.signum() * i128::from(i64::MAX));
+                whole.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+            })
+        }
+        (DataType::Float32 | DataType::Float64, _) => {
+            to_double(array, field)?.unary(number::double_to_int)
+        }
+        (DataType::Date32, _) => array
+            .as_primitive::<Date32Type>()
+            .unary(calendar::date_as_number),
+        (DataType::Timestamp(..), _) => timestamps(array)?
+            .unary(|micros| calendar::datetime_as_number(calendar::round_fraction(micros, 0))),
+        (DataType::Duration(_), _) => durations(array)?
+            .unary(|micros| calendar::time_as_number(calendar::round_fraction(micros, 0))),
+        (_, SqlType::Enum { .. }) => enum_numbers(array, field)?,
+        (_, SqlType::Text { .. } | SqlType::Bytes) => to_text(array, field)?
+            .iter()
+            .map(|text| text.map(number::text_to_int))
+            .collect(),
+        _ => cast(array, &DataType::Int64)?
+            .as_primitive::<Int64Type>()
+            .clone(),
+    })
+}
+
+/// Any value as an unsigned integer, negative numbers modulo 2^64.
+pub fn to_unsigned(array: &ArrayRef, field: &Field) -> Result<UInt64Array> {
+    if array.data_type() == &DataType::UInt64 {
+        return Ok(array.as_primitive::<UInt64Type>().clone());
+    }
+    if let DataType::Decimal128(_, scale) = array.data_type() {
+        let scale = u8::try_from(*scale).unwrap_or(0);
+        return Ok(array.as_primitive::<Decimal128Type>().unary(|value| {
+            let whole = number::rescale(value, scale, 0).unwrap_or(value);
+            if whole < 0 {
+                whole.max(i128::from(i64::MIN)) as i64 as u64
+            } else {
+                whole.min(i128::from(u64::MAX)) as u64
+            }
+        }));
+    }
+    Ok(to_int(array, field)?.unary(|value| value as u64))
+}
+
+/// Any value as a double.
+pub fn to_double(array: &ArrayRef, field: &Field) -> Result<Float64Array> {
+    Ok(match (array.data_type(), SqlType::of(field)) {
+        (DataType::Float64, _) => array.as_primitive::<Float64Type>().clone(),
+        (DataType::Null, _) => null(&DataType::Float64, array.len())?,
+        (DataType::Decimal128(_, scale), _) => {
+            let scale = u8::try_from(*scale).unwrap_or(0);
+            let divisor = 10f64.powi(i32::from(scale));
+            array.as_primitive::<Decimal128Type>().unary(|value| {
+                // Both operands are exact up to 2^53, so the quotient is the nearest double; beyond that the text is.
+                if value.unsigned_abs() < 1 << 53 && scale <= 22 {
+                    value as f64 / divisor
+                } else {
+                    decimal_text(value, scale).parse().unwrap_or(0.0)
+                }
+            })
+        }
+        (DataType::Date32 | DataType::Duration(_) | DataType::Timestamp(..), ty) => {
+            let scale = ty.fsp();
+            let digits = to_decimal(array, field, scale)?;
+            digits.unary(|value| value as f64 / 10f64.powi(i32::from(scale)))
+        }
+        (_, SqlType::Enum { .. }) => enum_numbers(array, field)?.unary(|value| value as f64),
+        (_, SqlType::Text { .. } | SqlType::Bytes) => to_text(array, field)?
+            .iter()
+            .map(|text| text.map(number::text_to_double))
+            .collect(),
+        _ => cast(array, &DataType::Float64)?
+            .as_primitive::<Float64Type>()
+            .clone(),
+    })
+}
+
+/// Any value as a DECIMAL(38, `scale`), rounded half away from zero; what does not fit is cut to the largest that does.
+pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal128Array> {
+    let target = DataType::Decimal128(super::types::MAX_PRECISION, scale as i8);
+    let fit = |value: i128, from: u8| {
+        number::rescale(value, from, scale)
+            .unwrap_or(value.signum() * (number::power_of_ten(38) - 1))
+    };
+    let fsp = SqlType::of(field).fsp();
+    // A temporal value as the number that its digits spell, fraction included.
+    let temporal = |whole: i64, micros: i64| {
+        fit(
+            i128::from(whole) * 1_000_000 + i128::from(micros % calendar::MICROS_PER_SECOND),
+            6,
+        )
+    };
+    let array: Decimal128Array = match (array.data_type(), SqlType::of(field)) {
+        (DataType::Decimal128(_, from), _) if *from == scale as i8 => {
+            array.as_primitive::<Decimal128Type>().clone()
+        }
+        (DataType::Null, _) => null(&target, array.len())?,
+        (DataType::Decimal128(_, from), _) => {
+            let from = u8::try_from(*from).unwrap_or(0);
+            array
+                .as_primitive::<Decimal128Type>()
+                .unary(|value| fit(value, from))
+        }
+        (DataType::UInt64, _) => array
+            .as_primitive::<UInt64Type>()
+            .unary(|value| fit(i128::from(value), 0)),
+        (DataType::Float32 | DataType::Float64, _) => to_double(array, field)?.unary(|value| {
+            let limit = (number::power_of_ten(38) - 1) * value.signum() as i128;
+            number::double_to_decimal(value).map_or(limit, |(value, from)| fit(value, from))
+        }),
+        (DataType::Timestamp(..), _) => timestamps(array)?.unary(|micros| {
+            let micros = calendar::round_fraction(micros, fsp);
+            temporal(
+                calendar::datetime_as_number(micros),
+                micros.rem_euclid(calendar::MICROS_PER_SECOND),
+            )
+        }),
+        (DataType::Duration(_), _) => {
+            durations(array)?.unary(|micros| temporal(calendar::time_as_number(micros), micros))
+        }
+        (_, SqlType::Text { .. } | SqlType::Bytes) => to_text(array, field)?
+            .iter()
+            .map(|text| {
+                text.map(|text| {
+                    let limit = number::power_of_ten(38) - 1;
+                    number::text_to_decimal(text).map_or(limit, |(value, from)| fit(value, from))
+                })
+            })
+            .collect(),
+        _ => to_int(array, field)?.unary(|value| fit(i128::from(value), 0)),
+    };
+    Ok(array.with_data_type(target))
+}
+
+/// Any value as a date; what is none is NULL.
+pub fn to_date(array: &ArrayRef, field: &Field) -> Result<Date32Array> {
+    Ok(match (array.data_type(), SqlType::of(field)) {
+        (DataType::Date32, _) => array.as_primitive::<Date32Type>().clone(),
+        _ => to_datetime(array, field)?.unary(|micros| calendar::split_datetime(micros).0),
+    })
+}
+
+/// Any value as a point in time; what is none is NULL. A TIME is on the first day of the calendar here; functions for
+/// which that matters handle TIME themselves.
+pub fn to_datetime(array: &ArrayRef, field: &Field) -> Result<TimestampMicrosecondArray> {
+    let target = DataType::Timestamp(TimeUnit::Microsecond, None);
+    Ok(match (array.data_type(), SqlType::of(field)) {
+        (DataType::Timestamp(..), _) => timestamps(array)?,
+        (DataType::Null, _) => null(&target, array.len())?,
+        (DataType::Date32, _) => array
+            .as_primitive::<Date32Type>()
+            .unary(|days| i64::from(days) * calendar::MICROS_PER_DAY),
+        (DataType::Duration(_), _) => durations(array)?.unary(|micros| micros),
+        (_, SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }) => to_text(array, field)?
+            .iter()
+            .map(|text| calendar::parse_datetime(text?).map(|parsed| parsed.micros))
+            .collect(),
+        _ => to_int(array, field)?
+            .iter()
+            .map(|number| calendar::datetime_from_number(number?).map(|parsed| parsed.micros))
+            .collect(),
+    })
+}
+
+/// Any value as a time; what is none is NULL. Of a point in time it is the time of day.
+pub fn to_time(array: &ArrayRef, field: &Field) -> Result<DurationMicrosecondArray> {
+    let target = DataType::Duration(TimeUnit::Microsecond);
+    Ok(match (array.data_type(), SqlType::of(field)) {
+        (DataType::Duration(_), _) => durations(array)?,
+        (DataType::Null, _) => null(&target, array.len())?,
+        (DataType::Date32 | DataType::Timestamp(..), _) => {
+            to_datetime(array, field)?.unary(|micros| calendar::split_datetime(micros).1)
+        }
+        (_, SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }) => to_text(array, field)?
+            .iter()
+            .map(|text| calendar::parse_time(text?).map(|(micros, _)| micros))
+            .collect(),
+        (DataType::Decimal128(..) | DataType::Float32 | DataType::Float64, _) => {
+            to_decimal(array, field, 6)?
+                .iter()
+                .map(|value| {
+                    let value = value?;
+                    let whole = calendar::time_from_number((value / 1_000_000) as i64)?;
+                    Some(whole + (value % 1_000_000) as i64)
+                })
+                .collect()
+        }
+        _ => to_int(array, field)?
+            .iter()
+            .map(|number| calendar::time_from_number(number?))
+            .collect(),
+    })
+}
+
+/// Any value as a condition: true if it is not zero.
+pub fn to_boolean(array: &ArrayRef, field: &Field) -> Result<BooleanArray> {
+    Ok(match array.data_type() {
+        DataType::Boolean => array.as_boolean().clone(),
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
+            to_int(array, field)?
+                .iter()
+                .map(|value| value.map(|value| value != 0))
+                .collect()
+        }
+        DataType::Decimal128(..) => array
+            .as_primitive::<Decimal128Type>()
+            .iter()
+            .map(|value| value.map(|value| value != 0))
+            .collect(),
+        _ => to_double(array, field)?
+            .iter()
+            .map(|value| value.map(|value| value != 0.0))
+            .collect(),
+    })
+}

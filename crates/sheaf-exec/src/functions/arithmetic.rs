@@ -1,0 +1,573 @@
+//! `+ - * / DIV % -x` and the rounding of results.
+//!
+//! The result is a double if an operand is a double or text, a DECIMAL if one is a DECIMAL (or by `/`), else a
+//! BIGINT, unsigned if an operand is. Integers and DECIMALs never wrap: leaving the range is error 1690. Division by zero
+//! is NULL.
+//!
+//! DECIMALs: `+ -` keep the larger number of decimals, `*` has the sum of both, `/` has four more than the dividend
+//! (`div_precision_increment`). As MySQL does, a quotient is computed with guard digits, in groups of nine, cut and not
+//! rounded; [`SqlType::Decimal`] says how many are shown, and `$result` rounds to them where a value leaves
+//! the expression.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, Decimal128Array, Decimal128Builder, Float64Array, Int64Array, UInt64Array,
+};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{DataType, Field, i256};
+use arrow::error::ArrowError;
+use datafusion_common::Result;
+
+use super::number::{power_of_ten, rescale};
+use super::types::{MAX_DECIMALS, MAX_PRECISION, SqlType, field};
+use super::{Argument, Call, EvaluationError, Function, Operands};
+
+/// Decimals that `/` adds to the dividend's (MySQL's default of the variable).
+pub const DIV_PRECISION_INCREMENT: u8 = 4;
+/// MySQL computes quotients in groups of this many digits.
+const GUARD_GROUP: u8 = 9;
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::strict("$add", (2, 2), sum_type, |call| {
+        arithmetic(call, Operation::Add)
+    }),
+    Function::strict("$subtract", (2, 2), sum_type, |call| {
+        arithmetic(call, Operation::Subtract)
+    }),
+    Function::strict("$multiply", (2, 2), product_type, |call| {
+        arithmetic(call, Operation::Multiply)
+    }),
+    Function::new("$divide", (2, 2), quotient_type, divide),
+    Function::new(
+        "$integer_divide",
+        (2, 2),
+        integer_quotient_type,
+        integer_divide,
+    ),
+    Function::new("mod", (2, 2), remainder_type, remainder),
+    Function::strict("$negate", (1, 1), negated_type, negate),
+    Function::strict("$result", (1, 1), result_type, round_to_shown),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+impl Operation {
+    fn symbol(self) -> &'static str {
+        match self {
+            Operation::Add => "+",
+            Operation::Subtract => "-",
+            Operation::Multiply => "*",
+        }
+    }
+}
+
+/// The class of numbers in which operands are combined.
+#[derive(Clone, Copy, PartialEq)]
+enum Class {
+    Integer { unsigned: bool },
+    Decimal,
+    Double,
+}
+
+fn class(types: &[SqlType]) -> Class {
+    let fractional = |ty: &SqlType| match ty {
+        SqlType::Decimal { .. } => true,
+        SqlType::Time { fsp } | SqlType::DateTime { fsp } => *fsp > 0,
+        _ => false,
+    };
+    if types.iter().any(|ty| ty.is_float() || ty.is_string()) {
+        Class::Double
+    } else if types.iter().any(fractional) {
+        Class::Decimal
+    } else {
+        let unsigned =
+            |ty: &SqlType| matches!(ty, SqlType::Integer { unsigned: true } | SqlType::Year);
+        Class::Integer {
+            unsigned: types.iter().any(unsigned),
+        }
+    }
+}
+
+fn numeric_field(class: Class, decimal: impl FnOnce() -> Field) -> Field {
+    match class {
+        Class::Integer { unsigned: false } => field::bigint(),
+        Class::Integer { unsigned: true } => field::unsigned_bigint(),
+        Class::Decimal => decimal(),
+        Class::Double => field::double(),
+    }
+}
+
+fn sum_type(operands: &Operands<'_>) -> Result<Field> {
+    let types = operands.types();
+    Ok(numeric_field(class(&types), || {
+        let ((left_digits, left), (right_digits, right)) =
+            (types[0].decimal_digits(), types[1].decimal_digits());
+        let shown = types[0].shown_decimals().max(types[1].shown_decimals());
+        field::decimal(
+            left_digits.max(right_digits).saturating_add(1),
+            left.max(right),
+            shown,
+        )
+    }))
+}
+
+fn product_type(operands: &Operands<'_>) -> Result<Field> {
+    let types = operands.types();
+    Ok(numeric_field(class(&types), || {
+        let ((left_digits, left), (right_digits, right)) =
+            (types[0].decimal_digits(), types[1].decimal_digits());
+        let shown = (types[0].shown_decimals() + types[1].shown_decimals()).min(MAX_DECIMALS);
+        let scale = (left + right).min(MAX_DECIMALS).max(shown);
+        field::decimal(left_digits.saturating_add(right_digits), scale, shown)
+    }))
+}
+
+/// Decimals of a quotient, kept and shown (`do_div_mod` of MySQL's decimal library).
+fn quotient_scale(dividend: &SqlType, divisor: &SqlType) -> (u8, u8) {
+    let grouped = |scale: u8| scale.div_ceil(GUARD_GROUP) * GUARD_GROUP;
+    let (dividend_scale, divisor_scale) = (dividend.decimal_digits().1, divisor.decimal_digits().1);
+    let (left, right) = (grouped(dividend_scale), grouped(divisor_scale));
+    let padding = (left - dividend_scale) + (right - divisor_scale);
+    let kept = grouped(left + right + DIV_PRECISION_INCREMENT.saturating_sub(padding));
+    let shown = (dividend.shown_decimals() + DIV_PRECISION_INCREMENT).min(MAX_DECIMALS);
+    // Guard digits are a luxury: they must leave room for the digits before the point.
+    let kept = if kept > 2 * GUARD_GROUP {
+        (2 * GUARD_GROUP).max(shown)
+    } else {
+        kept.max(shown)
+    };
+    (kept.min(MAX_DECIMALS), shown)
+}
+
+fn quotient_type(operands: &Operands<'_>) -> Result<Field> {
+    let types = operands.types();
+    if class(&types) == Class::Double {
+        return Ok(field::double());
+    }
+    let (kept, shown) = quotient_scale(&types[0], &types[1]);
+    let (digits, _) = types[0].decimal_digits();
+    let (_, divisor_scale) = types[1].decimal_digits();
+    Ok(field::decimal(
+        digits.saturating_add(divisor_scale),
+        kept,
+        shown,
+    ))
+}
+
+fn integer_quotient_type(operands: &Operands<'_>) -> Result<Field> {
+    let unsigned = |ty: &SqlType| matches!(ty, SqlType::Integer { unsigned: true } | SqlType::Year);
+    Ok(if operands.types().iter().any(unsigned) {
+        field::unsigned_bigint()
+    } else {
+        field::bigint()
+    })
+}
+
+fn remainder_type(operands: &Operands<'_>) -> Result<Field> {
+    let types = operands.types();
+    let class = match class(&types) {
+        // The sign of a remainder is the dividend's.
+        Class::Integer { .. } => Class::Integer {
+            unsigned: class(&types[..1]) == Class::Integer { unsigned: true },
+        },
+        other => other,
+    };
+    Ok(numeric_field(class, || {
+        let ((left_digits, left), (right_digits, right)) =
+            (types[0].decimal_digits(), types[1].decimal_digits());
+        let shown = types[0].shown_decimals().max(types[1].shown_decimals());
+        field::decimal(left_digits.max(right_digits), left.max(right), shown)
+    }))
+}
+
+fn negated_type(operands: &Operands<'_>) -> Result<Field> {
+    let ty = operands.sql_type(0);
+    Ok(match class(std::slice::from_ref(&ty)) {
+        Class::Integer { .. } => field::bigint(),
+        class => numeric_field(class, || {
+            let (digits, scale) = ty.decimal_digits();
+            field::decimal(digits, scale, ty.shown_decimals())
+        }),
+    })
+}
+
+fn result_type(operands: &Operands<'_>) -> Result<Field> {
+    Ok(match operands.sql_type(0) {
+        SqlType::Decimal {
+            precision,
+            scale,
+            decimals,
+        } if decimals < scale => field::decimal(precision - scale, decimals, decimals),
+        _ => operands.fields[0].as_ref().clone(),
+    })
+}
+
+fn decimal_scale(data_type: &DataType) -> u8 {
+    match data_type {
+        DataType::Decimal128(_, scale) => u8::try_from(*scale).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn overflow(type_name: &str, symbol: &str) -> datafusion_common::DataFusionError {
+    EvaluationError::out_of_range(type_name, &format!("(a {symbol} b)")).into()
+}
+
+/// Gives the operands of a kernel of arrow, which knows constants as "datums".
+fn combine<A: Array + 'static>(
+    left: &Argument<A>,
+    right: &Argument<A>,
+    kernel: impl Fn(&dyn arrow::array::Datum, &dyn arrow::array::Datum) -> Result<ArrayRef, ArrowError>,
+) -> Result<ArrayRef, ArrowError> {
+    use arrow::array::Scalar;
+    match (left.constant, right.constant) {
+        (false, false) => kernel(&&left.array as &dyn arrow::array::Datum, &&right.array),
+        (true, true) => kernel(&&left.array, &&right.array),
+        (true, false) => kernel(&Scalar::new(&left.array), &&right.array),
+        (false, true) => kernel(&&left.array, &Scalar::new(&right.array)),
+    }
+}
+
+fn arithmetic(call: &Call<'_>, operation: Operation) -> Result<ArrayRef> {
+    let checked = |left: &dyn arrow::array::Datum, right: &dyn arrow::array::Datum| match operation
+    {
+        Operation::Add => numeric::add(left, right),
+        Operation::Subtract => numeric::sub(left, right),
+        Operation::Multiply => numeric::mul(left, right),
+    };
+    match call.result_type() {
+        DataType::Int64 => combine(&call.int(0)?, &call.int(1)?, checked)
+            .map_err(|_| overflow("BIGINT", operation.symbol())),
+        DataType::UInt64 => unsigned_arithmetic(call, operation),
+        DataType::Float64 => {
+            let result = combine(
+                &call.double(0)?,
+                &call.double(1)?,
+                |left, right| match operation {
+                    Operation::Add => numeric::add_wrapping(left, right),
+                    Operation::Subtract => numeric::sub_wrapping(left, right),
+                    Operation::Multiply => numeric::mul_wrapping(left, right),
+                },
+            )?;
+            finite(result, operation.symbol())
+        }
+        DataType::Decimal128(precision, scale) => {
+            decimal_arithmetic(call, operation, *precision, *scale)
+        }
+        other => datafusion_common::internal_err!("arithmetic on {other}"),
+    }
+}
+
+/// Doubles that left the range are error 1690, not infinity.
+fn finite(array: ArrayRef, symbol: &str) -> Result<ArrayRef> {
+    use arrow::array::AsArray;
+    let values = array.as_primitive::<arrow::datatypes::Float64Type>();
+    if values.iter().flatten().all(f64::is_finite) {
+        Ok(array)
+    } else {
+        Err(overflow("DOUBLE", symbol))
+    }
+}
+
+/// Operands of either sign, a result that must not be negative.
+fn unsigned_arithmetic(call: &Call<'_>, operation: Operation) -> Result<ArrayRef> {
+    let (left, right) = (call.decimal(0, 0)?, call.decimal(1, 0)?);
+    let result: Result<UInt64Array> = (0..call.rows())
+        .map(|row| {
+            let (Some(left), Some(right)) = (left.get(row), right.get(row)) else {
+                return Ok(None);
+            };
+            let value = match operation {
+                Operation::Add => left.checked_add(right),
+                Operation::Subtract => left.checked_sub(right),
+                Operation::Multiply => left.checked_mul(right),
+            };
+            match value.and_then(|value| u64::try_from(value).ok()) {
+                Some(value) => Ok(Some(value)),
+                None => Err(overflow("BIGINT UNSIGNED", operation.symbol())),
+            }
+        })
+        .collect();
+    Ok(Arc::new(result?))
+}
+
+fn decimal_arithmetic(
+    call: &Call<'_>,
+    operation: Operation,
+    precision: u8,
+    scale: i8,
+) -> Result<ArrayRef> {
+    let target = DataType::Decimal128(precision, scale);
+    let kept = decimal_scale(&target);
+    let (left_scale, right_scale) = (
+        call.sql_type(0).decimal_digits().1,
+        call.sql_type(1).decimal_digits().1,
+    );
+    let (left, right) = match operation {
+        Operation::Multiply => (call.decimal(0, left_scale)?, call.decimal(1, right_scale)?),
+        // The same scale on both sides, so that the digits add up.
+        _ => (call.decimal(0, kept)?, call.decimal(1, kept)?),
+    };
+    let exact_scale = if operation == Operation::Multiply {
+        left_scale + right_scale
+    } else {
+        kept
+    };
+    let compute = |left: i128, right: i128| match operation {
+        Operation::Add => left.checked_add(right),
+        Operation::Subtract => left.checked_sub(right),
+        Operation::Multiply if exact_scale == kept => left.checked_mul(right),
+        Operation::Multiply => wide_product(left, right, exact_scale - kept),
+    };
+    binary_decimal(call.rows(), &left, &right, &target, |left, right| {
+        compute(left, right)
+            .map(Some)
+            .ok_or_else(|| overflow("DECIMAL", operation.symbol()))
+    })
+}
+
+/// A product that loses `cut` decimals, which are cut.
+fn wide_product(left: i128, right: i128, cut: u8) -> Option<i128> {
+    let product = i256::from_i128(left).checked_mul(i256::from_i128(right))?;
+    product
+        .checked_div(i256::from_i128(power_of_ten(cut)))?
+        .to_i128()
+}
+
+fn binary_decimal(
+    rows: usize,
+    left: &Argument<Decimal128Array>,
+    right: &Argument<Decimal128Array>,
+    target: &DataType,
+    compute: impl Fn(i128, i128) -> Result<Option<i128>>,
+) -> Result<ArrayRef> {
+    // Without NULLs and with columns or one constant: a plain loop over the values.
+    if left.array.null_count() == 0 && right.array.null_count() == 0 {
+        let mut values = Vec::with_capacity(rows);
+        let mut nulls: Vec<usize> = Vec::new();
+        for row in 0..rows {
+            let (left, right) = (
+                left.array.value(left.index(row)),
+                right.array.value(right.index(row)),
+            );
+            match compute(left, right)? {
+                Some(value) => values.push(value),
+                None => {
+                    nulls.push(row);
+                    values.push(0);
+                }
+            }
+        }
+        let validity = (!nulls.is_empty()).then(|| {
+            let mut valid = vec![true; rows];
+            nulls.iter().for_each(|row| valid[*row] = false);
+            valid.into()
+        });
+        let array = Decimal128Array::new(values.into(), validity);
+        return Ok(Arc::new(array.with_data_type(target.clone())));
+    }
+    let mut builder = Decimal128Builder::with_capacity(rows).with_data_type(target.clone());
+    for row in 0..rows {
+        let value = match (left.get(row), right.get(row)) {
+            (Some(left), Some(right)) => compute(left, right)?,
+            _ => None,
+        };
+        builder.append_option(value);
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+fn divide(call: &Call<'_>) -> Result<ArrayRef> {
+    let target = call.result_type().clone();
+    if target == DataType::Float64 {
+        let (left, right) = (call.double(0)?, call.double(1)?);
+        let result: Float64Array = (0..call.rows())
+            .map(|row| match (left.get(row), right.get(row)) {
+                (Some(left), Some(right)) if right != 0.0 => Some(left / right),
+                _ => None,
+            })
+            .collect();
+        return finite(Arc::new(result), "/");
+    }
+    let (left_scale, right_scale) = (
+        call.sql_type(0).decimal_digits().1,
+        call.sql_type(1).decimal_digits().1,
+    );
+    let (left, right) = (call.decimal(0, left_scale)?, call.decimal(1, right_scale)?);
+    let kept = decimal_scale(&target);
+    // left/10^l / (right/10^r) = left * 10^(kept + r - l) / right, at scale `kept`.
+    let shift = i32::from(kept) + i32::from(right_scale) - i32::from(left_scale);
+    binary_decimal(call.rows(), &left, &right, &target, |left, right| {
+        if right == 0 {
+            return Ok(None);
+        }
+        decimal_quotient(left, right, shift)
+            .map(Some)
+            .ok_or_else(|| overflow("DECIMAL", "/"))
+    })
+}
+
+/// `left` * 10^`shift` / `right`, cut.
+fn decimal_quotient(left: i128, right: i128, shift: i32) -> Option<i128> {
+    let power = u8::try_from(shift.unsigned_abs()).ok()?;
+    if shift < 0 {
+        return Some(left / right.checked_mul(power_of_ten(power.min(MAX_PRECISION)))?);
+    }
+    if power <= MAX_PRECISION
+        && let Some(scaled) = left.checked_mul(power_of_ten(power))
+    {
+        return Some(scaled / right);
+    }
+    let scaled =
+        i256::from_i128(left).checked_mul(i256::from_i128(10).checked_pow(u32::from(power))?)?;
+    scaled.checked_div(i256::from_i128(right))?.to_i128()
+}
+
+fn integer_divide(call: &Call<'_>) -> Result<ArrayRef> {
+    let unsigned = call.result_type() == &DataType::UInt64;
+    let out_of_range = || {
+        overflow(
+            if unsigned {
+                "BIGINT UNSIGNED"
+            } else {
+                "BIGINT"
+            },
+            "DIV",
+        )
+    };
+    let types = [call.sql_type(0), call.sql_type(1)];
+    let quotients: Vec<Option<i128>> = if class(&types) == Class::Double {
+        let (left, right) = (call.double(0)?, call.double(1)?);
+        (0..call.rows())
+            .map(|row| match (left.get(row), right.get(row)) {
+                (Some(left), Some(right)) if right != 0.0 => Some((left / right).trunc() as i128),
+                _ => None,
+            })
+            .collect()
+    } else {
+        let scale = types[0].decimal_digits().1.max(types[1].decimal_digits().1);
+        let (left, right) = (call.decimal(0, scale)?, call.decimal(1, scale)?);
+        (0..call.rows())
+            .map(|row| match (left.get(row), right.get(row)) {
+                (Some(left), Some(right)) if right != 0 => Some(left / right),
+                _ => None,
+            })
+            .collect()
+    };
+    if unsigned {
+        let values: Option<Vec<Option<u64>>> = quotients
+            .into_iter()
+            .map(|value| {
+                value
+                    .map(|value| u64::try_from(value).ok())
+                    .map_or(Some(None), |value| value.map(Some))
+            })
+            .collect();
+        return Ok(Arc::new(UInt64Array::from(
+            values.ok_or_else(out_of_range)?,
+        )));
+    }
+    let values: Option<Vec<Option<i64>>> = quotients
+        .into_iter()
+        .map(|value| {
+            value
+                .map(|value| i64::try_from(value).ok())
+                .map_or(Some(None), |value| value.map(Some))
+        })
+        .collect();
+    Ok(Arc::new(Int64Array::from(values.ok_or_else(out_of_range)?)))
+}
+
+fn remainder(call: &Call<'_>) -> Result<ArrayRef> {
+    let target = call.result_type().clone();
+    if target == DataType::Float64 {
+        let (left, right) = (call.double(0)?, call.double(1)?);
+        let result: Float64Array = (0..call.rows())
+            .map(|row| match (left.get(row), right.get(row)) {
+                (Some(left), Some(right)) if right != 0.0 => Some(left % right),
+                _ => None,
+            })
+            .collect();
+        return Ok(Arc::new(result));
+    }
+    let scale = decimal_scale(&target);
+    let (left, right) = (call.decimal(0, scale)?, call.decimal(1, scale)?);
+    let remainders = (0..call.rows()).map(|row| match (left.get(row), right.get(row)) {
+        (Some(left), Some(right)) if right != 0 => Some(left % right),
+        _ => None,
+    });
+    Ok(match &target {
+        // A remainder is never larger than the dividend, so it fits.
+        DataType::Int64 => Arc::new(
+            remainders
+                .map(|value| value.map(|value| value as i64))
+                .collect::<Int64Array>(),
+        ),
+        DataType::UInt64 => Arc::new(
+            remainders
+                .map(|value| value.map(|value| value as u64))
+                .collect::<UInt64Array>(),
+        ),
+        _ => Arc::new(
+            remainders
+                .collect::<Decimal128Array>()
+                .with_data_type(target),
+        ),
+    })
+}
+
+fn negate(call: &Call<'_>) -> Result<ArrayRef> {
+    match call.result_type() {
+        DataType::Float64 => Ok(Arc::new(
+            call.double(0)?
+                .array
+                .unary::<_, arrow::datatypes::Float64Type>(|value| -value),
+        )),
+        DataType::Int64 => {
+            let values = call.decimal(0, 0)?;
+            let negated: Result<Int64Array> = values
+                .array
+                .iter()
+                .map(|value| match value {
+                    None => Ok(None),
+                    Some(value) => i64::try_from(-value).map(Some).map_err(|_| {
+                        EvaluationError::out_of_range("BIGINT", &format!("-({value})")).into()
+                    }),
+                })
+                .collect();
+            Ok(Arc::new(negated?))
+        }
+        target => {
+            let target = target.clone();
+            let values = call.decimal(0, decimal_scale(&target))?;
+            let negated = values
+                .array
+                .unary::<_, arrow::datatypes::Decimal128Type>(|value| -value);
+            Ok(Arc::new(negated.with_data_type(target)))
+        }
+    }
+}
+
+/// Rounds a DECIMAL with guard digits to the digits that are shown; other values pass.
+fn round_to_shown(call: &Call<'_>) -> Result<ArrayRef> {
+    let target = call.result_type().clone();
+    let (SqlType::Decimal { scale, .. }, DataType::Decimal128(..)) = (call.sql_type(0), &target)
+    else {
+        return Ok(call.args.args[0].to_array(call.rows())?);
+    };
+    let to = decimal_scale(&target);
+    let values = call.decimal(0, scale)?;
+    // Rounding to fewer digits always fits.
+    let rounded = values
+        .array
+        .unary::<_, arrow::datatypes::Decimal128Type>(|value| {
+            rescale(value, scale, to).unwrap_or_default()
+        });
+    Ok(Arc::new(rounded.with_data_type(target)))
+}

@@ -1,0 +1,232 @@
+//! CAST and CONVERT, and the conversions that the typing rule inserts.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float32Array, StringViewArray, UInt64Array};
+use arrow::datatypes::{DataType, Field};
+use datafusion_common::Result;
+use sheaf_table::Collation;
+
+use super::calendar::round_fraction;
+use super::number::{power_of_ten, text_to_decimal};
+use super::types::{Coercibility, SqlType, field};
+use super::{Call, Function, Operands};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::strict("$cast_signed", (1, 1), |_| Ok(field::bigint()), cast_signed),
+    Function::strict(
+        "$cast_unsigned",
+        (1, 1),
+        |_| Ok(field::unsigned_bigint()),
+        cast_unsigned,
+    ),
+    // Value, precision, scale.
+    Function::strict("$cast_decimal", (3, 3), decimal_type, cast_decimal),
+    Function::strict(
+        "$cast_double",
+        (1, 1),
+        |_| Ok(field::double()),
+        |call| Ok(Arc::new(call.double(0)?.array)),
+    ),
+    Function::strict(
+        "$cast_float",
+        (1, 1),
+        |_| Ok(Field::new("", DataType::Float32, true)),
+        |call| {
+            let values: Float32Array = call
+                .double(0)?
+                .array
+                .unary::<_, arrow::datatypes::Float32Type>(|value| value as f32);
+            Ok(Arc::new(values))
+        },
+    ),
+    // Value, and optionally a length in characters.
+    Function::strict("$cast_char", (1, 2), text_type, cast_char),
+    Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary),
+    Function::new(
+        "$cast_date",
+        (1, 1),
+        |_| Ok(field::date()),
+        |call| Ok(Arc::new(call.date(0)?.array)),
+    ),
+    // Value, fraction digits.
+    Function::new(
+        "$cast_datetime",
+        (2, 2),
+        |operands| Ok(field::datetime(fraction_digits(operands))),
+        |call| {
+            let fsp = result_fsp(call);
+            let values = call.datetime(0)?.array;
+            Ok(Arc::new(
+                values.unary::<_, arrow::datatypes::TimestampMicrosecondType>(|micros| {
+                    round_fraction(micros, fsp)
+                }),
+            ))
+        },
+    ),
+    Function::new(
+        "$cast_time",
+        (2, 2),
+        |operands| Ok(field::time(fraction_digits(operands))),
+        |call| {
+            let fsp = result_fsp(call);
+            let values = call.time(0)?.array;
+            Ok(Arc::new(
+                values.unary::<_, arrow::datatypes::DurationMicrosecondType>(|micros| {
+                    round_fraction(micros, fsp)
+                }),
+            ))
+        },
+    ),
+    // Value, name of a collation: the same value, compared in that way.
+    Function::strict("$collate", (2, 2), collate_type, |call| {
+        Ok(Arc::new(call.text(0)?.array))
+    }),
+    // Digits of an ENUM's value: its number.
+    Function::strict(
+        "$enum_number",
+        (1, 1),
+        |_| Ok(field::bigint()),
+        |call| Ok(Arc::new(call.int(0)?.array)),
+    ),
+];
+
+fn fraction_digits(operands: &Operands<'_>) -> u8 {
+    operands.int(1).map_or(0, |fsp| fsp.clamp(0, 6) as u8)
+}
+
+fn result_fsp(call: &Call<'_>) -> u8 {
+    SqlType::of(&call.args.return_field).fsp()
+}
+
+fn decimal_type(operands: &Operands<'_>) -> Result<Field> {
+    let precision = operands.int(1).unwrap_or(10).clamp(1, 38) as u8;
+    let scale = operands.int(2).unwrap_or(0).clamp(0, 30) as u8;
+    Ok(field::decimal(
+        precision.saturating_sub(scale),
+        scale,
+        scale,
+    ))
+}
+
+/// A text that is computed from no column, unless the value is text already.
+fn text_type(operands: &Operands<'_>) -> Result<Field> {
+    Ok(match operands.sql_type(0) {
+        SqlType::Text {
+            collation,
+            coercibility,
+        } => field::collated_text(collation, coercibility),
+        SqlType::Enum { collation } => field::collated_text(collation, Coercibility::Implicit),
+        _ => field::text(),
+    })
+}
+
+fn collate_type(operands: &Operands<'_>) -> Result<Field> {
+    let name = operands.text(1).unwrap_or_default();
+    let collation = Collation::parse(&name).ok_or_else(|| {
+        super::EvaluationError::new(1273, "HY000", format!("Unknown collation: '{name}'"))
+    })?;
+    Ok(field::collated_text(collation, Coercibility::Explicit))
+}
+
+fn cast_signed(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.args.arg_fields[0].data_type() == &DataType::UInt64 {
+        let values = call.unsigned(0)?.array;
+        return Ok(Arc::new(
+            values.unary::<_, arrow::datatypes::Int64Type>(|value| value as i64),
+        ));
+    }
+    Ok(Arc::new(call.int(0)?.array))
+}
+
+fn cast_unsigned(call: &Call<'_>) -> Result<ArrayRef> {
+    let values = call.unsigned(0)?;
+    if call.sql_type(0).is_string() {
+        // A text may spell a number above the signed range.
+        let texts = call.text(0)?;
+        let values: UInt64Array = (0..call.rows())
+            .map(|row| {
+                let digits = texts.get(row)?.trim_start();
+                let end = digits.bytes().take_while(u8::is_ascii_digit).count();
+                digits[..end]
+                    .parse::<u64>()
+                    .ok()
+                    .or_else(|| values.get(row))
+            })
+            .collect();
+        return Ok(Arc::new(values));
+    }
+    Ok(Arc::new(values.array))
+}
+
+fn cast_decimal(call: &Call<'_>) -> Result<ArrayRef> {
+    let DataType::Decimal128(precision, scale) = *call.result_type() else {
+        return datafusion_common::internal_err!("CAST AS DECIMAL gives {}", call.result_type());
+    };
+    let limit = power_of_ten(precision) - 1;
+    let mut values = call.decimal(0, scale.max(0) as u8)?.array;
+    if call.sql_type(0).is_string() {
+        // Texts too long for an i128 were cut already; the sign decides to which side.
+        let texts = call.text(0)?.array;
+        values = texts
+            .iter()
+            .zip(values.iter())
+            .map(|(text, value)| match text_to_decimal(text?) {
+                Some(_) => value,
+                None => Some(if text?.trim_start().starts_with('-') {
+                    -limit
+                } else {
+                    limit
+                }),
+            })
+            .collect();
+    }
+    let cut =
+        values.unary::<_, arrow::datatypes::Decimal128Type>(|value| value.clamp(-limit, limit));
+    Ok(Arc::new(cut.with_data_type(call.result_type().clone())))
+}
+
+fn cast_char(call: &Call<'_>) -> Result<ArrayRef> {
+    let values = call.text(0)?;
+    if call.len() == 1 {
+        return Ok(Arc::new(values.array));
+    }
+    let lengths = call.int(1)?;
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| {
+            let (text, length) = (values.get(row)?, lengths.get(row)?);
+            Some(
+                match text
+                    .char_indices()
+                    .nth(usize::try_from(length).unwrap_or(0))
+                {
+                    Some((end, _)) => &text[..end],
+                    None => text,
+                },
+            )
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+fn cast_binary(call: &Call<'_>) -> Result<ArrayRef> {
+    let values = call.bytes(0)?;
+    if call.len() == 1 {
+        return Ok(Arc::new(values.array));
+    }
+    let lengths = call.int(1)?;
+    let result: arrow::array::BinaryArray = (0..call.rows())
+        .map(|row| {
+            let (bytes, length) = (values.get(row)?, lengths.get(row)?);
+            let mut bytes = bytes.to_vec();
+            bytes.resize(
+                usize::try_from(length)
+                    .unwrap_or(0)
+                    .min(super::error::MAX_RESULT_BYTES),
+                0,
+            );
+            Some(bytes)
+        })
+        .collect();
+    Ok(Arc::new(result))
+}

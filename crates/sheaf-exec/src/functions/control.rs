@@ -1,0 +1,233 @@
+//! Comparisons, conditions and the functions that choose between values.
+//!
+//! Most are markers: which comparison is meant, and which type CASE and its relatives have, depends on the operands
+//! and is decided by the typing rule. [`common_field`] is MySQL's rule for the type of a choice.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray};
+use arrow::compute::kernels::{cmp, zip::zip};
+use arrow::compute::{is_null, nullif};
+use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion_common::Result;
+
+use super::types::{DECIMALS_KEY, SqlType, TYPE_KEY, common_collation, field};
+use super::{Call, Function, Operands, VARIADIC};
+
+fn condition(_: &Operands<'_>) -> Result<Field> {
+    Ok(field::boolean())
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::marker("$eq", (2, 2), condition),
+    Function::marker("$ne", (2, 2), condition),
+    Function::marker("$lt", (2, 2), condition),
+    Function::marker("$le", (2, 2), condition),
+    Function::marker("$gt", (2, 2), condition),
+    Function::marker("$ge", (2, 2), condition),
+    Function::marker("$null_safe_eq", (2, 2), condition),
+    // Value, then the list.
+    Function::marker("$in", (2, VARIADIC), condition),
+    // A value as a condition.
+    Function::marker("$truth", (1, 1), condition),
+    // The kernel behind $truth, for types that have no plain comparison with zero.
+    Function::strict("$is_not_zero", (1, 1), condition, |call| {
+        Ok(Arc::new(call.boolean(0)?.array))
+    }),
+    // A condition as a value.
+    Function::marker("$int", (1, 1), |_| Ok(field::bigint())),
+    // Condition, value, condition, value, ..., default.
+    Function::marker("$case", (2, VARIADIC), |operands| {
+        common_field(
+            &case_values(operands.fields.len())
+                .map(|at| Arc::clone(&operands.fields[at]))
+                .collect::<Vec<_>>(),
+        )
+    }),
+    Function::marker("coalesce", (1, VARIADIC), |operands| {
+        common_field(operands.fields)
+    }),
+    // The first value unless the two are equal.
+    Function::marker("nullif", (2, 2), |operands| {
+        common_field(&operands.fields[..1])
+    }),
+    Function::marker("greatest", (2, VARIADIC), |operands| {
+        common_field(operands.fields)
+    }),
+    Function::marker("least", (2, VARIADIC), |operands| {
+        common_field(operands.fields)
+    }),
+    // The same with all arguments of one type.
+    Function::strict(
+        "$greatest",
+        (2, VARIADIC),
+        |operands| common_field(operands.fields),
+        |call| extreme(call, true),
+    ),
+    Function::strict(
+        "$least",
+        (2, VARIADIC),
+        |operands| common_field(operands.fields),
+        |call| extreme(call, false),
+    ),
+    // A value, its SQL type text and its shown decimals: the same value, whose field says so.
+    Function::strict("$typed", (3, 3), typed_field, |call| {
+        Ok(call.args.args[0].to_array(call.rows())?)
+    }),
+    Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval).never_null(),
+];
+
+/// Positions of the values among the arguments of `$case`.
+pub fn case_values(arguments: usize) -> impl Iterator<Item = usize> {
+    let pairs = arguments / 2;
+    (0..pairs)
+        .map(|pair| 2 * pair + 1)
+        .chain((arguments % 2 == 1).then(|| arguments - 1))
+}
+
+/// The field of a choice between values of these fields (CASE, IF, COALESCE, UNION).
+///
+/// Numbers widen: integer, DECIMAL, double. Dates and points in time become a point in time. Anything else that differs
+/// is text, or bytes if a byte string is among them.
+pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
+    let known: Vec<&FieldRef> = fields
+        .iter()
+        .filter(|field| SqlType::of(field) != SqlType::Null)
+        .collect();
+    let Some(first) = known.first() else {
+        return Ok(Field::new("", DataType::Null, true));
+    };
+    let types: Vec<SqlType> = known.iter().map(|field| SqlType::of(field)).collect();
+    let same_type = known.iter().all(|field| {
+        field.data_type() == first.data_type()
+            && field.metadata().get(TYPE_KEY) == first.metadata().get(TYPE_KEY)
+    });
+    let wider = |digits: fn(&SqlType) -> u8| types.iter().map(digits).max().unwrap_or(0);
+    if types.iter().all(SqlType::is_integer) {
+        if same_type {
+            return Ok(first.as_ref().clone());
+        }
+        let unsigned =
+            |ty: &SqlType| matches!(ty, SqlType::Integer { unsigned: true } | SqlType::Year);
+        let narrow = |field: &&FieldRef| field.data_type() != &DataType::UInt64;
+        return Ok(if types.iter().all(unsigned) {
+            field::unsigned_bigint()
+        } else if known.iter().all(narrow) {
+            field::bigint()
+        } else {
+            field::decimal(20, 0, 0)
+        });
+    }
+    if types.iter().all(SqlType::is_exact_number) {
+        let scale = wider(|ty| ty.decimal_digits().1);
+        return Ok(field::decimal(
+            wider(|ty| ty.decimal_digits().0),
+            scale,
+            wider(SqlType::shown_decimals),
+        ));
+    }
+    if types.iter().all(|ty| ty.is_exact_number() || ty.is_float()) {
+        return Ok(if types.iter().all(|ty| *ty == SqlType::Float) {
+            Field::new("", DataType::Float32, true)
+        } else {
+            field::double()
+        });
+    }
+    if types.iter().all(|ty| *ty == SqlType::Date) {
+        return Ok(field::date());
+    }
+    if types.iter().all(|ty| matches!(ty, SqlType::Time { .. })) {
+        return Ok(field::time(wider(SqlType::fsp)));
+    }
+    if types.iter().all(SqlType::is_temporal) {
+        return Ok(field::datetime(wider(SqlType::fsp)));
+    }
+    if types.contains(&SqlType::Bytes) {
+        return Ok(field::bytes());
+    }
+    if same_type && types.iter().all(SqlType::is_text) {
+        return Ok(first.as_ref().clone());
+    }
+    let (collation, coercibility) = common_collation(&types, "case")?;
+    Ok(field::collated_text(collation, coercibility))
+}
+
+/// The Arrow type of points in time.
+pub fn microseconds() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, None)
+}
+
+fn typed_field(operands: &Operands<'_>) -> Result<Field> {
+    let mut field = Field::new("", operands.fields[0].data_type().clone(), true);
+    for (operand, key) in [(1, TYPE_KEY), (2, DECIMALS_KEY)] {
+        if let Some(text) = operands.text(operand).filter(|text| !text.is_empty()) {
+            field.metadata_mut().insert(key.to_string(), text);
+        }
+    }
+    Ok(field)
+}
+
+/// GREATEST and LEAST of arguments of one type, texts by their collation.
+fn extreme(call: &Call<'_>, greatest: bool) -> Result<ArrayRef> {
+    let types: Vec<SqlType> = (0..call.len())
+        .map(|argument| call.sql_type(argument))
+        .collect();
+    if types.iter().all(SqlType::is_text) {
+        return extreme_text(call, &types, greatest);
+    }
+    let mut best = call.args.args[0].to_array(call.rows())?;
+    for argument in &call.args.args[1..] {
+        let candidate = argument.to_array(call.rows())?;
+        let better = if greatest {
+            cmp::gt(&candidate, &best)?
+        } else {
+            cmp::lt(&candidate, &best)?
+        };
+        // NULL if either is.
+        let chosen = zip(&better, &candidate, &best)?;
+        best = nullif(&chosen, &is_null(&better)?)?;
+    }
+    Ok(best)
+}
+
+fn extreme_text(call: &Call<'_>, types: &[SqlType], greatest: bool) -> Result<ArrayRef> {
+    let (collation, _) = common_collation(types, if greatest { "greatest" } else { "least" })?;
+    let arguments = (0..call.len())
+        .map(|argument| call.text(argument))
+        .collect::<Result<Vec<_>>>()?;
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| {
+            let mut best = arguments[0].get(row)?;
+            for argument in &arguments[1..] {
+                let candidate = argument.get(row)?;
+                let order = collation.compare(candidate, best);
+                if (greatest && order.is_gt()) || (!greatest && order.is_lt()) {
+                    best = candidate;
+                }
+            }
+            Some(best)
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+/// INTERVAL(n, a, b, ...): how many of the ascending numbers are not above n; -1 if n is NULL.
+fn interval(call: &Call<'_>) -> Result<ArrayRef> {
+    let numbers = (0..call.len())
+        .map(|argument| call.double(argument))
+        .collect::<Result<Vec<_>>>()?;
+    let result: Int64Array = (0..call.rows())
+        .map(|row| {
+            let Some(value) = numbers[0].get(row) else {
+                return -1;
+            };
+            numbers[1..]
+                .iter()
+                .take_while(|bound| bound.get(row).is_none_or(|bound| bound <= value))
+                .count() as i64
+        })
+        .map(Some)
+        .collect();
+    debug_assert_eq!(result.null_count(), 0);
+    Ok(Arc::new(result))
+}

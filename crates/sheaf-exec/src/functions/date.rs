@@ -1,0 +1,678 @@
+//! Functions of dates and times: their parts, their differences, and making them from numbers.
+//!
+//! An argument that is no date gives NULL. NOW() and its relatives are not here: they are values of the statement and
+//! arrive as literals.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Date32Array, Decimal128Array, DurationMicrosecondArray, Int64Array, StringViewArray,
+    TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, Field};
+use datafusion_common::Result;
+
+use super::calendar::{
+    self, DAYS_TO_EPOCH, MAX_TIME_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days,
+    datetime_in_range, day_of_year, days_from_civil, days_in_month, split_datetime, split_time,
+    weekday,
+};
+use super::string::texts;
+use super::types::{SqlType, field};
+use super::{Call, EvaluationError, Function, Operands};
+
+pub(super) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+pub(super) const WEEKDAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
+
+fn bigint(_: &Operands<'_>) -> Result<Field> {
+    Ok(field::bigint())
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::new(
+        "date",
+        (1, 1),
+        |_| Ok(field::date()),
+        |call| Ok(Arc::new(call.date(0)?.array)),
+    ),
+    Function::new(
+        "time",
+        (1, 1),
+        |operands| Ok(field::time(fraction(operands, 0))),
+        |call| Ok(Arc::new(call.time(0)?.array)),
+    ),
+    Function::new(
+        "timestamp",
+        (1, 2),
+        |operands| Ok(field::datetime(fraction(operands, 0))),
+        timestamp,
+    ),
+    Function::new("year", (1, 1), bigint, |call| {
+        of_date(call, |days| i64::from(civil_from_days(days).0))
+    }),
+    Function::new("quarter", (1, 1), bigint, |call| {
+        of_date(call, |days| i64::from(civil_from_days(days).1.div_ceil(3)))
+    }),
+    Function::new("month", (1, 1), bigint, |call| {
+        of_date(call, |days| i64::from(civil_from_days(days).1))
+    }),
+    Function::new("day", (1, 1), bigint, |call| {
+        of_date(call, |days| i64::from(civil_from_days(days).2))
+    }),
+    Function::new("dayofweek", (1, 1), bigint, |call| {
+        of_date(call, |days| i64::from((weekday(days) + 1) % 7 + 1))
+    }),
+    Function::new("weekday", (1, 1), bigint, |call| {
+        of_date(call, |days| i64::from(weekday(days)))
+    }),
+    Function::new("dayofyear", (1, 1), bigint, |call| {
+        of_date(call, |days| i64::from(day_of_year(days)))
+    }),
+    Function::new("week", (1, 2), bigint, |call| {
+        week_number(call, |(_, week)| week)
+    }),
+    Function::new("weekofyear", (1, 1), bigint, |call| {
+        of_date(call, |days| week_of(days, 3).1)
+    }),
+    Function::new("yearweek", (1, 2), bigint, |call| {
+        week_number(call, |(year, week)| year * 100 + week)
+    }),
+    Function::new("hour", (1, 1), bigint, |call| {
+        of_time(call, |micros| split_time(micros).0)
+    }),
+    Function::new("minute", (1, 1), bigint, |call| {
+        of_time(call, |micros| split_time(micros).1)
+    }),
+    Function::new("second", (1, 1), bigint, |call| {
+        of_time(call, |micros| split_time(micros).2)
+    }),
+    Function::new("microsecond", (1, 1), bigint, |call| {
+        of_time(call, |micros| split_time(micros).3)
+    }),
+    Function::new(
+        "monthname",
+        (1, 1),
+        |_| Ok(field::text()),
+        |call| name_of(call, |days| MONTHS[civil_from_days(days).1 as usize - 1]),
+    ),
+    Function::new(
+        "dayname",
+        (1, 1),
+        |_| Ok(field::text()),
+        |call| name_of(call, |days| WEEKDAYS[weekday(days) as usize]),
+    ),
+    Function::new(
+        "last_day",
+        (1, 1),
+        |_| Ok(field::date()),
+        |call| {
+            let dates = call.date(0)?;
+            let result: Date32Array = (0..call.rows())
+                .map(|row| {
+                    let (year, month, _) = civil_from_days(dates.get(row)?);
+                    Some(days_from_civil(year, month, days_in_month(year, month)))
+                })
+                .collect();
+            Ok(Arc::new(result))
+        },
+    ),
+    Function::new("datediff", (2, 2), bigint, |call| {
+        let (left, right) = (call.date(0)?, call.date(1)?);
+        ints(call, |row| {
+            Some(i64::from(left.get(row)?) - i64::from(right.get(row)?))
+        })
+    }),
+    Function::new(
+        "timediff",
+        (2, 2),
+        |operands| {
+            Ok(field::time(
+                fraction(operands, 0).max(fraction(operands, 1)),
+            ))
+        },
+        timediff,
+    ),
+    Function::new("to_days", (1, 1), bigint, |call| {
+        of_date(call, |days| i64::from(days) + DAYS_TO_EPOCH)
+    }),
+    Function::new("to_seconds", (1, 1), bigint, |call| {
+        let times = call.datetime(0)?;
+        ints(call, |row| {
+            Some(times.get(row)?.div_euclid(MICROS_PER_SECOND) + DAYS_TO_EPOCH * 86_400)
+        })
+    }),
+    Function::new(
+        "from_days",
+        (1, 1),
+        |_| Ok(field::date()),
+        |call| {
+            let numbers = call.int(0)?;
+            dates(call, |row| {
+                checked_date(numbers.get(row)?.checked_sub(DAYS_TO_EPOCH)?)
+            })
+        },
+    ),
+    Function::new(
+        "makedate",
+        (2, 2),
+        |_| Ok(field::date()),
+        |call| {
+            let (years, days) = (call.int(0)?, call.int(1)?);
+            dates(call, |row| {
+                let (year, day) = (years.get(row)?, days.get(row)?);
+                let year = if (0..100).contains(&year) {
+                    i64::from(calendar::full_year(year as i32))
+                } else {
+                    year
+                };
+                let first = days_from_civil(
+                    i32::try_from(year)
+                        .ok()
+                        .filter(|year| (0..=9999).contains(year))?,
+                    1,
+                    1,
+                );
+                if day < 1 {
+                    None
+                } else {
+                    checked_date(i64::from(first).checked_add(day - 1)?)
+                }
+            })
+        },
+    ),
+    Function::new(
+        "maketime",
+        (3, 3),
+        |operands| Ok(field::time(operands.sql_type(2).shown_decimals().min(6))),
+        maketime,
+    ),
+    Function::new(
+        "sec_to_time",
+        (1, 1),
+        |operands| Ok(field::time(fraction(operands, 0))),
+        |call| {
+            let seconds = call.decimal(0, 6)?;
+            times(call, |row| {
+                Some(
+                    (seconds
+                        .get(row)?
+                        .clamp(-i128::from(MAX_TIME_MICROS), i128::from(MAX_TIME_MICROS)))
+                        as i64,
+                )
+            })
+        },
+    ),
+    Function::new("time_to_sec", (1, 1), bigint, |call| {
+        of_time(call, |micros| micros / MICROS_PER_SECOND)
+    }),
+    Function::new("addtime", (2, 2), addtime_type, |call| addtime(call, 1)),
+    Function::new("subtime", (2, 2), addtime_type, |call| addtime(call, -1)),
+    Function::new("period_add", (2, 2), bigint, |call| {
+        let (periods, months) = (call.int(0)?, call.int(1)?);
+        ints(call, |row| {
+            Some(period(period_months(periods.get(row)?)? + months.get(row)?))
+        })
+    }),
+    Function::new("period_diff", (2, 2), bigint, |call| {
+        let (left, right) = (call.int(0)?, call.int(1)?);
+        ints(call, |row| {
+            Some(period_months(left.get(row)?)? - period_months(right.get(row)?)?)
+        })
+    }),
+    // Name of the unit, date or time.
+    Function::new("$extract", (2, 2), bigint, extract),
+    // Point in time, the session's offset from UTC in seconds.
+    Function::new("$unix_timestamp", (2, 2), unix_type, unix_timestamp),
+    // Seconds since 1970, the session's offset from UTC in seconds.
+    Function::new(
+        "$from_unixtime",
+        (2, 2),
+        |operands| Ok(field::datetime(fraction(operands, 0))),
+        from_unixtime,
+    ),
+    Function::new(
+        "convert_tz",
+        (3, 3),
+        |operands| Ok(field::datetime(fraction(operands, 0))),
+        convert_tz,
+    ),
+];
+
+/// Fraction digits of an operand as a time: its own, those that a DECIMAL shows, 6 of a text that may have some.
+fn fraction(operands: &Operands<'_>, operand: usize) -> u8 {
+    match operands.sql_type(operand) {
+        SqlType::Decimal { decimals, .. } => decimals.min(6),
+        SqlType::Float | SqlType::Double => 6,
+        SqlType::Text { .. } => match operands.text(operand) {
+            Some(text) => text
+                .rsplit_once('.')
+                .map_or(0, |(_, digits)| digits.len().min(6) as u8),
+            None => 6,
+        },
+        other => other.fsp(),
+    }
+}
+
+fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
+    Ok(Arc::new(
+        (0..call.rows()).map(compute).collect::<Int64Array>(),
+    ))
+}
+
+fn dates(call: &Call<'_>, compute: impl Fn(usize) -> Option<i32>) -> Result<ArrayRef> {
+    Ok(Arc::new(
+        (0..call.rows()).map(compute).collect::<Date32Array>(),
+    ))
+}
+
+fn times(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
+    Ok(Arc::new(
+        (0..call.rows())
+            .map(compute)
+            .collect::<DurationMicrosecondArray>(),
+    ))
+}
+
+fn checked_date(days: i64) -> Option<i32> {
+    let days = i32::try_from(days).ok()?;
+    datetime_in_range(i64::from(days) * MICROS_PER_DAY).then_some(days)
+}
+
+fn of_date(call: &Call<'_>, part: fn(i32) -> i64) -> Result<ArrayRef> {
+    let dates = call.date(0)?;
+    ints(call, |row| dates.get(row).map(part))
+}
+
+fn of_time(call: &Call<'_>, part: fn(i64) -> i64) -> Result<ArrayRef> {
+    let times = call.time(0)?;
+    ints(call, |row| times.get(row).map(part))
+}
+
+fn name_of(call: &Call<'_>, name: fn(i32) -> &'static str) -> Result<ArrayRef> {
+    let dates = call.date(0)?;
+    Ok(Arc::new(
+        (0..call.rows())
+            .map(|row| dates.get(row).map(name))
+            .collect::<StringViewArray>(),
+    ))
+}
+
+fn timestamp(call: &Call<'_>) -> Result<ArrayRef> {
+    let values = call.datetime(0)?;
+    if call.len() == 1 {
+        return Ok(Arc::new(values.array));
+    }
+    let added = call.time(1)?;
+    let result: TimestampMicrosecondArray = (0..call.rows())
+        .map(|row| {
+            values
+                .get(row)?
+                .checked_add(added.get(row)?)
+                .filter(|sum| datetime_in_range(*sum))
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+/// MySQL's eight ways to number weeks. The year is that of the week, which may be the one before or after.
+///
+/// Bit 0 of the mode: the week begins on Monday; bit 1: numbers run from 1, and days before week 1 belong to the last
+/// year; bit 2: week 1 is the one with the year's first weekday, not the one with four days.
+pub(super) fn week_of(days: i32, mode: i64) -> (i64, i64) {
+    let monday_first = mode & 1 != 0;
+    let mut from_one = mode & 2 != 0;
+    // The rule of the first weekday is inverted when the week begins on a Monday.
+    let first_weekday = (mode & 4 != 0) ^ !monday_first;
+    let (mut year, _, _) = civil_from_days(days);
+    let first_of = |year: i32| days_from_civil(year, 1, 1);
+    let position = |days: i32| if monday_first { weekday(days) } else { (weekday(days) + 1) % 7 } as i32;
+    let mut first = first_of(year);
+    let mut start = position(first);
+    let days_in = |year: i32| {
+        if calendar::is_leap_year(year) {
+            366
+        } else {
+            365
+        }
+    };
+    if days - first <= 6 - start {
+        // In the week that holds 1 January.
+        let belongs_to_last = if first_weekday {
+            start != 0
+        } else {
+            start >= 4
+        };
+        if belongs_to_last {
+            if !from_one {
+                return (i64::from(year), 0);
+            }
+            from_one = true;
+            year -= 1;
+            first -= days_in(year);
+            start = (start + 53 * 7 - days_in(year)).rem_euclid(7);
+        }
+    }
+    let skips = if first_weekday {
+        start != 0
+    } else {
+        start >= 4
+    };
+    let into_weeks = if skips {
+        days - (first + (7 - start))
+    } else {
+        days - (first - start)
+    };
+    if from_one && into_weeks >= 52 * 7 {
+        // Perhaps the first week of the next year.
+        let next_start = (start + days_in(year)).rem_euclid(7);
+        let next_has_it = if first_weekday {
+            next_start == 0
+        } else {
+            next_start < 4
+        };
+        if next_has_it && days >= first_of(year + 1) - next_start {
+            return (i64::from(year) + 1, 1);
+        }
+    }
+    (i64::from(year), i64::from(into_weeks / 7) + 1)
+}
+
+fn week_number(call: &Call<'_>, show: fn((i64, i64)) -> i64) -> Result<ArrayRef> {
+    let dates = call.date(0)?;
+    let modes = if call.len() == 2 {
+        Some(call.int(1)?)
+    } else {
+        None
+    };
+    // YEARWEEK always counts from 1.
+    let always_from_one = show((1, 0)) != 0;
+    ints(call, |row| {
+        let days = dates.get(row)?;
+        let mode = match &modes {
+            Some(modes) => modes.get(row).unwrap_or(0) & 7,
+            None => 0,
+        };
+        Some(show(week_of(
+            days,
+            if always_from_one { mode | 2 } else { mode },
+        )))
+    })
+}
+
+fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
+    let is_span = |argument: usize| match call.sql_type(argument) {
+        SqlType::Time { .. } => Some(true),
+        SqlType::Date | SqlType::DateTime { .. } => Some(false),
+        _ => None,
+    };
+    // The two must be of one kind; texts are read as the other one is, or as what they look like.
+    let (left_span, right_span) = (is_span(0), is_span(1));
+    if left_span.is_some() && right_span.is_some() && left_span != right_span {
+        return times(call, |_| None);
+    }
+    let bounded = |micros: i64| micros.clamp(-MAX_TIME_MICROS, MAX_TIME_MICROS);
+    let (left_points, right_points) = (call.datetime(0)?, call.datetime(1)?);
+    let (left_times, right_times) = (call.time(0)?, call.time(1)?);
+    let span = left_span.or(right_span);
+    let (left_texts, right_texts) = (call.text(0)?, call.text(1)?);
+    let looks_like_date = |text: Option<&str>| {
+        text.is_some_and(|text| text.contains(['-', '/']) && !text.starts_with('-'))
+    };
+    times(call, |row| {
+        let dates = match span {
+            Some(span) => !span,
+            None => looks_like_date(left_texts.get(row)) || looks_like_date(right_texts.get(row)),
+        };
+        if dates {
+            Some(bounded(left_points.get(row)? - right_points.get(row)?))
+        } else {
+            Some(bounded(left_times.get(row)? - right_times.get(row)?))
+        }
+    })
+}
+
+fn maketime(call: &Call<'_>) -> Result<ArrayRef> {
+    let (hours, minutes, seconds) = (call.int(0)?, call.int(1)?, call.decimal(2, 6)?);
+    times(call, |row| {
+        let (hour, minute, second) = (hours.get(row)?, minutes.get(row)?, seconds.get(row)?);
+        if !(0..60).contains(&minute) || !(0..60_000_000).contains(&second) {
+            return None;
+        }
+        let size = hour
+            .saturating_abs()
+            .saturating_mul(3600)
+            .saturating_add(minute * 60);
+        let size = size
+            .saturating_mul(MICROS_PER_SECOND)
+            .saturating_add(second as i64)
+            .min(MAX_TIME_MICROS);
+        Some(if hour < 0 { -size } else { size })
+    })
+}
+
+fn addtime_type(operands: &Operands<'_>) -> Result<Field> {
+    let fsp = fraction(operands, 0).max(fraction(operands, 1));
+    Ok(match operands.sql_type(0) {
+        SqlType::Time { .. } => field::time(fsp),
+        SqlType::Date | SqlType::DateTime { .. } => field::datetime(fsp),
+        _ => field::text(),
+    })
+}
+
+fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
+    let added = call.time(1)?;
+    let bounded = |micros: i64| micros.clamp(-MAX_TIME_MICROS, MAX_TIME_MICROS);
+    match call.result_type() {
+        DataType::Duration(_) => {
+            let values = call.time(0)?;
+            times(call, |row| {
+                Some(bounded(values.get(row)? + sign * added.get(row)?))
+            })
+        }
+        DataType::Timestamp(..) => {
+            let values = call.datetime(0)?;
+            let result: TimestampMicrosecondArray = (0..call.rows())
+                .map(|row| {
+                    values
+                        .get(row)?
+                        .checked_add(sign * added.get(row)?)
+                        .filter(|sum| datetime_in_range(*sum))
+                })
+                .collect();
+            Ok(Arc::new(result))
+        }
+        _ => {
+            let values = call.text(0)?;
+            texts(call, |row, out| {
+                let (text, added) = (values.get(row)?, sign * added.get(row)?);
+                let fsp = |micros: i64| {
+                    if micros % MICROS_PER_SECOND == 0 {
+                        0
+                    } else {
+                        6
+                    }
+                };
+                if let Some(point) = calendar::parse_datetime(text).filter(|point| point.has_time) {
+                    let sum = point.micros + added;
+                    calendar::push_datetime(out, sum, fsp(sum));
+                } else {
+                    let sum = bounded(calendar::parse_time(text)?.0 + added);
+                    calendar::push_time(out, sum, fsp(sum));
+                }
+                Some(())
+            })
+        }
+    }
+}
+
+/// Months since year 0 of a period, YYMM or YYYYMM.
+fn period_months(period: i64) -> Option<i64> {
+    let (year, month) = (period / 100, period % 100);
+    let year = if year < 100 {
+        i64::from(calendar::full_year(year as i32))
+    } else {
+        year
+    };
+    (1..=12).contains(&month).then_some(year * 12 + month - 1)
+}
+
+fn period(months: i64) -> i64 {
+    months.div_euclid(12) * 100 + months.rem_euclid(12) + 1
+}
+
+fn extract(call: &Call<'_>) -> Result<ArrayRef> {
+    let unit = call.text(0)?;
+    let unit = unit.get(0).unwrap_or_default().to_ascii_lowercase();
+    let is_time = matches!(call.sql_type(1), SqlType::Time { .. });
+    let points = call.datetime(1)?;
+    let clocks = call.time(1)?;
+    let date_part =
+        |part: fn(i32) -> i64| ints(call, |row| Some(part(split_datetime(points.get(row)?).0)));
+    // The parts of the clock as digits: hours, minutes, seconds, microseconds, from one to another.
+    let clock_part = |first: usize, last: usize| {
+        ints(call, |row| {
+            let micros = clocks.get(row)?;
+            let (hours, minutes, seconds, fraction) = split_time(micros);
+            let fields = [
+                (hours, 1),
+                (minutes, 100),
+                (seconds, 100),
+                (fraction, 1_000_000),
+            ];
+            let digits = fields[first..=last]
+                .iter()
+                .fold(0, |digits, (field, width)| digits * width + field);
+            Some(if micros < 0 { -digits } else { digits })
+        })
+    };
+    // The day of the month (of a TIME, nothing) before such digits.
+    let with_day = |last: usize, width: i64| {
+        ints(call, |row| {
+            let micros = clocks.get(row)?;
+            let (hours, minutes, seconds, fraction) = split_time(micros);
+            let day = if is_time {
+                0
+            } else {
+                i64::from(civil_from_days(split_datetime(points.get(row)?).0).2)
+            };
+            let fields = [
+                (hours, 100),
+                (minutes, 100),
+                (seconds, 100),
+                (fraction, 1_000_000),
+            ];
+            let digits = fields[..=last]
+                .iter()
+                .fold(0, |digits, (field, width)| digits * width + field);
+            let digits = day * width + digits;
+            Some(if micros < 0 { -digits } else { digits })
+        })
+    };
+    match unit.as_str() {
+        "year" => date_part(|days| i64::from(civil_from_days(days).0)),
+        "quarter" => date_part(|days| i64::from(civil_from_days(days).1.div_ceil(3))),
+        "month" => date_part(|days| i64::from(civil_from_days(days).1)),
+        "week" => date_part(|days| week_of(days, 0).1),
+        "day" => date_part(|days| i64::from(civil_from_days(days).2)),
+        "year_month" => date_part(|days| calendar::date_as_number(days) / 100),
+        "hour" => clock_part(0, 0),
+        "minute" => clock_part(1, 1),
+        "second" => clock_part(2, 2),
+        "microsecond" => clock_part(3, 3),
+        "hour_minute" => clock_part(0, 1),
+        "hour_second" => clock_part(0, 2),
+        "hour_microsecond" => clock_part(0, 3),
+        "minute_second" => clock_part(1, 2),
+        "minute_microsecond" => clock_part(1, 3),
+        "second_microsecond" => clock_part(2, 3),
+        "day_hour" => with_day(0, 100),
+        "day_minute" => with_day(1, 10_000),
+        "day_second" => with_day(2, 1_000_000),
+        "day_microsecond" => with_day(3, 1_000_000_000_000),
+        _ => Err(EvaluationError::wrong_arguments("EXTRACT").into()),
+    }
+}
+
+fn unix_type(operands: &Operands<'_>) -> Result<Field> {
+    Ok(match fraction(operands, 0) {
+        0 => field::bigint(),
+        digits => field::decimal(12, digits, digits),
+    })
+}
+
+fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
+    let (points, offsets) = (call.datetime(0)?, call.int(1)?);
+    let utc = |row: usize| Some((points.get(row)? - offsets.get(row)? * MICROS_PER_SECOND).max(0));
+    match call.result_type() {
+        DataType::Decimal128(_, scale) => {
+            let unit = 10i64.pow(6 - (*scale as u32).min(6));
+            let result: Decimal128Array = (0..call.rows())
+                .map(|row| utc(row).map(|micros| i128::from(micros / unit)))
+                .collect();
+            Ok(Arc::new(result.with_data_type(call.result_type().clone())))
+        }
+        _ => ints(call, |row| Some(utc(row)? / MICROS_PER_SECOND)),
+    }
+}
+
+fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
+    let (seconds, offsets) = (call.decimal(0, 6)?, call.int(1)?);
+    let result: TimestampMicrosecondArray = (0..call.rows())
+        .map(|row| {
+            let micros = i64::try_from(seconds.get(row)?)
+                .ok()
+                .filter(|micros| *micros >= 0)?;
+            micros
+                .checked_add(offsets.get(row)? * MICROS_PER_SECOND)
+                .filter(|sum| datetime_in_range(*sum))
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+/// Offset of a time zone given as `+hh:mm`, in seconds; named zones need tables that are not loaded.
+fn zone_offset(zone: &str) -> Option<i64> {
+    if zone.eq_ignore_ascii_case("utc") || zone.eq_ignore_ascii_case("gmt") {
+        return Some(0);
+    }
+    let (sign, rest) = match zone.as_bytes().first()? {
+        b'+' => (1, &zone[1..]),
+        b'-' => (-1, &zone[1..]),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
+    let (points, from, to) = (call.datetime(0)?, call.text(1)?, call.text(2)?);
+    let result: TimestampMicrosecondArray = (0..call.rows())
+        .map(|row| {
+            let shift = zone_offset(to.get(row)?)? - zone_offset(from.get(row)?)?;
+            Some(points.get(row)? + shift * MICROS_PER_SECOND)
+        })
+        .collect();
+    Ok(Arc::new(result))
+}

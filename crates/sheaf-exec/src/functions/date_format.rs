@@ -1,0 +1,319 @@
+//! DATE_FORMAT and TIME_FORMAT, and STR_TO_DATE, which is their inverse. Names are English.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Date32Array, DurationMicrosecondArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field};
+use datafusion_common::Result;
+
+use super::calendar::{
+    MICROS_PER_DAY, MICROS_PER_SECOND, checked_days, civil_from_days, day_of_year, days_from_civil,
+    full_year, split_datetime, split_time, weekday,
+};
+use super::date::{MONTHS, WEEKDAYS, week_of};
+use super::string::texts;
+use super::types::field;
+use super::{Call, Function, Operands};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::new("date_format", (2, 2), |_| Ok(field::text()), date_format),
+    Function::new("time_format", (2, 2), |_| Ok(field::text()), time_format),
+    Function::new("str_to_date", (2, 2), parsed_type, str_to_date),
+];
+
+fn ordinal_suffix(day: u32) -> &'static str {
+    match (day % 10, day) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    }
+}
+
+/// Hours on a 12-hour clock.
+fn half_day_hour(hours: i64) -> i64 {
+    match hours % 12 {
+        0 => 12,
+        other => other,
+    }
+}
+
+/// Writes one date and time after `format`. `None` where MySQL gives NULL (a date's part of a mere time).
+fn push_formatted(out: &mut String, format: &str, days: Option<i32>, micros: i64) -> Option<()> {
+    let (hours, minutes, seconds, fraction) = split_time(micros);
+    let mut characters = format.chars();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            out.push(character);
+            continue;
+        }
+        let Some(specifier) = characters.next() else {
+            out.push('%');
+            break;
+        };
+        let date = |days: Option<i32>| days.map(civil_from_days);
+        // Writing to a String cannot fail.
+        let written = match specifier {
+            'a' => write!(out, "{}", &WEEKDAYS[weekday(days?) as usize][..3]),
+            'b' => write!(out, "{}", &MONTHS[date(days)?.1 as usize - 1][..3]),
+            'c' => write!(out, "{}", date(days)?.1),
+            'D' => {
+                let day = date(days)?.2;
+                write!(out, "{day}{}", ordinal_suffix(day))
+            }
+            'd' => write!(out, "{:02}", date(days)?.2),
+            'e' => write!(out, "{}", date(days)?.2),
+            'f' => write!(out, "{fraction:06}"),
+            'H' => write!(out, "{hours:02}"),
+            'h' | 'I' => write!(out, "{:02}", half_day_hour(hours)),
+            'i' => write!(out, "{minutes:02}"),
+            'j' => write!(out, "{:03}", day_of_year(days?)),
+            'k' => write!(out, "{hours}"),
+            'l' => write!(out, "{}", half_day_hour(hours)),
+            'M' => write!(out, "{}", MONTHS[date(days)?.1 as usize - 1]),
+            'm' => write!(out, "{:02}", date(days)?.1),
+            'p' => write!(out, "{}", if hours % 24 < 12 { "AM" } else { "PM" }),
+            'r' => {
+                let half = if hours % 24 < 12 { "AM" } else { "PM" };
+                write!(
+                    out,
+                    "{:02}:{minutes:02}:{seconds:02} {half}",
+                    half_day_hour(hours)
+                )
+            }
+            'S' | 's' => write!(out, "{seconds:02}"),
+            'T' => write!(out, "{hours:02}:{minutes:02}:{seconds:02}"),
+            'U' => write!(out, "{:02}", week_of(days?, 0).1),
+            'u' => write!(out, "{:02}", week_of(days?, 1).1),
+            'V' => write!(out, "{:02}", week_of(days?, 2).1),
+            'v' => write!(out, "{:02}", week_of(days?, 3).1),
+            'W' => write!(out, "{}", WEEKDAYS[weekday(days?) as usize]),
+            'w' => write!(out, "{}", (weekday(days?) + 1) % 7),
+            'X' => write!(out, "{:04}", week_of(days?, 2).0),
+            'x' => write!(out, "{:04}", week_of(days?, 3).0),
+            'Y' => write!(out, "{:04}", date(days)?.0),
+            'y' => write!(out, "{:02}", date(days)?.0 % 100),
+            other => write!(out, "{other}"),
+        };
+        debug_assert!(written.is_ok());
+    }
+    Some(())
+}
+
+fn date_format(call: &Call<'_>) -> Result<ArrayRef> {
+    let (points, formats) = (call.datetime(0)?, call.text(1)?);
+    texts(call, |row, out| {
+        let (days, of_day) = split_datetime(points.get(row)?);
+        push_formatted(out, formats.get(row)?, Some(days), of_day)
+    })
+}
+
+fn time_format(call: &Call<'_>) -> Result<ArrayRef> {
+    let (times, formats) = (call.time(0)?, call.text(1)?);
+    texts(call, |row, out| {
+        let micros = times.get(row)?;
+        if micros < 0 {
+            out.push('-');
+        }
+        push_formatted(out, formats.get(row)?, None, micros)
+    })
+}
+
+/// What a format asks for decides the type: a date, a time, or both.
+fn parsed_type(operands: &Operands<'_>) -> Result<Field> {
+    let Some(format) = operands.text(1) else {
+        return Ok(field::datetime(6));
+    };
+    let asks = |specifiers: &str| {
+        let mut characters = format.chars();
+        while let Some(character) = characters.next() {
+            if character == '%'
+                && characters
+                    .next()
+                    .is_some_and(|specifier| specifiers.contains(specifier))
+            {
+                return true;
+            }
+        }
+        false
+    };
+    let date = asks("aWbcdDejmMuUvVwxXyY");
+    let time = asks("fHhIiklprSsT");
+    let fsp = if asks("f") { 6 } else { 0 };
+    Ok(match (date, time) {
+        (true, true) => field::datetime(fsp),
+        (false, true) => field::time(fsp),
+        _ => field::date(),
+    })
+}
+
+/// The fields that a text gave.
+#[derive(Default)]
+struct Fields {
+    year: Option<i32>,
+    month: Option<u32>,
+    day: Option<u32>,
+    day_of_year: Option<u32>,
+    hours: i64,
+    minutes: i64,
+    seconds: i64,
+    micros: i64,
+    afternoon: Option<bool>,
+}
+
+/// Reads at most `most` digits.
+fn number(text: &mut &str, most: usize) -> Option<i64> {
+    let length = text
+        .bytes()
+        .take(most)
+        .take_while(u8::is_ascii_digit)
+        .count();
+    let (digits, rest) = text.split_at(length);
+    *text = rest;
+    digits.parse().ok()
+}
+
+/// Reads one of some names, whole or its first three letters; gives its position.
+fn name(text: &mut &str, names: &[&str], abbreviated: bool) -> Option<usize> {
+    for (at, name) in names.iter().enumerate() {
+        let name = if abbreviated { &name[..3] } else { name };
+        if text
+            .get(..name.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(name))
+        {
+            *text = &text[name.len()..];
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn read_fields(mut text: &str, format: &str, fields: &mut Fields) -> Option<()> {
+    let mut characters = format.chars();
+    while let Some(character) = characters.next() {
+        if character.is_whitespace() {
+            text = text.trim_start();
+            continue;
+        }
+        if character != '%' {
+            text = text.trim_start().strip_prefix(character)?;
+            continue;
+        }
+        let specifier = characters.next()?;
+        text = text.trim_start();
+        match specifier {
+            'Y' => {
+                let before = text.len();
+                let year = number(&mut text, 4)? as i32;
+                fields.year = Some(if before - text.len() <= 2 {
+                    full_year(year)
+                } else {
+                    year
+                });
+            }
+            'y' => fields.year = Some(full_year(number(&mut text, 2)? as i32)),
+            'm' | 'c' => fields.month = Some(number(&mut text, 2)? as u32),
+            'M' => fields.month = Some(name(&mut text, &MONTHS, false)? as u32 + 1),
+            'b' => fields.month = Some(name(&mut text, &MONTHS, true)? as u32 + 1),
+            'd' | 'e' => fields.day = Some(number(&mut text, 2)? as u32),
+            'D' => {
+                fields.day = Some(number(&mut text, 2)? as u32);
+                text = text.get(2..)?;
+            }
+            'j' => fields.day_of_year = Some(number(&mut text, 3)? as u32),
+            'a' => {
+                name(&mut text, &WEEKDAYS, true)?;
+            }
+            'W' => {
+                name(&mut text, &WEEKDAYS, false)?;
+            }
+            'H' | 'k' => fields.hours = number(&mut text, 2)?,
+            'h' | 'I' | 'l' => {
+                fields.hours = number(&mut text, 2).filter(|hours| (1..=12).contains(hours))?;
+                fields.afternoon.get_or_insert(false);
+            }
+            'i' => fields.minutes = number(&mut text, 2)?,
+            'S' | 's' => fields.seconds = number(&mut text, 2)?,
+            'f' => {
+                let before = text.len();
+                let digits = number(&mut text, 6)?;
+                fields.micros = digits * 10i64.pow(6 - (before - text.len()) as u32);
+            }
+            'p' => fields.afternoon = Some(name(&mut text, &["AM", "PM"], false)? == 1),
+            'T' => read_fields_prefix(&mut text, "%H:%i:%s", fields)?,
+            'r' => read_fields_prefix(&mut text, "%h:%i:%s %p", fields)?,
+            '%' => text = text.strip_prefix('%')?,
+            _ => return None,
+        }
+    }
+    // What the format does not mention makes a warning in MySQL, not a NULL.
+    Some(())
+}
+
+/// A part of a format that stands for several specifiers: reads as much of the text as it has.
+fn read_fields_prefix(text: &mut &str, format: &str, fields: &mut Fields) -> Option<()> {
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == ':' || c == ' ' || "aApPmM".contains(c)))
+        .unwrap_or(text.len());
+    let (part, rest) = text.split_at(end);
+    read_fields(part, format, fields)?;
+    *text = rest;
+    Some(())
+}
+
+/// Day number and time of day that a text and its format give.
+fn read(text: &str, format: &str) -> Option<(Option<i32>, i64)> {
+    let mut fields = Fields::default();
+    read_fields(text, format, &mut fields)?;
+    if let Some(afternoon) = fields.afternoon {
+        fields.hours = fields.hours % 12 + if afternoon { 12 } else { 0 };
+    }
+    if fields.minutes > 59 || fields.seconds > 59 || fields.hours > 23 {
+        return None;
+    }
+    let clock = ((fields.hours * 60 + fields.minutes) * 60 + fields.seconds) * MICROS_PER_SECOND
+        + fields.micros;
+    let days = match (fields.year, fields.month, fields.day, fields.day_of_year) {
+        (None, None, None, None) => None,
+        (Some(year), _, _, Some(day)) => {
+            let days = days_from_civil(year, 1, 1) + i32::try_from(day).ok()? - 1;
+            (civil_from_days(days).0 == year)
+                .then_some(days)
+                .map(Some)?
+        }
+        (Some(year), Some(month), Some(day), None) => Some(checked_days(year, month, day)?),
+        // A zero month or day is no date here.
+        _ => return None,
+    };
+    Some((days, clock))
+}
+
+fn str_to_date(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, formats) = (call.text(0)?, call.text(1)?);
+    let read = |row: usize| read(values.get(row)?, formats.get(row)?);
+    Ok(match call.result_type() {
+        DataType::Date32 => Arc::new(
+            (0..call.rows())
+                .map(|row| read(row)?.0)
+                .collect::<Date32Array>(),
+        ),
+        DataType::Duration(_) => Arc::new(
+            (0..call.rows())
+                .map(|row| Some(read(row)?.1))
+                .collect::<DurationMicrosecondArray>(),
+        ),
+        _ => {
+            let point = |row: usize| {
+                let (days, clock) = read(row)?;
+                Some(i64::from(days?) * MICROS_PER_DAY + clock)
+            };
+            Arc::new(
+                (0..call.rows())
+                    .map(point)
+                    .collect::<TimestampMicrosecondArray>(),
+            )
+        }
+    })
+}

@@ -1,0 +1,90 @@
+//! Errors of evaluating an expression, with MySQL's numbers.
+
+use datafusion_common::DataFusionError;
+
+/// An error that MySQL gives while it types or evaluates an expression. It travels through DataFusion as
+/// [`DataFusionError::External`] and becomes the client's error unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct EvaluationError {
+    pub code: u16,
+    /// Five characters.
+    pub sqlstate: &'static str,
+    pub message: String,
+}
+
+impl EvaluationError {
+    pub fn new(code: u16, sqlstate: &'static str, message: impl Into<String>) -> EvaluationError {
+        EvaluationError {
+            code,
+            sqlstate,
+            message: message.into(),
+        }
+    }
+
+    /// 1690: a number left the range of its type.
+    pub fn out_of_range(type_name: &str, expression: &str) -> EvaluationError {
+        Self::new(
+            1690,
+            "22003",
+            format!("{type_name} value is out of range in '{expression}'"),
+        )
+    }
+
+    /// 1525: a constant that cannot be read as the type it is compared with.
+    pub fn wrong_value(type_name: &str, text: &str) -> EvaluationError {
+        Self::new(
+            1525,
+            "HY000",
+            format!("Incorrect {type_name} value: '{text}'"),
+        )
+    }
+
+    /// 1301: a string function would return more bytes than a packet may have.
+    pub fn result_too_large(function: &str) -> EvaluationError {
+        Self::new(
+            1301,
+            "HY000",
+            format!(
+                "Result of {function}() was larger than max_allowed_packet ({MAX_RESULT_BYTES}) - truncated"
+            ),
+        )
+    }
+
+    /// 1210: an argument that the function does not know.
+    pub fn wrong_arguments(function: &str) -> EvaluationError {
+        Self::new(1210, "HY000", format!("Incorrect arguments to {function}"))
+    }
+
+    /// The error inside `error`, however deep it is wrapped.
+    pub fn find(error: &DataFusionError) -> Option<&EvaluationError> {
+        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+        while let Some(current) = source {
+            if let Some(found) = current.downcast_ref::<EvaluationError>() {
+                return Some(found);
+            }
+            source = match current.downcast_ref::<DataFusionError>() {
+                Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
+                Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
+                Some(
+                    DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner),
+                ) => Some(inner.as_ref()),
+                Some(DataFusionError::ArrowError(inner, _)) => match inner.as_ref() {
+                    arrow::error::ArrowError::ExternalError(inner) => Some(inner.as_ref()),
+                    other => Some(other),
+                },
+                _ => current.source(),
+            };
+        }
+        None
+    }
+}
+
+/// The longest string that a function returns, in bytes (max_allowed_packet).
+pub const MAX_RESULT_BYTES: usize = 64 << 20;
+
+impl From<EvaluationError> for DataFusionError {
+    fn from(error: EvaluationError) -> DataFusionError {
+        DataFusionError::External(Box::new(error))
+    }
+}

@@ -1,0 +1,368 @@
+//! Adding intervals to dates and times: DATE_ADD, `d + INTERVAL n unit`, and differences by unit (TIMESTAMPDIFF).
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Date32Array, DurationMicrosecondArray, Int64Array, TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, Field};
+use datafusion_common::Result;
+
+use super::calendar::{
+    self, MAX_TIME_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, add_months, civil_from_days,
+    datetime_in_range, parse_datetime, split_datetime,
+};
+use super::string::texts;
+use super::types::{SqlType, field};
+use super::{Call, EvaluationError, Function, Operands};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    // Point in time, number or text of the interval, name of the unit.
+    Function::new("$date_add", (3, 3), sum_type, |call| add(call, 1)),
+    Function::new("$date_subtract", (3, 3), sum_type, |call| add(call, -1)),
+    // Name of the unit, from, to.
+    Function::new("timestampdiff", (3, 3), |_| Ok(field::bigint()), difference),
+];
+
+const MINUTE: i64 = 60 * MICROS_PER_SECOND;
+const HOUR: i64 = 60 * MINUTE;
+
+/// The unit of an interval, simple or composite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Microsecond,
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+    SecondMicrosecond,
+    MinuteMicrosecond,
+    MinuteSecond,
+    HourMicrosecond,
+    HourSecond,
+    HourMinute,
+    DayMicrosecond,
+    DaySecond,
+    DayMinute,
+    DayHour,
+    YearMonth,
+}
+
+impl Unit {
+    /// The unit of this name; `SQL_TSI_` before it is MySQL's older spelling.
+    pub fn parse(name: &str) -> Option<Unit> {
+        let name = name.to_ascii_lowercase();
+        Some(match name.strip_prefix("sql_tsi_").unwrap_or(&name) {
+            "microsecond" => Unit::Microsecond,
+            "second" => Unit::Second,
+            "minute" => Unit::Minute,
+            "hour" => Unit::Hour,
+            "day" => Unit::Day,
+            "week" => Unit::Week,
+            "month" => Unit::Month,
+            "quarter" => Unit::Quarter,
+            "year" => Unit::Year,
+            "second_microsecond" => Unit::SecondMicrosecond,
+            "minute_microsecond" => Unit::MinuteMicrosecond,
+            "minute_second" => Unit::MinuteSecond,
+            "hour_microsecond" => Unit::HourMicrosecond,
+            "hour_second" => Unit::HourSecond,
+            "hour_minute" => Unit::HourMinute,
+            "day_microsecond" => Unit::DayMicrosecond,
+            "day_second" => Unit::DaySecond,
+            "day_minute" => Unit::DayMinute,
+            "day_hour" => Unit::DayHour,
+            "year_month" => Unit::YearMonth,
+            _ => return None,
+        })
+    }
+
+    /// Whole days or more: a date plus such an interval is a date.
+    fn is_days(self) -> bool {
+        matches!(
+            self,
+            Unit::Day | Unit::Week | Unit::Month | Unit::Quarter | Unit::Year | Unit::YearMonth
+        )
+    }
+
+    /// Days and less: a TIME plus such an interval is a TIME.
+    fn is_time(self) -> bool {
+        !matches!(
+            self,
+            Unit::Week | Unit::Month | Unit::Quarter | Unit::Year | Unit::YearMonth
+        )
+    }
+
+    fn has_fraction(self) -> bool {
+        matches!(
+            self,
+            Unit::Microsecond
+                | Unit::SecondMicrosecond
+                | Unit::MinuteMicrosecond
+                | Unit::HourMicrosecond
+                | Unit::DayMicrosecond
+        )
+    }
+
+    /// Microseconds of each part of a composite unit, from left to right.
+    fn parts(self) -> &'static [i64] {
+        match self {
+            Unit::SecondMicrosecond => &[MICROS_PER_SECOND, 1],
+            Unit::MinuteMicrosecond => &[MINUTE, MICROS_PER_SECOND, 1],
+            Unit::MinuteSecond => &[MINUTE, MICROS_PER_SECOND],
+            Unit::HourMicrosecond => &[HOUR, MINUTE, MICROS_PER_SECOND, 1],
+            Unit::HourSecond => &[HOUR, MINUTE, MICROS_PER_SECOND],
+            Unit::HourMinute => &[HOUR, MINUTE],
+            Unit::DayMicrosecond => &[MICROS_PER_DAY, HOUR, MINUTE, MICROS_PER_SECOND, 1],
+            Unit::DaySecond => &[MICROS_PER_DAY, HOUR, MINUTE, MICROS_PER_SECOND],
+            Unit::DayMinute => &[MICROS_PER_DAY, HOUR, MINUTE],
+            Unit::DayHour => &[MICROS_PER_DAY, HOUR],
+            _ => &[],
+        }
+    }
+}
+
+/// A span of the calendar: months are of varying length, microseconds are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Span {
+    months: i64,
+    micros: i64,
+}
+
+/// The span of a composite interval, as `'1 2:30'` spells one: numbers with anything between them. With fewer numbers
+/// than parts, the leftmost parts are missing.
+fn composite_span(text: &str, unit: Unit) -> Option<Span> {
+    let negative = text.trim_start().starts_with('-');
+    let groups: Vec<&str> = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|digits| !digits.is_empty())
+        .collect();
+    let mut numbers = groups
+        .iter()
+        .map(|digits| digits.parse::<i64>())
+        .collect::<Result<Vec<_>, _>>()
+        .ok()?;
+    if unit.has_fraction()
+        && let (Some(last), Some(text)) = (numbers.last_mut(), groups.last())
+    {
+        // The last group is a fraction: '1.5' SECOND_MICROSECOND is half a second more than one.
+        *last = last.checked_mul(10i64.pow(6u32.saturating_sub(text.len() as u32)))?;
+    }
+    let sign = if negative { -1 } else { 1 };
+    if unit == Unit::YearMonth {
+        let months = match numbers.as_slice() {
+            [months] => *months,
+            [years, months] => years.checked_mul(12)?.checked_add(*months)?,
+            _ => return None,
+        };
+        return Some(Span {
+            months: sign * months,
+            micros: 0,
+        });
+    }
+    let parts = unit.parts();
+    let missing = parts.len().checked_sub(numbers.len())?;
+    let micros = parts[missing..]
+        .iter()
+        .zip(&numbers)
+        .try_fold(0i64, |sum, (part, number)| {
+            sum.checked_add(part.checked_mul(*number)?)
+        })?;
+    Some(Span {
+        months: 0,
+        micros: sign * micros,
+    })
+}
+
+/// The span of a simple unit, from the number of it in millionths (only SECOND uses the fraction).
+fn simple_span(millionths: i128, unit: Unit) -> Option<Span> {
+    let number = i64::try_from(super::number::divide_rounding(millionths, 1_000_000)).ok()?;
+    let micros = |unit: i64| {
+        Some(Span {
+            months: 0,
+            micros: number.checked_mul(unit)?,
+        })
+    };
+    let months = |unit: i64| {
+        Some(Span {
+            months: number.checked_mul(unit)?,
+            micros: 0,
+        })
+    };
+    match unit {
+        Unit::Microsecond => micros(1),
+        Unit::Second => Some(Span {
+            months: 0,
+            micros: i64::try_from(millionths).ok()?,
+        }),
+        Unit::Minute => micros(MINUTE),
+        Unit::Hour => micros(HOUR),
+        Unit::Day => micros(MICROS_PER_DAY),
+        Unit::Week => micros(7 * MICROS_PER_DAY),
+        Unit::Month => months(1),
+        Unit::Quarter => months(3),
+        Unit::Year => months(12),
+        _ => None,
+    }
+}
+
+/// A point in time plus a span; `None` outside of the calendar.
+fn add_span(micros: i64, span: Span) -> Option<i64> {
+    let (days, of_day) = split_datetime(micros);
+    let days = if span.months == 0 {
+        days
+    } else {
+        add_months(days, span.months)?
+    };
+    let sum = (i64::from(days) * MICROS_PER_DAY + of_day).checked_add(span.micros)?;
+    datetime_in_range(sum).then_some(sum)
+}
+
+fn unit_of(name: Option<&str>) -> Result<Unit> {
+    name.and_then(Unit::parse)
+        .ok_or_else(|| EvaluationError::wrong_arguments("INTERVAL").into())
+}
+
+fn sum_type(operands: &Operands<'_>) -> Result<Field> {
+    let unit = unit_of(operands.text(2).as_deref())?;
+    let fraction = match operands.sql_type(1) {
+        SqlType::Decimal { decimals, .. } if unit == Unit::Second => decimals.min(6),
+        SqlType::Integer { .. } | SqlType::Decimal { .. } | SqlType::Null => 0,
+        // A text or a double may have a fraction.
+        _ if unit == Unit::Second => match operands.text(1) {
+            Some(text) if !text.contains('.') => 0,
+            _ => 6,
+        },
+        _ => 0,
+    };
+    let fsp = |own: u8| {
+        if unit.has_fraction() {
+            6
+        } else {
+            own.max(fraction)
+        }
+    };
+    Ok(match operands.sql_type(0) {
+        SqlType::Date if unit.is_days() => field::date(),
+        SqlType::Date => field::datetime(fsp(0)),
+        SqlType::DateTime { fsp: own } => field::datetime(fsp(own)),
+        SqlType::Time { fsp: own } if unit.is_time() => field::time(fsp(own)),
+        SqlType::Time { fsp: own } => field::datetime(fsp(own)),
+        _ => field::text(),
+    })
+}
+
+fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
+    let unit_name = call.text(2)?;
+    let unit = unit_of(unit_name.get(0))?;
+    let rows = call.rows();
+    let spans: Vec<Option<Span>> = if unit.parts().is_empty() && unit != Unit::YearMonth {
+        let amounts = call.decimal(1, 6)?;
+        let span = |row| simple_span(amounts.get(row)?, unit);
+        if amounts.constant {
+            vec![span(0); rows]
+        } else {
+            (0..rows).map(span).collect()
+        }
+    } else {
+        let amounts = call.text(1)?;
+        let span = |row| composite_span(amounts.get(row)?, unit);
+        if amounts.constant {
+            vec![span(0); rows]
+        } else {
+            (0..rows).map(span).collect()
+        }
+    };
+    let span = |row: usize| {
+        spans[row].map(|span| Span {
+            months: sign * span.months,
+            micros: sign * span.micros,
+        })
+    };
+    match call.result_type() {
+        DataType::Date32 => {
+            let dates = call.date(0)?;
+            let result: Date32Array = (0..rows)
+                .map(|row| {
+                    let sum = add_span(i64::from(dates.get(row)?) * MICROS_PER_DAY, span(row)?)?;
+                    Some(split_datetime(sum).0)
+                })
+                .collect();
+            Ok(Arc::new(result))
+        }
+        DataType::Timestamp(..) => {
+            let times = call.datetime(0)?;
+            let result: TimestampMicrosecondArray = (0..rows)
+                .map(|row| add_span(times.get(row)?, span(row)?))
+                .collect();
+            Ok(Arc::new(result))
+        }
+        DataType::Duration(_) => {
+            let times = call.time(0)?;
+            let result: DurationMicrosecondArray = (0..rows)
+                .map(|row| {
+                    let sum = times.get(row)?.checked_add(span(row)?.micros)?;
+                    (sum.abs() <= MAX_TIME_MICROS).then_some(sum)
+                })
+                .collect();
+            Ok(Arc::new(result))
+        }
+        // A text stays a text, with a time if it or the interval has one.
+        _ => {
+            let values = call.text(0)?;
+            texts(call, |row, out| {
+                let parsed = parse_datetime(values.get(row)?)?;
+                let sum = add_span(parsed.micros, span(row)?)?;
+                if !parsed.has_time && unit.is_days() {
+                    calendar::push_date(out, split_datetime(sum).0);
+                } else {
+                    let has_fraction = sum.rem_euclid(MICROS_PER_SECOND) != 0;
+                    calendar::push_datetime(out, sum, if has_fraction { 6 } else { 0 });
+                }
+                Some(())
+            })
+        }
+    }
+}
+
+/// Whole units between two points in time, towards zero.
+fn difference(call: &Call<'_>) -> Result<ArrayRef> {
+    let unit_name = call.text(0)?;
+    let unit = unit_of(unit_name.get(0))?;
+    let (from, to) = (call.datetime(1)?, call.datetime(2)?);
+    let result: Int64Array = (0..call.rows())
+        .map(|row| {
+            let (from, to) = (from.get(row)?, to.get(row)?);
+            let micros = to - from;
+            Some(match unit {
+                Unit::Microsecond => micros,
+                Unit::Second => micros / MICROS_PER_SECOND,
+                Unit::Minute => micros / MINUTE,
+                Unit::Hour => micros / HOUR,
+                Unit::Day => micros / MICROS_PER_DAY,
+                Unit::Week => micros / (7 * MICROS_PER_DAY),
+                Unit::Quarter => months_between(from, to) / 3,
+                Unit::Year => months_between(from, to) / 12,
+                _ => months_between(from, to),
+            })
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+/// Whole months from one point in time to another.
+fn months_between(from: i64, to: i64) -> i64 {
+    if to < from {
+        return -months_between(to, from);
+    }
+    let ((from_days, from_time), (to_days, to_time)) = (split_datetime(from), split_datetime(to));
+    let ((from_year, from_month, from_day), (to_year, to_month, to_day)) =
+        (civil_from_days(from_days), civil_from_days(to_days));
+    let months = (i64::from(to_year) - i64::from(from_year)) * 12 + i64::from(to_month)
+        - i64::from(from_month);
+    months - i64::from((to_day, to_time) < (from_day, from_time))
+}

@@ -1,0 +1,414 @@
+//! Numeric functions. ROUND, TRUNCATE, CEIL, FLOOR and ABS are exact on exact numbers; the transcendental ones are doubles
+//! and NULL outside of their domain.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
+use datafusion_common::Result;
+
+use super::number::{divide_rounding, power_of_ten, rescale};
+use super::types::{MAX_DECIMALS, SqlType, field};
+use super::{Call, EvaluationError, Function, Operands};
+
+fn double(_: &Operands<'_>) -> Result<Field> {
+    Ok(field::double())
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::strict("abs", (1, 1), same_number, abs),
+    Function::strict("ceil", (1, 1), whole_number, |call| {
+        whole(call, f64::ceil, i128::div_euclid, true)
+    }),
+    Function::strict("floor", (1, 1), whole_number, |call| {
+        whole(call, f64::floor, i128::div_euclid, false)
+    }),
+    Function::strict("round", (1, 2), rounded_type, |call| round(call, true)),
+    Function::strict("truncate", (2, 2), rounded_type, |call| round(call, false)),
+    Function::strict(
+        "sign",
+        (1, 1),
+        |_| Ok(field::bigint()),
+        |call| {
+            let signs = call.double(0)?.array.unary::<_, Int64Type>(|value| {
+                if value > 0.0 {
+                    1
+                } else {
+                    -i64::from(value < 0.0)
+                }
+            });
+            Ok(Arc::new(signs))
+        },
+    ),
+    Function::new("pow", (2, 2), double, |call| {
+        let (base, exponent) = (call.double(0)?, call.double(1)?);
+        let mut values = Vec::with_capacity(call.rows());
+        for row in 0..call.rows() {
+            values.push(match (base.get(row), exponent.get(row)) {
+                (Some(base), Some(exponent)) => {
+                    let power = base.powf(exponent);
+                    if !power.is_finite() {
+                        return Err(EvaluationError::out_of_range(
+                            "DOUBLE",
+                            &format!("pow({base},{exponent})"),
+                        )
+                        .into());
+                    }
+                    Some(power)
+                }
+                _ => None,
+            });
+        }
+        Ok(Arc::new(Float64Array::from(values)))
+    }),
+    Function::new("sqrt", (1, 1), double, |call| {
+        partial(call, |x| (x >= 0.0).then(|| x.sqrt()))
+    }),
+    Function::new("exp", (1, 1), double, |call| {
+        let values = call.double(0)?;
+        if values.array.iter().flatten().any(|x| x.exp().is_infinite()) {
+            return Err(EvaluationError::out_of_range("DOUBLE", "exp(x)").into());
+        }
+        partial(call, |x| Some(x.exp()))
+    }),
+    Function::new("ln", (1, 1), double, |call| {
+        partial(call, |x| (x > 0.0).then(|| x.ln()))
+    }),
+    Function::new("log2", (1, 1), double, |call| {
+        partial(call, |x| (x > 0.0).then(|| x.log2()))
+    }),
+    Function::new("log10", (1, 1), double, |call| {
+        partial(call, |x| (x > 0.0).then(|| x.log10()))
+    }),
+    Function::new("log", (1, 2), double, |call| {
+        if call.len() == 1 {
+            return partial(call, |x| (x > 0.0).then(|| x.ln()));
+        }
+        let (bases, values) = (call.double(0)?, call.double(1)?);
+        let result: Float64Array = (0..call.rows())
+            .map(|row| {
+                let (base, value) = (bases.get(row)?, values.get(row)?);
+                (base > 0.0 && base != 1.0 && value > 0.0).then(|| value.ln() / base.ln())
+            })
+            .collect();
+        Ok(Arc::new(result))
+    }),
+    Function::strict("sin", (1, 1), double, |call| {
+        partial(call, |x| Some(x.sin()))
+    }),
+    Function::strict("cos", (1, 1), double, |call| {
+        partial(call, |x| Some(x.cos()))
+    }),
+    Function::strict("tan", (1, 1), double, |call| {
+        partial(call, |x| Some(x.tan()))
+    }),
+    Function::strict("cot", (1, 1), double, |call| {
+        partial(call, |x| Some(1.0 / x.tan()))
+    }),
+    Function::new("asin", (1, 1), double, |call| {
+        partial(call, |x| (-1.0..=1.0).contains(&x).then(|| x.asin()))
+    }),
+    Function::new("acos", (1, 1), double, |call| {
+        partial(call, |x| (-1.0..=1.0).contains(&x).then(|| x.acos()))
+    }),
+    Function::strict("atan", (1, 2), double, atan),
+    Function::strict("atan2", (2, 2), double, atan),
+    Function::strict("degrees", (1, 1), double, |call| {
+        partial(call, |x| Some(x.to_degrees()))
+    }),
+    Function::strict("radians", (1, 1), double, |call| {
+        partial(call, |x| Some(x.to_radians()))
+    }),
+    Function::new(
+        "pi",
+        (0, 0),
+        |_| Ok(field::double()),
+        |call| {
+            Ok(Arc::new(Float64Array::from(vec![
+                std::f64::consts::PI;
+                call.rows()
+            ])))
+        },
+    )
+    .never_null(),
+    Function::new("rand", (0, 1), double, rand)
+        .never_null()
+        .volatile(),
+];
+
+/// ABS and its like: text counts as a double, everything else keeps its type.
+fn same_number(operands: &Operands<'_>) -> Result<Field> {
+    Ok(match operands.sql_type(0) {
+        SqlType::Integer { unsigned: true } => field::unsigned_bigint(),
+        SqlType::Integer { .. } | SqlType::Boolean | SqlType::Year => field::bigint(),
+        SqlType::Decimal {
+            precision,
+            scale,
+            decimals,
+        } => field::decimal(precision - scale, scale, decimals),
+        _ => field::double(),
+    })
+}
+
+fn whole_number(operands: &Operands<'_>) -> Result<Field> {
+    Ok(match operands.sql_type(0) {
+        // A DECIMAL of few digits gives a BIGINT.
+        SqlType::Decimal {
+            precision, scale, ..
+        } if precision - scale < 18 => field::bigint(),
+        SqlType::Decimal {
+            precision, scale, ..
+        } => field::decimal(precision - scale + 1, 0, 0),
+        _ => same_number(operands)?,
+    })
+}
+
+fn rounded_type(operands: &Operands<'_>) -> Result<Field> {
+    let places = if operands.fields.len() == 1 {
+        Some(0)
+    } else {
+        operands.int(1)
+    };
+    Ok(match operands.sql_type(0) {
+        SqlType::Decimal {
+            precision,
+            scale,
+            decimals,
+        } => {
+            let shown = places.map_or(decimals, |places| {
+                places.clamp(0, i64::from(decimals.min(MAX_DECIMALS))) as u8
+            });
+            field::decimal((precision - scale).saturating_add(1), shown, shown)
+        }
+        _ => same_number(operands)?,
+    })
+}
+
+fn partial(call: &Call<'_>, function: fn(f64) -> Option<f64>) -> Result<ArrayRef> {
+    let values = call.double(0)?;
+    Ok(Arc::new(
+        (0..call.rows())
+            .map(|row| function(values.get(row)?))
+            .collect::<Float64Array>(),
+    ))
+}
+
+fn atan(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.len() == 1 {
+        return partial(call, |x| Some(x.atan()));
+    }
+    let (y, x) = (call.double(0)?, call.double(1)?);
+    Ok(Arc::new(
+        (0..call.rows())
+            .map(|row| Some(y.get(row)?.atan2(x.get(row)?)))
+            .collect::<Float64Array>(),
+    ))
+}
+
+fn abs(call: &Call<'_>) -> Result<ArrayRef> {
+    match call.result_type() {
+        DataType::Int64 => {
+            let values = call.int(0)?.array;
+            let result: Result<Int64Array> = values
+                .iter()
+                .map(|value| match value {
+                    Some(i64::MIN) => Err(EvaluationError::out_of_range(
+                        "BIGINT",
+                        &format!("abs({})", i64::MIN),
+                    )
+                    .into()),
+                    value => Ok(value.map(i64::abs)),
+                })
+                .collect();
+            Ok(Arc::new(result?))
+        }
+        DataType::UInt64 => Ok(Arc::new(call.unsigned(0)?.array)),
+        DataType::Decimal128(_, scale) => {
+            let values = call.decimal(0, *scale as u8)?.array;
+            let result = values.unary::<_, arrow::datatypes::Decimal128Type>(i128::abs);
+            Ok(Arc::new(result.with_data_type(call.result_type().clone())))
+        }
+        _ => Ok(Arc::new(
+            call.double(0)?.array.unary::<_, Float64Type>(f64::abs),
+        )),
+    }
+}
+
+/// CEIL and FLOOR.
+fn whole(
+    call: &Call<'_>,
+    of_double: fn(f64) -> f64,
+    floor: fn(i128, i128) -> i128,
+    up: bool,
+) -> Result<ArrayRef> {
+    if call.result_type() == &DataType::Float64 {
+        return Ok(Arc::new(
+            call.double(0)?.array.unary::<_, Float64Type>(of_double),
+        ));
+    }
+    if call.result_type() == &DataType::UInt64 {
+        return Ok(Arc::new(call.unsigned(0)?.array));
+    }
+    let scale = call.sql_type(0).decimal_digits().1;
+    let unit = power_of_ten(scale);
+    let values = call.decimal(0, scale)?.array;
+    let value = |value: i128| {
+        if up {
+            -floor(-value, unit)
+        } else {
+            floor(value, unit)
+        }
+    };
+    Ok(match call.result_type() {
+        DataType::Int64 => Arc::new(values.unary::<_, Int64Type>(|number| value(number) as i64)),
+        target => {
+            let result = values.unary::<_, arrow::datatypes::Decimal128Type>(value);
+            Arc::new(result.with_data_type(target.clone()))
+        }
+    })
+}
+
+/// ROUND, half away from zero on exact numbers and half to even on doubles as MySQL's libraries do; TRUNCATE, towards zero.
+fn round(call: &Call<'_>, to_nearest: bool) -> Result<ArrayRef> {
+    let places = if call.len() == 2 {
+        Some(call.int(1)?)
+    } else {
+        None
+    };
+    let places = |row: usize| places.as_ref().map_or(Some(0), |places| places.get(row));
+    if call.result_type() == &DataType::Float64 {
+        let values = call.double(0)?;
+        let result: Float64Array = (0..call.rows())
+            .map(|row| Some(round_double(values.get(row)?, places(row)?, to_nearest)))
+            .collect();
+        return Ok(Arc::new(result));
+    }
+    let (scale, target) = match call.result_type() {
+        DataType::Decimal128(_, target) => (call.sql_type(0).decimal_digits().1, *target as u8),
+        _ => (0, 0),
+    };
+    let values = call.decimal(0, scale)?;
+    let rounded = |row: usize| -> Option<Option<i128>> {
+        let (Some(value), Some(places)) = (values.get(row), places(row)) else {
+            return Some(None);
+        };
+        let places = places.clamp(-38, i64::from(scale));
+        let value = if places >= 0 {
+            cut(value, scale - places as u8, to_nearest)
+        } else {
+            // Zeros before the point: cut, then put the zeros back.
+            let zeros = places.unsigned_abs() as u8;
+            let lost = scale + zeros;
+            if lost > 38 {
+                0
+            } else {
+                cut(value, lost, to_nearest).checked_mul(power_of_ten(zeros))?
+            }
+        };
+        let at = if places >= 0 { places as u8 } else { 0 };
+        Some(Some(rescale(value, at, target)?))
+    };
+    let values: Option<Vec<Option<i128>>> = (0..call.rows()).map(rounded).collect();
+    let out_of_range = || EvaluationError::out_of_range("DECIMAL", "round(x)");
+    let values = values.ok_or_else(out_of_range)?;
+    Ok(match call.result_type() {
+        DataType::Int64 => {
+            let values: Option<Vec<Option<i64>>> = values
+                .into_iter()
+                .map(|value| value.map(i64::try_from).transpose().ok())
+                .collect();
+            Arc::new(Int64Array::from(values.ok_or_else(|| {
+                EvaluationError::out_of_range("BIGINT", "round(x)")
+            })?))
+        }
+        DataType::UInt64 => {
+            let values: Option<Vec<Option<u64>>> = values
+                .into_iter()
+                .map(|value| value.map(u64::try_from).transpose().ok())
+                .collect();
+            Arc::new(UInt64Array::from(values.ok_or_else(|| {
+                EvaluationError::out_of_range("BIGINT UNSIGNED", "round(x)")
+            })?))
+        }
+        target => Arc::new(Decimal128Array::from(values).with_data_type(target.clone())),
+    })
+}
+
+/// Drops `digits` decimal digits.
+fn cut(value: i128, digits: u8, to_nearest: bool) -> i128 {
+    let unit = power_of_ten(digits);
+    if to_nearest {
+        divide_rounding(value, unit)
+    } else {
+        value / unit
+    }
+}
+
+fn round_double(value: f64, places: i64, to_nearest: bool) -> f64 {
+    let whole = |value: f64| {
+        if to_nearest {
+            value.round_ties_even()
+        } else {
+            value.trunc()
+        }
+    };
+    let power = 10f64.powi(places.unsigned_abs().min(308) as i32);
+    let rounded = if places < 0 {
+        whole(value / power) * power
+    } else {
+        whole(value * power) / power
+    };
+    // So many digits that the product overflowed: nothing to round.
+    if rounded.is_finite() { rounded } else { value }
+}
+
+/// MySQL's generator: two congruential sequences. RAND(n) gives the same sequence for the same n.
+struct Generator {
+    first: u32,
+    second: u32,
+}
+
+impl Generator {
+    const MODULUS: u64 = 0x3FFF_FFFF;
+
+    fn new(seed: u32) -> Generator {
+        let first = seed.wrapping_mul(0x10001).wrapping_add(55_555_555);
+        let second = seed.wrapping_mul(0x1000_0001);
+        Generator {
+            first: (u64::from(first) % Self::MODULUS) as u32,
+            second: (u64::from(second) % Self::MODULUS) as u32,
+        }
+    }
+
+    fn next(&mut self) -> f64 {
+        let first = (u64::from(self.first) * 3 + u64::from(self.second)) % Self::MODULUS;
+        let second = (first + u64::from(self.second) + 33) % Self::MODULUS;
+        (self.first, self.second) = (first as u32, second as u32);
+        first as f64 / Self::MODULUS as f64
+    }
+}
+
+fn rand(call: &Call<'_>) -> Result<ArrayRef> {
+    let rows = call.rows();
+    let seed = if call.is_empty() {
+        Some(RandomState::new().build_hasher().finish() as u32)
+    } else if call.scalar(0).is_some() {
+        Some(call.int(0)?.get(0).unwrap_or(0) as u32)
+    } else {
+        None
+    };
+    let values: Float64Array = match seed {
+        Some(seed) => {
+            let mut generator = Generator::new(seed);
+            (0..rows).map(|_| Some(generator.next())).collect()
+        }
+        None => {
+            let seeds = call.int(0)?;
+            (0..rows)
+                .map(|row| Some(Generator::new(seeds.get(row).unwrap_or(0) as u32).next()))
+                .collect()
+        }
+    };
+    Ok(Arc::new(values))
+}

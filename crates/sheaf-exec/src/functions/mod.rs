@@ -1,0 +1,348 @@
+//! MySQL's scalar functions and operators.
+//!
+//! One entry of a table is one function: its name, how many arguments it takes, the type of its result, and its kernel,
+//! which computes a whole batch. [`scalar_function`] finds one by name as a DataFusion `ScalarUDF`.
+//!
+//! Names that begin with `$` are operators and casts: the pass over the syntax tree writes `a + b` as `$add(a, b)`, so
+//! that DataFusion never applies its own meaning. Functions without a kernel are *markers*: their meaning depends on
+//! the types of the operands, and the typing rule ([`crate::typing`]) replaces them by plain expressions.
+//!
+//! Kernels take arguments of any type and convert them by MySQL's rules ([`argument`]), so no coercion by DataFusion
+//! is wanted: the signature accepts whatever comes.
+
+pub mod argument;
+pub mod arithmetic;
+pub mod bits;
+pub mod calendar;
+pub mod cast;
+pub mod control;
+pub mod date;
+pub mod date_format;
+pub mod digest;
+pub mod error;
+pub mod interval;
+pub mod keys;
+pub mod like;
+pub mod mathematics;
+pub mod number;
+pub mod regexp;
+pub mod string;
+pub mod types;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::{Result, ScalarValue, internal_err};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+
+pub use argument::{Argument, Call};
+pub use error::EvaluationError;
+pub use types::SqlType;
+
+/// The arguments of a call while it is being planned.
+pub struct Operands<'a> {
+    pub fields: &'a [FieldRef],
+    /// The value of each argument that is a literal.
+    pub literals: &'a [Option<&'a ScalarValue>],
+}
+
+impl Operands<'_> {
+    pub fn sql_type(&self, operand: usize) -> SqlType {
+        SqlType::of(&self.fields[operand])
+    }
+
+    pub fn types(&self) -> Vec<SqlType> {
+        self.fields.iter().map(|field| SqlType::of(field)).collect()
+    }
+
+    /// The value of a literal integer argument.
+    pub fn int(&self, operand: usize) -> Option<i64> {
+        let value = self.literals.get(operand).copied().flatten()?;
+        let array = value.to_array_of_size(1).ok()?;
+        let converted = argument::to_int(&array, &self.fields[operand]).ok()?;
+        Argument {
+            array: converted,
+            constant: true,
+        }
+        .get(0)
+    }
+
+    /// The value of a literal text argument.
+    pub fn text(&self, operand: usize) -> Option<String> {
+        self.literals
+            .get(operand)
+            .copied()
+            .flatten()?
+            .try_as_str()
+            .flatten()
+            .map(str::to_string)
+    }
+}
+
+/// The result type of a call.
+pub type Returns = fn(&Operands<'_>) -> Result<Field>;
+/// Computes a batch: as many values as [`Call::rows`].
+pub type Kernel = fn(&Call<'_>) -> Result<ArrayRef>;
+
+/// When the result is NULL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NullRule {
+    /// If and only if an argument is NULL.
+    Strict,
+    /// Never.
+    Never,
+    /// As the kernel decides.
+    Own,
+}
+
+/// One scalar function.
+#[derive(Clone, Copy)]
+pub struct Function {
+    pub name: &'static str,
+    pub least_arguments: usize,
+    pub most_arguments: usize,
+    pub nulls: NullRule,
+    /// The same arguments give different results (RAND, UUID, SLEEP).
+    pub volatile: bool,
+    pub returns: Returns,
+    /// `None` for a marker.
+    pub kernel: Option<Kernel>,
+}
+
+/// Any number of arguments.
+pub const VARIADIC: usize = usize::MAX;
+
+impl Function {
+    /// NULL if an argument is NULL and only then.
+    pub const fn strict(
+        name: &'static str,
+        arguments: (usize, usize),
+        returns: Returns,
+        kernel: Kernel,
+    ) -> Function {
+        Function {
+            name,
+            least_arguments: arguments.0,
+            most_arguments: arguments.1,
+            nulls: NullRule::Strict,
+            volatile: false,
+            returns,
+            kernel: Some(kernel),
+        }
+    }
+
+    /// The kernel decides about NULL.
+    pub const fn new(
+        name: &'static str,
+        arguments: (usize, usize),
+        returns: Returns,
+        kernel: Kernel,
+    ) -> Function {
+        Function {
+            nulls: NullRule::Own,
+            ..Self::strict(name, arguments, returns, kernel)
+        }
+    }
+
+    /// Replaced by the typing rule.
+    pub const fn marker(
+        name: &'static str,
+        arguments: (usize, usize),
+        returns: Returns,
+    ) -> Function {
+        Function {
+            name,
+            least_arguments: arguments.0,
+            most_arguments: arguments.1,
+            nulls: NullRule::Own,
+            volatile: false,
+            returns,
+            kernel: None,
+        }
+    }
+
+    const fn never_null(self) -> Function {
+        Function {
+            nulls: NullRule::Never,
+            ..self
+        }
+    }
+
+    const fn volatile(self) -> Function {
+        Function {
+            volatile: true,
+            ..self
+        }
+    }
+}
+
+/// A [`Function`] as DataFusion sees it.
+pub struct MysqlFunction {
+    pub function: &'static Function,
+    signature: Signature,
+}
+
+impl MysqlFunction {
+    fn new(function: &'static Function) -> MysqlFunction {
+        let volatility = if function.volatile {
+            Volatility::Volatile
+        } else {
+            Volatility::Immutable
+        };
+        MysqlFunction {
+            function,
+            signature: Signature::user_defined(volatility),
+        }
+    }
+}
+
+impl fmt::Debug for MysqlFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.function.name)
+    }
+}
+
+impl PartialEq for MysqlFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.function.name == other.function.name
+    }
+}
+
+impl Eq for MysqlFunction {}
+
+impl Hash for MysqlFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.function.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for MysqlFunction {
+    fn name(&self) -> &str {
+        self.function.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(arg_types.to_vec())
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        internal_err!(
+            "{}: the result type needs the fields of the arguments",
+            self.function.name
+        )
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let operands = Operands {
+            fields: args.arg_fields,
+            literals: args.scalar_arguments,
+        };
+        let nullable = match self.function.nulls {
+            NullRule::Strict => args.arg_fields.iter().any(|field| field.is_nullable()),
+            NullRule::Never => false,
+            NullRule::Own => true,
+        };
+        let field = (self.function.returns)(&operands)?;
+        Ok(Arc::new(
+            field.with_name(self.function.name).with_nullable(nullable),
+        ))
+    }
+
+    fn is_strict(&self) -> bool {
+        self.function.nulls == NullRule::Strict
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(kernel) = self.function.kernel else {
+            return internal_err!("{} was not resolved by the typing rule", self.function.name);
+        };
+        let call = Call::new(&args, self.function.volatile);
+        call.finish(kernel(&call)?)
+    }
+}
+
+static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let tables: [&'static [Function]; 14] = [
+        arithmetic::FUNCTIONS,
+        bits::FUNCTIONS,
+        cast::FUNCTIONS,
+        control::FUNCTIONS,
+        date::FUNCTIONS,
+        date_format::FUNCTIONS,
+        digest::FUNCTIONS,
+        interval::FUNCTIONS,
+        keys::FUNCTIONS,
+        like::FUNCTIONS,
+        mathematics::FUNCTIONS,
+        regexp::FUNCTIONS,
+        string::FUNCTIONS,
+        crate::collation::FUNCTIONS,
+    ];
+    let mut functions = HashMap::new();
+    for function in tables.into_iter().flatten() {
+        let udf = Arc::new(ScalarUDF::from(MysqlFunction::new(function)));
+        let previous = functions.insert(function.name, udf);
+        debug_assert!(previous.is_none(), "two functions {}", function.name);
+    }
+    for (alias, name) in ALIASES {
+        let udf = Arc::clone(&functions[name]);
+        functions.insert(alias, udf);
+    }
+    functions
+});
+
+/// Other names of functions.
+const ALIASES: &[(&str, &str)] = &[
+    ("ceiling", "ceil"),
+    ("char_length", "character_length"),
+    ("dayofmonth", "day"),
+    ("lcase", "lower"),
+    ("mid", "substring"),
+    ("octet_length", "length"),
+    ("power", "pow"),
+    ("sha", "sha1"),
+    ("substr", "substring"),
+    ("ucase", "upper"),
+];
+
+/// The function of this (lower-case) name.
+pub fn scalar_function(name: &str) -> Option<Arc<ScalarUDF>> {
+    FUNCTIONS.get(name).cloned()
+}
+
+/// Names of all functions that a statement may call.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS
+        .keys()
+        .copied()
+        .filter(|name| !name.starts_with('$'))
+}
+
+/// What `udf` is, if it is one of ours.
+pub fn as_function(udf: &ScalarUDF) -> Option<&'static Function> {
+    udf.inner()
+        .downcast_ref::<MysqlFunction>()
+        .map(|function| function.function)
+}
+
+/// A call of one of our functions; the name must exist.
+pub(crate) fn call(name: &str, args: Vec<datafusion_expr::Expr>) -> datafusion_expr::Expr {
+    let udf = FUNCTIONS
+        .get(name)
+        .unwrap_or_else(|| panic!("no function {name}"));
+    datafusion_expr::Expr::ScalarFunction(datafusion_expr::expr::ScalarFunction::new_udf(
+        Arc::clone(udf),
+        args,
+    ))
+}

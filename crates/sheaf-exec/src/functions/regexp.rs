@@ -1,0 +1,154 @@
+//! Regular expressions: REGEXP / RLIKE, REGEXP_LIKE, REGEXP_REPLACE, REGEXP_SUBSTR and REGEXP_INSTR.
+//!
+//! A match looks at case unless the collation does not. Patterns are those of the `regex` crate, which has no
+//! look-around and no back-references: such a pattern is error 3685. In return a match takes linear time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringViewArray};
+use arrow::datatypes::Field;
+use datafusion_common::Result;
+use regex::{Regex, RegexBuilder};
+use sheaf_table::Collation;
+
+use super::string::texts;
+use super::types::{common_collation, field, text_field};
+use super::{Argument, Call, EvaluationError, Function, Operands};
+
+/// The largest compiled pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 8 << 20;
+
+fn like_first(operands: &Operands<'_>) -> Result<Field> {
+    text_field(&operands.fields[..1], "regexp")
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    // Text, pattern, and optionally match types ("c" case-sensitive, "i" not, "m" lines, "n" dot matches line ends).
+    Function::strict("regexp_like", (2, 3), |_| Ok(field::boolean()), regexp_like),
+    Function::strict("regexp_replace", (3, 3), like_first, |call| {
+        let (values, replacements) = (call.text(0)?, call.text(2)?);
+        let mut patterns = Patterns::new(call, None)?;
+        let compiled = patterns.compile_all(call.rows())?;
+        texts(call, |row, out| {
+            let pattern = compiled[row].as_ref()?;
+            // A `$1` of MySQL is the same here; a name in braces is not known to it.
+            out.push_str(&pattern.replace_all(values.get(row)?, replacements.get(row)?));
+            Some(())
+        })
+    }),
+    Function::new("regexp_substr", (2, 2), like_first, |call| {
+        let values = call.text(0)?;
+        let compiled = Patterns::new(call, None)?.compile_all(call.rows())?;
+        let result: StringViewArray = (0..call.rows())
+            .map(|row| Some(compiled[row].as_ref()?.find(values.get(row)?)?.as_str()))
+            .collect();
+        Ok(Arc::new(result))
+    }),
+    Function::strict(
+        "regexp_instr",
+        (2, 2),
+        |_| Ok(field::bigint()),
+        |call| {
+            let values = call.text(0)?;
+            let compiled = Patterns::new(call, None)?.compile_all(call.rows())?;
+            let result: Int64Array = (0..call.rows())
+                .map(|row| {
+                    let text = values.get(row)?;
+                    let found = compiled[row].as_ref()?.find(text);
+                    Some(found.map_or(0, |found| text[..found.start()].chars().count() as i64 + 1))
+                })
+                .collect();
+            Ok(Arc::new(result))
+        },
+    ),
+];
+
+/// The patterns of a call, each compiled once.
+struct Patterns {
+    patterns: Argument<StringViewArray>,
+    modes: Option<Argument<StringViewArray>>,
+    insensitive: bool,
+    compiled: HashMap<(String, String), Arc<Regex>>,
+}
+
+impl Patterns {
+    fn new(call: &Call<'_>, modes: Option<Argument<StringViewArray>>) -> Result<Patterns> {
+        let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "regexp")?;
+        let insensitive = !matches!(collation, Collation::Utf8mb4_bin | Collation::Binary);
+        Ok(Patterns {
+            patterns: call.text(1)?,
+            modes,
+            insensitive,
+            compiled: HashMap::new(),
+        })
+    }
+
+    fn compile(&mut self, row: usize) -> Result<Option<Arc<Regex>>> {
+        let Some(pattern) = self.patterns.get(row) else {
+            return Ok(None);
+        };
+        let mode = match &self.modes {
+            Some(modes) => match modes.get(row) {
+                Some(mode) => mode,
+                None => return Ok(None),
+            },
+            None => "",
+        };
+        let key = (pattern.to_string(), mode.to_string());
+        if let Some(known) = self.compiled.get(&key) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let mut insensitive = self.insensitive;
+        let (mut lines, mut dot_all) = (false, false);
+        for flag in mode.chars() {
+            match flag {
+                'c' => insensitive = false,
+                'i' => insensitive = true,
+                'm' => lines = true,
+                'n' => dot_all = true,
+                'u' => {}
+                _ => return Err(EvaluationError::wrong_arguments("regexp_like").into()),
+            }
+        }
+        let regex = RegexBuilder::new(pattern)
+            .case_insensitive(insensitive)
+            .multi_line(lines)
+            .dot_matches_new_line(dot_all)
+            .size_limit(MAX_PATTERN_BYTES)
+            .build()
+            .map_err(|error| {
+                EvaluationError::new(
+                    3685,
+                    "HY000",
+                    format!("Illegal argument to a regular expression: {error}"),
+                )
+            })?;
+        let regex = Arc::new(regex);
+        self.compiled.insert(key, Arc::clone(&regex));
+        Ok(Some(regex))
+    }
+
+    fn compile_all(&mut self, rows: usize) -> Result<Vec<Option<Arc<Regex>>>> {
+        let constant =
+            self.patterns.constant && self.modes.as_ref().is_none_or(|modes| modes.constant);
+        if constant {
+            return Ok(vec![self.compile(0)?; rows]);
+        }
+        (0..rows).map(|row| self.compile(row)).collect()
+    }
+}
+
+fn regexp_like(call: &Call<'_>) -> Result<ArrayRef> {
+    let values = call.text(0)?;
+    let modes = if call.len() == 3 {
+        Some(call.text(2)?)
+    } else {
+        None
+    };
+    let compiled = Patterns::new(call, modes)?.compile_all(call.rows())?;
+    let result: BooleanArray = (0..call.rows())
+        .map(|row| Some(compiled[row].as_ref()?.is_match(values.get(row)?)))
+        .collect();
+    Ok(Arc::new(result))
+}

@@ -1,0 +1,713 @@
+//! String functions. Positions and lengths count characters, from 1; LENGTH counts bytes.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BinaryArray, Int64Array, StringViewArray, StringViewBuilder};
+use arrow::datatypes::Field;
+use datafusion_common::Result;
+use sheaf_table::Collation;
+
+use super::error::MAX_RESULT_BYTES;
+use super::number::rescale;
+use super::types::{SqlType, common_collation, field, text_field};
+use super::{Argument, Call, EvaluationError, Function, Operands, VARIADIC};
+
+fn bigint(_: &Operands<'_>) -> Result<Field> {
+    Ok(field::bigint())
+}
+
+fn text(_: &Operands<'_>) -> Result<Field> {
+    Ok(field::text())
+}
+
+/// The collation of the first argument.
+fn like_first(operands: &Operands<'_>) -> Result<Field> {
+    text_field(&operands.fields[..1], "string function")
+}
+
+fn like_all(operands: &Operands<'_>) -> Result<Field> {
+    text_field(operands.fields, "string function")
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::strict("concat", (1, VARIADIC), concat_type, concat),
+    Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws),
+    Function::strict("length", (1, 1), bigint, |call| {
+        let bytes = call.bytes(0)?;
+        ints(call, |row| Some(bytes.get(row)?.len() as i64))
+    }),
+    Function::strict("bit_length", (1, 1), bigint, |call| {
+        let bytes = call.bytes(0)?;
+        ints(call, |row| Some(bytes.get(row)?.len() as i64 * 8))
+    }),
+    Function::strict("character_length", (1, 1), bigint, |call| {
+        if call.sql_type(0) == SqlType::Bytes {
+            let bytes = call.bytes(0)?;
+            return ints(call, |row| Some(bytes.get(row)?.len() as i64));
+        }
+        let texts = call.text(0)?;
+        ints(call, |row| Some(characters(texts.get(row)?) as i64))
+    }),
+    Function::strict("upper", (1, 1), like_first, |call| {
+        map(call, str::to_uppercase)
+    }),
+    Function::strict("lower", (1, 1), like_first, |call| {
+        map(call, str::to_lowercase)
+    }),
+    Function::strict("substring", (2, 3), like_first, substring),
+    Function::strict("left", (2, 2), like_first, |call| {
+        part(call, |text, count| (0, clamp(count, characters(text))))
+    }),
+    Function::strict("right", (2, 2), like_first, |call| {
+        part(call, |text, count| {
+            let all = characters(text);
+            (all - clamp(count, all), all)
+        })
+    }),
+    // Text, characters to remove, and where: 'b' both ends, 'l' the start, 't' the end.
+    Function::strict("$trim", (3, 3), like_first, trim),
+    Function::strict("ltrim", (1, 1), like_first, |call| {
+        slices(call, |text| text.trim_start_matches(' '))
+    }),
+    Function::strict("rtrim", (1, 1), like_first, |call| {
+        slices(call, |text| text.trim_end_matches(' '))
+    }),
+    Function::strict("replace", (3, 3), like_all, replace),
+    Function::strict("repeat", (2, 2), like_first, repeat),
+    Function::strict("reverse", (1, 1), like_first, |call| {
+        map(call, |text| text.chars().rev().collect())
+    }),
+    Function::new("lpad", (3, 3), like_first, |call| pad(call, true)),
+    Function::new("rpad", (3, 3), like_first, |call| pad(call, false)),
+    Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)),
+    Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0)),
+    Function::new("field", (2, VARIADIC), bigint, field_position).never_null(),
+    Function::new(
+        "elt",
+        (2, VARIADIC),
+        |operands| text_field(&operands.fields[1..], "elt"),
+        elt,
+    ),
+    Function::strict("find_in_set", (2, 2), bigint, find_in_set),
+    Function::strict("ascii", (1, 1), bigint, |call| {
+        let bytes = call.bytes(0)?;
+        ints(call, |row| {
+            Some(bytes.get(row)?.first().map_or(0, |byte| i64::from(*byte)))
+        })
+    }),
+    Function::strict("ord", (1, 1), bigint, |call| {
+        let texts = call.text(0)?;
+        ints(call, |row| {
+            let first = texts.get(row)?.chars().next();
+            let mut buffer = [0; 4];
+            let bytes = first.map_or(&[][..], |first| first.encode_utf8(&mut buffer).as_bytes());
+            Some(
+                bytes
+                    .iter()
+                    .fold(0, |code, byte| code << 8 | i64::from(*byte)),
+            )
+        })
+    }),
+    Function::new("char", (1, VARIADIC), |_| Ok(field::bytes()), char_codes).never_null(),
+    Function::strict("hex", (1, 1), text, hex),
+    Function::new("unhex", (1, 1), |_| Ok(field::bytes()), unhex),
+    Function::strict("bin", (1, 1), text, |call| radix(call, 2)),
+    Function::strict("oct", (1, 1), text, |call| radix(call, 8)),
+    Function::new("conv", (3, 3), text, conv),
+    Function::strict("format", (2, 3), text, format_number),
+    Function::strict("space", (1, 1), text, |call| {
+        let counts = call.int(0)?;
+        texts(call, |row, out| {
+            let count = counts.get(row)?.max(0) as usize;
+            checked_length(count, "space")
+                .map(|()| out.extend(std::iter::repeat_n(' ', count)))
+                .ok()
+        })
+    }),
+    Function::strict("strcmp", (2, 2), bigint, strcmp),
+    Function::new("insert", (4, 4), like_first, insert),
+    Function::new("substring_index", (3, 3), like_first, substring_index),
+    Function::strict("quote", (1, 1), like_first, |call| {
+        map(call, |text| {
+            let mut quoted = String::with_capacity(text.len() + 2);
+            quoted.push('\'');
+            for character in text.chars() {
+                match character {
+                    '\'' | '\\' => quoted.extend(['\\', character]),
+                    '\0' => quoted.push_str("\\0"),
+                    '\x1a' => quoted.push_str("\\Z"),
+                    other => quoted.push(other),
+                }
+            }
+            quoted.push('\'');
+            quoted
+        })
+    }),
+];
+
+/// Characters of a text; bytes, if it is ASCII, which is found out a word at a time.
+fn characters(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    }
+}
+
+/// Byte position of a character; the end of the text if there are fewer.
+fn byte_at(text: &str, character: usize) -> usize {
+    if text.is_ascii() {
+        return character.min(text.len());
+    }
+    text.char_indices()
+        .nth(character)
+        .map_or(text.len(), |(at, _)| at)
+}
+
+fn clamp(count: i64, most: usize) -> usize {
+    usize::try_from(count).unwrap_or(0).min(most)
+}
+
+fn checked_length(bytes: usize, function: &str) -> Result<(), EvaluationError> {
+    if bytes > MAX_RESULT_BYTES {
+        Err(EvaluationError::result_too_large(function))
+    } else {
+        Ok(())
+    }
+}
+
+fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
+    Ok(Arc::new(
+        (0..call.rows()).map(compute).collect::<Int64Array>(),
+    ))
+}
+
+/// Builds a text for each row; `None` is NULL.
+pub(super) fn texts(
+    call: &Call<'_>,
+    write: impl Fn(usize, &mut String) -> Option<()>,
+) -> Result<ArrayRef> {
+    let mut builder = StringViewBuilder::with_capacity(call.rows());
+    let mut out = String::new();
+    for row in 0..call.rows() {
+        out.clear();
+        match write(row, &mut out) {
+            Some(()) => builder.append_value(&out),
+            None => builder.append_null(),
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+fn map(call: &Call<'_>, function: fn(&str) -> String) -> Result<ArrayRef> {
+    let values = call.text(0)?;
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| values.get(row).map(function))
+        .collect();
+    Ok(Arc::new(result))
+}
+
+/// A part of each text.
+fn slices(call: &Call<'_>, function: fn(&str) -> &str) -> Result<ArrayRef> {
+    let values = call.text(0)?;
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| values.get(row).map(function))
+        .collect();
+    Ok(Arc::new(result))
+}
+
+/// The part of each text between two positions that depend on the text and a number.
+fn part(call: &Call<'_>, bounds: fn(&str, i64) -> (usize, usize)) -> Result<ArrayRef> {
+    let (values, counts) = (call.text(0)?, call.int(1)?);
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| {
+            let text = values.get(row)?;
+            let (start, end) = bounds(text, counts.get(row)?);
+            Some(&text[byte_at(text, start)..byte_at(text, end)])
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+fn text_arguments(call: &Call<'_>) -> Result<Vec<Argument<StringViewArray>>> {
+    (0..call.len())
+        .map(|argument| call.text(argument))
+        .collect()
+}
+
+fn concat_type(operands: &Operands<'_>) -> Result<Field> {
+    if operands.types().contains(&SqlType::Bytes) {
+        return Ok(field::bytes());
+    }
+    text_field(operands.fields, "concat")
+}
+
+fn concat(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.result_type() == &arrow::datatypes::DataType::Binary {
+        let parts = (0..call.len())
+            .map(|argument| call.bytes(argument))
+            .collect::<Result<Vec<_>>>()?;
+        let result: BinaryArray = (0..call.rows())
+            .map(|row| {
+                let mut joined = Vec::new();
+                for part in &parts {
+                    joined.extend_from_slice(part.get(row)?);
+                }
+                Some(joined)
+            })
+            .collect();
+        return Ok(Arc::new(result));
+    }
+    let parts = text_arguments(call)?;
+    texts(call, |row, out| {
+        parts
+            .iter()
+            .try_for_each(|part| part.get(row).map(|part| out.push_str(part)))
+    })
+}
+
+/// NULL arguments are skipped; a NULL separator makes the result NULL.
+fn concat_ws(call: &Call<'_>) -> Result<ArrayRef> {
+    let parts = text_arguments(call)?;
+    texts(call, |row, out| {
+        let separator = parts[0].get(row)?;
+        let mut first = true;
+        for part in parts[1..].iter().filter_map(|part| part.get(row)) {
+            if !first {
+                out.push_str(separator);
+            }
+            first = false;
+            out.push_str(part);
+        }
+        Some(())
+    })
+}
+
+fn substring(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, positions) = (call.text(0)?, call.int(1)?);
+    let lengths = if call.len() == 3 {
+        Some(call.int(2)?)
+    } else {
+        None
+    };
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| {
+            let (text, position) = (values.get(row)?, positions.get(row)?);
+            let length = match &lengths {
+                Some(lengths) => usize::try_from(lengths.get(row)?).unwrap_or(0),
+                None => usize::MAX,
+            };
+            // From the end if negative; 0 is no position.
+            let start = match position {
+                0 => return Some(""),
+                1.. => position as usize - 1,
+                _ => match characters(text).checked_sub(position.unsigned_abs() as usize) {
+                    Some(start) => start,
+                    None => return Some(""),
+                },
+            };
+            let rest = &text[byte_at(text, start)..];
+            Some(&rest[..byte_at(rest, length)])
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+fn trim(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, removed, places) = (call.text(0)?, call.text(1)?, call.text(2)?);
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| {
+            let (mut text, removed, place) =
+                (values.get(row)?, removed.get(row)?, places.get(row)?);
+            if removed.is_empty() {
+                return Some(text);
+            }
+            if place != "t" {
+                text = text.trim_start_matches(removed);
+            }
+            if place != "l" {
+                text = text.trim_end_matches(removed);
+            }
+            Some(text)
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+fn replace(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, from, to) = (call.text(0)?, call.text(1)?, call.text(2)?);
+    texts(call, |row, out| {
+        let (text, from, to) = (values.get(row)?, from.get(row)?, to.get(row)?);
+        if from.is_empty() {
+            out.push_str(text);
+        } else {
+            out.push_str(&text.replace(from, to));
+        }
+        Some(())
+    })
+}
+
+fn repeat(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, counts) = (call.text(0)?, call.int(1)?);
+    for row in 0..call.rows() {
+        if let (Some(text), Some(count)) = (values.get(row), counts.get(row)) {
+            checked_length(
+                text.len()
+                    .saturating_mul(usize::try_from(count).unwrap_or(0)),
+                "repeat",
+            )?;
+        }
+    }
+    texts(call, |row, out| {
+        let (text, count) = (values.get(row)?, counts.get(row)?);
+        (0..count).for_each(|_| out.push_str(text));
+        Some(())
+    })
+}
+
+fn pad(call: &Call<'_>, left: bool) -> Result<ArrayRef> {
+    let (values, lengths, pads) = (call.text(0)?, call.int(1)?, call.text(2)?);
+    for row in 0..call.rows() {
+        checked_length(
+            lengths.get(row).map_or(0, |length| length.max(0) as usize),
+            if left { "lpad" } else { "rpad" },
+        )?;
+    }
+    texts(call, |row, out| {
+        let (text, length, pad) = (values.get(row)?, lengths.get(row)?, pads.get(row)?);
+        let length = usize::try_from(length).ok()?;
+        let present = characters(text);
+        if present >= length {
+            out.push_str(&text[..byte_at(text, length)]);
+            return Some(());
+        }
+        if pad.is_empty() {
+            out.clear();
+            return Some(());
+        }
+        let filling = pad.chars().cycle().take(length - present);
+        if left {
+            out.extend(filling);
+            out.push_str(text);
+        } else {
+            out.push_str(text);
+            out.extend(filling);
+        }
+        Some(())
+    })
+}
+
+/// Whether a search must look at weights: not if both sides are plain bytes to the collation.
+fn folded(collation: Collation, text: &str) -> String {
+    match collation {
+        Collation::Binary | Collation::Utf8mb4_bin => text.to_string(),
+        _ => text.to_lowercase(),
+    }
+}
+
+fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
+    let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "locate")?;
+    let (needles, haystacks) = (call.text(needle)?, call.text(haystack)?);
+    let starts = if call.len() == 3 {
+        Some(call.int(2)?)
+    } else {
+        None
+    };
+    ints(call, |row| {
+        let (needle, haystack) = (needles.get(row)?, haystacks.get(row)?);
+        let start = match &starts {
+            Some(starts) => starts.get(row)?,
+            None => 1,
+        };
+        let Some(skipped) = start
+            .checked_sub(1)
+            .and_then(|skipped| usize::try_from(skipped).ok())
+        else {
+            return Some(0);
+        };
+        let (needle, haystack) = (folded(collation, needle), folded(collation, haystack));
+        if skipped > characters(&haystack) {
+            return Some(0);
+        }
+        let from = byte_at(&haystack, skipped);
+        Some(match haystack[from..].find(&needle) {
+            Some(at) => characters(&haystack[..from + at]) as i64 + 1,
+            None => 0,
+        })
+    })
+}
+
+fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
+    let types: Vec<SqlType> = (0..call.len())
+        .map(|argument| call.sql_type(argument))
+        .collect();
+    if types.iter().all(SqlType::is_text) {
+        let (collation, _) = common_collation(&types, "field")?;
+        let values = text_arguments(call)?;
+        return ints(call, |row| {
+            let Some(wanted) = values[0].get(row) else {
+                return Some(0);
+            };
+            let found = values[1..].iter().position(|value| {
+                value
+                    .get(row)
+                    .is_some_and(|value| collation.compare(wanted, value).is_eq())
+            });
+            Some(found.map_or(0, |at| at as i64 + 1))
+        });
+    }
+    let values = (0..call.len())
+        .map(|argument| call.double(argument))
+        .collect::<Result<Vec<_>>>()?;
+    ints(call, |row| {
+        let Some(wanted) = values[0].get(row) else {
+            return Some(0);
+        };
+        let found = values[1..]
+            .iter()
+            .position(|value| value.get(row) == Some(wanted));
+        Some(found.map_or(0, |at| at as i64 + 1))
+    })
+}
+
+fn elt(call: &Call<'_>) -> Result<ArrayRef> {
+    let positions = call.int(0)?;
+    let values = (1..call.len())
+        .map(|argument| call.text(argument))
+        .collect::<Result<Vec<_>>>()?;
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| {
+            values
+                .get(usize::try_from(positions.get(row)?.checked_sub(1)?).ok()?)?
+                .get(row)
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+fn find_in_set(call: &Call<'_>) -> Result<ArrayRef> {
+    let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "find_in_set")?;
+    let (wanted, sets) = (call.text(0)?, call.text(1)?);
+    ints(call, |row| {
+        let (wanted, set) = (wanted.get(row)?, sets.get(row)?);
+        if set.is_empty() {
+            return Some(0);
+        }
+        Some(
+            set.split(',')
+                .position(|member| collation.compare(wanted, member).is_eq())
+                .map_or(0, |at| at as i64 + 1),
+        )
+    })
+}
+
+/// NULL arguments are skipped.
+fn char_codes(call: &Call<'_>) -> Result<ArrayRef> {
+    let codes = (0..call.len())
+        .map(|argument| call.int(argument))
+        .collect::<Result<Vec<_>>>()?;
+    let result: BinaryArray = (0..call.rows())
+        .map(|row| {
+            let mut bytes = Vec::new();
+            for code in codes.iter().filter_map(|code| code.get(row)) {
+                let code = (code as u32).to_be_bytes();
+                let first = code.iter().position(|byte| *byte != 0).unwrap_or(3);
+                bytes.extend_from_slice(&code[first..]);
+            }
+            Some(bytes)
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+fn push_hex(out: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in bytes {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+}
+
+/// Of a number the hexadecimal digits, of a string those of its bytes.
+fn hex(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.sql_type(0).is_string() || call.sql_type(0).is_temporal() {
+        let values = call.bytes(0)?;
+        return texts(call, |row, out| {
+            values.get(row).map(|bytes| push_hex(out, bytes))
+        });
+    }
+    use std::fmt::Write;
+    let values = call.unsigned(0)?;
+    texts(call, |row, out| write!(out, "{:X}", values.get(row)?).ok())
+}
+
+fn unhex(call: &Call<'_>) -> Result<ArrayRef> {
+    let values = call.text(0)?;
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let result: BinaryArray = (0..call.rows())
+        .map(|row| {
+            let text = values.get(row)?;
+            let padded = if text.len() % 2 == 1 {
+                format!("0{text}")
+            } else {
+                text.to_string()
+            };
+            padded
+                .as_bytes()
+                .chunks_exact(2)
+                .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+                .collect::<Option<Vec<u8>>>()
+        })
+        .collect();
+    Ok(Arc::new(result))
+}
+
+fn push_radix(out: &mut String, mut value: u64, base: u32) {
+    let start = out.len();
+    loop {
+        let digit = char::from_digit((value % u64::from(base)) as u32, base).unwrap_or('0');
+        out.insert(start, digit.to_ascii_uppercase());
+        value /= u64::from(base);
+        if value == 0 {
+            return;
+        }
+    }
+}
+
+fn radix(call: &Call<'_>, base: u32) -> Result<ArrayRef> {
+    let values = call.unsigned(0)?;
+    texts(call, |row, out| {
+        values.get(row).map(|value| push_radix(out, value, base))
+    })
+}
+
+fn conv(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, from, to) = (call.text(0)?, call.int(1)?, call.int(2)?);
+    texts(call, |row, out| {
+        let (text, from, to) = (values.get(row)?.trim(), from.get(row)?, to.get(row)?);
+        let base = |base: i64| {
+            u32::try_from(base.unsigned_abs())
+                .ok()
+                .filter(|base| (2..=36).contains(base))
+        };
+        let (from_base, to_base) = (base(from)?, base(to)?);
+        let negative = text.starts_with('-');
+        let digits = text.trim_start_matches(['-', '+']);
+        let mut value: u64 = 0;
+        for digit in digits.chars().map_while(|digit| digit.to_digit(from_base)) {
+            value = value
+                .saturating_mul(u64::from(from_base))
+                .saturating_add(u64::from(digit));
+        }
+        let value = if negative {
+            value.wrapping_neg()
+        } else {
+            value
+        };
+        if to < 0 && (value as i64) < 0 {
+            out.push('-');
+            let start = out.len();
+            let mut digits = String::new();
+            push_radix(&mut digits, (value as i64).unsigned_abs(), to_base);
+            out.insert_str(start, &digits);
+        } else {
+            push_radix(out, value, to_base);
+        }
+        Some(())
+    })
+}
+
+/// `12,345.68`: grouped by thousands, rounded to the digits asked for.
+fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
+    let digits = call.int(1)?;
+    let exact = !call.sql_type(0).is_float() && !call.sql_type(0).is_string();
+    let scale = call.sql_type(0).decimal_digits().1;
+    let (decimals, doubles) = (call.decimal(0, scale)?, call.double(0)?);
+    texts(call, |row, out| {
+        let places = digits.get(row)?.clamp(0, 30) as u8;
+        let plain = if exact {
+            let kept = places.min(scale);
+            let rounded = rescale(decimals.get(row)?, scale, kept)?;
+            let mut plain = sheaf_table::value::decimal_text(rounded, kept);
+            if places > kept {
+                if kept == 0 {
+                    plain.push('.');
+                }
+                plain.extend(std::iter::repeat_n('0', usize::from(places - kept)));
+            }
+            plain
+        } else {
+            format!("{:.*}", usize::from(places), doubles.get(row)?)
+        };
+        let (sign, unsigned) = match plain.strip_prefix('-') {
+            Some(rest) => ("-", rest),
+            None => ("", plain.as_str()),
+        };
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        out.push_str(sign);
+        for (at, digit) in whole.chars().enumerate() {
+            if at > 0 && (whole.len() - at) % 3 == 0 {
+                out.push(',');
+            }
+            out.push(digit);
+        }
+        if !fraction.is_empty() {
+            out.push('.');
+            out.push_str(fraction);
+        }
+        Some(())
+    })
+}
+
+fn strcmp(call: &Call<'_>) -> Result<ArrayRef> {
+    let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "strcmp")?;
+    let (left, right) = (call.text(0)?, call.text(1)?);
+    ints(call, |row| {
+        Some(collation.compare(left.get(row)?, right.get(row)?) as i64)
+    })
+}
+
+fn insert(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, positions, lengths, inserted) =
+        (call.text(0)?, call.int(1)?, call.int(2)?, call.text(3)?);
+    texts(call, |row, out| {
+        let (text, position) = (values.get(row)?, positions.get(row)?);
+        let (length, inserted) = (lengths.get(row)?, inserted.get(row)?);
+        let all = characters(text);
+        if position < 1 || position as usize > all {
+            out.push_str(text);
+            return Some(());
+        }
+        let start = position as usize - 1;
+        let end = usize::try_from(length).map_or(all, |length| (start + length).min(all));
+        out.push_str(&text[..byte_at(text, start)]);
+        out.push_str(inserted);
+        out.push_str(&text[byte_at(text, end)..]);
+        Some(())
+    })
+}
+
+fn substring_index(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, delimiters, counts) = (call.text(0)?, call.text(1)?, call.int(2)?);
+    let result: StringViewArray = (0..call.rows())
+        .map(|row| {
+            let (text, delimiter, count) =
+                (values.get(row)?, delimiters.get(row)?, counts.get(row)?);
+            if delimiter.is_empty() || count == 0 {
+                return Some("");
+            }
+            let nth = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) - 1;
+            Some(if count > 0 {
+                text.match_indices(delimiter)
+                    .nth(nth)
+                    .map_or(text, |(at, _)| &text[..at])
+            } else {
+                text.rmatch_indices(delimiter)
+                    .nth(nth)
+                    .map_or(text, |(at, _)| &text[at + delimiter.len()..])
+            })
+        })
+        .collect();
+    debug_assert_eq!(result.len(), call.rows());
+    Ok(Arc::new(result))
+}

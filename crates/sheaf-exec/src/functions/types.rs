@@ -1,0 +1,383 @@
+//! MySQL's type of an expression, read from its Arrow field.
+//!
+//! Arrow knows fewer types than MySQL. What it lacks travels in the field's metadata:
+//!
+//! - `sheaf.type` ([`TYPE_KEY`]): the SQL type text with its collation, as [`ColumnType::descriptor`] prints it. Columns
+//!   have it from the table; functions set it where the Arrow type says too little (a DATETIME's fraction digits, an
+//!   ENUM, a collation).
+//! - `sheaf.decimals` ([`DECIMALS_KEY`]): the digits after the point that MySQL *shows* of a DECIMAL whose Arrow scale
+//!   has more. MySQL computes quotients with guard digits (`1/3*3` is 1.0000, not 0.9999) and rounds when a
+//!   value leaves the expression; so do we.
+//! - `sheaf.coercibility` ([`COERCIBILITY_KEY`]): `explicit` after a COLLATE clause, which wins over any column.
+
+use std::collections::HashMap;
+
+use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion_common::Result;
+pub use sheaf_access::TYPE_KEY;
+use sheaf_table::{Collation, ColumnType};
+
+use super::error::EvaluationError;
+
+pub const DECIMALS_KEY: &str = "sheaf.decimals";
+pub const COERCIBILITY_KEY: &str = "sheaf.coercibility";
+
+/// The most digits of a DECIMAL here (an `i128`); MySQL has 65.
+pub const MAX_PRECISION: u8 = 38;
+/// The most digits after the point that are shown.
+pub const MAX_DECIMALS: u8 = 30;
+/// Length that is declared for strings whose length nobody computed, in characters.
+const ANY_LENGTH: u32 = sheaf_table::types::MAX_VARCHAR_LENGTH;
+
+/// How strongly an operand insists on its collation (MySQL's coercibility, reduced to the levels that matter here).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coercibility {
+    /// A COLLATE clause.
+    Explicit,
+    /// A column, or a function of one.
+    Implicit,
+    /// A literal, a number turned into text.
+    Coercible,
+}
+
+/// A type in MySQL's sense, as far as semantics depend on it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SqlType {
+    /// The type of the literal NULL.
+    Null,
+    /// The result of a condition; the integers 0 and 1 to a client.
+    Boolean,
+    Integer {
+        unsigned: bool,
+    },
+    /// `scale` digits after the point are kept, `decimals` are shown.
+    Decimal {
+        precision: u8,
+        scale: u8,
+        decimals: u8,
+    },
+    Float,
+    Double,
+    Text {
+        collation: Collation,
+        coercibility: Coercibility,
+    },
+    /// A byte string.
+    Bytes,
+    Enum {
+        collation: Collation,
+    },
+    Date,
+    Time {
+        fsp: u8,
+    },
+    /// DATETIME and TIMESTAMP.
+    DateTime {
+        fsp: u8,
+    },
+    Year,
+}
+
+/// The SQL type text in a field's metadata, parsed.
+pub fn declared_type(field: &Field) -> Option<ColumnType> {
+    field
+        .metadata()
+        .get(TYPE_KEY)
+        .and_then(|text| ColumnType::parse(text).ok())
+}
+
+impl SqlType {
+    /// The MySQL type of values of `field`. Arrow types that Sheaf never produces count as text.
+    pub fn of(field: &Field) -> SqlType {
+        match field.data_type() {
+            DataType::Null => SqlType::Null,
+            DataType::Boolean => SqlType::Boolean,
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
+                SqlType::Integer { unsigned: false }
+            }
+            DataType::UInt16 if declared_type(field) == Some(ColumnType::Year) => SqlType::Year,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+                SqlType::Integer { unsigned: true }
+            }
+            DataType::Decimal128(precision, scale) => {
+                let scale = u8::try_from(*scale).unwrap_or(0);
+                let shown = field
+                    .metadata()
+                    .get(DECIMALS_KEY)
+                    .and_then(|text| text.parse().ok());
+                SqlType::Decimal {
+                    precision: *precision,
+                    scale,
+                    decimals: shown.unwrap_or(scale),
+                }
+            }
+            DataType::Float32 => SqlType::Float,
+            DataType::Float64 => SqlType::Double,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => SqlType::Bytes,
+            DataType::Date32 => SqlType::Date,
+            DataType::Timestamp(..) => SqlType::DateTime {
+                fsp: fraction_digits(field),
+            },
+            DataType::Duration(_) => SqlType::Time {
+                fsp: fraction_digits(field),
+            },
+            _ => match declared_type(field) {
+                Some(ColumnType::Enum { collation, .. }) => SqlType::Enum { collation },
+                declared => {
+                    let explicit = field.metadata().contains_key(COERCIBILITY_KEY);
+                    let collation = declared.and_then(|ty| ty.collation());
+                    SqlType::Text {
+                        coercibility: match collation {
+                            _ if explicit => Coercibility::Explicit,
+                            Some(_) => Coercibility::Implicit,
+                            None => Coercibility::Coercible,
+                        },
+                        collation: collation.unwrap_or_default(),
+                    }
+                }
+            },
+        }
+    }
+
+    pub fn is_text(&self) -> bool {
+        matches!(self, SqlType::Text { .. } | SqlType::Enum { .. })
+    }
+
+    /// Strings of characters or of bytes.
+    pub fn is_string(&self) -> bool {
+        self.is_text() || *self == SqlType::Bytes
+    }
+
+    pub fn is_temporal(&self) -> bool {
+        matches!(
+            self,
+            SqlType::Date | SqlType::Time { .. } | SqlType::DateTime { .. }
+        )
+    }
+
+    /// Numbers that are exact: integers, DECIMAL, YEAR, conditions.
+    pub fn is_exact_number(&self) -> bool {
+        matches!(
+            self,
+            SqlType::Integer { .. } | SqlType::Decimal { .. } | SqlType::Year | SqlType::Boolean
+        )
+    }
+
+    pub fn is_integer(&self) -> bool {
+        matches!(
+            self,
+            SqlType::Integer { .. } | SqlType::Year | SqlType::Boolean
+        )
+    }
+
+    pub fn is_float(&self) -> bool {
+        matches!(self, SqlType::Float | SqlType::Double)
+    }
+
+    pub fn collation(&self) -> Option<Collation> {
+        match self {
+            SqlType::Text { collation, .. } | SqlType::Enum { collation } => Some(*collation),
+            SqlType::Bytes => Some(Collation::Binary),
+            _ => None,
+        }
+    }
+
+    /// Fraction digits of a temporal type.
+    pub fn fsp(&self) -> u8 {
+        match self {
+            SqlType::Time { fsp } | SqlType::DateTime { fsp } => *fsp,
+            _ => 0,
+        }
+    }
+
+    /// Digits before the point and digits kept after it, of the type as a DECIMAL. Temporal types count as the
+    /// number that their digits spell.
+    pub fn decimal_digits(&self) -> (u8, u8) {
+        match self {
+            SqlType::Decimal {
+                precision, scale, ..
+            } => (precision.saturating_sub(*scale), *scale),
+            SqlType::Boolean => (1, 0),
+            SqlType::Year => (4, 0),
+            SqlType::Integer { unsigned: false } => (19, 0),
+            SqlType::Integer { unsigned: true } => (20, 0),
+            SqlType::Date => (8, 0),
+            SqlType::DateTime { fsp } => (14, *fsp),
+            SqlType::Time { fsp } => (7, *fsp),
+            _ => (1, 0),
+        }
+    }
+
+    /// Digits after the point that are shown, of an exact number or a temporal value as one.
+    pub fn shown_decimals(&self) -> u8 {
+        match self {
+            SqlType::Decimal { decimals, .. } => *decimals,
+            other => other.decimal_digits().1,
+        }
+    }
+}
+
+fn fraction_digits(field: &Field) -> u8 {
+    match declared_type(field) {
+        Some(
+            ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } | ColumnType::Time { fsp },
+        ) => fsp,
+        _ => 0,
+    }
+}
+
+/// Fields of results. Names are the caller's business: DataFusion renames them to the expression.
+pub mod field {
+    use super::*;
+
+    fn plain(data_type: DataType) -> Field {
+        Field::new("", data_type, true)
+    }
+
+    /// A field with an SQL type text of its own.
+    pub fn declared(data_type: DataType, ty: &ColumnType) -> Field {
+        plain(data_type).with_metadata(HashMap::from([(TYPE_KEY.to_string(), ty.descriptor())]))
+    }
+
+    pub fn boolean() -> Field {
+        plain(DataType::Boolean)
+    }
+
+    /// BIGINT.
+    pub fn bigint() -> Field {
+        plain(DataType::Int64)
+    }
+
+    /// BIGINT UNSIGNED.
+    pub fn unsigned_bigint() -> Field {
+        plain(DataType::UInt64)
+    }
+
+    pub fn double() -> Field {
+        plain(DataType::Float64)
+    }
+
+    pub fn bytes() -> Field {
+        plain(DataType::Binary)
+    }
+
+    pub fn date() -> Field {
+        plain(DataType::Date32)
+    }
+
+    pub fn datetime(fsp: u8) -> Field {
+        declared(
+            DataType::Timestamp(TimeUnit::Microsecond, None),
+            &ColumnType::DateTime { fsp },
+        )
+    }
+
+    pub fn time(fsp: u8) -> Field {
+        declared(
+            DataType::Duration(TimeUnit::Microsecond),
+            &ColumnType::Time { fsp },
+        )
+    }
+
+    /// DECIMAL with `integer_digits` before the point and `scale` after it, of which `decimals` are shown.
+    /// Digits beyond what an `i128` holds are cut, before the point first.
+    pub fn decimal(integer_digits: u8, scale: u8, decimals: u8) -> Field {
+        let scale = scale.min(MAX_PRECISION);
+        let precision = (integer_digits.saturating_add(scale))
+            .clamp(1, MAX_PRECISION)
+            .max(scale);
+        let field = plain(DataType::Decimal128(precision, scale as i8));
+        if decimals == scale {
+            return field;
+        }
+        field.with_metadata(HashMap::from([(
+            DECIMALS_KEY.to_string(),
+            decimals.to_string(),
+        )]))
+    }
+
+    /// A string that compares by the connection's collation and yields to any column's.
+    pub fn text() -> Field {
+        plain(DataType::Utf8View)
+    }
+
+    /// A string of a known collation.
+    pub fn collated_text(collation: Collation, coercibility: Coercibility) -> Field {
+        if coercibility == Coercibility::Coercible {
+            return text();
+        }
+        let mut field = declared(
+            DataType::Utf8View,
+            &ColumnType::VarChar {
+                length: ANY_LENGTH,
+                collation,
+            },
+        );
+        if coercibility == Coercibility::Explicit {
+            field
+                .metadata_mut()
+                .insert(COERCIBILITY_KEY.to_string(), "explicit".to_string());
+        }
+        field
+    }
+}
+
+/// The collation that governs an operation on these operands.
+///
+/// # Errors
+/// 1267 if two operands insist on different collations.
+pub fn common_collation(
+    operands: &[SqlType],
+    operation: &str,
+) -> Result<(Collation, Coercibility)> {
+    let mut winner: Option<(Collation, Coercibility)> = None;
+    for operand in operands {
+        let (collation, coercibility) = match operand {
+            SqlType::Text {
+                collation,
+                coercibility,
+            } => (*collation, *coercibility),
+            SqlType::Enum { collation } => (*collation, Coercibility::Implicit),
+            _ => continue,
+        };
+        winner = Some(match winner {
+            None => (collation, coercibility),
+            Some((_, current)) if coercibility < current => (collation, coercibility),
+            Some((kept, current)) if coercibility > current || kept == collation => (kept, current),
+            // Among columns, MySQL lets the binary collation of the same character set win.
+            Some((kept, Coercibility::Implicit))
+                if kept == Collation::Utf8mb4_bin || collation == Collation::Utf8mb4_bin =>
+            {
+                (Collation::Utf8mb4_bin, Coercibility::Implicit)
+            }
+            Some((kept, _)) => {
+                let level = if coercibility == Coercibility::Explicit {
+                    "EXPLICIT"
+                } else {
+                    "IMPLICIT"
+                };
+                return Err(EvaluationError::new(
+                    1267,
+                    "HY000",
+                    format!(
+                        "Illegal mix of collations ({},{level}) and ({},{level}) for operation '{operation}'",
+                        kept.name(),
+                        collation.name()
+                    ),
+                )
+                .into());
+            }
+        });
+    }
+    Ok(winner.unwrap_or((Collation::default(), Coercibility::Coercible)))
+}
+
+/// The field of a string computed from `arguments`: its collation is theirs.
+pub fn text_field(arguments: &[FieldRef], operation: &str) -> Result<Field> {
+    let types: Vec<SqlType> = arguments
+        .iter()
+        .map(|argument| SqlType::of(argument))
+        .collect();
+    let (collation, coercibility) = common_collation(&types, operation)?;
+    Ok(field::collated_text(collation, coercibility))
+}

@@ -1,0 +1,168 @@
+//! CASE and its relatives: the type of a choice, and the conversion of every branch to it.
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::{DFSchema, Result, ScalarValue};
+use datafusion_expr::expr::Case;
+use datafusion_expr::{Expr, Operator, lit};
+use sheaf_table::Collation;
+
+use super::compare::comparison;
+use super::{cast, field_of, fold, literal, type_of, typed_literal};
+use crate::functions::call;
+use crate::functions::control::{case_values, common_field, microseconds};
+use crate::functions::types::{DECIMALS_KEY, SqlType, TYPE_KEY};
+
+/// Converts a value to the field of a choice that it is a branch of.
+pub(super) fn convert_to_field(expr: Expr, to: &Field, schema: &DFSchema) -> Result<Expr> {
+    let from = field_of(&expr, schema)?;
+    if from.data_type() == to.data_type() {
+        return Ok(expr);
+    }
+    if from.data_type() == &DataType::Null || literal(&expr).is_some_and(ScalarValue::is_null) {
+        return Ok(typed_literal(ScalarValue::try_from(to.data_type())?, to));
+    }
+    let from_type = SqlType::of(&from);
+    let converted = match to.data_type() {
+        DataType::Float64 if !from.data_type().is_integer() => call("$cast_double", vec![expr]),
+        DataType::Utf8View => call("$cast_char", vec![expr]),
+        DataType::Binary => call("$cast_binary", vec![expr]),
+        DataType::Timestamp(..) if from_type == SqlType::Date => cast(expr, microseconds()),
+        DataType::Timestamp(..) => call(
+            "$cast_datetime",
+            vec![expr, lit(i64::from(SqlType::of(to).fsp()))],
+        ),
+        DataType::Date32 => call("$cast_date", vec![expr]),
+        DataType::Duration(_) => call(
+            "$cast_time",
+            vec![expr, lit(i64::from(SqlType::of(to).fsp()))],
+        ),
+        other => cast(expr, other.clone()),
+    };
+    Ok(fold(converted, schema))
+}
+
+/// Restores what the plain CASE lost of its field: fraction digits, a collation, shown decimals.
+fn with_metadata(expr: Expr, field: &Field) -> Expr {
+    let decimals = field.metadata().contains_key(DECIMALS_KEY);
+    let declared = field
+        .metadata()
+        .get(TYPE_KEY)
+        .is_some_and(|_| match SqlType::of(field) {
+            SqlType::Text { collation, .. } => collation != Collation::default(),
+            SqlType::DateTime { fsp } | SqlType::Time { fsp } => fsp > 0,
+            SqlType::Enum { .. } | SqlType::Year => true,
+            _ => false,
+        });
+    if !decimals && !declared {
+        return expr;
+    }
+    let text = |key: &str| field.metadata().get(key).cloned().unwrap_or_default();
+    call(
+        "$typed",
+        vec![expr, lit(text(TYPE_KEY)), lit(text(DECIMALS_KEY))],
+    )
+}
+
+fn fields_of<'a>(
+    exprs: impl Iterator<Item = &'a Expr>,
+    schema: &DFSchema,
+) -> Result<Vec<FieldRef>> {
+    exprs.map(|expr| field_of(expr, schema)).collect()
+}
+
+pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let values: Vec<usize> = case_values(args.len()).collect();
+    let to = common_field(&fields_of(values.iter().map(|at| &args[*at]), schema)?)?;
+    for at in values {
+        let value = std::mem::take(&mut args[at]);
+        args[at] = convert_to_field(value, &to, schema)?;
+    }
+    let default = if args.len() % 2 == 1 {
+        args.pop().map(Box::new)
+    } else {
+        None
+    };
+    let mut branches = Vec::with_capacity(args.len() / 2);
+    let mut args = args.into_iter();
+    while let (Some(condition), Some(value)) = (args.next(), args.next()) {
+        branches.push((Box::new(condition), Box::new(value)));
+    }
+    Ok(with_metadata(
+        Expr::Case(Case::new(None, branches, default)),
+        &to,
+    ))
+}
+
+pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let to = common_field(&fields_of(args.iter(), schema)?)?;
+    let mut converted = Vec::with_capacity(args.len());
+    for arg in args {
+        let is_null = literal(&arg).is_some_and(ScalarValue::is_null);
+        let is_constant = literal(&arg).is_some();
+        let arg = convert_to_field(arg, &to, schema)?;
+        if is_null {
+            continue;
+        }
+        converted.push(arg);
+        // Nothing after a constant is ever reached.
+        if is_constant {
+            break;
+        }
+    }
+    let Some(last) = converted.pop() else {
+        return Ok(typed_literal(ScalarValue::try_from(to.data_type())?, &to));
+    };
+    if converted.is_empty() {
+        return Ok(last);
+    }
+    let branches = converted
+        .into_iter()
+        .map(|value| (Box::new(value.clone().is_not_null()), Box::new(value)))
+        .collect();
+    Ok(with_metadata(
+        Expr::Case(Case::new(None, branches, Some(Box::new(last)))),
+        &to,
+    ))
+}
+
+pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let [value, other] = <[Expr; 2]>::try_from(args)
+        .map_err(|_| datafusion_common::internal_datafusion_err!("nullif has two arguments"))?;
+    let field = field_of(&value, schema)?;
+    let equal = comparison(Operator::Eq, value.clone(), other, schema)?;
+    let null = typed_literal(ScalarValue::try_from(field.data_type())?, &field);
+    let case = Case::new(
+        None,
+        vec![(Box::new(equal), Box::new(null))],
+        Some(Box::new(value)),
+    );
+    Ok(with_metadata(Expr::Case(case), &field))
+}
+
+/// GREATEST and LEAST: arguments of one type go to the kernel.
+pub(super) fn extreme(name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let to = common_field(&fields_of(args.iter(), schema)?)?;
+    if to.data_type() == &DataType::Null {
+        return Ok(lit(ScalarValue::Null));
+    }
+    let args = args
+        .into_iter()
+        .map(|arg| convert_to_field(arg, &to, schema))
+        .collect::<Result<Vec<_>>>()?;
+    let kernel = if name == "greatest" {
+        "$greatest"
+    } else {
+        "$least"
+    };
+    Ok(fold(call(kernel, args), schema))
+}
+
+/// An item of a select list: only a DECIMAL with guard digits needs rounding.
+pub(super) fn result(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match type_of(&expr, schema)? {
+        SqlType::Decimal {
+            scale, decimals, ..
+        } if decimals < scale => fold(call("$result", vec![expr]), schema),
+        _ => expr,
+    })
+}

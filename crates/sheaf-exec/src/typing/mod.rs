@@ -1,0 +1,300 @@
+//! The typing rule: from markers to typed, plain expressions.
+//!
+//! The pass over the syntax tree wrote every operator whose MySQL meaning depends on types as a marker (`$eq(a, b)`,
+//! `$case(...)`). This rule knows the types, and is a pure function of (expression, schema): it replaces each marker by
+//! the expression that means the same to DataFusion, with conversions spelled out, so that whatever comes after it
+//! (coercion, simplification, join and range recognition) may take the plan at its word.
+//!
+//! What it strives for is `column op literal` with the literal in the column's own type, because that is what key ranges
+//! are made of: `d >= '1997-01-01'` becomes a comparison of dates, `l_discount BETWEEN 0.05 - 0.01 AND ...` one of
+//! DECIMAL(15,2), `name = 'x'` one of sort keys ([`compare`]).
+//!
+//! [`plan`] does the same for whole nodes: what is sorted, grouped, joined or made distinct by a string is done by its
+//! sort key.
+
+mod choose;
+mod compare;
+mod plan;
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::metadata::FieldMetadata;
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{DFSchema, Result, ScalarValue};
+use datafusion_expr::expr::{
+    AggregateFunction, Cast, InSubquery, ScalarFunction, SetComparison, WindowFunction,
+};
+use datafusion_expr::{
+    ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, SortExpr,
+    lit,
+};
+
+use crate::collation::{collation_key, key_collation};
+use crate::functions::types::SqlType;
+use crate::functions::{as_function, call};
+
+pub use plan::resolve_plan;
+
+/// The field of an expression.
+pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
+    Ok(expr.to_field(schema)?.1)
+}
+
+/// The MySQL type of an expression.
+pub fn type_of(expr: &Expr, schema: &DFSchema) -> Result<SqlType> {
+    let field = field_of(expr, schema)?;
+    Ok(SqlType::of(&field))
+}
+
+/// Replaces every marker in `expr`. Subqueries inside must have been resolved already.
+pub fn resolve(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(expr
+        .transform_up(|expr| Ok(Transformed::yes(resolve_node(expr, schema)?)))?
+        .data)
+}
+
+fn resolve_node(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    match expr {
+        // One string type everywhere.
+        Expr::Literal(ScalarValue::Utf8(text), metadata) => {
+            Ok(Expr::Literal(ScalarValue::Utf8View(text), metadata))
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) => match as_function(&func) {
+            Some(function) => match function.name {
+                "$eq" => binary(Operator::Eq, args, schema),
+                "$ne" => binary(Operator::NotEq, args, schema),
+                "$lt" => binary(Operator::Lt, args, schema),
+                "$le" => binary(Operator::LtEq, args, schema),
+                "$gt" => binary(Operator::Gt, args, schema),
+                "$ge" => binary(Operator::GtEq, args, schema),
+                "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema),
+                "$in" => compare::in_list(args, schema),
+                "$truth" => compare::truth(first(args), schema),
+                "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
+                "$case" => choose::case(args, schema),
+                "coalesce" => choose::coalesce(args, schema),
+                "nullif" => choose::nullif(args, schema),
+                "greatest" | "least" => choose::extreme(function.name, args, schema),
+                "$result" => choose::result(first(args), schema),
+                _ => Ok(fold(
+                    Expr::ScalarFunction(ScalarFunction { func, args }),
+                    schema,
+                )),
+            },
+            None => Ok(Expr::ScalarFunction(ScalarFunction { func, args })),
+        },
+        Expr::InSubquery(in_subquery) => {
+            let InSubquery {
+                expr,
+                subquery,
+                negated,
+            } = in_subquery;
+            let (expr, subquery) = compare::with_subquery(*expr, subquery, schema)?;
+            Ok(Expr::InSubquery(InSubquery {
+                expr: Box::new(expr),
+                subquery,
+                negated,
+            }))
+        }
+        Expr::SetComparison(set) => {
+            let SetComparison {
+                expr,
+                subquery,
+                op,
+                quantifier,
+            } = set;
+            let (expr, subquery) = compare::with_subquery(*expr, subquery, schema)?;
+            Ok(Expr::SetComparison(SetComparison {
+                expr: Box::new(expr),
+                subquery,
+                op,
+                quantifier,
+            }))
+        }
+        Expr::AggregateFunction(aggregate) => resolve_aggregate(aggregate, schema),
+        Expr::WindowFunction(window) => resolve_window(*window, schema),
+        other => Ok(other),
+    }
+}
+
+fn first(args: Vec<Expr>) -> Expr {
+    args.into_iter()
+        .next()
+        .unwrap_or_else(|| lit(ScalarValue::Null))
+}
+
+fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let mut args = args.into_iter();
+    match (args.next(), args.next()) {
+        (Some(left), Some(right)) => compare::comparison(op, left, right, schema),
+        _ => datafusion_common::internal_err!("a comparison has two operands"),
+    }
+}
+
+/// A plain cast between Arrow types for which arrow's conversion is MySQL's: a widening.
+pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), to))
+}
+
+/// The sort key of a string; other values as they are.
+pub(crate) fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let ty = type_of(&expr, schema)?;
+    Ok(match (key_collation(&ty), ty) {
+        (Some(collation), _) => collation_key(expr, collation),
+        // An ENUM is ordered by the number of its label.
+        (None, SqlType::Enum { .. }) => call("$enum_number", vec![expr]),
+        _ => expr,
+    })
+}
+
+fn keys_of(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    exprs.into_iter().map(|expr| key_of(expr, schema)).collect()
+}
+
+fn sort_keys_of(exprs: Vec<SortExpr>, schema: &DFSchema) -> Result<Vec<SortExpr>> {
+    exprs
+        .into_iter()
+        .map(|sort| {
+            Ok(SortExpr {
+                expr: key_of(sort.expr, schema)?,
+                ..sort
+            })
+        })
+        .collect()
+}
+
+/// Arguments of an aggregate as it wants them: strings by key where they are counted apart, numbers where they add up.
+fn aggregate_arguments(
+    name: &str,
+    distinct: bool,
+    args: Vec<Expr>,
+    schema: &DFSchema,
+) -> Result<Vec<Expr>> {
+    let as_double = |expr: Expr, always: bool| -> Result<Expr> {
+        let ty = type_of(&expr, schema)?;
+        let number = ty.is_exact_number() || ty == SqlType::Double;
+        Ok(if always && ty != SqlType::Double || !always && !number {
+            fold(call("$cast_double", vec![expr]), schema)
+        } else {
+            expr
+        })
+    };
+    match name {
+        "count" if distinct => keys_of(args, schema),
+        "$sum" => args
+            .into_iter()
+            .map(|expr| as_double(expr, false))
+            .collect(),
+        "stddev" | "stddev_pop" | "var" | "var_pop" => {
+            args.into_iter().map(|expr| as_double(expr, true)).collect()
+        }
+        "bit_and" | "bit_or" | "bit_xor" => Ok(args
+            .into_iter()
+            .map(|expr| fold(call("$cast_unsigned", vec![expr]), schema))
+            .collect()),
+        _ => Ok(args),
+    }
+}
+
+fn resolve_aggregate(mut aggregate: AggregateFunction, schema: &DFSchema) -> Result<Expr> {
+    let params = &mut aggregate.params;
+    params.args = aggregate_arguments(
+        aggregate.func.name(),
+        params.distinct,
+        std::mem::take(&mut params.args),
+        schema,
+    )?;
+    params.order_by = sort_keys_of(std::mem::take(&mut params.order_by), schema)?;
+    Ok(Expr::AggregateFunction(aggregate))
+}
+
+fn resolve_window(mut window: WindowFunction, schema: &DFSchema) -> Result<Expr> {
+    let name = window.fun.name().to_string();
+    let params = &mut window.params;
+    params.args = aggregate_arguments(
+        &name,
+        params.distinct,
+        std::mem::take(&mut params.args),
+        schema,
+    )?;
+    params.partition_by = keys_of(std::mem::take(&mut params.partition_by), schema)?;
+    params.order_by = sort_keys_of(std::mem::take(&mut params.order_by), schema)?;
+    Ok(Expr::WindowFunction(Box::new(window)))
+}
+
+/// The value of a literal.
+pub(crate) fn literal(expr: &Expr) -> Option<&ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value),
+        Expr::Alias(alias) => literal(&alias.expr),
+        _ => None,
+    }
+}
+
+/// A literal that keeps the metadata of the field that it is a value of.
+pub(crate) fn typed_literal(value: ScalarValue, field: &Field) -> Expr {
+    let metadata = (!field.metadata().is_empty()).then(|| FieldMetadata::from(field.metadata()));
+    Expr::Literal(value, metadata)
+}
+
+/// Computes a call or a cast of literals. What fails to compute stays: it may never be evaluated.
+pub(crate) fn fold(expr: Expr, schema: &DFSchema) -> Expr {
+    match try_fold(&expr, schema) {
+        Ok(Some(folded)) => folded,
+        Ok(None) | Err(_) => expr,
+    }
+}
+
+fn try_fold(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    match expr {
+        Expr::Cast(cast) => match literal(&cast.expr) {
+            Some(value) => {
+                let value = value.cast_to(cast.field.data_type())?;
+                let field = field_of(expr, schema)?;
+                Ok(Some(typed_literal(value, &field)))
+            }
+            None => Ok(None),
+        },
+        Expr::ScalarFunction(ScalarFunction { func, args }) => {
+            let Some(function) = as_function(func)
+                .filter(|function| !function.volatile && function.kernel.is_some())
+            else {
+                return Ok(None);
+            };
+            let Some(values) = args.iter().map(literal).collect::<Option<Vec<_>>>() else {
+                return Ok(None);
+            };
+            debug_assert!(args.len() >= function.least_arguments);
+            let arg_fields = args
+                .iter()
+                .map(|arg| field_of(arg, schema))
+                .collect::<Result<Vec<_>>>()?;
+            let scalars: Vec<_> = values.iter().copied().map(Some).collect();
+            let return_field = func.return_field_from_args(ReturnFieldArgs {
+                arg_fields: &arg_fields,
+                scalar_arguments: &scalars,
+            })?;
+            static CONFIG: LazyLock<Arc<ConfigOptions>> = LazyLock::new(Arc::default);
+            let result = func.invoke_with_args(ScalarFunctionArgs {
+                args: values
+                    .into_iter()
+                    .map(|value| ColumnarValue::Scalar(value.clone()))
+                    .collect(),
+                arg_fields,
+                number_rows: 1,
+                return_field: Arc::clone(&return_field),
+                config_options: Arc::clone(&CONFIG),
+            })?;
+            match result {
+                ColumnarValue::Scalar(value) => Ok(Some(typed_literal(value, &return_field))),
+                ColumnarValue::Array(array) => Ok(Some(typed_literal(
+                    ScalarValue::try_from_array(&array, 0)?,
+                    &return_field,
+                ))),
+            }
+        }
+        _ => Ok(None),
+    }
+}

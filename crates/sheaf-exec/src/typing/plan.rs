@@ -1,0 +1,379 @@
+//! The typing rule on whole plans: sorting, grouping, DISTINCT, joins and set operations of strings, by sort key.
+
+use std::sync::Arc;
+
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{Column, DFSchema, Result};
+use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::{Aggregate, Distinct, Projection, Sort, Union};
+use datafusion_expr::utils::{grouping_set_to_exprlist, merge_schema};
+use datafusion_expr::{Expr, LogicalPlan, SortExpr};
+
+use super::choose::convert_to_field;
+use super::compare::join_key;
+use super::{key_of, resolve, type_of};
+use crate::aggregates::aggregate_function;
+use crate::collation::{collation_key, key_collation};
+use crate::functions::control::common_field;
+
+/// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.
+pub fn resolve_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(plan.transform_up_with_subqueries(resolve_node)?.data)
+}
+
+fn resolve_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(
+            scan.table_name.clone(),
+            &scan.source.schema(),
+        )?);
+    }
+    let names = NamePreserver::new(&plan);
+    let is_sort = matches!(plan, LogicalPlan::Sort(_));
+    let plan = plan
+        .map_expressions(|expr| {
+            let name = names.save(&expr);
+            let resolved = resolve(expr, &schema)?;
+            // The expressions of a sort have no names that anybody sees.
+            Ok(Transformed::yes(if is_sort {
+                resolved
+            } else {
+                name.restore(resolved)
+            }))
+        })?
+        .data;
+    let plan = match plan {
+        LogicalPlan::Sort(sort) => LogicalPlan::Sort(sort_by_key(sort, &schema)?),
+        LogicalPlan::Aggregate(aggregate) => group_by_key(aggregate)?,
+        LogicalPlan::Distinct(Distinct::All(input)) => distinct_by_key(input)?,
+        LogicalPlan::Union(union) => union_of_one_type(union)?,
+        LogicalPlan::Join(mut join) => {
+            let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
+            join.on = join
+                .on
+                .into_iter()
+                .map(|(a, b)| join_key(a, b, left.schema(), right.schema()))
+                .collect::<Result<_>>()?;
+            LogicalPlan::Join(join)
+        }
+        other => other,
+    };
+    Ok(Transformed::yes(plan.recompute_schema()?))
+}
+
+fn sort_by_key(sort: Sort, schema: &DFSchema) -> Result<Sort> {
+    let expr = sort
+        .expr
+        .into_iter()
+        .map(|sort| {
+            Ok(SortExpr {
+                expr: key_of(sort.expr.unalias(), schema)?,
+                ..sort
+            })
+        })
+        .collect::<Result<_>>()?;
+    Ok(Sort { expr, ..sort })
+}
+
+/// The sort key of a string that is grouped by; `None` for what is grouped as it is.
+fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    if matches!(expr, Expr::Literal(..)) {
+        return Ok(None);
+    }
+    Ok(key_collation(&type_of(expr, schema)?)
+        .map(|collation| collation_key(expr.clone(), collation)))
+}
+
+fn any_value(expr: Expr) -> Result<Expr> {
+    let Some(function) = aggregate_function("any_value") else {
+        return datafusion_common::internal_err!("any_value is not registered");
+    };
+    Ok(Expr::AggregateFunction(AggregateFunction::new_udf(
+        function,
+        vec![expr],
+        false,
+        None,
+        vec![],
+        None,
+    )))
+}
+
+/// What a column of the original aggregate is computed from.
+enum Output {
+    /// Column of this position in the new aggregate.
+    Same(usize),
+    /// The value at the second position, unless its sort key at the first is NULL because the row is a super-aggregate.
+    UnlessNull(usize, usize),
+}
+
+/// Strings are grouped by their sort keys; what is shown is some string of the group. Columns that the other group
+/// columns determine (a customer's name, given his key) are not grouped by at all.
+fn group_by_key(aggregate: Aggregate) -> Result<LogicalPlan> {
+    let schema = Arc::clone(aggregate.input.schema());
+    let old_schema = Arc::clone(&aggregate.schema);
+    if let [Expr::GroupingSet(set)] = aggregate.group_expr.as_slice() {
+        let set = set.clone();
+        return grouping_sets_by_key(aggregate, &set);
+    }
+    let determined = determined_columns(&aggregate.group_expr, &schema);
+    let mut group_expr = Vec::new();
+    let mut added = Vec::new();
+    let mut outputs = Vec::new();
+    let mut changed = false;
+    for (at, expr) in aggregate.group_expr.iter().enumerate() {
+        let plain = expr.clone().unalias();
+        if determined[at] {
+            changed = true;
+            outputs.push(None);
+            added.push(plain);
+        } else if let Some(key) = group_key(&plain, &schema)? {
+            changed = true;
+            group_expr.push(key);
+            outputs.push(None);
+            added.push(plain);
+        } else {
+            outputs.push(Some(group_expr.len()));
+            group_expr.push(expr.clone());
+        }
+    }
+    if !changed {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let groups = group_expr.len();
+    let aggregates = aggregate.aggr_expr.len();
+    let mut aggr_expr = aggregate.aggr_expr;
+    for expr in added {
+        aggr_expr.push(any_value(expr)?);
+    }
+    // Two columns may be the same expression under two names.
+    let mut unique: Vec<Expr> = Vec::new();
+    let mut position_of = Vec::new();
+    for expr in aggr_expr {
+        position_of.push(
+            groups
+                + unique
+                    .iter()
+                    .position(|known| *known == expr)
+                    .unwrap_or(unique.len()),
+        );
+        if !unique.contains(&expr) {
+            unique.push(expr);
+        }
+    }
+    let mut unique_groups: Vec<Expr> = Vec::new();
+    let mut group_position = Vec::new();
+    for expr in group_expr {
+        group_position.push(
+            unique_groups
+                .iter()
+                .position(|known| *known == expr)
+                .unwrap_or(unique_groups.len()),
+        );
+        if !unique_groups.contains(&expr) {
+            unique_groups.push(expr);
+        }
+    }
+    let dropped = groups - unique_groups.len();
+    let mut next_added = aggregates;
+    let mut columns = Vec::new();
+    for output in outputs {
+        columns.push(Output::Same(match output {
+            Some(group) => group_position[group],
+            None => {
+                next_added += 1;
+                position_of[next_added - 1] - dropped
+            }
+        }));
+    }
+    columns.extend(
+        position_of[..aggregates]
+            .iter()
+            .map(|position| Output::Same(position - dropped)),
+    );
+    let new = Aggregate::try_new(aggregate.input, unique_groups, unique)?;
+    restore(new, &columns, &old_schema)
+}
+
+/// For each group expression: whether other group columns determine it.
+fn determined_columns(group_expr: &[Expr], schema: &DFSchema) -> Vec<bool> {
+    let index_of = |expr: &Expr| match expr {
+        Expr::Column(column) => schema.maybe_index_of_column(column),
+        _ => None,
+    };
+    let indexes: Vec<Option<usize>> = group_expr.iter().map(index_of).collect();
+    let mut determined = vec![false; group_expr.len()];
+    for dependence in schema.functional_dependencies().iter() {
+        let keys = &dependence.source_indices;
+        let kept = |index: &usize| {
+            indexes
+                .iter()
+                .zip(&determined)
+                .any(|(known, determined)| *known == Some(*index) && !determined)
+        };
+        if keys.is_empty() || !keys.iter().all(kept) {
+            continue;
+        }
+        for (at, index) in indexes.iter().enumerate() {
+            let Some(index) = index else { continue };
+            if dependence.target_indices.contains(index) && !keys.contains(index) {
+                determined[at] = true;
+            }
+        }
+    }
+    determined
+}
+
+fn grouping_sets_by_key(aggregate: Aggregate, set: &GroupingSet) -> Result<LogicalPlan> {
+    let schema = Arc::clone(aggregate.input.schema());
+    let old_schema = Arc::clone(&aggregate.schema);
+    let distinct: Vec<Expr> = grouping_set_to_exprlist(&aggregate.group_expr)?
+        .into_iter()
+        .cloned()
+        .collect();
+    let mut keys = Vec::new();
+    for expr in &distinct {
+        keys.push(group_key(&expr.clone().unalias(), &schema)?);
+    }
+    if keys.iter().all(Option::is_none) {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let replace = |exprs: &Vec<Expr>| -> Vec<Expr> {
+        exprs
+            .iter()
+            .map(|expr| {
+                let at = distinct.iter().position(|known| known == expr);
+                at.and_then(|at| keys[at].clone())
+                    .unwrap_or_else(|| expr.clone())
+            })
+            .collect()
+    };
+    let set = match set {
+        GroupingSet::Rollup(exprs) => GroupingSet::Rollup(replace(exprs)),
+        GroupingSet::Cube(exprs) => GroupingSet::Cube(replace(exprs)),
+        GroupingSet::GroupingSets(sets) => {
+            GroupingSet::GroupingSets(sets.iter().map(replace).collect())
+        }
+    };
+    // After the groups comes the column that tells the sets apart.
+    let first_aggregate = distinct.len() + 1;
+    let aggregates = aggregate.aggr_expr.len();
+    let mut aggr_expr = aggregate.aggr_expr;
+    let mut columns = Vec::new();
+    for (at, (expr, key)) in distinct.iter().zip(&keys).enumerate() {
+        if key.is_some() {
+            columns.push(Output::UnlessNull(at, first_aggregate + aggr_expr.len()));
+            aggr_expr.push(any_value(expr.clone().unalias())?);
+        } else {
+            columns.push(Output::Same(at));
+        }
+    }
+    columns.push(Output::Same(distinct.len()));
+    columns.extend((0..aggregates).map(|at| Output::Same(first_aggregate + at)));
+    let new = Aggregate::try_new(aggregate.input, vec![Expr::GroupingSet(set)], aggr_expr)?;
+    restore(new, &columns, &old_schema)
+}
+
+/// A projection above `aggregate` with the names that the nodes above know.
+fn restore(aggregate: Aggregate, columns: &[Output], old_schema: &DFSchema) -> Result<LogicalPlan> {
+    let new_schema = Arc::clone(&aggregate.schema);
+    let column = |position: usize| Expr::Column(Column::from(new_schema.qualified_field(position)));
+    let exprs = columns
+        .iter()
+        .zip(old_schema.iter())
+        .map(|(output, (relation, field))| {
+            let value = match output {
+                Output::Same(position) => column(*position),
+                Output::UnlessNull(key, position) => {
+                    let present = (
+                        Box::new(column(*key).is_not_null()),
+                        Box::new(column(*position)),
+                    );
+                    Expr::Case(Case::new(None, vec![present], None))
+                }
+            };
+            renamed(value, relation.cloned(), field.name())
+        })
+        .collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        exprs,
+        Arc::new(LogicalPlan::Aggregate(aggregate)),
+    )?))
+}
+
+fn renamed(expr: Expr, relation: Option<datafusion_common::TableReference>, name: &str) -> Expr {
+    let (old_relation, old_name) = expr.qualified_name();
+    if old_relation == relation && old_name == name {
+        expr
+    } else {
+        expr.alias_qualified(relation, name)
+    }
+}
+
+/// DISTINCT is a grouping by all columns.
+fn distinct_by_key(input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    let schema = Arc::clone(input.schema());
+    let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
+    let mut has_key = false;
+    for column in &columns {
+        has_key |= group_key(column, &schema)?.is_some();
+    }
+    if !has_key {
+        return Ok(LogicalPlan::Distinct(Distinct::All(input)));
+    }
+    group_by_key(Aggregate::try_new(input, columns, vec![])?)
+}
+
+/// Every input of a UNION gives the types of the whole.
+fn union_of_one_type(union: Union) -> Result<LogicalPlan> {
+    let width = union.schema.fields().len();
+    if union
+        .inputs
+        .iter()
+        .any(|input| input.schema().fields().len() != width)
+    {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let fields = (0..width)
+        .map(|at| {
+            let fields: Vec<_> = union
+                .inputs
+                .iter()
+                .map(|input| Arc::clone(&input.schema().fields()[at]))
+                .collect();
+            common_field(&fields)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let inputs = union
+        .inputs
+        .into_iter()
+        .map(|input| {
+            let schema = Arc::clone(input.schema());
+            let same = schema
+                .fields()
+                .iter()
+                .zip(&fields)
+                .all(|(field, to)| field.data_type() == to.data_type());
+            if same {
+                return Ok(input);
+            }
+            let exprs = schema
+                .iter()
+                .zip(&fields)
+                .map(|((relation, field), to)| {
+                    let column = Expr::Column(Column::from((relation, field)));
+                    Ok(renamed(
+                        convert_to_field(column, to, &schema)?,
+                        relation.cloned(),
+                        field.name(),
+                    ))
+                })
+                .collect::<Result<Vec<_>>>()?;
+            Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(
+                exprs, input,
+            )?)))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
