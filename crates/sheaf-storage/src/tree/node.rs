@@ -1,0 +1,1086 @@
+//! The node: how one page holds a sorted run of entries.
+//!
+//! ```text
+//! page header | node header | slots, ascending ->        free        <- heap of records | high fence | low fence |
+//! ```
+//!
+//! *Slots* are 8 bytes each and sorted by key. *Records* (value length, key suffix, value) lie in the heap in any
+//! order. The *fences* bound the keys that may ever come to this node: `low <= key < high`. All keys between two
+//! fences share the fences' common prefix, so no record stores it: a key is `prefix ++ suffix`, and the prefix is
+//! read from the low fence. Fences are also what makes sibling pointers unnecessary: the next node is found by
+//! descending again with the high fence.
+//!
+//! A slot carries the first four bytes of its suffix as a number, the *head*, so most steps of a binary search
+//! compare two integers in the slot array and do not touch the heap (Graefe, "Modern B-Tree Techniques", 2011).
+//!
+//! In a leaf an entry is a key and its value. In an inner node it is a separator and a child: the child covers the
+//! keys from its separator up to the next one. The first separator of an inner node is its low fence and is stored
+//! as an empty suffix.
+//!
+//! A deleted entry stays as a *ghost*: a bit in its slot, counted in the page header.
+//!
+//! Two readers share the search: [`Node`] over bytes that cannot change, and [`NodeView`] over an optimistic guard,
+//! whose bytes may be torn at any moment. The latter reads bounded words, clamps every count and offset, and leaves
+//! it to the caller to validate before it believes anything.
+
+use std::cmp::Ordering;
+
+use crate::guard::OptimisticGuard;
+use crate::page::{
+    PAGE_HEADER_BYTES, PAGE_SIZE, PAGE_TYPE_HEADER_OFFSET, PageId, PageType, header,
+};
+
+/// Bytes of a page, as nodes see them.
+pub(crate) type PageImage = [u8; PAGE_SIZE];
+
+/// Offset of each field of the node header; docs/file-format.md tells the same.
+const COUNT: usize = PAGE_TYPE_HEADER_OFFSET;
+const GHOST_COUNT: usize = PAGE_TYPE_HEADER_OFFSET + 2;
+const PREFIX_LENGTH: usize = PAGE_TYPE_HEADER_OFFSET + 4;
+const HEAP_START: usize = PAGE_TYPE_HEADER_OFFSET + 6;
+const DEAD_BYTES: usize = PAGE_TYPE_HEADER_OFFSET + 8;
+const LOW_FENCE_LENGTH: usize = PAGE_TYPE_HEADER_OFFSET + 10;
+const HIGH_FENCE_LENGTH: usize = PAGE_TYPE_HEADER_OFFSET + 12;
+const SLOTS: usize = PAGE_HEADER_BYTES;
+
+/// Page flag: the node has a high fence; without it the node is the rightmost of its level.
+const HAS_HIGH_FENCE: u16 = 1;
+
+/// A slot: head (4), record offset with the ghost bit (2), suffix length (2).
+pub(crate) const SLOT_BYTES: usize = 8;
+const SLOT_OFFSET: usize = 4;
+const SLOT_SUFFIX_LENGTH: usize = 6;
+const GHOST_BIT: u16 = 1 << 15;
+
+/// A record's own header: the value's length.
+pub(crate) const RECORD_HEADER_BYTES: usize = 2;
+
+/// More slots than this fit in no node.
+pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / (SLOT_BYTES + RECORD_HEADER_BYTES);
+
+/// Bytes that fences and entries share.
+pub(crate) const NODE_CAPACITY: usize = PAGE_SIZE - SLOTS;
+
+/// Deepest tree: far beyond what 2^64 pages need, so a longer descent is a sign of corruption.
+pub(crate) const MAX_HEIGHT: usize = 24;
+
+/// Bytes that an entry takes from a node.
+pub(crate) const fn entry_bytes(suffix_length: usize, value_length: usize) -> usize {
+    SLOT_BYTES + RECORD_HEADER_BYTES + suffix_length + value_length
+}
+
+/// The first four bytes as a number that orders as they do; shorter strings are padded with zeros.
+#[inline]
+pub(crate) fn head_of(suffix: &[u8]) -> u32 {
+    match suffix.first_chunk::<4>() {
+        Some(bytes) => u32::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 4];
+            bytes[..suffix.len()].copy_from_slice(suffix);
+            u32::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// Length of what `a` and `b` have in common at their beginning.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let mut at = 0;
+    while at + 8 <= length {
+        let x = u64::from_le_bytes(a[at..at + 8].try_into().expect("eight bytes"));
+        let y = u64::from_le_bytes(b[at..at + 8].try_into().expect("eight bytes"));
+        if x != y {
+            return at + ((x ^ y).trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while at < length && a[at] == b[at] {
+        at += 1;
+    }
+    at
+}
+
+/// The shortest key that separates `left` from `right`: greater than `left`, at most `right`.
+pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+    debug_assert!(left < right);
+    &right[..common_prefix(left, right) + 1]
+}
+
+/// Word access to a page whose bytes may be changing. Reads out of bounds give any value, never a panic.
+pub(crate) trait PageBytes {
+    fn u8_at(&self, offset: usize) -> u8;
+    fn u16_at(&self, offset: usize) -> u16;
+    fn u32_at(&self, offset: usize) -> u32;
+    fn u64_at(&self, offset: usize) -> u64;
+    /// Compares `length` bytes at `offset` with `other`.
+    fn compare(&self, offset: usize, length: usize, other: &[u8]) -> Ordering;
+    /// Fills `into` with the bytes from `offset` on.
+    fn copy(&self, offset: usize, into: &mut [u8]);
+}
+
+impl PageBytes for OptimisticGuard<'_> {
+    #[inline]
+    fn u8_at(&self, offset: usize) -> u8 {
+        self.read_u8(offset)
+    }
+
+    #[inline]
+    fn u16_at(&self, offset: usize) -> u16 {
+        self.read_u16(offset)
+    }
+
+    #[inline]
+    fn u32_at(&self, offset: usize) -> u32 {
+        self.read_u32(offset)
+    }
+
+    #[inline]
+    fn u64_at(&self, offset: usize) -> u64 {
+        self.read_u64(offset)
+    }
+
+    #[inline]
+    fn compare(&self, offset: usize, length: usize, other: &[u8]) -> Ordering {
+        OptimisticGuard::compare(self, offset, length, other)
+    }
+
+    fn copy(&self, offset: usize, into: &mut [u8]) {
+        self.copy_out(offset, into);
+    }
+}
+
+impl PageBytes for PageImage {
+    #[inline]
+    fn u8_at(&self, offset: usize) -> u8 {
+        self.get(offset).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn u16_at(&self, offset: usize) -> u16 {
+        self.get(offset..offset + 2).map_or(0, |bytes| {
+            u16::from_le_bytes(bytes.try_into().expect("two bytes"))
+        })
+    }
+
+    #[inline]
+    fn u32_at(&self, offset: usize) -> u32 {
+        self.get(offset..offset + 4).map_or(0, |bytes| {
+            u32::from_le_bytes(bytes.try_into().expect("four bytes"))
+        })
+    }
+
+    #[inline]
+    fn u64_at(&self, offset: usize) -> u64 {
+        self.get(offset..offset + 8).map_or(0, |bytes| {
+            u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
+        })
+    }
+
+    #[inline]
+    fn compare(&self, offset: usize, length: usize, other: &[u8]) -> Ordering {
+        self.get(offset..offset + length).unwrap_or(&[]).cmp(other)
+    }
+
+    fn copy(&self, offset: usize, into: &mut [u8]) {
+        if let Some(bytes) = self.get(offset..offset + into.len()) {
+            into.copy_from_slice(bytes);
+        }
+    }
+}
+
+/// Where a key is, or where it would be inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub slot: usize,
+    pub found: bool,
+}
+
+/// A node read by words, perhaps while it changes. Nothing it says counts until the guard has been validated.
+pub(crate) struct NodeView<'a, P>(pub &'a P);
+
+impl<P: PageBytes> NodeView<'_, P> {
+    #[inline]
+    pub fn level(&self) -> u8 {
+        self.0.u8_at(header::LEVEL)
+    }
+
+    #[inline]
+    pub fn count(&self) -> usize {
+        (self.0.u16_at(COUNT) as usize).min(MAX_SLOTS)
+    }
+
+    #[inline]
+    fn prefix_length(&self) -> usize {
+        self.0.u16_at(PREFIX_LENGTH) as usize
+    }
+
+    /// Offset and length of the low fence, within the page.
+    fn low_fence_extent(&self) -> (usize, usize) {
+        let length = (self.0.u16_at(LOW_FENCE_LENGTH) as usize).min(PAGE_SIZE);
+        (PAGE_SIZE - length, length)
+    }
+
+    /// Offset and length of the high fence, within the page; none on the rightmost node of a level.
+    fn high_fence_extent(&self) -> Option<(usize, usize)> {
+        if self.0.u16_at(header::FLAGS) & HAS_HIGH_FENCE == 0 {
+            return None;
+        }
+        let (low, _) = self.low_fence_extent();
+        let length = (self.0.u16_at(HIGH_FENCE_LENGTH) as usize).min(low);
+        Some((low - length, length))
+    }
+
+    /// Whether `low fence <= key < high fence`.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        let (low, low_length) = self.low_fence_extent();
+        if self.0.compare(low, low_length, key) == Ordering::Greater {
+            return false;
+        }
+        self.high_fence_extent()
+            .is_none_or(|(high, length)| self.0.compare(high, length, key) == Ordering::Greater)
+    }
+
+    /// Replaces `fence` by the high fence; false if there is none.
+    pub fn high_fence_into(&self, fence: &mut Vec<u8>) -> bool {
+        fence.clear();
+        let Some((offset, length)) = self.high_fence_extent() else {
+            return false;
+        };
+        fence.resize(length, 0);
+        self.0.copy(offset, fence);
+        true
+    }
+
+    /// Replaces `fence` by the low fence.
+    pub fn low_fence_into(&self, fence: &mut Vec<u8>) {
+        let (offset, length) = self.low_fence_extent();
+        fence.clear();
+        fence.resize(length, 0);
+        self.0.copy(offset, fence);
+    }
+
+    /// Replaces `key` by the key of `slot`; not for the first slot of an inner node.
+    pub fn key_into(&self, slot: usize, key: &mut Vec<u8>) {
+        let (low, low_length) = self.low_fence_extent();
+        let prefix = self.prefix_length().min(low_length);
+        let suffix = self.suffix_length(slot).min(PAGE_SIZE);
+        key.clear();
+        key.resize(prefix + suffix, 0);
+        let (front, back) = key.split_at_mut(prefix);
+        self.0.copy(low, front);
+        self.0.copy(self.record(slot) + RECORD_HEADER_BYTES, back);
+    }
+
+    #[inline]
+    fn slot(slot: usize) -> usize {
+        SLOTS + slot * SLOT_BYTES
+    }
+
+    #[inline]
+    fn suffix_length(&self, slot: usize) -> usize {
+        self.0.u16_at(Self::slot(slot) + SLOT_SUFFIX_LENGTH) as usize
+    }
+
+    #[inline]
+    fn record(&self, slot: usize) -> usize {
+        (self.0.u16_at(Self::slot(slot) + SLOT_OFFSET) & !GHOST_BIT) as usize
+    }
+
+    pub fn is_ghost(&self, slot: usize) -> bool {
+        self.0.u16_at(Self::slot(slot) + SLOT_OFFSET) & GHOST_BIT != 0
+    }
+
+    /// Offset and length of the value in the page, clamped to the page.
+    pub fn value_extent(&self, slot: usize) -> (usize, usize) {
+        let record = self.record(slot);
+        let offset = (record + RECORD_HEADER_BYTES + self.suffix_length(slot)).min(PAGE_SIZE);
+        (
+            offset,
+            (self.0.u16_at(record) as usize).min(PAGE_SIZE - offset),
+        )
+    }
+
+    /// Compares the suffix in `slot` with `suffix`, of which `head` is the head.
+    #[inline]
+    fn compare_suffix(&self, slot: usize, suffix: &[u8], head: u32) -> Ordering {
+        let own = self.0.u32_at(Self::slot(slot));
+        if own != head {
+            return own.cmp(&head);
+        }
+        let length = self.suffix_length(slot);
+        if length <= 4 || suffix.len() <= 4 {
+            // Equal heads mean equal bytes up to the shorter of both, and zeros after it: the shorter comes first.
+            return length.cmp(&suffix.len());
+        }
+        self.0.compare(
+            self.record(slot) + RECORD_HEADER_BYTES + 4,
+            length - 4,
+            &suffix[4..],
+        )
+    }
+
+    /// The first slot, from `from` on, whose key is not less than `key`.
+    #[inline]
+    pub fn lower_bound_from(&self, from: usize, key: &[u8]) -> Position {
+        // A key outside the fences has no business here; on a torn page the answer does not matter.
+        let suffix = key.get(self.prefix_length()..).unwrap_or(&[]);
+        let head = head_of(suffix);
+        let (mut low, mut high) = (from, self.count());
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.compare_suffix(middle, suffix, head) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => {
+                    return Position {
+                        slot: middle,
+                        found: true,
+                    };
+                }
+            }
+        }
+        Position {
+            slot: low,
+            found: false,
+        }
+    }
+
+    /// The first slot whose key is not less than `key`.
+    pub fn lower_bound(&self, key: &[u8]) -> Position {
+        self.lower_bound_from(0, key)
+    }
+
+    /// In an inner node: the slot of the child that covers `key`.
+    #[inline]
+    pub fn child_slot(&self, key: &[u8]) -> usize {
+        let position = self.lower_bound_from(1, key);
+        if position.found {
+            position.slot
+        } else {
+            position.slot - 1
+        }
+    }
+
+    /// In an inner node: the slot of the last child that covers keys below `key`.
+    pub fn child_slot_before(&self, key: &[u8]) -> usize {
+        self.lower_bound_from(1, key).slot - 1
+    }
+
+    /// In an inner node: the child in `slot`.
+    #[inline]
+    pub fn child(&self, slot: usize) -> PageId {
+        PageId(
+            self.0
+                .u64_at(self.record(slot) + RECORD_HEADER_BYTES + self.suffix_length(slot)),
+        )
+    }
+}
+
+/// A node whose bytes cannot change while it is borrowed: a latched page or a private copy.
+#[derive(Clone, Copy)]
+pub(crate) struct Node<'a>(pub &'a PageImage);
+
+impl<'a> Node<'a> {
+    fn u16(&self, offset: usize) -> usize {
+        self.0.u16_at(offset) as usize
+    }
+
+    pub fn view(&self) -> NodeView<'a, PageImage> {
+        NodeView(self.0)
+    }
+
+    /// 0 is a leaf.
+    pub fn level(&self) -> u8 {
+        self.0[header::LEVEL]
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        self.level() == 0
+    }
+
+    pub fn count(&self) -> usize {
+        self.u16(COUNT)
+    }
+
+    pub fn ghost_count(&self) -> usize {
+        self.u16(GHOST_COUNT)
+    }
+
+    pub fn low_fence(&self) -> &'a [u8] {
+        &self.0[PAGE_SIZE - self.u16(LOW_FENCE_LENGTH)..]
+    }
+
+    /// None: the node is the rightmost of its level.
+    pub fn high_fence(&self) -> Option<&'a [u8]> {
+        if self.0.u16_at(header::FLAGS) & HAS_HIGH_FENCE == 0 {
+            return None;
+        }
+        let end = PAGE_SIZE - self.u16(LOW_FENCE_LENGTH);
+        Some(&self.0[end - self.u16(HIGH_FENCE_LENGTH)..end])
+    }
+
+    pub fn prefix(&self) -> &'a [u8] {
+        &self.low_fence()[..self.u16(PREFIX_LENGTH)]
+    }
+
+    fn record(&self, slot: usize) -> usize {
+        self.u16(SLOTS + slot * SLOT_BYTES + SLOT_OFFSET) & !GHOST_BIT as usize
+    }
+
+    #[inline]
+    pub fn suffix(&self, slot: usize) -> &'a [u8] {
+        let start = self.record(slot) + RECORD_HEADER_BYTES;
+        &self.0[start..start + self.u16(SLOTS + slot * SLOT_BYTES + SLOT_SUFFIX_LENGTH)]
+    }
+
+    #[inline]
+    pub fn value(&self, slot: usize) -> &'a [u8] {
+        let record = self.record(slot);
+        let start =
+            record + RECORD_HEADER_BYTES + self.u16(SLOTS + slot * SLOT_BYTES + SLOT_SUFFIX_LENGTH);
+        &self.0[start..start + self.u16(record)]
+    }
+
+    #[inline]
+    pub fn is_ghost(&self, slot: usize) -> bool {
+        self.u16(SLOTS + slot * SLOT_BYTES + SLOT_OFFSET) & GHOST_BIT as usize != 0
+    }
+
+    /// In an inner node: the child in `slot`.
+    pub fn child(&self, slot: usize) -> PageId {
+        self.view().child(slot)
+    }
+
+    /// Clears `key` and writes the key of `slot` to it: of a leaf's entry, or the separator of an inner node.
+    pub fn key_into(&self, slot: usize, key: &mut Vec<u8>) {
+        key.clear();
+        if slot == 0 && !self.is_leaf() {
+            key.extend_from_slice(self.low_fence());
+        } else {
+            key.extend_from_slice(self.prefix());
+            key.extend_from_slice(self.suffix(slot));
+        }
+    }
+
+    /// The key of `slot`, as [`key_into`](Self::key_into).
+    pub fn key(&self, slot: usize) -> Vec<u8> {
+        let mut key = Vec::new();
+        self.key_into(slot, &mut key);
+        key
+    }
+
+    /// Bytes between the slots and the heap.
+    fn gap(&self) -> usize {
+        self.u16(HEAP_START) - (SLOTS + self.count() * SLOT_BYTES)
+    }
+
+    /// Bytes that new entries can take, compaction included.
+    pub fn free_bytes(&self) -> usize {
+        self.gap() + self.u16(DEAD_BYTES)
+    }
+
+    /// Bytes that fences and entries take.
+    pub fn used_bytes(&self) -> usize {
+        NODE_CAPACITY - self.free_bytes()
+    }
+
+    /// Bytes of the entry in `slot`.
+    pub fn entry_bytes(&self, slot: usize) -> usize {
+        entry_bytes(self.suffix(slot).len(), self.value(slot).len())
+    }
+
+    /// What is wrong with the node's own structure, if anything. Reads any bytes without panicking.
+    pub fn check(&self) -> Result<(), String> {
+        let count = self.count();
+        let fences = self.u16(LOW_FENCE_LENGTH) + self.u16(HIGH_FENCE_LENGTH);
+        let slots_end = SLOTS + count * SLOT_BYTES;
+        let heap_start = self.u16(HEAP_START);
+        if count > MAX_SLOTS || fences > NODE_CAPACITY || self.level() as usize >= MAX_HEIGHT {
+            return Err("header out of range".into());
+        }
+        let heap_end = PAGE_SIZE - fences;
+        if heap_start < slots_end || heap_start > heap_end {
+            return Err(format!(
+                "heap starts at {heap_start}, slots end at {slots_end}, heap ends at {heap_end}"
+            ));
+        }
+        let prefix_length = self.u16(PREFIX_LENGTH);
+        let expected_prefix = self
+            .high_fence()
+            .map_or(0, |high| common_prefix(self.low_fence(), high));
+        if prefix_length != expected_prefix {
+            return Err(format!(
+                "prefix of {prefix_length} bytes, fences share {expected_prefix}"
+            ));
+        }
+        if self
+            .high_fence()
+            .is_some_and(|high| high <= self.low_fence())
+        {
+            return Err("fences out of order".into());
+        }
+        let (mut live, mut ghosts) = (0, 0);
+        for slot in 0..count {
+            let (record, suffix) = (
+                self.record(slot),
+                self.u16(SLOTS + slot * SLOT_BYTES + SLOT_SUFFIX_LENGTH),
+            );
+            let bytes = RECORD_HEADER_BYTES + suffix + self.u16(record);
+            if record < heap_start || record + bytes > heap_end {
+                return Err(format!("record of slot {slot} lies outside the heap"));
+            }
+            if self.0.u32_at(SLOTS + slot * SLOT_BYTES) != head_of(self.suffix(slot)) {
+                return Err(format!("head of slot {slot} is not that of its suffix"));
+            }
+            if slot > 0 && self.suffix(slot - 1) >= self.suffix(slot) {
+                return Err(format!("slots {} and {slot} are out of order", slot - 1));
+            }
+            live += bytes;
+            ghosts += usize::from(self.is_ghost(slot));
+        }
+        if live + self.u16(DEAD_BYTES) != heap_end - heap_start {
+            return Err(format!(
+                "{live} live and {} dead bytes in a heap of {}",
+                self.u16(DEAD_BYTES),
+                heap_end - heap_start
+            ));
+        }
+        if ghosts != self.ghost_count() {
+            return Err(format!(
+                "{ghosts} ghosts, header says {}",
+                self.ghost_count()
+            ));
+        }
+        if !self.is_leaf() && (count == 0 || !self.suffix(0).is_empty()) {
+            return Err("inner node without a first child".into());
+        }
+        // A key equal to the low fence is allowed, one below it or at the high fence is not.
+        if count > 0 && self.is_leaf() {
+            let (first, last) = (self.key(0), self.key(count - 1));
+            if first.as_slice() < self.low_fence()
+                || self
+                    .high_fence()
+                    .is_some_and(|high| last.as_slice() >= high)
+            {
+                return Err("a key lies outside the fences".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A node that is being changed. Callers have checked that what they ask for fits.
+pub(crate) struct NodeMut<'a>(pub &'a mut PageImage);
+
+impl NodeMut<'_> {
+    pub fn node(&self) -> Node<'_> {
+        Node(self.0)
+    }
+
+    fn set_u16(&mut self, offset: usize, value: usize) {
+        let value = u16::try_from(value).expect("node fields are smaller than a page");
+        self.0[offset..offset + 2].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Makes an empty node. The page's number, tree and LSN are not touched.
+    pub fn format(&mut self, level: u8, low_fence: &[u8], high_fence: Option<&[u8]>) {
+        self.0[PAGE_TYPE_HEADER_OFFSET..].fill(0);
+        let high = high_fence.unwrap_or(&[]);
+        let low_start = PAGE_SIZE - low_fence.len();
+        let high_start = low_start - high.len();
+        let page_type = if level == 0 {
+            PageType::LEAF
+        } else {
+            PageType::INNER
+        };
+        let flags = if high_fence.is_some() {
+            HAS_HIGH_FENCE
+        } else {
+            0
+        };
+        self.0[header::PAGE_TYPE] = page_type.0;
+        self.0[header::LEVEL] = level;
+        self.0[header::FLAGS..header::FLAGS + 2].copy_from_slice(&flags.to_le_bytes());
+        self.0[low_start..].copy_from_slice(low_fence);
+        self.0[high_start..low_start].copy_from_slice(high);
+        self.set_u16(
+            PREFIX_LENGTH,
+            high_fence.map_or(0, |high| common_prefix(low_fence, high)),
+        );
+        self.set_u16(HEAP_START, high_start);
+        self.set_u16(LOW_FENCE_LENGTH, low_fence.len());
+        self.set_u16(HIGH_FENCE_LENGTH, high.len());
+    }
+
+    /// Puts an entry into `slot`, whose suffix comes in two parts; later slots move up.
+    pub fn insert_parts(
+        &mut self,
+        slot: usize,
+        front: &[u8],
+        back: &[u8],
+        value: &[u8],
+        ghost: bool,
+    ) {
+        let suffix_length = front.len() + back.len();
+        let record_bytes = RECORD_HEADER_BYTES + suffix_length + value.len();
+        if self.node().gap() < SLOT_BYTES + record_bytes {
+            self.compact();
+        }
+        let count = self.node().count();
+        let start = self.node().u16(HEAP_START) - record_bytes;
+        let slot_at = SLOTS + slot * SLOT_BYTES;
+        let slots_end = SLOTS + count * SLOT_BYTES;
+        assert!(
+            slot <= count && start >= slots_end + SLOT_BYTES,
+            "entry does not fit the node"
+        );
+
+        self.write_record(start, front, back, value);
+        let head = head_of(
+            &self.0[start + RECORD_HEADER_BYTES..start + RECORD_HEADER_BYTES + suffix_length],
+        );
+        self.0.copy_within(slot_at..slots_end, slot_at + SLOT_BYTES);
+        self.0[slot_at..slot_at + 4].copy_from_slice(&head.to_le_bytes());
+        self.set_u16(
+            slot_at + SLOT_OFFSET,
+            start | if ghost { GHOST_BIT as usize } else { 0 },
+        );
+        self.set_u16(slot_at + SLOT_SUFFIX_LENGTH, suffix_length);
+        self.set_u16(HEAP_START, start);
+        self.set_u16(COUNT, count + 1);
+        if ghost {
+            self.set_u16(GHOST_COUNT, self.node().ghost_count() + 1);
+        }
+    }
+
+    pub fn insert(&mut self, slot: usize, suffix: &[u8], value: &[u8], ghost: bool) {
+        self.insert_parts(slot, suffix, &[], value, ghost);
+    }
+
+    /// Adds an entry after all others.
+    pub fn push(&mut self, suffix: &[u8], value: &[u8]) {
+        self.insert_parts(self.node().count(), suffix, &[], value, false);
+    }
+
+    fn write_record(&mut self, start: usize, front: &[u8], back: &[u8], value: &[u8]) {
+        self.set_u16(start, value.len());
+        let mut at = start + RECORD_HEADER_BYTES;
+        for part in [front, back, value] {
+            self.0[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+    }
+
+    /// Adds copies of entries of another node, whose keys are greater than all here. Prefixes may differ.
+    pub fn push_from(&mut self, source: Node<'_>, slots: std::ops::Range<usize>) {
+        let own_prefix = self.node().prefix().len();
+        let source_prefix = source.prefix();
+        for slot in slots {
+            let mut key = [source_prefix, source.suffix(slot)];
+            if slot == 0 && !source.is_leaf() {
+                // The first separator is the low fence, stored as nothing.
+                key = [source.low_fence(), &[]];
+            }
+            if !source.is_leaf() && self.node().count() == 0 {
+                key = [&[], &[]];
+            } else {
+                let mut skip = own_prefix;
+                for part in &mut key {
+                    let skipped = skip.min(part.len());
+                    *part = &part[skipped..];
+                    skip -= skipped;
+                }
+            }
+            self.insert_parts(
+                self.node().count(),
+                key[0],
+                key[1],
+                source.value(slot),
+                source.is_ghost(slot),
+            );
+        }
+    }
+
+    /// Takes the entry out of `slot`; later slots move down.
+    pub fn remove(&mut self, slot: usize) {
+        let node = self.node();
+        let count = node.count();
+        assert!(slot < count, "no such slot");
+        let record_bytes = node.entry_bytes(slot) - SLOT_BYTES;
+        let ghosts = node.ghost_count() - usize::from(node.is_ghost(slot));
+        let record = node.record(slot);
+        let slot_at = SLOTS + slot * SLOT_BYTES;
+        self.0
+            .copy_within(slot_at + SLOT_BYTES..SLOTS + count * SLOT_BYTES, slot_at);
+        self.set_u16(COUNT, count - 1);
+        self.set_u16(GHOST_COUNT, ghosts);
+        self.release_record(record, record_bytes);
+    }
+
+    /// Gives a record's bytes back: to the gap if it is the lowest of the heap, else as dead bytes.
+    fn release_record(&mut self, record: usize, bytes: usize) {
+        let heap_start = self.node().u16(HEAP_START);
+        if record == heap_start {
+            self.set_u16(HEAP_START, heap_start + bytes);
+        } else {
+            self.set_u16(DEAD_BYTES, self.node().u16(DEAD_BYTES) + bytes);
+        }
+    }
+
+    pub fn set_ghost(&mut self, slot: usize, ghost: bool) {
+        let node = self.node();
+        let (record, ghosts) = (
+            node.record(slot),
+            node.ghost_count() - usize::from(node.is_ghost(slot)),
+        );
+        self.set_u16(
+            SLOTS + slot * SLOT_BYTES + SLOT_OFFSET,
+            record | if ghost { GHOST_BIT as usize } else { 0 },
+        );
+        self.set_u16(GHOST_COUNT, ghosts + usize::from(ghost));
+    }
+
+    /// Replaces the value in `slot`.
+    pub fn set_value(&mut self, slot: usize, value: &[u8]) {
+        let node = self.node();
+        let (record, old_length) = (node.record(slot), node.value(slot).len());
+        let suffix_length = node.suffix(slot).len();
+        let value_at = record + RECORD_HEADER_BYTES + suffix_length;
+        if value.len() <= old_length {
+            self.set_u16(record, value.len());
+            self.0[value_at..value_at + value.len()].copy_from_slice(value);
+            self.set_u16(
+                DEAD_BYTES,
+                self.node().u16(DEAD_BYTES) + old_length - value.len(),
+            );
+            return;
+        }
+        let mut suffix = [0; crate::tree::MAX_KEY_BYTES];
+        suffix[..suffix_length].copy_from_slice(node.suffix(slot));
+        let ghost = node.is_ghost(slot);
+        self.remove(slot);
+        self.insert(slot, &suffix[..suffix_length], value, ghost);
+    }
+
+    /// Keeps the first `count` entries and takes `high_fence` as the new upper bound.
+    pub fn truncate(&mut self, count: usize, high_fence: &[u8]) {
+        let old = *self.0;
+        let source = Node(&old);
+        self.format(source.level(), source.low_fence(), Some(high_fence));
+        self.push_from(source, 0..count);
+    }
+
+    /// Takes all ghosts out.
+    pub fn purge_ghosts(&mut self) {
+        let old = *self.0;
+        let source = Node(&old);
+        self.format(source.level(), source.low_fence(), source.high_fence());
+        for slot in (0..source.count()).filter(|&slot| !source.is_ghost(slot)) {
+            self.push_from(source, slot..slot + 1);
+        }
+    }
+
+    /// Rewrites the heap without dead bytes.
+    fn compact(&mut self) {
+        let old = *self.0;
+        let source = Node(&old);
+        self.format(source.level(), source.low_fence(), source.high_fence());
+        self.push_from(source, 0..source.count());
+    }
+}
+
+/// The slot from which on entries move to a new right sibling when a node splits, and the key that separates both.
+///
+/// Cuts near the middle by bytes; within a tenth of the node around it, the shortest separator wins, because
+/// separators fill the inner nodes.
+pub(crate) fn split_position(node: Node<'_>) -> (usize, Vec<u8>) {
+    let count = node.count();
+    assert!(count >= 2, "a node with one entry has room for another");
+    let total: usize = (0..count).map(|slot| node.entry_bytes(slot)).sum();
+    let tolerance = NODE_CAPACITY / 20;
+    let mut left = 0;
+    let mut best: Option<(bool, usize, usize, usize)> = None;
+    for slot in 1..count {
+        left += node.entry_bytes(slot - 1);
+        let distance = left.abs_diff(total / 2);
+        let length = if node.is_leaf() {
+            common_prefix(node.suffix(slot - 1), node.suffix(slot)) + 1
+        } else {
+            node.suffix(slot).len()
+        };
+        let near = distance <= tolerance;
+        let rank = if near {
+            (false, length, distance, slot)
+        } else {
+            (true, distance, length, slot)
+        };
+        if best.is_none_or(|best| rank < best) {
+            best = Some(rank);
+        }
+    }
+    let (_, _, _, slot) = best.expect("at least one cut");
+    let key = node.key(slot);
+    let separator = if node.is_leaf() {
+        separator(&node.key(slot - 1), &key).to_vec()
+    } else {
+        key
+    };
+    (slot, separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn leaf(low: &[u8], high: Option<&[u8]>, keys: &[&[u8]]) -> Box<PageImage> {
+        let mut page = Box::new([0; PAGE_SIZE]);
+        NodeMut(&mut page).format(0, low, high);
+        for key in keys {
+            let prefix = Node(&page).prefix().len();
+            NodeMut(&mut page).push(&key[prefix..], key);
+        }
+        page
+    }
+
+    fn keys(node: Node<'_>) -> Vec<Vec<u8>> {
+        (0..node.count()).map(|slot| node.key(slot)).collect()
+    }
+
+    #[test]
+    fn a_node_stores_keys_without_what_its_fences_share() {
+        let page = leaf(
+            b"order/1",
+            Some(b"order/9"),
+            &[b"order/10", b"order/25", b"order/8"],
+        );
+        let node = Node(&page);
+        assert_eq!(node.prefix(), b"order/");
+        assert_eq!(node.suffix(1), b"25");
+        assert_eq!(node.key(1), b"order/25");
+        assert_eq!(node.value(1), b"order/25");
+        assert_eq!(
+            node.view().lower_bound(b"order/25"),
+            Position {
+                slot: 1,
+                found: true
+            }
+        );
+        assert_eq!(
+            node.view().lower_bound(b"order/3"),
+            Position {
+                slot: 2,
+                found: false
+            }
+        );
+        assert_eq!(node.check(), Ok(()));
+    }
+
+    #[test]
+    fn heads_order_short_keys_as_memcmp_does() {
+        let sorted: [&[u8]; 8] = [
+            b"",
+            b"\0",
+            b"\0\0",
+            b"a",
+            b"a\0",
+            b"a\0\0\0\0",
+            b"a\0\0\0\x01",
+            b"b",
+        ];
+        let page = leaf(b"", None, &sorted);
+        assert_eq!(Node(&page).check(), Ok(()));
+        for (slot, key) in sorted.iter().enumerate() {
+            assert_eq!(
+                Node(&page).view().lower_bound(key),
+                Position { slot, found: true }
+            );
+        }
+    }
+
+    #[test]
+    fn an_inner_node_finds_the_child_that_covers_a_key() {
+        let mut page = [0; PAGE_SIZE];
+        NodeMut(&mut page).format(1, b"b", None);
+        for (separator, child) in [(b"".as_slice(), 7u64), (b"f", 8), (b"k", 9)] {
+            NodeMut(&mut page).push(separator, &child.to_le_bytes());
+        }
+        let node = Node(&page);
+        let child = |key: &[u8]| node.child(node.view().child_slot(key)).0;
+        let before = |key: &[u8]| node.child(node.view().child_slot_before(key)).0;
+        assert_eq!(
+            [
+                child(b"b"),
+                child(b"ezz"),
+                child(b"f"),
+                child(b"j"),
+                child(b"z")
+            ],
+            [7, 7, 8, 8, 9]
+        );
+        assert_eq!(
+            [before(b"f"), before(b"f\0"), before(b"k"), before(b"z")],
+            [7, 8, 8, 9]
+        );
+        assert_eq!(node.key(0), b"b", "the first separator is the low fence");
+        assert_eq!(node.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_separator_is_as_short_as_can_be() {
+        assert_eq!(separator(b"apple", b"banana"), b"b");
+        assert_eq!(separator(b"banana", b"bandana"), b"band");
+        assert_eq!(separator(b"a", b"ab"), b"ab");
+    }
+
+    #[test]
+    fn dead_bytes_are_reused_when_the_gap_is_too_small() {
+        let mut page = leaf(b"", None, &[]);
+        for i in 0..15u8 {
+            NodeMut(&mut page).push(&[i], &[i; 1000]);
+        }
+        for slot in (0..15).rev().step_by(2) {
+            NodeMut(&mut page).remove(slot);
+        }
+        NodeMut(&mut page).push(&[99], &[9; 4000]);
+        let node = Node(&page);
+        assert_eq!(node.check(), Ok(()));
+        assert_eq!(
+            keys(node),
+            [
+                vec![1],
+                vec![3],
+                vec![5],
+                vec![7],
+                vec![9],
+                vec![11],
+                vec![13],
+                vec![99]
+            ]
+        );
+        assert_eq!(node.value(3), [7; 1000]);
+    }
+
+    #[test]
+    fn a_ghost_is_a_bit_and_a_count() {
+        let mut page = leaf(b"", None, &[b"a", b"b"]);
+        NodeMut(&mut page).set_ghost(1, true);
+        assert!(!Node(&page).is_ghost(0) && Node(&page).is_ghost(1));
+        assert_eq!(Node(&page).ghost_count(), 1);
+        assert_eq!(Node(&page).value(1), b"b", "the bytes of a ghost stay");
+        NodeMut(&mut page).set_ghost(1, false);
+        assert_eq!(Node(&page).ghost_count(), 0);
+        NodeMut(&mut page).set_ghost(0, true);
+        NodeMut(&mut page).remove(0);
+        assert_eq!(Node(&page).ghost_count(), 0);
+        assert_eq!(Node(&page).check(), Ok(()));
+    }
+
+    #[test]
+    fn a_view_of_garbage_is_wrong_but_in_bounds() {
+        let mut page = [0xFF; PAGE_SIZE];
+        for fill in [0xFF, 0x00, 0x7F, 0x80, 0x3F] {
+            page[header::PAGE_TYPE..].fill(fill);
+            let view = NodeView(&page);
+            view.covers(b"key");
+            let slot = view.child_slot(b"key");
+            view.child(slot);
+            view.value_extent(view.lower_bound(b"key").slot);
+            assert!(Node(&page).check().is_err() || fill == 0);
+        }
+    }
+
+    /// What may happen to a leaf.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Put(Vec<u8>, Vec<u8>),
+        Remove(usize),
+        Ghost(usize, bool),
+        Split,
+    }
+
+    fn key_strategy() -> impl Strategy<Value = Vec<u8>> {
+        // Few letters and a shared beginning, so that prefixes, equal heads and zero bytes all occur.
+        prop::collection::vec(prop::sample::select(vec![0u8, 1, b'a', b'b', 0xFF]), 0..12).prop_map(
+            |tail| {
+                let mut key = b"k".to_vec();
+                key.extend(tail);
+                key
+            },
+        )
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (key_strategy(), prop::collection::vec(any::<u8>(), 0..700)).prop_map(|(key, value)| Step::Put(key, value)),
+            2 => any::<usize>().prop_map(Step::Remove),
+            1 => (any::<usize>(), any::<bool>()).prop_map(|(at, ghost)| Step::Ghost(at, ghost)),
+            1 => Just(Step::Split),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_leaf_behaves_as_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
+            let mut page = leaf(b"k", Some(b"l"), &[]);
+            let mut model: BTreeMap<Vec<u8>, (Vec<u8>, bool)> = BTreeMap::new();
+            for step in steps {
+                let node = Node(&page);
+                match step {
+                    Step::Put(key, value) => {
+                        if !node.view().covers(&key) { continue; }
+                        let position = node.view().lower_bound(&key);
+                        prop_assert_eq!(position.found, model.contains_key(&key));
+                        let suffix = key[node.prefix().len()..].to_vec();
+                        let old = if position.found { node.value(position.slot).len() } else { 0 };
+                        let needed = if position.found { value.len().saturating_sub(old) } else { entry_bytes(suffix.len(), value.len()) };
+                        if needed > node.free_bytes() { continue; }
+                        if position.found {
+                            NodeMut(&mut page).set_value(position.slot, &value);
+                            model.get_mut(&key).unwrap().0 = value;
+                        } else {
+                            NodeMut(&mut page).insert(position.slot, &suffix, &value, false);
+                            model.insert(key, (value, false));
+                        }
+                    }
+                    Step::Remove(at) if node.count() > 0 => {
+                        let slot = at % node.count();
+                        model.remove(&node.key(slot));
+                        NodeMut(&mut page).remove(slot);
+                    }
+                    Step::Ghost(at, ghost) if node.count() > 0 => {
+                        let slot = at % node.count();
+                        model.get_mut(&node.key(slot)).unwrap().1 = ghost;
+                        NodeMut(&mut page).set_ghost(slot, ghost);
+                    }
+                    Step::Split if node.count() > 1 => {
+                        // Split, look at the right half, and merge it back: nothing may be lost or change.
+                        let (at, separator) = split_position(node);
+                        let mut right = Box::new([0; PAGE_SIZE]);
+                        NodeMut(&mut right).format(0, &separator, node.high_fence());
+                        NodeMut(&mut right).push_from(node, at..node.count());
+                        let mut left = page.clone();
+                        NodeMut(&mut left).truncate(at, &separator);
+                        prop_assert_eq!(Node(&left).check(), Ok(()));
+                        prop_assert_eq!(Node(&right).check(), Ok(()));
+                        let mut merged = Box::new([0; PAGE_SIZE]);
+                        NodeMut(&mut merged).format(0, node.low_fence(), node.high_fence());
+                        NodeMut(&mut merged).push_from(Node(&left), 0..Node(&left).count());
+                        NodeMut(&mut merged).push_from(Node(&right), 0..Node(&right).count());
+                        page = merged;
+                    }
+                    _ => {}
+                }
+                let node = Node(&page);
+                prop_assert_eq!(node.check(), Ok(()));
+                let found: Vec<_> = (0..node.count()).map(|i| (node.key(i), (node.value(i).to_vec(), node.is_ghost(i)))).collect();
+                let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}
