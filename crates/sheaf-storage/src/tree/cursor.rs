@@ -1,57 +1,387 @@
 //! Cursors: leaf by leaf through a range, in either direction.
+//!
+//! A cursor delivers whole leaves as private copies. Copying 16 KiB costs about a microsecond, once for a hundred
+//! entries or more, and buys that no page is held while the caller filters, converts or waits: a scan cannot stand in
+//! the way of a writer, and a writer cannot pull the page from under a scan.
+//!
+//! Between calls the cursor keeps a key, not a page: going forward, the high fence of the leaf that it delivered, which
+//! is where the next leaf begins whatever was split or merged in the meantime; going backward, the low fence. So every
+//! entry that stays in the tree is delivered once.
+//!
+//! *Read-ahead* asks the level above the leaves which pages come next, and requests them in batches before they are
+//! needed. The window opens slowly, so that a scan that soon stops (LIMIT) has not read much in vain.
+
+use std::ops::{Bound, Range};
+use std::sync::Arc;
 
 use crate::error::Result;
+use crate::page::PageId;
+use crate::tree::node::{Node, PageImage};
+use crate::tree::search::{Target, new_page_image};
+use crate::tree::{Direction, KeyRange, ReadAhead, Tree};
+
+/// Leaves that the first read-ahead of a scan requests; the window doubles from here.
+const FIRST_WINDOW_PAGES: usize = 8;
 
 /// A resumable scan. It owns its tree and holds no page between calls.
-pub struct LeafCursor {}
+pub struct LeafCursor {
+    tree: Arc<Tree>,
+    range: KeyRange,
+    direction: Direction,
+    /// The part of the range that lies ahead; none when the scan is over.
+    ahead: Option<KeyRange>,
+    leaf: LeafEntries,
+    read_ahead: Option<LeafReadAhead>,
+}
 
 impl LeafCursor {
-    /// The entries of the next leaf that lie in the range, as a private copy; none at the end. Never an empty copy.
-    pub fn next_leaf(&mut self) -> Result<Option<&LeafEntries>> {
-        unimplemented!()
+    pub(super) fn new(
+        tree: Arc<Tree>,
+        range: KeyRange,
+        direction: Direction,
+        read_ahead: ReadAhead,
+    ) -> LeafCursor {
+        let read_ahead = match read_ahead {
+            ReadAhead::Off | ReadAhead::Pages(0) => None,
+            ReadAhead::Pages(pages) => Some(LeafReadAhead::new(pages)),
+        };
+        let ahead = (!range.is_empty()).then(|| range.clone());
+        LeafCursor {
+            tree,
+            range,
+            direction,
+            ahead,
+            leaf: LeafEntries::empty(),
+            read_ahead,
+        }
     }
 
-    /// Moves ahead (in scan direction) to `key`: entries before it are not delivered.
-    pub fn seek(&mut self, key: &[u8]) {
-        let _ = key;
-        unimplemented!()
+    /// The entries of the next leaf that lie in the range, as a private copy; none at the end of the scan. A copy has
+    /// at least one entry.
+    pub fn next_leaf(&mut self) -> Result<Option<&LeafEntries>> {
+        while let Some(ahead) = &self.ahead {
+            let target = match self.direction {
+                Direction::Forward => match &ahead.lower {
+                    Bound::Included(key) | Bound::Excluded(key) => Target::Key(key),
+                    Bound::Unbounded => Target::Key(&[]),
+                },
+                Direction::Backward => match &ahead.upper {
+                    Bound::Included(key) => Target::Key(key),
+                    Bound::Excluded(key) => Target::Before(key),
+                    Bound::Unbounded => Target::Last,
+                },
+            };
+            if let Some(read_ahead) = &mut self.read_ahead {
+                read_ahead.advance(&self.tree, target, ahead, self.direction)?;
+            }
+            self.tree.copy_node(target, 0, &mut self.leaf.page)?;
+            let node = Node(&self.leaf.page);
+            let slots = slots_in_range(node, ahead);
+            let rest = match self.direction {
+                Direction::Forward => node.high_fence().map(|high| KeyRange {
+                    lower: Bound::Included(high.to_vec()),
+                    upper: ahead.upper.clone(),
+                }),
+                Direction::Backward => (!node.low_fence().is_empty()).then(|| KeyRange {
+                    lower: ahead.lower.clone(),
+                    upper: Bound::Excluded(node.low_fence().to_vec()),
+                }),
+            };
+            self.ahead = rest.filter(|rest| !rest.is_empty());
+            self.leaf.select(slots);
+            if !self.leaf.is_empty() {
+                return Ok(Some(&self.leaf));
+            }
+        }
+        Ok(None)
     }
+
+    /// Goes on from `key`, inclusive: the next leaf delivered begins (backward: ends) with the first entry in scan
+    /// direction that is not before `key` and lies in the range. A key on the leaf that was delivered last delivers
+    /// the rest of that leaf again.
+    pub fn seek(&mut self, key: &[u8]) {
+        let mut ahead = self.range.clone();
+        match self.direction {
+            Direction::Forward => {
+                if !ahead.is_below(key) {
+                    ahead.lower = Bound::Included(key.to_vec());
+                }
+            }
+            Direction::Backward => {
+                if !ahead.is_above(key) {
+                    ahead.upper = Bound::Included(key.to_vec());
+                }
+            }
+        }
+        self.ahead = (!ahead.is_empty()).then_some(ahead);
+        if let Some(read_ahead) = &mut self.read_ahead {
+            read_ahead.restart();
+        }
+    }
+
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+}
+
+/// The slots of a leaf whose keys lie in the range.
+fn slots_in_range(node: Node<'_>, range: &KeyRange) -> Range<usize> {
+    // The search is for keys between the fences only; a bound outside of them takes in the whole side.
+    let start = match &range.lower {
+        Bound::Included(key) if key.as_slice() > node.low_fence() => {
+            node.view().lower_bound(key).slot
+        }
+        Bound::Excluded(key) if key.as_slice() >= node.low_fence() => {
+            let position = node.view().lower_bound(key);
+            position.slot + usize::from(position.found)
+        }
+        _ => 0,
+    };
+    let is_inside = |key: &[u8]| node.high_fence().is_none_or(|high| key < high);
+    let end = match &range.upper {
+        Bound::Included(key) if is_inside(key) => {
+            let position = node.view().lower_bound(key);
+            position.slot + usize::from(position.found)
+        }
+        Bound::Excluded(key) if is_inside(key) => node.view().lower_bound(key).slot,
+        _ => node.count(),
+    };
+    start..end.max(start)
 }
 
 /// Live entries of one leaf, ascending by key in both scan directions.
 pub struct LeafEntries {
-    _private: (),
+    page: Box<PageImage>,
+    /// Slots in the range; with ghosts among them, `live` names the others one by one.
+    slots: Range<usize>,
+    live: Vec<u16>,
+    has_ghosts: bool,
+    prefix_length: usize,
 }
 
 impl LeafEntries {
+    fn empty() -> LeafEntries {
+        LeafEntries {
+            page: new_page_image(),
+            slots: 0..0,
+            live: Vec::new(),
+            has_ghosts: false,
+            prefix_length: 0,
+        }
+    }
+
+    fn select(&mut self, slots: Range<usize>) {
+        let node = Node(&self.page);
+        self.prefix_length = node.prefix().len();
+        self.has_ghosts = node.ghost_count() > 0;
+        self.slots = slots;
+        if self.has_ghosts {
+            self.live.clear();
+            let live = self.slots.clone().filter(|&slot| !node.is_ghost(slot));
+            self.live.extend(live.map(|slot| slot as u16));
+        }
+    }
+
     pub fn len(&self) -> usize {
-        unimplemented!()
+        if self.has_ghosts {
+            self.live.len()
+        } else {
+            self.slots.len()
+        }
     }
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    #[inline]
+    fn slot(&self, i: usize) -> usize {
+        if self.has_ghosts {
+            usize::from(self.live[i])
+        } else {
+            self.slots.start + i
+        }
+    }
+
     /// What all keys of the leaf begin with; a key is `prefix ++ suffix`.
     pub fn prefix(&self) -> &[u8] {
-        unimplemented!()
+        &Node(&self.page).low_fence()[..self.prefix_length]
     }
 
     /// Entry `i`'s key after the prefix.
+    #[inline]
     pub fn suffix(&self, i: usize) -> &[u8] {
-        let _ = i;
-        unimplemented!()
+        debug_assert!(i < self.len());
+        Node(&self.page).suffix(self.slot(i))
     }
 
     /// Clears `key` and writes entry `i`'s key to it.
     pub fn key_into(&self, i: usize, key: &mut Vec<u8>) {
-        let _ = (i, key);
-        unimplemented!()
+        key.clear();
+        key.extend_from_slice(self.prefix());
+        key.extend_from_slice(self.suffix(i));
     }
 
     /// Entry `i`'s value.
+    #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
-        let _ = i;
-        unimplemented!()
+        debug_assert!(i < self.len());
+        Node(&self.page).value(self.slot(i))
+    }
+}
+
+/// Requests leaves ahead of a scan. It walks the level above the leaves on its own, ahead of the cursor.
+struct LeafReadAhead {
+    /// Most leaves ahead of the cursor.
+    limit: usize,
+    window: usize,
+    /// Leaves requested that the cursor has not come to.
+    outstanding: usize,
+    /// Where the next request begins; none when everything in the range was requested.
+    frontier: Frontier,
+    pages: Vec<PageId>,
+}
+
+enum Frontier {
+    /// At the cursor.
+    AtCursor,
+    /// At this key: forward, the first leaf that covers it; backward, the last leaf below it.
+    Key(Vec<u8>),
+    Done,
+}
+
+impl LeafReadAhead {
+    fn new(limit: usize) -> LeafReadAhead {
+        LeafReadAhead {
+            limit,
+            window: limit.min(FIRST_WINDOW_PAGES),
+            outstanding: 0,
+            frontier: Frontier::AtCursor,
+            pages: Vec::new(),
+        }
+    }
+
+    fn restart(&mut self) {
+        self.outstanding = 0;
+        self.window = self.limit.min(FIRST_WINDOW_PAGES);
+        self.frontier = Frontier::AtCursor;
+    }
+
+    /// The cursor is about to read one more leaf. When half of the window is used up, requests more.
+    fn advance(
+        &mut self,
+        tree: &Tree,
+        cursor: Target<'_>,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<()> {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        if matches!(self.frontier, Frontier::Done) || self.outstanding * 2 > self.window {
+            return Ok(());
+        }
+        let wanted = self.window - self.outstanding;
+        self.pages.clear();
+        let next = {
+            let target = match &self.frontier {
+                Frontier::Key(key) => match direction {
+                    Direction::Forward => Target::Key(key),
+                    Direction::Backward => Target::Before(key),
+                },
+                Frontier::AtCursor | Frontier::Done => cursor,
+            };
+            tree.upcoming_leaves(target, range, direction, wanted, &mut self.pages)?
+        };
+        self.frontier = match next {
+            Some(key) => {
+                let is_over = match direction {
+                    Direction::Forward => range.is_above(&key),
+                    // What lies below the frontier lies below the range, if the frontier does not lie above its bound.
+                    Direction::Backward => match &range.lower {
+                        Bound::Included(lower) | Bound::Excluded(lower) => key <= *lower,
+                        Bound::Unbounded => key.is_empty(),
+                    },
+                };
+                if is_over {
+                    Frontier::Done
+                } else {
+                    Frontier::Key(key)
+                }
+            }
+            None => Frontier::Done,
+        };
+        self.outstanding += self.pages.len();
+        self.window = (self.window * 2).min(self.limit);
+        if self.pages.len() > 1 {
+            tree.store().pool.prefetch(&self.pages);
+        }
+        Ok(())
+    }
+}
+
+impl Tree {
+    /// A cursor over the entries of `range`.
+    pub fn scan(
+        self: &Arc<Self>,
+        range: KeyRange,
+        direction: Direction,
+        read_ahead: ReadAhead,
+    ) -> LeafCursor {
+        LeafCursor::new(self.clone(), range, direction, read_ahead)
+    }
+
+    /// Puts into `pages` the leaf for `target` and up to `wanted - 1` after it in scan direction, of one parent and
+    /// not beyond the range. Returns the key where the leaves after them begin (backward: end), if there are any.
+    fn upcoming_leaves(
+        &self,
+        target: Target<'_>,
+        range: &KeyRange,
+        direction: Direction,
+        wanted: usize,
+        pages: &mut Vec<PageId>,
+    ) -> Result<Option<Vec<u8>>> {
+        self.retry(|failures| {
+            pages.clear();
+            let Some(parent) = self.find(target, 1, failures)? else {
+                return Ok(None);
+            };
+            let view = parent.view();
+            let slot = target.child_slot(&view);
+            let mut key = Vec::new();
+            let has_more = match direction {
+                Direction::Forward => {
+                    let last_in_range = match &range.upper {
+                        Bound::Included(key) if view.covers(key) => view.child_slot(key),
+                        Bound::Excluded(key) if view.covers(key) => view.child_slot_before(key),
+                        _ => view.count().saturating_sub(1),
+                    };
+                    let end = (slot + wanted).min(last_in_range + 1).max(slot);
+                    pages.extend((slot..end).map(|slot| view.child(slot)));
+                    if end < view.count() {
+                        view.key_into(end, &mut key);
+                        true
+                    } else {
+                        view.high_fence_into(&mut key)
+                    }
+                }
+                Direction::Backward => {
+                    let first_in_range = match &range.lower {
+                        Bound::Included(key) | Bound::Excluded(key) if view.covers(key) => {
+                            view.child_slot(key)
+                        }
+                        _ => 0,
+                    };
+                    let first = (slot + 1).saturating_sub(wanted).max(first_in_range);
+                    pages.extend((first..=slot).rev().map(|slot| view.child(slot)));
+                    if first > 0 {
+                        view.key_into(first, &mut key);
+                    } else {
+                        view.low_fence_into(&mut key);
+                    }
+                    !key.is_empty()
+                }
+            };
+            parent.validate()?;
+            Ok(has_more.then_some(key))
+        })
     }
 }

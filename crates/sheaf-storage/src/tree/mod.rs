@@ -1,18 +1,50 @@
 //! B+trees: ordered maps from byte keys to byte values.
+//!
+//! Keys compare by memcmp; the floor above encodes rows so that this is their order. Entries live in the leaves;
+//! inner nodes hold separators, which are as short as they can be. There are no sibling pointers: every node knows
+//! its fences, and the next leaf is found by descending with the high fence.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`node`] | one page: slots, heads, heap, fences |
+//! | [`search`] | descents: optimistic, latched, exclusive |
+//! | [`insert`], [`delete`] | changes of one leaf; ghosts and their purge |
+//! | [`split`], [`merge`] | changes of the shape |
+//! | [`cursor`], [`point_reader`] | scans by private copies of leaves; lookups in a row |
+//! | [`bulk_build`] | a tree from sorted entries, bottom up |
+//! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, residency, counts, cuts |
+//! | [`check`] | whether a tree is what it should be |
+//!
+//! **Who may do what at a time.** Any number of readers and writers may use a tree together. A reader sees every leaf
+//! as it was at one moment, but a scan's leaves at different moments: what a statement may see of others' work is
+//! decided above (today by a lock on the table, later by versions).
+//!
+//! **Latches** are taken from the root downwards, in one level from left to right, and held only within one call.
 
 mod bulk_build;
+mod check;
 mod cursor;
+pub(crate) mod delete;
+mod estimate;
+mod insert;
+mod leaves_of_keys;
+mod merge;
+pub(crate) mod node;
 mod point_reader;
 mod range;
+mod search;
+mod split;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use crate::error::Result;
-use crate::page::TreeId;
-use crate::prefetch::PrefetchSummary;
-use crate::undo::StatementUndo;
+use crate::error::{Result, StorageError};
+use crate::page::{PAGE_SIZE, PageId, TreeId};
+use crate::page_store::PageStore;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::tree::search::Target;
 
 pub use bulk_build::BulkBuilder;
+pub use check::TreeCheck;
 pub use cursor::{LeafCursor, LeafEntries};
 pub use point_reader::PointReader;
 pub use range::{KeyRange, prefix_successor};
@@ -20,7 +52,8 @@ pub use range::{KeyRange, prefix_successor};
 /// Longest key of an entry, in bytes.
 pub const MAX_KEY_BYTES: usize = 3072;
 
-/// Longest entry (key and value together), in bytes: a page always has room for four of them.
+/// Longest entry (key and value together), in bytes. Two such entries and the longest fences fit in a page, so a
+/// split always makes room.
 pub const MAX_ENTRY_BYTES: usize = 4000;
 
 /// Order in which a cursor visits leaves.
@@ -38,112 +71,231 @@ pub enum ReadAhead {
     Pages(usize),
 }
 
-/// Size and shape of a tree. Entries are approximate after an unclean stop, everything else is exact.
+/// Size and shape of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeStatistics {
-    /// Live entries.
+    /// Live entries. Under concurrent changes, those of a moment ago.
     pub entries: u64,
     pub leaf_pages: u64,
     pub inner_pages: u64,
     /// Levels: 1 is a tree that is a single leaf.
     pub height: u32,
-    /// Bytes of the tree's pages on disk.
+    /// Bytes of the tree's pages.
     pub bytes: u64,
 }
 
-/// One B+tree.
+/// What the directory keeps of a tree besides its root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub entries: u64,
+    pub leaf_pages: u64,
+    pub inner_pages: u64,
+    pub height: u32,
+}
+
+/// The counts of an open tree.
+pub(crate) struct LiveCounts {
+    entries: AtomicU64,
+    leaf_pages: AtomicU64,
+    inner_pages: AtomicU64,
+    height: AtomicU32,
+    /// They differ from what the directory says.
+    changed: AtomicBool,
+}
+
+impl LiveCounts {
+    fn new(counts: Counts) -> LiveCounts {
+        LiveCounts {
+            entries: AtomicU64::new(counts.entries),
+            leaf_pages: AtomicU64::new(counts.leaf_pages),
+            inner_pages: AtomicU64::new(counts.inner_pages),
+            height: AtomicU32::new(counts.height),
+            changed: AtomicBool::new(false),
+        }
+    }
+
+    fn note_change(&self) {
+        if !self.changed.load(Ordering::Relaxed) {
+            self.changed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn add_entries(&self, entries: i64) {
+        self.entries.fetch_add(entries as u64, Ordering::Relaxed);
+        self.note_change();
+    }
+
+    fn add_pages(&self, level: u8, pages: i64) {
+        let counter = if level == 0 {
+            &self.leaf_pages
+        } else {
+            &self.inner_pages
+        };
+        counter.fetch_add(pages as u64, Ordering::Relaxed);
+        self.note_change();
+    }
+
+    fn set_height(&self, levels: u8) {
+        self.height.store(u32::from(levels), Ordering::Relaxed);
+        self.note_change();
+    }
+
+    fn leaf_pages(&self) -> u64 {
+        self.leaf_pages.load(Ordering::Relaxed)
+    }
+
+    /// The present counts.
+    pub(crate) fn read(&self) -> Counts {
+        Counts {
+            entries: self.entries.load(Ordering::Relaxed),
+            leaf_pages: self.leaf_pages(),
+            inner_pages: self.inner_pages.load(Ordering::Relaxed),
+            height: self.height.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether the counts changed since this was asked last.
+    pub(crate) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// One B+tree. Used as `Arc<Tree>`, by any number of threads.
 pub struct Tree {
     id: TreeId,
+    /// Never moves.
+    root: PageId,
+    store: Arc<PageStore>,
+    counts: LiveCounts,
+    /// Ghosts made by unfinished statements.
+    unresolved_ghosts: AtomicU64,
+    this: Weak<Tree>,
 }
 
 impl Tree {
+    pub(crate) fn new(
+        store: Arc<PageStore>,
+        id: TreeId,
+        root: PageId,
+        counts: Counts,
+    ) -> Arc<Tree> {
+        Arc::new_cyclic(|this| Tree {
+            id,
+            root,
+            store,
+            counts: LiveCounts::new(counts),
+            unresolved_ghosts: AtomicU64::new(0),
+            this: this.clone(),
+        })
+    }
+
     pub fn id(&self) -> TreeId {
         self.id
     }
 
+    pub(crate) fn root(&self) -> PageId {
+        self.root
+    }
+
+    pub(crate) fn store(&self) -> &Arc<PageStore> {
+        &self.store
+    }
+
+    pub(crate) fn counts(&self) -> &LiveCounts {
+        &self.counts
+    }
+
+    /// This tree, for somebody who keeps it.
+    pub(crate) fn shared(&self) -> Result<Arc<Tree>> {
+        self.this
+            .upgrade()
+            .ok_or(StorageError::NoSuchTree { tree: self.id })
+    }
+
     /// Looks up `key`. `value` is cleared, and filled if the key is there.
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let _ = (key, value);
-        unimplemented!()
+        self.retry(|failures| {
+            value.clear();
+            let leaf = self.find_leaf(Target::Key(key), failures)?;
+            let view = leaf.view();
+            let position = view.lower_bound(key);
+            if !position.found || view.is_ghost(position.slot) {
+                leaf.validate()?;
+                return Ok(false);
+            }
+            let (offset, length) = view.value_extent(position.slot);
+            value.resize(length, 0);
+            leaf.guard().copy_out(offset, value);
+            leaf.validate()?;
+            Ok(true)
+        })
     }
 
     /// The first live key that starts with `prefix`, as unique checks need it.
     pub fn contains_prefix(&self, prefix: &[u8]) -> Result<Option<Vec<u8>>> {
-        let _ = prefix;
-        unimplemented!()
+        /// What one leaf says.
+        enum Answer {
+            Key(Vec<u8>),
+            None,
+            /// Look on the leaf that begins with this key.
+            Later(Vec<u8>),
+        }
+        let mut from = prefix.to_vec();
+        loop {
+            let answer = self.retry(|failures| {
+                let leaf = self.find_leaf(Target::Key(&from), failures)?;
+                let view = leaf.view();
+                let first = view.lower_bound(&from).slot;
+                let live = (first..view.count()).find(|&slot| !view.is_ghost(slot));
+                let mut key = Vec::new();
+                let answer = match live {
+                    Some(slot) => {
+                        view.key_into(slot, &mut key);
+                        if key.starts_with(prefix) {
+                            Answer::Key(key)
+                        } else {
+                            Answer::None
+                        }
+                    }
+                    None if view.high_fence_into(&mut key) && key.starts_with(prefix) => {
+                        Answer::Later(key)
+                    }
+                    None => Answer::None,
+                };
+                leaf.validate()?;
+                Ok(answer)
+            })?;
+            match answer {
+                Answer::Key(key) => return Ok(Some(key)),
+                Answer::None => return Ok(None),
+                Answer::Later(fence) => from = fence,
+            }
+        }
     }
 
-    /// Adds an entry; [`StorageError::DuplicateKey`](crate::StorageError::DuplicateKey) if the key is live.
-    pub fn insert(&self, undo: &mut StatementUndo, key: &[u8], value: &[u8]) -> Result<()> {
-        let _ = (undo, key, value);
-        unimplemented!()
-    }
-
-    /// Replaces the value of a live key; false if there is none.
-    pub fn update(&self, undo: &mut StatementUndo, key: &[u8], value: &[u8]) -> Result<bool> {
-        let _ = (undo, key, value);
-        unimplemented!()
-    }
-
-    /// Turns a live entry into a ghost; false if there is none.
-    pub fn delete(&self, undo: &mut StatementUndo, key: &[u8]) -> Result<bool> {
-        let _ = (undo, key);
-        unimplemented!()
-    }
-
-    /// A cursor over the entries of `range`.
-    pub fn scan(
-        self: &Arc<Self>,
-        range: KeyRange,
-        direction: Direction,
-        read_ahead: ReadAhead,
-    ) -> LeafCursor {
-        let _ = (range, direction, read_ahead);
-        unimplemented!()
-    }
-
-    /// A reader for many point lookups, cheap when the next key lies on the same leaf.
-    pub fn point_reader(self: &Arc<Self>) -> PointReader {
-        unimplemented!()
-    }
-
-    /// Starts reading the leaves of these keys (sorted ascending) without waiting for them.
-    pub fn prefetch_keys(
-        &self,
-        sorted_keys: &mut dyn Iterator<Item = &[u8]>,
-    ) -> Result<PrefetchSummary> {
-        let _ = sorted_keys;
-        unimplemented!()
-    }
-
-    /// How many of the leaves of these keys (sorted ascending) are in the buffer pool: (resident, distinct leaves).
-    pub fn resident_keys(
-        &self,
-        sorted_keys: &mut dyn Iterator<Item = &[u8]>,
-    ) -> Result<(usize, usize)> {
-        let _ = sorted_keys;
-        unimplemented!()
-    }
-
-    /// Estimated number of entries in `range`, by an index dive.
-    pub fn estimate_entries(&self, range: &KeyRange) -> Result<u64> {
-        let _ = range;
-        unimplemented!()
-    }
-
+    /// Size and shape of the tree, from counters.
     pub fn statistics(&self) -> TreeStatistics {
-        unimplemented!()
+        let Counts {
+            entries,
+            leaf_pages,
+            inner_pages,
+            height,
+        } = self.counts.read();
+        TreeStatistics {
+            entries,
+            leaf_pages,
+            inner_pages,
+            height,
+            bytes: (leaf_pages + inner_pages) * PAGE_SIZE as u64,
+        }
     }
+}
 
-    /// Share (0 to 1) of the leaves of `range` that are in the buffer pool.
-    pub fn resident_share(&self, range: &KeyRange) -> Result<f64> {
-        let _ = range;
-        unimplemented!()
-    }
-
-    /// At most `parts - 1` keys that cut `range` into pieces with about the same number of leaves.
-    pub fn split_points(&self, range: &KeyRange, parts: usize) -> Result<Vec<Vec<u8>>> {
-        let _ = (range, parts);
-        unimplemented!()
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tree")
+            .field("id", &self.id)
+            .field("root", &self.root)
+            .finish_non_exhaustive()
     }
 }

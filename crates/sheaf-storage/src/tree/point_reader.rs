@@ -1,14 +1,81 @@
 //! Point lookups in a row.
+//!
+//! Sorted keys come in runs that lie on the same leaf. The reader remembers the leaf of its last lookup and that
+//! leaf's version; if the page is still of that version and its fences enclose the next key, the descent is saved.
+//! Nothing is latched or pinned in between.
+
+use std::sync::Arc;
 
 use crate::error::Result;
+use crate::guard::{OptimisticGuard, PageVersion};
+use crate::page::PageId;
+use crate::tree::Tree;
+use crate::tree::search::{NodeRef, Target};
 
 /// Looks up one key after another; a key on the leaf of its predecessor costs no descent.
-pub struct PointReader {}
+pub struct PointReader {
+    tree: Arc<Tree>,
+    leaf: Option<(PageId, PageVersion)>,
+    value: Vec<u8>,
+}
 
 impl PointReader {
     /// The value of `key`, valid until the next call.
     pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>> {
-        let _ = key;
-        unimplemented!()
+        let PointReader {
+            tree,
+            leaf: remembered,
+            value,
+        } = self;
+        let mut known = remembered.take();
+        let found = tree.retry(|failures| {
+            let leaf = match known.take().and_then(|known| revisit(tree, known, key)) {
+                Some(guard) => NodeRef::optimistic(guard),
+                None => tree.find_leaf(Target::Key(key), failures)?,
+            };
+            let view = leaf.view();
+            let position = view.lower_bound(key);
+            let is_live = position.found && !view.is_ghost(position.slot);
+            if is_live {
+                let (offset, length) = view.value_extent(position.slot);
+                value.resize(length, 0);
+                leaf.guard().copy_out(offset, value);
+            }
+            leaf.validate()?;
+            *remembered = Some((leaf.guard().page_id(), leaf.guard().version()));
+            Ok(is_live)
+        })?;
+        Ok(found.then_some(value.as_slice()))
+    }
+
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+}
+
+/// The leaf, if it has not changed and covers the key.
+fn revisit<'t>(
+    tree: &'t Tree,
+    (page, version): (PageId, PageVersion),
+    key: &[u8],
+) -> Option<OptimisticGuard<'t>> {
+    let pool = &tree.store().pool;
+    if !pool.is_resident(page) {
+        return None;
+    }
+    let leaf = NodeRef::optimistic(pool.optimistic(page).ok()?);
+    let is_it = leaf.guard().version() == version && leaf.view().covers(key);
+    leaf.validate().ok()?;
+    is_it.then(|| *leaf.guard())
+}
+
+impl Tree {
+    /// A reader for many point lookups, best in key order.
+    pub fn point_reader(self: &Arc<Self>) -> PointReader {
+        PointReader {
+            tree: self.clone(),
+            leaf: None,
+            value: Vec::new(),
+        }
     }
 }

@@ -1,0 +1,195 @@
+//! Split: making room in a full node.
+//!
+//! The upper entries of the node move to a new right sibling, and the parent gets a separator and the new child. All
+//! three pages (and the extent map) change in one mini-transaction; the parent is latched before the child. If the
+//! parent itself has no room for the separator, all latches are released, the parent is split first, and the split
+//! starts again, so latches are only ever taken downwards.
+//!
+//! A root never moves. When it splits, both halves move to new pages and the root becomes their parent: the only way
+//! in which a tree grows higher.
+//!
+//! Where to cut is decided by bytes and by the length of the separator ([`split_position`]). When keys arrive in
+//! ascending order, the rightmost leaf is not halved: it stays full and the new leaf begins empty.
+
+use crate::error::Result;
+use crate::extent::{PageRequest, SMALL_TREE_LEAVES};
+use crate::mini_transaction::MiniTransaction;
+use crate::page::PageId;
+use crate::redo::RedoRecord;
+use crate::tree::Tree;
+use crate::tree::node::{Node, NodeMut, PageImage, entry_bytes, separator, split_position};
+use crate::tree::search::new_page_image;
+
+/// Where a node is cut: the first slot that moves right, and the separator of both halves.
+struct Cut {
+    slot: usize,
+    separator: Vec<u8>,
+}
+
+impl Cut {
+    fn of(node: Node<'_>, key: &[u8]) -> Cut {
+        let count = node.count();
+        if node.is_leaf() && node.high_fence().is_none() && count > 0 {
+            let last = node.key(count - 1);
+            if key > last.as_slice() {
+                return Cut {
+                    slot: count,
+                    separator: separator(&last, key).to_vec(),
+                };
+            }
+        }
+        let (slot, separator) = split_position(node);
+        Cut { slot, separator }
+    }
+
+    /// The upper half, as a page of its own.
+    fn upper(&self, node: Node<'_>) -> Box<PageImage> {
+        let mut image = new_page_image();
+        let mut upper = NodeMut(&mut image);
+        upper.format(node.level(), &self.separator, node.high_fence());
+        upper.push_from(node, self.slot..node.count());
+        image
+    }
+
+    /// The lower half, as a page of its own.
+    fn lower(&self, node: Node<'_>) -> Box<PageImage> {
+        let mut image = new_page_image();
+        let mut lower = NodeMut(&mut image);
+        lower.format(node.level(), node.low_fence(), Some(&self.separator));
+        lower.push_from(node, 0..self.slot);
+        image
+    }
+}
+
+impl Tree {
+    /// Splits the node of `level` that covers `key`, unless it has `needed` bytes free by now.
+    pub(super) fn split(
+        &self,
+        key: &[u8],
+        level: u8,
+        needed: usize,
+        for_rollback: bool,
+    ) -> Result<()> {
+        loop {
+            let Some(parent) = self.find_exclusive(key, level + 1)? else {
+                if self.split_root(key, level, needed, for_rollback)? {
+                    return Ok(());
+                }
+                continue;
+            };
+            let mut change = MiniTransaction::begin(&self.store);
+            let parent = change.add(parent);
+            let parent_node = Node(change.page(parent));
+            let (child_slot, parent_prefix) = (
+                parent_node.view().child_slot(key),
+                parent_node.prefix().len(),
+            );
+            let parent_free = parent_node.free_bytes();
+            let child_id = parent_node.child(child_slot);
+            let child = change.latch(child_id)?;
+            let node = Node(change.page(child));
+            if node.free_bytes() >= needed {
+                return Ok(());
+            }
+            let cut = Cut::of(node, key);
+            let suffix = &cut.separator[parent_prefix..];
+            let parent_needs = entry_bytes(suffix.len(), size_of::<u64>());
+            if parent_free < parent_needs {
+                drop(change);
+                self.split(key, level + 1, parent_needs, for_rollback)?;
+                continue;
+            }
+            let image = cut.upper(node);
+            let upper = change.allocate(self.page_request(level, Some(child_id), for_rollback))?;
+            let upper_id = change.page_id(upper).0.to_le_bytes();
+            change.commit(&[
+                (
+                    upper,
+                    RedoRecord::WriteNode {
+                        tree: self.id,
+                        image: &image,
+                    },
+                ),
+                (
+                    child,
+                    RedoRecord::TruncateNode {
+                        count: cut.slot,
+                        high_fence: &cut.separator,
+                    },
+                ),
+                (
+                    parent,
+                    RedoRecord::InsertEntry {
+                        slot: child_slot + 1,
+                        suffix,
+                        value: &upper_id,
+                    },
+                ),
+            ])?;
+            self.counts.add_pages(level, 1);
+            return Ok(());
+        }
+    }
+
+    /// Splits the root, which was at `level`. False if it has risen meanwhile.
+    fn split_root(&self, key: &[u8], level: u8, needed: usize, for_rollback: bool) -> Result<bool> {
+        let mut change = MiniTransaction::begin(&self.store);
+        let root = change.latch(self.root)?;
+        let node = Node(change.page(root));
+        if node.level() != level {
+            return Ok(false);
+        }
+        if node.free_bytes() >= needed {
+            return Ok(true);
+        }
+        let cut = Cut::of(node, key);
+        let (lower_image, upper_image) = (cut.lower(node), cut.upper(node));
+        let lower = change.allocate(self.page_request(level, None, for_rollback))?;
+        let lower_id = change.page_id(lower);
+        let upper = change.allocate(self.page_request(level, Some(lower_id), for_rollback))?;
+        let upper_id = change.page_id(upper);
+        let mut root_image = new_page_image();
+        let mut new_root = NodeMut(&mut root_image);
+        new_root.format(level + 1, &[], None);
+        new_root.push(&[], &lower_id.0.to_le_bytes());
+        new_root.push(&cut.separator, &upper_id.0.to_le_bytes());
+        change.commit(&[
+            (
+                lower,
+                RedoRecord::WriteNode {
+                    tree: self.id,
+                    image: &lower_image,
+                },
+            ),
+            (
+                upper,
+                RedoRecord::WriteNode {
+                    tree: self.id,
+                    image: &upper_image,
+                },
+            ),
+            (
+                root,
+                RedoRecord::WriteNode {
+                    tree: self.id,
+                    image: &root_image,
+                },
+            ),
+        ])?;
+        // The root page changed its level: one page of the old level became two, and one of the new level came.
+        self.counts.add_pages(level, 1);
+        self.counts.add_pages(level + 1, 1);
+        self.counts.set_height(level + 2);
+        Ok(true)
+    }
+
+    fn page_request(&self, level: u8, near: Option<PageId>, for_rollback: bool) -> PageRequest {
+        let own_extent = level == 0 && self.counts.leaf_pages() >= SMALL_TREE_LEAVES;
+        PageRequest {
+            tree: self.id,
+            own_extent,
+            near: near.filter(|_| level == 0),
+            for_rollback,
+        }
+    }
+}
