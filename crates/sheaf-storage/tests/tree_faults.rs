@@ -1,0 +1,280 @@
+//! Trees on a disk that fails: what was there stays, what fails says so, and afterwards work goes on.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use common::{Random, check, contents, disk, open, options};
+use sheaf_storage::disk::simulated::{Fault, FaultKind, FaultyOperation, SimulatedDisk};
+use sheaf_storage::{
+    BulkBuilder, Disk, KeyRange, PAGE_SIZE, ReadAhead, Storage, StorageError, Tree,
+};
+
+const DATA_FILE: &str = "sheaf.data";
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A tree of many pages, on disk.
+fn filled(storage: &Arc<Storage>, entries: u32) -> (Arc<Tree>, Model) {
+    let mut builder = BulkBuilder::new(storage).unwrap();
+    let mut model = Model::new();
+    for i in 0..entries {
+        let (key, value) = ((i * 2).to_be_bytes().to_vec(), vec![i as u8; 150]);
+        builder.append(&key, &value).unwrap();
+        model.insert(key, value);
+    }
+    (storage.tree(builder.finish().unwrap()).unwrap(), model)
+}
+
+fn fail(disk: &SimulatedDisk, operation: FaultyOperation, kind: FaultKind, times: u32) {
+    disk.inject(Fault {
+        operation,
+        kind,
+        file: DATA_FILE.into(),
+        bytes: 0..u64::MAX,
+        times,
+    });
+}
+
+#[test]
+fn a_full_disk_fails_the_statement_and_leaves_the_tree_as_it_was() {
+    let disk = disk(1);
+    let storage = open(&disk);
+    let (tree, mut model) = filled(&storage, 10_000);
+    storage.checkpoint().unwrap();
+    disk.set_capacity(disk.length(disk.open(DATA_FILE).unwrap()).unwrap());
+
+    let mut random = Random(5);
+    let mut undo = storage.begin_statement();
+    let error = loop {
+        // Changes of all kinds, growing ones most of all.
+        let key = (random.below(200_000) as u32).to_be_bytes();
+        let result = match random.below(10) {
+            0 => tree.delete(&mut undo, &key).map(|_| ()),
+            1 => tree.update(&mut undo, &key, &[9; 600]).map(|_| ()),
+            2 => tree.update(&mut undo, &key, &[9; 10]).map(|_| ()),
+            _ => match tree.insert(&mut undo, &key, &[8; 150]) {
+                Err(StorageError::DuplicateKey { .. }) => Ok(()),
+                result => result,
+            },
+        };
+        if let Err(error) = result {
+            break error;
+        }
+    };
+    assert!(matches!(error, StorageError::DiskFull { .. }), "{error}");
+    undo.rollback().unwrap();
+    check(&tree, &model);
+    let expected: Vec<_> = model.clone().into_iter().collect();
+    assert!(contents(&tree, KeyRange::all(), ReadAhead::Off) == expected);
+
+    // Deletes need no space, and what they free can be used again.
+    let mut undo = storage.begin_statement();
+    for key in model.keys() {
+        assert!(tree.delete(&mut undo, key).unwrap());
+    }
+    undo.commit();
+    model.clear();
+    check(&tree, &model);
+    let mut undo = storage.begin_statement();
+    for i in 0..5_000u32 {
+        tree.insert(&mut undo, &i.to_be_bytes(), &[1; 150]).unwrap();
+        model.insert(i.to_be_bytes().to_vec(), vec![1; 150]);
+    }
+    undo.commit();
+    check(&tree, &model);
+    storage.close().unwrap();
+}
+
+#[test]
+fn a_full_disk_ends_a_bulk_build_and_takes_nothing() {
+    let disk = disk(2);
+    let storage = open(&disk);
+    let (tree, model) = filled(&storage, 1_000);
+    storage.checkpoint().unwrap();
+    let used = storage.used_pages();
+    disk.set_capacity(disk.length(disk.open(DATA_FILE).unwrap()).unwrap() + (3 << 20));
+    let mut builder = BulkBuilder::new(&storage).unwrap();
+    let error = (0..)
+        .find_map(|i: u32| builder.append(&i.to_be_bytes(), &[0; 500]).err())
+        .unwrap();
+    assert!(matches!(error, StorageError::DiskFull { .. }), "{error}");
+    drop(builder);
+    assert_eq!(storage.used_pages(), used);
+    check(&tree, &model);
+    disk.set_capacity(u64::MAX);
+    let (second, second_model) = filled(&storage, 20_000);
+    check(&second, &second_model);
+}
+
+#[test]
+fn a_write_error_during_a_bulk_build_is_reported_and_takes_nothing() {
+    let disk = disk(3);
+    let storage = open(&disk);
+    storage.checkpoint().unwrap();
+    let used = storage.used_pages();
+    fail(&disk, FaultyOperation::Write, FaultKind::IoError, u32::MAX);
+    let mut builder = BulkBuilder::new(&storage).unwrap();
+    let mut result = (0..20_000u32).find_map(|i| builder.append(&i.to_be_bytes(), &[0; 500]).err());
+    if result.is_none() {
+        result = builder.finish().err();
+    } else {
+        drop(builder);
+    }
+    assert!(
+        matches!(result, Some(StorageError::Io { .. })),
+        "{result:?}"
+    );
+    disk.heal();
+    assert_eq!(storage.used_pages(), used);
+    let (tree, model) = filled(&storage, 20_000);
+    check(&tree, &model);
+}
+
+#[test]
+fn read_errors_fail_the_change_and_nothing_else() {
+    let disk = disk(4);
+    let storage = open(&disk);
+    let (tree, mut model) = filled(&storage, 20_000);
+    let mut random = Random(4);
+    for round in 0..60 {
+        storage.drop_cached_pages().unwrap();
+        let mut undo = storage.begin_statement();
+        let mut failed = false;
+        let before = model.clone();
+        for i in 0..20 {
+            if i == random.below(20) {
+                fail(&disk, FaultyOperation::Read, FaultKind::IoError, 1);
+            }
+            let key = (random.below(40_000) as u32).to_be_bytes();
+            let result = match round % 2 {
+                0 => tree.delete(&mut undo, &key).inspect(|_| {
+                    model.remove(key.as_slice());
+                }),
+                _ => tree
+                    .update(&mut undo, &key, &[round; 300])
+                    .inspect(|&updated| {
+                        if updated {
+                            model.insert(key.to_vec(), vec![round; 300]);
+                        }
+                    }),
+            };
+            if let Err(error) = result {
+                assert!(matches!(error, StorageError::Io { .. }), "{error}");
+                failed = true;
+            }
+        }
+        disk.heal();
+        if failed {
+            undo.rollback().unwrap();
+            model = before;
+        } else {
+            undo.commit();
+        }
+        check(&tree, &model);
+    }
+}
+
+#[test]
+fn a_flipped_bit_names_file_page_and_tree_and_never_gives_wrong_rows() {
+    let disk = disk(5);
+    let storage = open(&disk);
+    let (tree, model) = filled(&storage, 20_000);
+    storage.drop_cached_pages().unwrap();
+    let key = 20_000u32.to_be_bytes();
+    let before = storage.pool_counters().pages_read;
+    assert_eq!(
+        tree.resident_keys(&mut [key.as_slice()].into_iter())
+            .unwrap(),
+        (0, 1)
+    );
+    assert!(
+        storage.pool_counters().pages_read > before,
+        "inner nodes were read"
+    );
+
+    let file = disk.open(DATA_FILE).unwrap();
+    // A byte on every page of the data file that belongs to leaves of the tree: the tree's own extents.
+    let length = disk.length(file).unwrap();
+    for page in (length / 2 / PAGE_SIZE as u64)..length / PAGE_SIZE as u64 {
+        disk.flip_stored_bit(file, page * PAGE_SIZE as u64 + 5_000, 3);
+    }
+    let mut cursor = tree.scan(
+        KeyRange::all(),
+        sheaf_storage::Direction::Forward,
+        ReadAhead::Pages(16),
+    );
+    let mut seen = 0;
+    let mut expected = model.iter();
+    let error = loop {
+        match cursor.next_leaf() {
+            Ok(Some(leaf)) => {
+                for i in 0..leaf.len() {
+                    let (key, value) = expected.next().unwrap();
+                    assert_eq!([leaf.prefix(), leaf.suffix(i)].concat(), *key);
+                    assert_eq!(leaf.value(i), value);
+                    seen += 1;
+                }
+            }
+            Ok(None) => panic!("the damage was not noticed"),
+            Err(error) => break error,
+        }
+    };
+    assert!(seen < model.len());
+    match error {
+        StorageError::Corrupt {
+            file, tree: named, ..
+        } => {
+            assert!(file.contains(DATA_FILE), "{file}");
+            assert_eq!(named, tree.id());
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_file_that_was_in_use_is_refused_and_one_that_was_only_read_is_not() {
+    let first = disk(6);
+    let storage = open(&first);
+    let (tree, model) = filled(&storage, 5_000);
+    storage.checkpoint().unwrap();
+    contents(&tree, KeyRange::all(), ReadAhead::Off);
+    let found = first.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(7));
+    drop((tree, storage));
+
+    let storage = open(&found);
+    let id = storage.tree_ids().unwrap().pop().unwrap();
+    check(&storage.tree(id).unwrap(), &model);
+    let mut undo = storage.begin_statement();
+    storage
+        .tree(id)
+        .unwrap()
+        .insert(&mut undo, b"zzz", b"")
+        .unwrap();
+    undo.commit();
+    let found = found.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(8));
+    drop(storage);
+    let refused = Storage::open_on(found, options()).map(|_| ());
+    assert!(
+        matches!(refused, Err(StorageError::UnknownFormat { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_statement_that_cannot_be_rolled_back_stops_all_changes() {
+    let disk = disk(9);
+    let storage = open(&disk);
+    let (tree, _) = filled(&storage, 20_000);
+    let mut undo = storage.begin_statement();
+    tree.update(&mut undo, &0u32.to_be_bytes(), b"changed")
+        .unwrap();
+    storage.drop_cached_pages().unwrap();
+    fail(&disk, FaultyOperation::Read, FaultKind::IoError, u32::MAX);
+    assert!(matches!(undo.rollback(), Err(StorageError::Io { .. })));
+    disk.heal();
+    let mut undo = storage.begin_statement();
+    assert!(tree.insert(&mut undo, b"new", b"").is_err());
+    assert!(storage.close().is_err());
+}
