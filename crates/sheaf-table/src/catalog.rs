@@ -1,24 +1,73 @@
-//! The catalog.
+//! The catalog: which databases and tables there are, kept in the storage's catalog tree.
+//!
+//! In memory it is a map of open tables. A statement opens a table for reading or for writing and holds its
+//! [lock](crate::table_lock) through the guard; planning and information use [`Catalog::table`] without one.
+//!
+//! A change of a definition is made under the table's writer and exclusive locks: the catalog tree gets the new entry,
+//! and the map the new version of the table. Long work, such as building an index, is done before the exclusive lock
+//! is taken. Trees of a dropped table or index are freed last.
+//!
+//! The entries of the catalog tree are specified in docs/catalog-format.md.
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sheaf_storage::Storage;
+use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+use sheaf_storage::sync::{Mutex, RwLock};
+use sheaf_storage::{
+    Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, StatementUndo, Storage, Tree, TreeId,
+};
 
-use crate::error::Result;
+use crate::definition_check::{
+    check_key_lengths, check_name, needs_overflow, resolve_index, resolve_table,
+};
+use crate::definition_codec::{
+    FORMAT, decode_definition, decode_statistics, encode_definition, encode_statistics,
+};
+use crate::error::{Result, TableError};
+use crate::index_build::build_index;
 use crate::progress::Progress;
-use crate::schema::{CreateTable, IndexSpec};
-use crate::table::Table;
+use crate::schema::{CreateTable, IndexSpec, TableDefinition};
+use crate::statistics::analyze;
+use crate::table::{Table, TableState};
+use crate::table_lock::{SharedLock, WriterLock};
+
+/// First byte of the keys of the catalog tree.
+mod kind {
+    /// Format of the catalog and the next table id, both u64 little-endian.
+    pub(super) const HEADER: u8 = 0;
+    /// Name of a database; no value.
+    pub(super) const DATABASE: u8 = 1;
+    /// Database, 0x00, table, 0x00, number of the chunk (u16 big-endian): a chunk of the definition.
+    pub(super) const TABLE: u8 = 2;
+    /// Table id (u64 big-endian): statistics.
+    pub(super) const STATISTICS: u8 = 3;
+}
+
+/// Bytes of a definition in one entry; keys are short.
+const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - 1000;
+
+type Tables = BTreeMap<String, Arc<Table>>;
 
 /// All databases and tables of a data directory.
-pub struct Catalog {}
+pub struct Catalog {
+    storage: Arc<Storage>,
+    databases: RwLock<BTreeMap<String, Tables>>,
+    schema_version: AtomicU64,
+    /// Held while the catalog tree and the map change; holds the next table id.
+    next_table_id: Mutex<u64>,
+}
 
 /// A table opened by a statement that reads it: its definition stays until the guard is dropped.
 pub struct ReadGuard {
     table: Arc<Table>,
+    _shared: SharedLock,
 }
 
 impl std::ops::Deref for ReadGuard {
     type Target = Arc<Table>;
+
     fn deref(&self) -> &Arc<Table> {
         &self.table
     }
@@ -26,78 +75,378 @@ impl std::ops::Deref for ReadGuard {
 
 /// A table opened by the one statement that may write it now; others may read it.
 pub struct WriteGuard {
-    table: Arc<Table>,
+    pub(crate) table: Arc<Table>,
+    // Dropped in this order, the reverse of the order in which they are taken.
+    shared: Option<SharedLock>,
+    pub(crate) writer: WriterLock,
+}
+
+impl WriteGuard {
+    /// Gives the shared lock back, so that the exclusive one can be taken.
+    pub(crate) fn unlock_shared(&mut self) {
+        self.shared = None;
+    }
 }
 
 impl std::ops::Deref for WriteGuard {
     type Target = Arc<Table>;
+
     fn deref(&self) -> &Arc<Table> {
         &self.table
     }
 }
 
 impl Catalog {
+    /// Reads the catalog of a data directory; an empty one gets its header.
+    ///
+    /// # Errors
+    /// `CatalogTooNew`, `Corrupt`, and whatever the storage reports.
     pub fn open(storage: Arc<Storage>) -> Result<Arc<Catalog>> {
-        let _ = storage;
-        unimplemented!()
+        let tree = storage.catalog_tree();
+        let mut databases: BTreeMap<String, Tables> = BTreeMap::new();
+        let mut next_table_id = 1;
+        let mut definitions: Vec<(String, String, Vec<u8>)> = Vec::new();
+        let mut statistics = BTreeMap::new();
+        let mut cursor = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
+        let mut key = Vec::new();
+        while let Some(leaf) = cursor.next_leaf()? {
+            for entry in 0..leaf.len() {
+                leaf.key_into(entry, &mut key);
+                let value = leaf.value(entry);
+                let unreadable =
+                    || TableError::corrupt("catalog", format!("unreadable key {key:?}"));
+                let (kind, rest) = key.split_first().ok_or_else(unreadable)?;
+                match *kind {
+                    kind::HEADER => next_table_id = read_header(value)?,
+                    kind::DATABASE => {
+                        let name = String::from_utf8(rest.to_vec()).map_err(|_| unreadable())?;
+                        databases.insert(name, Tables::new());
+                    }
+                    kind::TABLE => {
+                        let (database, table) = table_of_key(rest).ok_or_else(unreadable)?;
+                        match definitions.last_mut() {
+                            Some((d, t, bytes)) if *d == database && *t == table => {
+                                bytes.extend_from_slice(value);
+                            }
+                            _ => definitions.push((database, table, value.to_vec())),
+                        }
+                    }
+                    kind::STATISTICS => {
+                        let id = rest.first_chunk::<8>().ok_or_else(unreadable)?;
+                        statistics.insert(u64::from_be_bytes(*id), decode_statistics(value)?);
+                    }
+                    _ => return Err(unreadable()),
+                }
+            }
+        }
+        for (database, name, bytes) in definitions {
+            let definition = decode_definition(&bytes, &database, &name)?;
+            let state = TableState::default();
+            *state.statistics.lock() = statistics.remove(&definition.id);
+            let table = Table::open(&storage, definition, Arc::new(state))?;
+            table.publish();
+            let tables = databases.get_mut(&database);
+            let tables = tables.ok_or(TableError::UnknownDatabase { name: database })?;
+            tables.insert(name, Arc::new(table));
+        }
+        Ok(Arc::new(Catalog {
+            storage,
+            databases: RwLock::new(databases),
+            schema_version: AtomicU64::new(1),
+            next_table_id: Mutex::new(next_table_id),
+        }))
     }
+
     pub fn storage(&self) -> &Arc<Storage> {
-        unimplemented!()
+        &self.storage
     }
+
     /// Grows with every change of a definition.
     pub fn schema_version(&self) -> u64 {
-        unimplemented!()
+        self.schema_version.load(Ordering::Acquire)
     }
+
     /// Names of all databases, sorted.
     pub fn databases(&self) -> Vec<String> {
-        unimplemented!()
+        self.databases.read().keys().cloned().collect()
     }
+
     pub fn database_exists(&self, name: &str) -> bool {
-        let _ = name;
-        unimplemented!()
+        self.databases.read().contains_key(name)
     }
+
+    /// Makes a database.
+    ///
+    /// # Errors
+    /// `DatabaseExists`, `IncorrectDatabaseName`.
     pub fn create_database(&self, name: &str) -> Result<()> {
-        let _ = name;
-        unimplemented!()
+        check_name(name, |name| TableError::IncorrectDatabaseName { name })?;
+        let next_table_id = self.next_table_id.lock();
+        if self.database_exists(name) {
+            return Err(TableError::DatabaseExists {
+                name: name.to_string(),
+            });
+        }
+        self.change(|tree, undo| {
+            put(tree, undo, &[kind::HEADER], &header(*next_table_id))?;
+            put(tree, undo, &database_key(name), &[])
+        })?;
+        self.databases
+            .write()
+            .insert(name.to_string(), Tables::new());
+        self.schema_version.fetch_add(1, Ordering::AcqRel);
+        Ok(())
     }
-    /// Drops a database with its tables; returns how many tables it had.
+
+    /// Drops a database with its tables, waiting at most `wait` for each; returns how many tables it had.
+    ///
+    /// # Errors
+    /// `CannotDropDatabase` if there is none, `LockWaitTimeout` (the tables dropped until then are gone).
     pub fn drop_database(&self, name: &str, wait: Duration) -> Result<usize> {
-        let _ = (name, wait);
-        unimplemented!()
+        let mut dropped = 0;
+        loop {
+            let Some(tables) = self
+                .databases
+                .read()
+                .get(name)
+                .map(|tables| tables.keys().cloned().collect::<Vec<_>>())
+            else {
+                return Err(TableError::CannotDropDatabase {
+                    name: name.to_string(),
+                });
+            };
+            for table in &tables {
+                self.drop_table(name, table, wait)?;
+                dropped += 1;
+            }
+            let _changing = self.next_table_id.lock();
+            let mut databases = self.databases.write();
+            // Another connection may have made a table meanwhile.
+            if databases.get(name).is_some_and(|tables| tables.is_empty()) {
+                self.change(|tree, undo| Ok(tree.delete(undo, &database_key(name)).map(drop)?))?;
+                databases.remove(name);
+                self.schema_version.fetch_add(1, Ordering::AcqRel);
+                return Ok(dropped);
+            }
+        }
     }
+
     /// The tables of a database, sorted by name.
+    ///
+    /// # Errors
+    /// `UnknownDatabase`.
     pub fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
-        let _ = database;
-        unimplemented!()
+        match self.databases.read().get(database) {
+            Some(tables) => Ok(tables.values().cloned().collect()),
+            None => Err(TableError::UnknownDatabase {
+                name: database.to_string(),
+            }),
+        }
     }
+
     /// A table without any lock: for planning and information.
+    ///
+    /// # Errors
+    /// `UnknownDatabase`, `UnknownTable`.
     pub fn table(&self, database: &str, name: &str) -> Result<Arc<Table>> {
-        let _ = (database, name);
-        unimplemented!()
+        let databases = self.databases.read();
+        let Some(tables) = databases.get(database) else {
+            return Err(TableError::UnknownDatabase {
+                name: database.to_string(),
+            });
+        };
+        let table = tables.get(name).cloned();
+        table.ok_or_else(|| TableError::UnknownTable {
+            database: database.to_string(),
+            table: name.to_string(),
+        })
     }
+
     /// Opens a table to read it, waiting at most `wait` for DDL on it.
+    ///
+    /// # Errors
+    /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
     pub fn open_for_read(&self, database: &str, name: &str, wait: Duration) -> Result<ReadGuard> {
-        let _ = (database, name, wait);
-        unimplemented!()
+        loop {
+            let table = self.table(database, name)?;
+            let shared = table.state.lock.shared(wait)?;
+            // While this waited the table may have changed.
+            if table.is_current() {
+                return Ok(ReadGuard {
+                    table,
+                    _shared: shared,
+                });
+            }
+        }
     }
-    /// Opens a table to write it, waiting at most `wait` for other writers and DDL.
+
+    /// Opens a table to write it, waiting at most `wait` each for other writers and DDL.
+    ///
+    /// # Errors
+    /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
     pub fn open_for_write(&self, database: &str, name: &str, wait: Duration) -> Result<WriteGuard> {
-        let _ = (database, name, wait);
-        unimplemented!()
+        loop {
+            let (table, writer) = self.lock_writer(database, name, wait)?;
+            let shared = table.state.lock.shared(wait)?;
+            if table.is_current() {
+                return Ok(WriteGuard {
+                    table,
+                    shared: Some(shared),
+                    writer,
+                });
+            }
+        }
     }
+
+    fn lock_writer(
+        &self,
+        database: &str,
+        name: &str,
+        wait: Duration,
+    ) -> Result<(Arc<Table>, WriterLock)> {
+        loop {
+            let table = self.table(database, name)?;
+            let writer = table.state.lock.writer(wait)?;
+            if table.is_current() {
+                return Ok((table, writer));
+            }
+        }
+    }
+
+    /// Makes an empty table.
+    ///
+    /// # Errors
+    /// `TableExists`, `UnknownDatabase`, and the MySQL error for whatever is wrong with the request.
     pub fn create_table(&self, request: CreateTable) -> Result<Arc<Table>> {
-        let _ = request;
-        unimplemented!()
+        let mut next_table_id = self.next_table_id.lock();
+        let exists = match self.databases.read().get(&request.database) {
+            None => {
+                return Err(TableError::UnknownDatabase {
+                    name: request.database,
+                });
+            }
+            Some(tables) => tables.contains_key(&request.name),
+        };
+        if exists {
+            return Err(TableError::TableExists {
+                table: request.name,
+            });
+        }
+        let mut definition = resolve_table(*next_table_id, request)?;
+        let mut trees = Vec::new();
+        let made = self
+            .create_trees(&mut definition, &mut trees)
+            .and_then(|()| {
+                let table = Table::open(&self.storage, definition, Arc::default())?;
+                self.change(|tree, undo| {
+                    put(tree, undo, &[kind::HEADER], &header(*next_table_id + 1))?;
+                    put_definition(tree, undo, &table.definition)
+                })?;
+                Ok(Arc::new(table))
+            });
+        let table = match made {
+            Ok(table) => table,
+            Err(error) => {
+                self.drop_trees(&trees);
+                return Err(error);
+            }
+        };
+        *next_table_id += 1;
+        table.publish();
+        self.enter(table.clone());
+        Ok(table)
     }
+
+    fn create_trees(&self, definition: &mut TableDefinition, made: &mut Vec<TreeId>) -> Result<()> {
+        let mut create = || -> Result<TreeId> {
+            let tree = self.storage.create_tree()?;
+            made.push(tree);
+            Ok(tree)
+        };
+        definition.primary.tree = create()?;
+        for index in &mut definition.secondary {
+            index.tree = create()?;
+        }
+        if needs_overflow(definition) {
+            definition.overflow = Some(create()?);
+        }
+        Ok(())
+    }
+
+    /// Frees trees that nobody can reach any more. What cannot be freed is lost space, not an error of the statement.
+    pub(crate) fn drop_trees(&self, trees: &[TreeId]) {
+        for tree in trees {
+            if let Err(error) = self.storage.drop_tree(*tree) {
+                tracing::warn!(tree = tree.0, %error, "the pages of a dropped tree could not be freed");
+            }
+        }
+    }
+
+    /// Drops a table once nobody uses it, waiting at most `wait`.
+    ///
+    /// # Errors
+    /// `CannotDropTable` if there is none, `LockWaitTimeout`.
     pub fn drop_table(&self, database: &str, name: &str, wait: Duration) -> Result<()> {
-        let _ = (database, name, wait);
-        unimplemented!()
+        let (table, writer) = match self.lock_writer(database, name, wait) {
+            Err(TableError::UnknownTable { database, table }) => {
+                return Err(TableError::CannotDropTable { database, table });
+            }
+            other => other?,
+        };
+        let exclusive = writer.exclusive(wait)?;
+        {
+            let _changing = self.next_table_id.lock();
+            self.change(|tree, undo| {
+                delete_definition(tree, undo, database, name)?;
+                Ok(tree
+                    .delete(undo, &statistics_key(table.definition.id))
+                    .map(drop)?)
+            })?;
+            self.remove(&table);
+        }
+        table.retire();
+        drop(exclusive);
+        self.drop_trees(&trees_of(&table.definition));
+        Ok(())
     }
+
+    /// Renames a table, also into another database, once nobody uses it, waiting at most `wait`.
+    ///
+    /// # Errors
+    /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
     pub fn rename_table(&self, from: (&str, &str), to: (&str, &str), wait: Duration) -> Result<()> {
-        let _ = (from, to, wait);
-        unimplemented!()
+        check_name(to.1, |name| TableError::IncorrectTableName { name })?;
+        let (table, writer) = self.lock_writer(from.0, from.1, wait)?;
+        let _exclusive = writer.exclusive(wait)?;
+        let _changing = self.next_table_id.lock();
+        match self.table(to.0, to.1) {
+            Ok(_) => {
+                return Err(TableError::TableExists {
+                    table: to.1.to_string(),
+                });
+            }
+            Err(TableError::UnknownTable { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let mut definition = table.definition.clone();
+        (definition.database, definition.name) = (to.0.to_string(), to.1.to_string());
+        let renamed = Table::open(&self.storage, definition, table.state.clone())?;
+        self.change(|tree, undo| {
+            delete_definition(tree, undo, from.0, from.1)?;
+            put_definition(tree, undo, &renamed.definition)
+        })?;
+        self.remove(&table);
+        renamed.publish();
+        self.enter(Arc::new(renamed));
+        Ok(())
     }
-    /// Builds an index over what the table holds: external sort within `memory_bytes`, then a sorted bulk build.
+
+    /// Builds an index over what the table holds, while others read it: external sort within `memory_bytes`, then a
+    /// sorted bulk build. Waits at most `wait` for writers, and again for readers when the index is ready.
+    ///
+    /// # Errors
+    /// `DuplicateKey` for a unique index, `DuplicateIndex`, `Interrupted`, `LockWaitTimeout`, and the MySQL error for
+    /// whatever is wrong with the request. Nothing of the index remains.
     pub fn create_index(
         &self,
         database: &str,
@@ -107,9 +456,26 @@ impl Catalog {
         progress: &dyn Progress,
         wait: Duration,
     ) -> Result<()> {
-        let _ = (database, table, index, memory_bytes, progress, wait);
-        unimplemented!()
+        let (table, writer) = self.lock_writer(database, table, wait)?;
+        let mut definition = table.definition.clone();
+        let mut index = resolve_index(&definition, &index)?;
+        definition.secondary.push(index.clone());
+        check_key_lengths(&definition)?;
+        let tree = build_index(&self.storage, &table, &index, memory_bytes, progress)?;
+        index.tree = tree;
+        definition.secondary.pop();
+        definition.secondary.push(index);
+        let entered = self.redefine(&writer, &table, definition, wait);
+        if entered.is_err() {
+            self.drop_trees(&[tree]);
+        }
+        entered.map(drop)
     }
+
+    /// Drops a secondary index once nobody uses the table, waiting at most `wait`.
+    ///
+    /// # Errors
+    /// `CannotDropIndex` if there is none, `LockWaitTimeout`.
     pub fn drop_index(
         &self,
         database: &str,
@@ -117,12 +483,201 @@ impl Catalog {
         index: &str,
         wait: Duration,
     ) -> Result<()> {
-        let _ = (database, table, index, wait);
-        unimplemented!()
+        let (table, writer) = self.lock_writer(database, table, wait)?;
+        let mut definition = table.definition.clone();
+        let Some(position) = definition.secondary_position(index) else {
+            return Err(TableError::CannotDropIndex {
+                name: index.to_string(),
+            });
+        };
+        let dropped = definition.secondary.remove(position);
+        if let Some(column) = definition.auto_increment_column()
+            && !definition
+                .indexes()
+                .any(|index| index.parts[0].column == column)
+        {
+            return Err(TableError::IncorrectAutoColumn);
+        }
+        self.redefine(&writer, &table, definition, wait)?;
+        self.drop_trees(&[dropped.tree]);
+        Ok(())
     }
-    /// Counts rows and estimates distinct values of every index.
-    pub fn analyze(&self, database: &str, table: &str) -> Result<()> {
-        let _ = (database, table);
-        unimplemented!()
+
+    /// Puts a new definition in the place of a table's.
+    pub(crate) fn redefine(
+        &self,
+        writer: &WriterLock,
+        table: &Table,
+        definition: TableDefinition,
+        wait: Duration,
+    ) -> Result<Arc<Table>> {
+        let _exclusive = writer.exclusive(wait)?;
+        let _changing = self.next_table_id.lock();
+        let next = Arc::new(Table::open(&self.storage, definition, table.state.clone())?);
+        self.change(|tree, undo| put_definition(tree, undo, &next.definition))?;
+        next.publish();
+        self.enter(next.clone());
+        Ok(next)
     }
+
+    /// Counts rows, estimates the distinct values of every index, and keeps the result.
+    ///
+    /// # Errors
+    /// `UnknownDatabase`, `UnknownTable`, and whatever the storage reports.
+    pub fn analyze(&self, database: &str, table: &str, wait: Duration) -> Result<()> {
+        let table = self.open_for_read(database, table, wait)?;
+        let statistics = Arc::new(analyze(&table)?);
+        let _changing = self.next_table_id.lock();
+        self.change(|tree, undo| {
+            put(
+                tree,
+                undo,
+                &statistics_key(table.definition.id),
+                &encode_statistics(&statistics),
+            )
+        })?;
+        *table.state.statistics.lock() = Some(statistics);
+        // Plans depend on statistics as on definitions.
+        self.schema_version.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Changes the catalog tree, completely or not at all.
+    fn change(&self, change: impl FnOnce(&Tree, &mut StatementUndo) -> Result<()>) -> Result<()> {
+        let mut undo = self.storage.begin_statement();
+        match change(&self.storage.catalog_tree(), &mut undo) {
+            Ok(()) => {
+                undo.commit();
+                Ok(())
+            }
+            Err(error) => {
+                undo.rollback()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn enter(&self, table: Arc<Table>) {
+        let mut databases = self.databases.write();
+        let tables = databases
+            .entry(table.definition.database.clone())
+            .or_default();
+        tables.insert(table.definition.name.clone(), table);
+        self.schema_version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn remove(&self, table: &Table) {
+        if let Some(tables) = self.databases.write().get_mut(&table.definition.database) {
+            tables.remove(&table.definition.name);
+        }
+        self.schema_version.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+fn trees_of(definition: &TableDefinition) -> Vec<TreeId> {
+    let secondary = definition.secondary.iter().map(|index| index.tree);
+    std::iter::once(definition.primary.tree)
+        .chain(secondary)
+        .chain(definition.overflow)
+        .collect()
+}
+
+fn header(next_table_id: u64) -> [u8; 16] {
+    let mut header = [0; 16];
+    header[..8].copy_from_slice(&FORMAT.to_le_bytes());
+    header[8..].copy_from_slice(&next_table_id.to_le_bytes());
+    header
+}
+
+/// The next table id.
+fn read_header(value: &[u8]) -> Result<u64> {
+    let short = || TableError::corrupt("catalog", "its header cannot be read");
+    let (format, rest) = value.split_first_chunk::<8>().ok_or_else(short)?;
+    let found = u64::from_le_bytes(*format);
+    if found > FORMAT {
+        return Err(TableError::CatalogTooNew {
+            found,
+            known: FORMAT,
+        });
+    }
+    let (id, _) = rest.split_first_chunk::<8>().ok_or_else(short)?;
+    Ok(u64::from_le_bytes(*id))
+}
+
+fn database_key(name: &str) -> Vec<u8> {
+    [&[kind::DATABASE], name.as_bytes()].concat()
+}
+
+fn table_key(database: &str, table: &str, chunk: usize) -> Vec<u8> {
+    let chunk = (chunk as u16).to_be_bytes();
+    [
+        &[kind::TABLE],
+        database.as_bytes(),
+        &[0],
+        table.as_bytes(),
+        &[0],
+        &chunk,
+    ]
+    .concat()
+}
+
+/// Database and table in the key of a definition, after its first byte.
+fn table_of_key(rest: &[u8]) -> Option<(String, String)> {
+    let mut names = rest.splitn(3, |byte| *byte == 0);
+    let mut name = || String::from_utf8(names.next()?.to_vec()).ok();
+    Some((name()?, name()?))
+}
+
+fn statistics_key(table: u64) -> Vec<u8> {
+    [&[kind::STATISTICS], table.to_be_bytes().as_slice()].concat()
+}
+
+fn put(tree: &Tree, undo: &mut StatementUndo, key: &[u8], value: &[u8]) -> Result<()> {
+    if !tree.update(undo, key, value)? {
+        tree.insert(undo, key, value)?;
+    }
+    Ok(())
+}
+
+fn put_definition(
+    tree: &Tree,
+    undo: &mut StatementUndo,
+    definition: &TableDefinition,
+) -> Result<()> {
+    let bytes = encode_definition(definition);
+    let mut chunks = 0;
+    for chunk in bytes.chunks(CHUNK_BYTES) {
+        put(
+            tree,
+            undo,
+            &table_key(&definition.database, &definition.name, chunks),
+            chunk,
+        )?;
+        chunks += 1;
+    }
+    delete_chunks(tree, undo, &definition.database, &definition.name, chunks)
+}
+
+fn delete_definition(
+    tree: &Tree,
+    undo: &mut StatementUndo,
+    database: &str,
+    table: &str,
+) -> Result<()> {
+    delete_chunks(tree, undo, database, table, 0)
+}
+
+/// Deletes the chunks of a definition from number `first` on.
+fn delete_chunks(
+    tree: &Tree,
+    undo: &mut StatementUndo,
+    database: &str,
+    table: &str,
+    first: usize,
+) -> Result<()> {
+    let mut chunk = first;
+    while tree.delete(undo, &table_key(database, table, chunk))? {
+        chunk += 1;
+    }
+    Ok(())
 }

@@ -6,14 +6,21 @@ pub mod bulk_load;
 pub mod catalog;
 pub mod collation;
 pub mod convert;
+mod definition_check;
+mod definition_codec;
 pub mod error;
+mod external_sort;
+mod index_build;
 pub mod key_codec;
 pub mod number_text;
+mod overflow;
 pub mod progress;
 pub mod row_codec;
 pub mod schema;
 pub mod show_create;
+pub mod statistics;
 pub mod table;
+mod table_lock;
 pub mod temporal;
 pub mod temporal_text;
 pub mod types;
@@ -30,6 +37,7 @@ pub use schema::{
     Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY,
     TableDefinition,
 };
+pub use statistics::TableStatistics;
 pub use table::{InsertOutcome, Table};
 pub use types::ColumnType;
 pub use value::Value;

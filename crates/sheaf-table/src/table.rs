@@ -1,19 +1,51 @@
-//! An open table.
+//! An open table: its rows, and the upkeep of its indexes.
+//!
+//! A [`Table`] is one version of a table's definition with its trees opened; DDL makes another one. What all versions
+//! share (the lock, the counters of AUTO_INCREMENT, row ids and long values, the statistics) is in the [`TableState`].
+//!
+//! A row is an entry of the clustered tree (primary key, whole row), one of each secondary index, and the chunks of
+//! its long values. All changes go through a [`StatementUndo`]: a failed row is taken back to the savepoint before it,
+//! a failed statement as a whole.
+
 use std::sync::Arc;
 
-use sheaf_storage::{StatementUndo, Tree};
+use sheaf_storage::sync::Mutex;
+use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+use sheaf_storage::{
+    Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, StatementUndo, Storage, StorageError, Tree,
+};
 
-use crate::error::Result;
-use crate::key_codec::KeyLayout;
-use crate::row_codec::RowLayout;
-use crate::schema::TableDefinition;
-use crate::value::Value;
+use crate::error::{Result, TableError};
+use crate::key_codec::{KeyLayout, PartKind};
+use crate::overflow;
+use crate::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout, RowView, ValueRef};
+use crate::schema::{Index, TableDefinition};
+use crate::statistics::TableStatistics;
+use crate::table_lock::TableLock;
+use crate::types::ColumnType;
+use crate::value::{Value, column_text};
 
 /// What an insert did besides inserting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InsertOutcome {
     /// The value given out by AUTO_INCREMENT, if it was.
     pub auto_increment: Option<u64>,
+}
+
+/// Not known yet: to be found from the largest key.
+const UNKNOWN: u64 = 0;
+
+/// What all versions of a table share.
+#[derive(Default)]
+pub(crate) struct TableState {
+    pub(crate) lock: Arc<TableLock>,
+    /// Number of the newest version; the others are not current.
+    pub(crate) version: AtomicU64,
+    /// The next value of AUTO_INCREMENT, row id and number of a long value; [`UNKNOWN`] at first.
+    auto_increment: AtomicU64,
+    row_id: AtomicU64,
+    long_value: AtomicU64,
+    pub(crate) statistics: Mutex<Option<Arc<TableStatistics>>>,
 }
 
 /// An open table: an immutable definition, its trees and layouts.
@@ -27,61 +59,559 @@ pub struct Table {
     pub clustered_layout: KeyLayout,
     /// In the order of `definition.secondary`.
     pub secondary_layouts: Vec<KeyLayout>,
+    pub(crate) overflow: Option<Arc<Tree>>,
+    pub(crate) state: Arc<TableState>,
+    version: u64,
+}
+
+/// The encoded clustered entry of a row.
+#[derive(Default)]
+struct ClusteredEntry {
+    key: Vec<u8>,
+    row: Vec<u8>,
 }
 
 impl Table {
-    /// Inserts a row: one value per column, each of the column's type (see [`crate::convert`]). The caller holds the
-    /// table's writer lock. On an error nothing of the row remains.
+    /// Opens a definition's trees as the version that follows the newest one. It is current once it is
+    /// [published](Self::publish).
+    pub(crate) fn open(
+        storage: &Storage,
+        definition: TableDefinition,
+        state: Arc<TableState>,
+    ) -> Result<Table> {
+        let clustered = storage.tree(definition.primary.tree)?;
+        let secondary = definition
+            .secondary
+            .iter()
+            .map(|index| storage.tree(index.tree))
+            .collect::<Result<_, StorageError>>()?;
+        let overflow = definition
+            .overflow
+            .map(|tree| storage.tree(tree))
+            .transpose()?;
+        let version = state.version.load(Ordering::Acquire) + 1;
+        Ok(Table {
+            row_layout: RowLayout::new(&definition.columns),
+            clustered_layout: KeyLayout::clustered(&definition),
+            secondary_layouts: definition
+                .secondary
+                .iter()
+                .map(|index| KeyLayout::secondary(&definition, index))
+                .collect(),
+            definition,
+            clustered,
+            secondary,
+            overflow,
+            state,
+            version,
+        })
+    }
+
+    /// Makes this the newest version. The caller holds the exclusive lock, or nobody knows the table yet.
+    pub(crate) fn publish(&self) {
+        self.state.version.store(self.version, Ordering::Release);
+    }
+
+    /// Makes all versions old, because the table is gone.
+    pub(crate) fn retire(&self) {
+        self.state.version.store(u64::MAX, Ordering::Release);
+    }
+
+    /// True while this is the table's newest definition; false after DDL: open it again.
+    pub fn is_current(&self) -> bool {
+        self.state.version.load(Ordering::Acquire) == self.version
+    }
+
+    /// About how many rows there are.
+    pub fn row_count_estimate(&self) -> u64 {
+        self.clustered.statistics().entries
+    }
+
+    /// What ANALYZE TABLE found out; `None`: never analyzed.
+    pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
+        self.state.statistics.lock().clone()
+    }
+
+    /// Distinct values of the first 1, 2, ... declared parts of an index (`None`: the primary key), from ANALYZE TABLE;
+    /// `None`: never analyzed.
+    pub fn distinct_prefixes(&self, secondary: Option<usize>) -> Option<Vec<u64>> {
+        let index = match secondary {
+            None => &self.definition.primary,
+            Some(position) => &self.definition.secondary[position],
+        };
+        self.statistics()?.distinct_prefixes.get(&index.id).cloned()
+    }
+
+    /// True if there is no row.
+    pub fn is_empty(&self) -> Result<bool> {
+        let mut cursor = self
+            .clustered
+            .scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
+        Ok(cursor.next_leaf()?.is_none())
+    }
+
+    /// Inserts a row: one value per column, each of the column's type (see [`crate::convert`]). NULL and 0 in the
+    /// AUTO_INCREMENT column ask for the next value. The caller holds the table's writer lock. On an error nothing of
+    /// the row remains.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, and whatever the storage reports.
     pub fn insert(&self, undo: &mut StatementUndo, row: &[Value]) -> Result<InsertOutcome> {
-        let _ = (undo, row);
-        unimplemented!()
+        let savepoint = undo.savepoint();
+        let result = self.insert_row(undo, row);
+        if result.is_err() {
+            undo.rollback_to(savepoint)?;
+        }
+        result
     }
-    /// Deletes the row with this encoded primary key; false: there is none.
+
+    fn insert_row(&self, undo: &mut StatementUndo, row: &[Value]) -> Result<InsertOutcome> {
+        let generated = self.take_auto_increment(row)?;
+        let values = |column: usize| generated.value(row, column);
+        let row_id = self.take_row_id()?;
+        let entry = self.encode_clustered(undo, values, row_id)?;
+        match self.clustered.insert(undo, &entry.key, &entry.row) {
+            Err(StorageError::DuplicateKey { .. }) => {
+                return Err(self.duplicate(&self.definition.primary, values));
+            }
+            other => other?,
+        }
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        for position in 0..self.secondary.len() {
+            self.insert_secondary(undo, position, values, row_id, &mut key, &mut payload)?;
+        }
+        Ok(InsertOutcome {
+            auto_increment: generated.generated,
+        })
+    }
+
+    /// Adds a row's entry to a secondary index.
+    fn insert_secondary<'v>(
+        &self,
+        undo: &mut StatementUndo,
+        position: usize,
+        values: impl Fn(usize) -> ValueRef<'v> + Copy,
+        row_id: u64,
+        key: &mut Vec<u8>,
+        payload: &mut Vec<u8>,
+    ) -> Result<()> {
+        let index = &self.definition.secondary[position];
+        key.clear();
+        payload.clear();
+        let shape = self.secondary_layouts[position].encode_entry(values, row_id, key, payload);
+        // NULL equals nothing, not even NULL.
+        if index.unique
+            && !shape.has_null
+            && self.secondary[position]
+                .contains_prefix(&key[..shape.declared_bytes])?
+                .is_some()
+        {
+            return Err(self.duplicate(index, values));
+        }
+        Ok(self.secondary[position].insert(undo, key, payload)?)
+    }
+
+    /// Deletes the row with this encoded primary key; false: there is none. The caller holds the writer lock. After an
+    /// error the statement must be rolled back.
     pub fn delete(&self, undo: &mut StatementUndo, primary_key: &[u8]) -> Result<bool> {
-        let _ = (undo, primary_key);
-        unimplemented!()
+        let Some(old) = self.read_row(primary_key)? else {
+            return Ok(false);
+        };
+        self.delete_overflow(undo, primary_key)?;
+        let row_id = self.row_id_of(primary_key);
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        for (tree, layout) in self.secondary.iter().zip(&self.secondary_layouts) {
+            key.clear();
+            payload.clear();
+            layout.encode_entry(
+                |column| (&old[column]).into(),
+                row_id,
+                &mut key,
+                &mut payload,
+            );
+            tree.delete(undo, &key)?;
+        }
+        Ok(self.clustered.delete(undo, primary_key)?)
     }
-    /// Replaces the row with this encoded primary key; false: there is none. The primary key may change.
+
+    /// Replaces the row with this encoded primary key; false: there is none. The primary key may change. The caller
+    /// holds the writer lock. On an error nothing is changed.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, and whatever the storage reports.
     pub fn update(
         &self,
         undo: &mut StatementUndo,
         primary_key: &[u8],
         row: &[Value],
     ) -> Result<bool> {
-        let _ = (undo, primary_key, row);
-        unimplemented!()
+        let savepoint = undo.savepoint();
+        let result = self.update_row(undo, primary_key, row);
+        if result.is_err() {
+            undo.rollback_to(savepoint)?;
+        }
+        result
     }
+
+    fn update_row(
+        &self,
+        undo: &mut StatementUndo,
+        primary_key: &[u8],
+        row: &[Value],
+    ) -> Result<bool> {
+        let Some(old) = self.read_row(primary_key)? else {
+            return Ok(false);
+        };
+        let row_id = self.row_id_of(primary_key);
+        let values = |column: usize| ValueRef::from(&row[column]);
+        self.delete_overflow(undo, primary_key)?;
+        let entry = self.encode_clustered(undo, values, row_id)?;
+        if entry.key == primary_key {
+            self.clustered.update(undo, primary_key, &entry.row)?;
+        } else {
+            match self.clustered.insert(undo, &entry.key, &entry.row) {
+                Err(StorageError::DuplicateKey { .. }) => {
+                    return Err(self.duplicate(&self.definition.primary, values));
+                }
+                other => other?,
+            }
+            self.clustered.delete(undo, primary_key)?;
+        }
+        let (mut old_key, mut old_payload) = (Vec::new(), Vec::new());
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        for (position, layout) in self.secondary_layouts.iter().enumerate() {
+            for buffer in [&mut old_key, &mut old_payload, &mut key, &mut payload] {
+                buffer.clear();
+            }
+            layout.encode_entry(
+                |column| (&old[column]).into(),
+                row_id,
+                &mut old_key,
+                &mut old_payload,
+            );
+            layout.encode_entry(values, row_id, &mut key, &mut payload);
+            if key != old_key {
+                // The old entry goes first, or a unique index would find it.
+                self.secondary[position].delete(undo, &old_key)?;
+                self.insert_secondary(undo, position, values, row_id, &mut key, &mut payload)?;
+            } else if payload != old_payload {
+                self.secondary[position].update(undo, &key, &payload)?;
+            }
+        }
+        Ok(true)
+    }
+
     /// The encoded primary key of a row; not for tables with a hidden row id.
     pub fn encode_primary_key(&self, row: &[Value]) -> Vec<u8> {
-        let _ = row;
-        unimplemented!()
+        let mut key = Vec::new();
+        self.clustered_layout.encode_entry(
+            |column| (&row[column]).into(),
+            0,
+            &mut key,
+            &mut Vec::new(),
+        );
+        key
     }
+
     /// The whole row of an encoded primary key, long values included.
     pub fn read_row(&self, primary_key: &[u8]) -> Result<Option<Vec<Value>>> {
-        let _ = primary_key;
-        unimplemented!()
+        let mut bytes = Vec::new();
+        if !self.clustered.get(primary_key, &mut bytes)? {
+            return Ok(None);
+        }
+        self.decode_row(&self.view(&bytes)?).map(Some)
     }
-    /// Fills `value` with the long value that a row refers to.
+
+    /// Reads the bytes of a row of this table.
+    ///
+    /// # Errors
+    /// `Corrupt`, with the table's name.
+    pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Result<RowView<'a>> {
+        self.row_layout
+            .view(bytes)
+            .map_err(|error| self.name_corruption(error))
+    }
+
+    /// All values of a row, long values included.
+    pub fn decode_row(&self, row: &RowView<'_>) -> Result<Vec<Value>> {
+        let mut long = Vec::new();
+        let columns = self.definition.columns.iter().enumerate();
+        columns
+            .map(|(column, definition)| {
+                if row.is_overflow(column) {
+                    self.read_overflow(row.get_bytes(column), &mut long)?;
+                    return Ok(ValueRef::Bytes(&long).to_value(&definition.ty));
+                }
+                Ok(row.value(column, &definition.ty))
+            })
+            .collect()
+    }
+
+    /// Clears `value` and fills it with the long value that a row refers to.
     pub fn read_overflow(&self, reference: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        let _ = (reference, value);
-        unimplemented!()
+        let Some(tree) = &self.overflow else {
+            return Err(TableError::corrupt(
+                &self.definition.name,
+                "a row refers to a long value, but the table has none",
+            ));
+        };
+        overflow::read(tree, reference, value).map_err(|error| self.name_corruption(error))
     }
-    /// About how many rows there are.
-    pub fn row_count_estimate(&self) -> u64 {
-        unimplemented!()
+
+    fn delete_overflow(&self, undo: &mut StatementUndo, primary_key: &[u8]) -> Result<()> {
+        let Some(tree) = &self.overflow else {
+            return Ok(());
+        };
+        let mut bytes = Vec::new();
+        if !self.clustered.get(primary_key, &mut bytes)? {
+            return Ok(());
+        }
+        let row = self.view(&bytes)?;
+        for column in 0..self.definition.columns.len() {
+            if row.is_overflow(column) {
+                overflow::delete(tree, undo, row.get_bytes(column))?;
+            }
+        }
+        Ok(())
     }
-    /// The next value AUTO_INCREMENT gives out.
-    pub fn next_auto_increment(&self) -> Option<u64> {
-        unimplemented!()
+
+    /// Errors from below the table do not know its name.
+    pub(crate) fn name_corruption(&self, error: TableError) -> TableError {
+        match error {
+            TableError::Corrupt { detail, .. } => {
+                TableError::corrupt(&self.definition.name, detail)
+            }
+            other => other,
+        }
     }
-    /// Distinct values of the first 1, 2, ... declared parts of an index (`None`: the primary key), from ANALYZE TABLE;
-    /// `None`: never analyzed.
-    pub fn distinct_prefixes(&self, secondary: Option<usize>) -> Option<Vec<u64>> {
-        let _ = secondary;
-        unimplemented!()
+
+    fn encode_clustered<'v>(
+        &self,
+        undo: &mut StatementUndo,
+        values: impl Fn(usize) -> ValueRef<'v> + Copy,
+        row_id: u64,
+    ) -> Result<ClusteredEntry> {
+        let mut entry = ClusteredEntry::default();
+        self.clustered_layout
+            .encode_entry(values, row_id, &mut entry.key, &mut Vec::new());
+        let limit = MAX_ENTRY_BYTES - entry.key.len().min(MAX_ENTRY_BYTES);
+        if self
+            .row_layout
+            .encode(values, &[], limit, &mut entry.row)
+            .is_err()
+        {
+            let mut references = Vec::new();
+            for (column, number, value) in self.values_to_move(values, limit)? {
+                let tree = self
+                    .overflow
+                    .as_ref()
+                    .ok_or(TableError::RowTooLarge { limit })?;
+                let reference = overflow::write(tree, undo, number, value)?;
+                references.push((column, reference.to_bytes()));
+            }
+            self.encode_with_references(values, &references, limit, &mut entry.row)?;
+        }
+        Ok(entry)
     }
-    /// True while this is the table's newest definition; false after DDL: open it again.
-    pub fn is_current(&self) -> bool {
-        unimplemented!()
+
+    /// The values that must leave a row so that it fits `limit`: column, number to store it under, bytes.
+    pub(crate) fn values_to_move<'v>(
+        &self,
+        values: impl Fn(usize) -> ValueRef<'v> + Copy,
+        limit: usize,
+    ) -> Result<Vec<(usize, u64, &'v [u8])>> {
+        let columns = self.row_layout.columns_to_move(values, limit);
+        columns
+            .into_iter()
+            .filter_map(|column| match values(column) {
+                ValueRef::Bytes(bytes) => Some(
+                    self.take_long_value_number()
+                        .map(|number| (column, number, bytes)),
+                ),
+                _ => None,
+            })
+            .collect()
     }
+
+    pub(crate) fn encode_with_references<'v>(
+        &self,
+        values: impl Fn(usize) -> ValueRef<'v>,
+        references: &[(usize, [u8; OVERFLOW_REFERENCE_BYTES])],
+        limit: usize,
+        row: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.row_layout
+            .encode(values, references, limit, row)
+            .map_err(|_| TableError::RowTooLarge { limit })
+    }
+
+    /// The error of a row whose values are in a unique index already.
+    pub(crate) fn duplicate<'v>(
+        &self,
+        index: &Index,
+        values: impl Fn(usize) -> ValueRef<'v>,
+    ) -> TableError {
+        let parts = index.parts.iter().map(|part| {
+            let ty = &self.definition.columns[part.column].ty;
+            let text = column_text(ty, &values(part.column).to_value(ty));
+            match part.prefix_length {
+                Some(length) => text.chars().take(length as usize).collect(),
+                None => text,
+            }
+        });
+        TableError::DuplicateKey {
+            key: format!("{}.{}", self.definition.name, index.name),
+            entry: parts.collect::<Vec<_>>().join("-"),
+        }
+    }
+
+    /// The next value AUTO_INCREMENT gives out; `None`: the table has no such column.
+    pub fn next_auto_increment(&self) -> Result<Option<u64>> {
+        let Some(column) = self.definition.auto_increment_column() else {
+            return Ok(None);
+        };
+        let known = self.state.auto_increment.load(Ordering::Relaxed);
+        if known != UNKNOWN {
+            return Ok(Some(known));
+        }
+        let largest = self.largest_of_column(column)?;
+        let next = largest
+            .saturating_add(1)
+            .max(self.definition.auto_increment_start)
+            .max(1);
+        self.state.auto_increment.store(next, Ordering::Relaxed);
+        Ok(Some(next))
+    }
+
+    /// The largest value of a column that is the first of some index; 0 if there is none above.
+    fn largest_of_column(&self, column: usize) -> Result<u64> {
+        let leads = |index: &Index| {
+            index
+                .parts
+                .first()
+                .is_some_and(|part| part.column == column)
+        };
+        let (tree, layout) = if leads(&self.definition.primary) {
+            (&self.clustered, &self.clustered_layout)
+        } else {
+            match self.definition.secondary.iter().position(leads) {
+                Some(position) => (&self.secondary[position], &self.secondary_layouts[position]),
+                None => return Ok(0),
+            }
+        };
+        let key = last_key(tree)?;
+        let largest = key.and_then(|key| match layout.parts[0].kind {
+            PartKind::Float | PartKind::Double => {
+                layout.decode_f64(0, &key).map(|value| value as i128)
+            }
+            _ => layout.decode_i128(0, &key),
+        });
+        Ok(largest.unwrap_or(0).clamp(0, i128::from(u64::MAX)) as u64)
+    }
+
+    /// The AUTO_INCREMENT value for a row: given out, or the one in the row noted.
+    pub(crate) fn take_auto_increment(&self, row: &[Value]) -> Result<Generated> {
+        let Some(column) = self.definition.auto_increment_column() else {
+            return Ok(Generated::default());
+        };
+        let next = self.next_auto_increment()?.unwrap_or(1);
+        let given = match &row[column] {
+            Value::Null => 0,
+            Value::Float(v) => *v as i128,
+            Value::Double(v) => *v as i128,
+            value => value.as_i128().unwrap_or(0),
+        };
+        if given != 0 {
+            if given >= i128::from(next) {
+                let after = u64::try_from(given + 1).unwrap_or(u64::MAX);
+                self.state.auto_increment.store(after, Ordering::Relaxed);
+            }
+            return Ok(Generated::default());
+        }
+        let ty = &self.definition.columns[column].ty;
+        let (_, greatest) = ty.integer_range().unwrap_or((0, 1 << 53));
+        // The last value of BIGINT UNSIGNED marks the end, so that the counter never wraps.
+        if i128::from(next) > greatest || next == u64::MAX {
+            return Err(TableError::AutoIncrementExhausted);
+        }
+        self.state.auto_increment.store(next + 1, Ordering::Relaxed);
+        let value = match ty {
+            ColumnType::Float { .. } => Value::Float(next as f32),
+            ColumnType::Double { .. } => Value::Double(next as f64),
+            ty if ty.is_unsigned() => Value::UInt(next),
+            _ => Value::Int(next as i64),
+        };
+        Ok(Generated {
+            column,
+            value,
+            generated: Some(next),
+        })
+    }
+
+    /// The next hidden row id; 0 for tables with a primary key.
+    pub(crate) fn take_row_id(&self) -> Result<u64> {
+        if !self.definition.has_hidden_row_id() {
+            return Ok(0);
+        }
+        take_number(&self.state.row_id, || {
+            Ok(last_key(&self.clustered)?.map_or(0, |key| self.row_id_of(&key)))
+        })
+    }
+
+    /// The row id in a clustered key; 0 for tables with a primary key.
+    pub(crate) fn row_id_of(&self, primary_key: &[u8]) -> u64 {
+        match self.definition.has_hidden_row_id() {
+            true => primary_key
+                .first_chunk::<8>()
+                .map_or(0, |id| u64::from_be_bytes(*id)),
+            false => 0,
+        }
+    }
+
+    fn take_long_value_number(&self) -> Result<u64> {
+        take_number(&self.state.long_value, || match &self.overflow {
+            Some(tree) => Ok(last_key(tree)?
+                .and_then(|key| overflow::number_of_key(&key))
+                .unwrap_or(0)),
+            None => Ok(0),
+        })
+    }
+}
+
+/// The value that AUTO_INCREMENT puts in place of a row's own.
+#[derive(Debug, Default)]
+pub(crate) struct Generated {
+    column: usize,
+    value: Value,
+    pub(crate) generated: Option<u64>,
+}
+
+impl Generated {
+    /// A column of the row with the generated value in its place.
+    #[inline]
+    pub(crate) fn value<'v>(&'v self, row: &'v [Value], column: usize) -> ValueRef<'v> {
+        match self.generated {
+            Some(_) if column == self.column => (&self.value).into(),
+            _ => (&row[column]).into(),
+        }
+    }
+}
+
+/// Takes the next number of a counter that starts after the largest one in use.
+fn take_number(counter: &AtomicU64, largest: impl Fn() -> Result<u64>) -> Result<u64> {
+    if counter.load(Ordering::Relaxed) == UNKNOWN {
+        counter.store(largest()?.saturating_add(1), Ordering::Relaxed);
+    }
+    Ok(counter.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The largest live key of a tree.
+fn last_key(tree: &Arc<Tree>) -> Result<Option<Vec<u8>>> {
+    let mut cursor = tree.scan(KeyRange::all(), Direction::Backward, ReadAhead::Off);
+    let Some(leaf) = cursor.next_leaf()? else {
+        return Ok(None);
+    };
+    let mut key = Vec::new();
+    leaf.key_into(leaf.len() - 1, &mut key);
+    Ok(Some(key))
 }

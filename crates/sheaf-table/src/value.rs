@@ -4,9 +4,10 @@
 //! Scans never build values; they copy from row and key bytes (see [`crate::row_codec`] and [`crate::key_codec`]).
 
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write};
 
 use crate::temporal;
+use crate::types::ColumnType;
 
 /// A single SQL value. Values of a column are in the column's own variant:
 /// BOOL and signed integers `Int`, unsigned integers `UInt`, character types `Text`, byte strings `Bytes`.
@@ -114,6 +115,26 @@ impl fmt::Display for Value {
             Value::Enum(number) => write!(f, "{number}"),
         }
     }
+}
+
+/// The text that MySQL shows for a value of a column: labels of ENUMs, fractions of a second with the column's digits.
+pub fn column_text(ty: &ColumnType, value: &Value) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = match (value, ty) {
+        (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
+            let label = usize::from(*number)
+                .checked_sub(1)
+                .and_then(|position| labels.get(position));
+            text.write_str(label.map_or("", String::as_str))
+        }
+        (Value::Time(micros), ty) => temporal::write_time(&mut text, *micros, ty.fraction_digits()),
+        (Value::DateTime(micros) | Value::Timestamp(micros), ty) => {
+            temporal::write_datetime(&mut text, *micros, ty.fraction_digits())
+        }
+        (value, _) => write!(text, "{value}"),
+    };
+    text
 }
 
 fn fraction_digits(micros: i64) -> u8 {
