@@ -45,13 +45,20 @@ impl ByteStrings {
 
     #[inline]
     fn end_string(&mut self) {
-        debug_assert!(self.bytes.len() <= u32::MAX as usize, "callers bound a buffer by leaves or by its limit");
+        debug_assert!(
+            self.bytes.len() <= u32::MAX as usize,
+            "callers bound a buffer by leaves or by its limit"
+        );
         self.ends.push(self.bytes.len() as u32);
     }
 
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        let start = if index == 0 {
+            0
+        } else {
+            self.ends[index - 1] as usize
+        };
         &self.bytes[start..self.ends[index] as usize]
     }
 

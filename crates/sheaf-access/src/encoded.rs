@@ -31,7 +31,10 @@ impl WordSet {
         match (low, high) {
             _ if low > high => Self::Nothing,
             (0, u64::MAX) => Self::Any,
-            _ => Self::Within { low, span: high - low },
+            _ => Self::Within {
+                low,
+                span: high - low,
+            },
         }
     }
 
@@ -58,10 +61,14 @@ impl WordSet {
             Self::OneOf(words) if words.len() <= 8 => {
                 retain(selection, |entry| {
                     let word = load(entry);
-                    words.iter().fold(false, |found, &candidate| found | (candidate == word))
+                    words
+                        .iter()
+                        .fold(false, |found, &candidate| found | (candidate == word))
                 });
             }
-            Self::OneOf(words) => retain(selection, |entry| words.binary_search(&load(entry)).is_ok()),
+            Self::OneOf(words) => {
+                retain(selection, |entry| words.binary_search(&load(entry)).is_ok())
+            }
             Self::Any => {}
             Self::Nothing => selection.clear(),
         }
@@ -90,12 +97,18 @@ pub(crate) struct WordDomain {
 impl WordDomain {
     /// Signed numbers of `width` (1 to 8) bytes.
     pub(crate) fn signed(width: usize) -> Self {
-        Self { bias: 1 << (8 * width - 1), max: u64::MAX >> (64 - 8 * width) }
+        Self {
+            bias: 1 << (8 * width - 1),
+            max: u64::MAX >> (64 - 8 * width),
+        }
     }
 
     /// Unsigned numbers of `width` (1 to 8) bytes.
     pub(crate) fn unsigned(width: usize) -> Self {
-        Self { bias: 0, max: u64::MAX >> (64 - 8 * width) }
+        Self {
+            bias: 0,
+            max: u64::MAX >> (64 - 8 * width),
+        }
     }
 
     /// The words of the numbers from `low` to `high`, both included.
@@ -128,7 +141,9 @@ impl WordDomain {
     pub(crate) fn one_of(&self, numbers: impl Iterator<Item = Number>) -> WordSet {
         let mut words: Vec<u64> = numbers
             .filter(|number| number.exact)
-            .filter(|number| (-self.bias..=i128::from(self.max) - self.bias).contains(&number.floor))
+            .filter(|number| {
+                (-self.bias..=i128::from(self.max) - self.bias).contains(&number.floor)
+            })
             .map(|number| (number.floor + self.bias) as u64)
             .collect();
         words.sort_unstable();
@@ -146,9 +161,13 @@ pub(crate) fn compare_word(op: CompareOp, word: u64) -> WordSet {
     match op {
         CompareOp::Eq => WordSet::range(word, word),
         CompareOp::NotEq => WordSet::Not(word),
-        CompareOp::Less => word.checked_sub(1).map_or(WordSet::Nothing, |high| WordSet::range(0, high)),
+        CompareOp::Less => word
+            .checked_sub(1)
+            .map_or(WordSet::Nothing, |high| WordSet::range(0, high)),
         CompareOp::LessOrEqual => WordSet::range(0, word),
-        CompareOp::Greater => word.checked_add(1).map_or(WordSet::Nothing, |low| WordSet::range(low, u64::MAX)),
+        CompareOp::Greater => word
+            .checked_add(1)
+            .map_or(WordSet::Nothing, |low| WordSet::range(low, u64::MAX)),
         CompareOp::GreaterOrEqual => WordSet::range(word, u64::MAX),
     }
 }
@@ -173,17 +192,30 @@ impl Number {
             Value::UInt(number) => whole(i128::from(*number)),
             Value::Year(number) | Value::Enum(number) => whole(i128::from(*number)),
             Value::Date(days) => whole(i128::from(*days)),
-            Value::Time(micros) | Value::DateTime(micros) | Value::Timestamp(micros) => whole(i128::from(*micros)),
-            Value::Decimal { unscaled, scale: from } if *from <= scale => {
+            Value::Time(micros) | Value::DateTime(micros) | Value::Timestamp(micros) => {
+                whole(i128::from(*micros))
+            }
+            Value::Decimal {
+                unscaled,
+                scale: from,
+            } if *from <= scale => {
                 let floor = unscaled.checked_mul(10i128.checked_pow(u32::from(scale - from))?)?;
                 Some(Self { floor, exact: true })
             }
-            Value::Decimal { unscaled, scale: from } => {
+            Value::Decimal {
+                unscaled,
+                scale: from,
+            } => {
                 let divisor = 10i128.checked_pow(u32::from(from - scale))?;
                 let floor = unscaled.div_euclid(divisor);
-                Some(Self { floor, exact: floor * divisor == *unscaled })
+                Some(Self {
+                    floor,
+                    exact: floor * divisor == *unscaled,
+                })
             }
-            Value::Null | Value::Float(_) | Value::Double(_) | Value::Text(_) | Value::Bytes(_) => None,
+            Value::Null | Value::Float(_) | Value::Double(_) | Value::Text(_) | Value::Bytes(_) => {
+                None
+            }
         }
     }
 
@@ -214,6 +246,11 @@ pub(crate) enum BytesSet {
 }
 
 impl BytesSet {
+    /// Every string.
+    pub(crate) fn any() -> Self {
+        Self::Within(Bound::Unbounded, Bound::Unbounded)
+    }
+
     /// The strings for which `value op string` is true.
     pub(crate) fn compare(op: CompareOp, string: Vec<u8>) -> Self {
         match op {
@@ -249,8 +286,12 @@ impl BytesSet {
                 })
             }
             Self::Not(string) => bytes != string.as_slice(),
-            Self::OneOf(strings) if strings.len() <= 4 => strings.iter().any(|string| string.as_slice() == bytes),
-            Self::OneOf(strings) => strings.binary_search_by(|string| string.as_slice().cmp(bytes)).is_ok(),
+            Self::OneOf(strings) if strings.len() <= 4 => {
+                strings.iter().any(|string| string.as_slice() == bytes)
+            }
+            Self::OneOf(strings) => strings
+                .binary_search_by(|string| string.as_slice().cmp(bytes))
+                .is_ok(),
         }
     }
 }
@@ -300,7 +341,8 @@ impl<T> Tests<T> {
                     undecided.retain(|entry| rest.next_if(|&&next| next == *entry).is_none());
                     passed.extend(accepted);
                 }
-                let mut keep = vec![false; selection.iter().max().map_or(0, |&last| last as usize + 1)];
+                let mut keep =
+                    vec![false; selection.iter().max().map_or(0, |&last| last as usize + 1)];
                 passed.iter().for_each(|&entry| keep[entry as usize] = true);
                 selection.retain(|&entry| keep[entry as usize]);
                 Ok(())
@@ -344,15 +386,40 @@ mod tests {
         for (domain, values) in [
             (WordDomain::signed(1), (-128..=127).collect::<Vec<i128>>()),
             (WordDomain::unsigned(1), (0..=255).collect()),
-            (WordDomain::signed(8), vec![i64::MIN as i128, -1, 0, 1, i64::MAX as i128]),
+            (
+                WordDomain::signed(8),
+                vec![i64::MIN as i128, -1, 0, 1, i64::MAX as i128],
+            ),
             (WordDomain::unsigned(8), vec![0, 1, u64::MAX as i128]),
         ] {
-            for constant in [-1000, -128, -1, 0, 1, 127, 128, 255, 256, i64::MAX as i128, u64::MAX as i128 + 1] {
+            for constant in [
+                -1000,
+                -128,
+                -1,
+                0,
+                1,
+                127,
+                128,
+                255,
+                256,
+                i64::MAX as i128,
+                u64::MAX as i128 + 1,
+            ] {
                 for op in OPS {
-                    let set = domain.compare(op, Number { floor: constant, exact: true });
+                    let set = domain.compare(
+                        op,
+                        Number {
+                            floor: constant,
+                            exact: true,
+                        },
+                    );
                     for &value in &values {
                         let word = (value + domain.bias) as u64;
-                        assert_eq!(accepts(&set, word), holds(op, value, constant), "{value} {op:?} {constant}");
+                        assert_eq!(
+                            accepts(&set, word),
+                            holds(op, value, constant),
+                            "{value} {op:?} {constant}"
+                        );
                     }
                 }
             }
@@ -366,8 +433,13 @@ mod tests {
             let number = Number::of(&Value::Decimal { unscaled, scale: 3 }, 1).unwrap();
             for op in OPS {
                 for value in -20..20 {
-                    let accepted = accepts(&domain.compare(op, number), (value + domain.bias) as u64);
-                    assert_eq!(accepted, holds(op, value * 100, unscaled), "{value}/10 {op:?} {unscaled}/1000");
+                    let accepted =
+                        accepts(&domain.compare(op, number), (value + domain.bias) as u64);
+                    assert_eq!(
+                        accepted,
+                        holds(op, value * 100, unscaled),
+                        "{value}/10 {op:?} {unscaled}/1000"
+                    );
                 }
             }
         }
@@ -376,13 +448,23 @@ mod tests {
     #[test]
     fn lists_leave_out_what_the_type_cannot_hold() {
         let numbers = [3, 300, 3, 7].map(|floor| Number { floor, exact: true });
-        assert_eq!(WordDomain::unsigned(1).one_of(numbers.into_iter()), WordSet::OneOf(vec![3, 7]));
-        assert_eq!(WordDomain::unsigned(1).one_of(numbers[1..2].iter().copied()), WordSet::Nothing);
+        assert_eq!(
+            WordDomain::unsigned(1).one_of(numbers.into_iter()),
+            WordSet::OneOf(vec![3, 7])
+        );
+        assert_eq!(
+            WordDomain::unsigned(1).one_of(numbers[1..2].iter().copied()),
+            WordSet::Nothing
+        );
     }
 
     #[test]
     fn or_keeps_the_order_of_the_selection() {
-        let tests = Tests::Or(vec![Tests::One(7), Tests::And(vec![Tests::One(3), Tests::One(2)]), Tests::One(10)]);
+        let tests = Tests::Or(vec![
+            Tests::One(7),
+            Tests::And(vec![Tests::One(3), Tests::One(2)]),
+            Tests::One(10),
+        ]);
         let mut selection: Vec<u32> = (1..=20).rev().collect();
         let mut divisible = |divisor: &u32, selection: &mut Vec<u32>| -> Result<(), ()> {
             selection.retain(|entry| entry % divisor == 0);
@@ -390,7 +472,9 @@ mod tests {
         };
         tests.retain(&mut selection, &mut divisible).unwrap();
         assert_eq!(selection, [20, 18, 14, 12, 10, 7, 6]);
-        Tests::never().retain(&mut selection, &mut divisible).unwrap();
+        Tests::never()
+            .retain(&mut selection, &mut divisible)
+            .unwrap();
         assert!(selection.is_empty());
     }
 
@@ -399,7 +483,11 @@ mod tests {
         for op in OPS {
             for (a, b) in [("a", "b"), ("b", "a"), ("a", "a"), ("a", "ab"), ("", "a")] {
                 let set = BytesSet::compare(op, b.as_bytes().to_vec());
-                assert_eq!(set.contains(a.as_bytes()), holds(op, a, b), "{a} {op:?} {b}");
+                assert_eq!(
+                    set.contains(a.as_bytes()),
+                    holds(op, a, b),
+                    "{a} {op:?} {b}"
+                );
             }
         }
     }

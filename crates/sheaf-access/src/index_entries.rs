@@ -87,7 +87,8 @@ impl EntryBlock {
     /// The bytes of a located part, NULL byte included.
     #[inline]
     pub(crate) fn part(&self, part: usize, entry: usize) -> &[u8] {
-        &self.keys.get(entry)[usize::from(self.starts[part][entry])..usize::from(self.starts[part + 1][entry])]
+        &self.keys.get(entry)
+            [usize::from(self.starts[part][entry])..usize::from(self.starts[part + 1][entry])]
     }
 }
 
@@ -120,12 +121,19 @@ fn locate_ends(
             }
         }
     }
-    if shortest != 0 { Err(short_key()) } else { Ok(()) }
+    if shortest != 0 {
+        Err(short_key())
+    } else {
+        Ok(())
+    }
 }
 
 fn short_key() -> crate::error::AccessError {
-    TableError::Corrupt { object: "index entry".to_string(), detail: "a key ends within one of its parts".to_string() }
-        .into()
+    TableError::Corrupt {
+        object: "index entry".to_string(),
+        detail: "a key ends within one of its parts".to_string(),
+    }
+    .into()
 }
 
 /// How the primary key is read out of the entries of a secondary index.
@@ -155,7 +163,11 @@ impl PrimaryKeySource {
         scratch: &'a mut Vec<u8>,
     ) -> Result<&'a [u8]> {
         match self {
-            Self::Tail(bytes) => key.len().checked_sub(*bytes).map(|start| &key[start..]).ok_or_else(short_key),
+            Self::Tail(bytes) => key
+                .len()
+                .checked_sub(*bytes)
+                .map(|start| &key[start..])
+                .ok_or_else(short_key),
             Self::Parts => {
                 scratch.clear();
                 layout.primary_key_into(key, scratch)?;
@@ -167,16 +179,20 @@ impl PrimaryKeySource {
 
 /// Length of the first `parts` parts of every key, if it is always the same.
 pub(crate) fn fixed_key_bytes(layout: &KeyLayout, parts: usize) -> Option<usize> {
-    layout.parts[..parts].iter().try_fold(0, |sum, part| match part.fixed_width {
-        Some(width) if !part.nullable => Some(sum + width),
-        _ => None,
-    })
+    layout.parts[..parts]
+        .iter()
+        .try_fold(0, |sum, part| match part.fixed_width {
+            Some(width) if !part.nullable => Some(sum + width),
+            _ => None,
+        })
 }
 
 /// Width of a part's value where it is a fixed number of at most 16 bytes, without its NULL byte.
 pub(crate) fn value_width(kind: PartKind) -> Option<usize> {
     match kind {
-        PartKind::Integer { width, .. } | PartKind::Decimal { width, .. } => Some(usize::from(width)),
+        PartKind::Integer { width, .. } | PartKind::Decimal { width, .. } => {
+            Some(usize::from(width))
+        }
         PartKind::Float => Some(4),
         PartKind::Double | PartKind::RowId => Some(8),
         PartKind::Text(_) | PartKind::Bytes => None,

@@ -44,7 +44,9 @@ impl ArenaKey {
     }
 
     fn compare(&self, other: &Self, arena: &[u8]) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| self.bytes(arena).cmp(other.bytes(arena)))
+        self.head
+            .cmp(&other.head)
+            .then_with(|| self.bytes(arena).cmp(other.bytes(arena)))
     }
 }
 
@@ -74,10 +76,19 @@ impl KeyBuffer {
         let keys = match (word_bytes, tagged) {
             (Some(_), false) => Keys::Words(Vec::new()),
             (Some(_), true) => Keys::TaggedWords(Vec::new()),
-            (None, _) => Keys::Arena { arena: Vec::new(), keys: Vec::new() },
+            (None, _) => Keys::Arena {
+                arena: Vec::new(),
+                keys: Vec::new(),
+            },
         };
         let capacity_bytes = capacity_bytes.min(MAX_BUFFER_BYTES);
-        Self { keys, word_bytes, capacity_bytes, key_bytes: 0, sorted: true }
+        Self {
+            keys,
+            word_bytes,
+            capacity_bytes,
+            key_bytes: 0,
+            sorted: true,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -117,14 +128,21 @@ impl KeyBuffer {
 
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8], tag: u32) {
-        debug_assert!(self.word_bytes.is_none_or(|bytes| bytes == key.len()), "keys of this buffer have one length");
+        debug_assert!(
+            self.word_bytes.is_none_or(|bytes| bytes == key.len()),
+            "keys of this buffer have one length"
+        );
         self.key_bytes += key.len();
         self.sorted = false;
         match &mut self.keys {
             Keys::Words(words) => words.push(head(key)),
             Keys::TaggedWords(words) => words.push((head(key), tag)),
             Keys::Arena { arena, keys } => {
-                keys.push(ArenaKey { head: head(key), position: arena.len() as u32, tag });
+                keys.push(ArenaKey {
+                    head: head(key),
+                    position: arena.len() as u32,
+                    tag,
+                });
                 arena.extend_from_slice(&(key.len() as u16).to_ne_bytes());
                 arena.extend_from_slice(key);
             }
@@ -179,11 +197,20 @@ impl KeyBuffer {
         }
     }
 
+    /// How many keys from `first` on are equal to it.
+    pub(crate) fn group_length(&self, first: usize) -> usize {
+        1 + (first + 1..self.len())
+            .take_while(|&position| self.same_key(first, position))
+            .count()
+    }
+
     /// At most `count` of the keys, evenly spread over the buffer, in ascending order.
     pub(crate) fn sorted_sample(&self, count: usize) -> Vec<Vec<u8>> {
         let step = self.len().div_ceil(count.max(1)).max(1);
         let mut strings = ByteStrings::default();
-        (0..self.len()).step_by(step).for_each(|index| self.copy_key(index, &mut strings));
+        (0..self.len())
+            .step_by(step)
+            .for_each(|index| self.copy_key(index, &mut strings));
         let mut sample: Vec<Vec<u8>> = strings.iter().map(<[u8]>::to_vec).collect();
         if !self.sorted {
             sample.sort_unstable();
@@ -199,7 +226,11 @@ mod tests {
     fn keys_of(buffer: &KeyBuffer) -> Vec<(Vec<u8>, u32)> {
         let mut strings = ByteStrings::default();
         (0..buffer.len()).for_each(|index| buffer.copy_key(index, &mut strings));
-        strings.iter().enumerate().map(|(index, key)| (key.to_vec(), buffer.tag(index))).collect()
+        strings
+            .iter()
+            .enumerate()
+            .map(|(index, key)| (key.to_vec(), buffer.tag(index)))
+            .collect()
     }
 
     #[test]
@@ -211,20 +242,39 @@ mod tests {
         }
         assert!(buffer.is_full() && !buffer.has_room_for(4));
         buffer.sort();
-        let expected: Vec<(Vec<u8>, u32)> =
-            vec![(vec![0, 0, 0, 9], 0), (vec![0, 0, 1, 0], 0), (vec![255, 0, 0, 0], 0)];
-        assert_eq!(keys_of(&buffer), expected, "an untagged buffer forgets tags");
+        let expected: Vec<(Vec<u8>, u32)> = vec![
+            (vec![0, 0, 0, 9], 0),
+            (vec![0, 0, 1, 0], 0),
+            (vec![255, 0, 0, 0], 0),
+        ];
+        assert_eq!(
+            keys_of(&buffer),
+            expected,
+            "an untagged buffer forgets tags"
+        );
     }
 
     #[test]
     fn keys_of_any_length_sort_as_bytes_and_keep_their_tags() {
         let mut buffer = KeyBuffer::new(100, None, true);
-        let keys: [&[u8]; 6] = [b"abcdefghij", b"abcdefgh", b"abcdefghi", b"", b"abcdefgh", b"ab\0"];
-        keys.iter().enumerate().for_each(|(tag, key)| buffer.push(key, tag as u32));
+        let keys: [&[u8]; 6] = [
+            b"abcdefghij",
+            b"abcdefgh",
+            b"abcdefghi",
+            b"",
+            b"abcdefgh",
+            b"ab\0",
+        ];
+        keys.iter()
+            .enumerate()
+            .for_each(|(tag, key)| buffer.push(key, tag as u32));
         assert!(!buffer.is_sorted());
         buffer.sort();
-        let mut expected: Vec<(Vec<u8>, u32)> =
-            keys.iter().enumerate().map(|(tag, key)| (key.to_vec(), tag as u32)).collect();
+        let mut expected: Vec<(Vec<u8>, u32)> = keys
+            .iter()
+            .enumerate()
+            .map(|(tag, key)| (key.to_vec(), tag as u32))
+            .collect();
         expected.sort();
         assert_eq!(keys_of(&buffer), expected);
         assert!(buffer.same_key(2, 3) && !buffer.same_key(3, 4));

@@ -82,7 +82,10 @@ impl KeyWindows {
         prefetching: bool,
         metrics: &mut ScanMetrics,
     ) -> Result<()> {
-        debug_assert!(!prefetching || buffer.is_sorted(), "only sorted keys tell the tree which pages neighbour");
+        debug_assert!(
+            !prefetching || buffer.is_sorted(),
+            "only sorted keys tell the tree which pages neighbour"
+        );
         self.prefetching = prefetching;
         self.next = 0;
         self.taken = 0;
@@ -110,7 +113,8 @@ impl KeyWindows {
         metrics.prefetched_pages += summary.requested_pages as u64;
         let leaves = (summary.resident + summary.requested_pages).max(1);
         let wanted = window.keys.len() * WINDOW_LEAVES / leaves;
-        self.window_keys = wanted.clamp(FIRST_WINDOW_KEYS, MAX_WINDOW_KEYS.min(self.window_keys * 8));
+        self.window_keys =
+            wanted.clamp(FIRST_WINDOW_KEYS, MAX_WINDOW_KEYS.min(self.window_keys * 8));
         Ok(())
     }
 

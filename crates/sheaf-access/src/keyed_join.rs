@@ -1,23 +1,84 @@
 //! Keyed join: the inner side of a join through an index, many outer keys at a time (Batched Key Access).
+//!
+//! The keys of outer rows are collected up to N bytes, sorted, and looked up in key order, so that the index is walked
+//! in one direction with its pages requested ahead; outer rows with equal keys share one lookup. The entries that are
+//! found pass the index condition, and their rows come through a multi-range read:
+//!
+//! ```text
+//!   outer keys -> [collect N bytes] -> [sort, share] -> read the index -> [index condition]
+//!              -> [collect primary keys] -> [sort] -> read the rows -> [row condition] -> (outer row, inner row)
+//! ```
+//!
+//! On the clustered index the first read gives the rows, and there is no second step.
+//!
+//! It wins when some outer rows meet a large inner table that has an index on the join columns: against a hash join when
+//! the inner table would have to be read whole, against lookups one by one when the inner table is not in memory.
+//! With `batched` off each key is looked up as it came, and no page is requested ahead.
+//!
+//! Counts: `Handler_read_key` per distinct key of a buffer, `Handler_read_next` per entry found;
+//! `Handler_mrr_key_refills` per buffer of keys after the first.
 
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
 use arrow::datatypes::SchemaRef;
+use sheaf_storage::{Direction, KeyRange, LeafCursor, PointReader, ReadAhead, Tree};
 
-use crate::arrow_types::projected_schema;
+use crate::batch_assembler::{BatchAssembler, TaggedBatch};
 use crate::cancel::CancelFlag;
+use crate::columns::Source;
 use crate::counters::SessionCounters;
+use crate::entry_rows::{EntryRows, EntrySource};
 use crate::error::Result;
+use crate::index_entries::{EntryBlock, fixed_key_bytes};
+use crate::key_buffer::KeyBuffer;
+use crate::key_windows::{KeyWindows, sample_is_resident};
+use crate::row_block::RowBlock;
 use crate::scan::ScanMetrics;
-use crate::spec::KeyedLookupSpec;
+use crate::spec::{IndexRef, KeyedLookupSpec};
+use crate::tally::Tally;
+
+/// Entries after which a block of them is worked off.
+const BLOCK_ENTRIES: usize = 1024;
 
 /// Looks up the rows that match a buffer full of keys.
 ///
 /// Use: [`push`](Self::push) keys until it is [`full`](Self::full) or the outer rows end, [`run`](Self::run), then
 /// [`next_batch`](Self::next_batch) until it gives `None`; then push again.
 pub struct KeyedLookup {
-    schema: SchemaRef,
+    spec: Arc<KeyedLookupSpec>,
+    walk: KeyWalk,
+    inner: Inner,
+    tally: Tally,
+    /// Runs started so far.
+    runs: u64,
+    /// Whether matches of the buffer may still come.
+    running: bool,
+    /// A batch whose rows are being given to more than one outer row each.
+    sharing: Option<Sharing>,
+}
+
+/// What reads the inner table.
+enum Inner {
+    /// Rows of the clustered tree; with a reader when the keys are whole primary keys.
+    Rows {
+        reader: Option<PointReader>,
+        block: RowBlock,
+        assembler: Box<BatchAssembler>,
+    },
+    /// Entries of a secondary index, and their rows.
+    Entries(Box<EntryRows>),
+}
+
+/// A batch of matches of keys that several outer rows have: given out again for each of them.
+struct Sharing {
+    batch: RecordBatch,
+    /// For each row of the batch the buffer position of the first outer row with its key.
+    groups: UInt32Array,
+    /// The next pair to give out: a row of the batch, and one of the outer rows that share its key.
+    row: usize,
+    member: usize,
 }
 
 impl KeyedLookup {
@@ -27,42 +88,360 @@ impl KeyedLookup {
         counters: Arc<SessionCounters>,
         cancel: CancelFlag,
     ) -> Result<Self> {
-        let _ = (counters, cancel);
+        let layout = match spec.index {
+            IndexRef::Clustered => &spec.table.clustered_layout,
+            IndexRef::Secondary(position) => &spec.table.secondary_layouts[position],
+        };
+        let definition = spec.index.definition(&spec.table);
+        let complete = spec.key_parts >= layout.declared;
+        let buffer_bytes = if spec.batched {
+            spec.buffer_bytes
+        } else {
+            spec.buffer_bytes.min(UNBATCHED_BYTES)
+        };
+        let walk = KeyWalk {
+            tree: Arc::clone(spec.index.tree(&spec.table)),
+            buffer: KeyBuffer::new(buffer_bytes, fixed_key_bytes(layout, spec.key_parts), true),
+            windows: KeyWindows::new(),
+            cancel: cancel.clone(),
+            cursor: None,
+            group: 0,
+            unique: complete && (definition.unique || definition.primary),
+        };
+        let inner = match spec.index {
+            IndexRef::Clustered => Inner::Rows {
+                reader: complete.then(|| walk.tree.point_reader()),
+                block: RowBlock::default(),
+                assembler: Box::new(BatchAssembler::new(
+                    &spec.table,
+                    Source::Rows,
+                    &spec.projection,
+                    spec.row_condition.as_ref(),
+                    true,
+                    None,
+                    spec.batch_rows,
+                )?),
+            },
+            IndexRef::Secondary(position) => {
+                Inner::Entries(Box::new(EntryRows::for_lookup(&spec, position, cancel)?))
+            }
+        };
         Ok(Self {
-            schema: projected_schema(&spec.table.definition, &spec.projection),
+            spec,
+            walk,
+            inner,
+            tally: Tally::new(counters),
+            runs: 0,
+            running: false,
+            sharing: None,
         })
     }
 
     /// The schema of the inner batches.
     pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        match &self.inner {
+            Inner::Rows { assembler, .. } => assembler.schema(),
+            Inner::Entries(rows) => rows.assembler().schema(),
+        }
     }
 
-    /// Adds the encoded key of an outer row. The row number comes back with each match. A key with a NULL part
-    /// matches nothing and need not be pushed.
+    /// Adds the encoded key of an outer row: `key_parts` parts as the index encodes them. The row number comes back
+    /// with each match. A key with a NULL part matches nothing in SQL and must not be pushed.
     pub fn push(&mut self, encoded_key: &[u8], outer_row: u32) {
-        let _ = (encoded_key, outer_row);
-        unimplemented!("the access methods land next")
+        debug_assert!(
+            !self.running,
+            "a run is worked off before keys are pushed again"
+        );
+        self.walk.buffer.push(encoded_key, outer_row);
     }
 
     /// Whether the buffer holds `buffer_bytes` of keys.
     pub fn full(&self) -> bool {
-        unimplemented!("the access methods land next")
+        self.walk.buffer.is_full()
     }
 
     /// Starts to look up the keys pushed so far.
     pub fn run(&mut self) -> Result<()> {
-        unimplemented!("the access methods land next")
+        self.running = true;
+        let batched = self.spec.batched;
+        let prefetching = batched
+            && self.spec.sort_keys
+            && !sample_is_resident(&self.walk.tree, &self.walk.buffer)?;
+        if batched && self.spec.sort_keys {
+            self.walk.buffer.sort();
+        }
+        if batched && self.runs > 0 {
+            self.tally.mrr_key_refills += 1;
+        }
+        self.runs += 1;
+        match &mut self.inner {
+            Inner::Entries(rows) => rows.restart(&mut self.tally),
+            Inner::Rows { .. } if batched => self.tally.mrr_init += 1,
+            Inner::Rows { .. } => {}
+        }
+        self.walk.cursor = None;
+        self.walk.windows.start(
+            &self.walk.tree,
+            &self.walk.buffer,
+            prefetching,
+            &mut self.tally.metrics,
+        )
     }
 
     /// The next matches: for each row of the batch, the outer row that it belongs to. Never empty; `None` when the
-    /// buffer is worked off. Matches come in no particular order.
+    /// buffer is worked off, and empty again. Matches come in no particular order.
     pub fn next_batch(&mut self) -> Result<Option<(UInt32Array, RecordBatch)>> {
-        unimplemented!("the access methods land next")
+        let result = self.advance();
+        self.tally.flush();
+        if !matches!(result, Ok(Some(_))) {
+            self.walk.clear();
+            self.sharing = None;
+            self.running = false;
+        }
+        result
+    }
+
+    fn advance(&mut self) -> Result<Option<(UInt32Array, RecordBatch)>> {
+        loop {
+            if let Some(sharing) = &mut self.sharing {
+                match sharing.next(&self.walk.buffer, self.spec.batch_rows.max(1))? {
+                    Some(shared) => return Ok(Some(shared)),
+                    None => self.sharing = None,
+                }
+            }
+            if !self.running {
+                return Ok(None);
+            }
+            let tagged = match &mut self.inner {
+                Inner::Entries(rows) => {
+                    rows.next_batch(&mut self.walk, Direction::Forward, &mut self.tally)?
+                }
+                Inner::Rows {
+                    reader,
+                    block,
+                    assembler,
+                } => next_rows(
+                    &mut self.walk,
+                    reader.as_mut(),
+                    block,
+                    assembler,
+                    &mut self.tally,
+                )?,
+            };
+            let Some(TaggedBatch {
+                batch,
+                tags: Some(groups),
+            }) = tagged
+            else {
+                return Ok(None);
+            };
+            let buffer = &self.walk.buffer;
+            if groups
+                .values()
+                .iter()
+                .all(|&group| buffer.group_length(group as usize) == 1)
+            {
+                let outer = groups
+                    .values()
+                    .iter()
+                    .map(|&group| buffer.tag(group as usize))
+                    .collect();
+                return Ok(Some((outer, batch)));
+            }
+            self.sharing = Some(Sharing {
+                batch,
+                groups,
+                row: 0,
+                member: 0,
+            });
+        }
     }
 
     /// What it did so far, over all runs.
     pub fn metrics(&self) -> ScanMetrics {
-        ScanMetrics::default()
+        self.tally.metrics
+    }
+}
+
+/// Without batching, keys are still handed over in small groups.
+const UNBATCHED_BYTES: usize = 64 * 1024;
+
+/// The next batch of rows of the clustered tree.
+fn next_rows(
+    walk: &mut KeyWalk,
+    mut reader: Option<&mut PointReader>,
+    block: &mut RowBlock,
+    assembler: &mut BatchAssembler,
+    tally: &mut Tally,
+) -> Result<Option<TaggedBatch>> {
+    loop {
+        if assembler.is_ready()
+            && let Some(batch) = assembler.finish(tally)?
+        {
+            return Ok(Some(batch));
+        }
+        block.clear();
+        let wanted = assembler.wanted();
+        let more = match &mut reader {
+            Some(reader) => walk.read_points(reader, block, wanted, tally)?,
+            None => walk.read_prefixes(block, wanted, tally)?,
+        };
+        assembler.add_block(block, tally)?;
+        if !more {
+            return assembler.finish(tally);
+        }
+    }
+}
+
+impl Sharing {
+    /// The next pairs of outer row and match, at most `max_rows`.
+    fn next(
+        &mut self,
+        buffer: &KeyBuffer,
+        max_rows: usize,
+    ) -> Result<Option<(UInt32Array, RecordBatch)>> {
+        let (mut outer, mut rows) = (Vec::new(), Vec::new());
+        while self.row < self.batch.num_rows() && rows.len() < max_rows {
+            let group = self.groups.value(self.row) as usize;
+            let length = buffer.group_length(group);
+            let count = (length - self.member).min(max_rows - rows.len());
+            outer.extend((0..count).map(|member| buffer.tag(group + self.member + member)));
+            rows.resize(rows.len() + count, self.row as u32);
+            self.member += count;
+            if self.member == length {
+                self.member = 0;
+                self.row += 1;
+            }
+        }
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some((
+            UInt32Array::from(outer),
+            take_record_batch(&self.batch, &UInt32Array::from(rows))?,
+        )))
+    }
+}
+
+/// Walks the distinct neighbouring keys of a buffer through a tree.
+struct KeyWalk {
+    tree: Arc<Tree>,
+    buffer: KeyBuffer,
+    windows: KeyWindows,
+    cancel: CancelFlag,
+    /// Entries of the key being looked up that are still to come.
+    cursor: Option<LeafCursor>,
+    /// The buffer position of the first of the equal keys being looked up: the tag of what they find.
+    group: u32,
+    /// A key has one match at most.
+    unique: bool,
+}
+
+impl KeyWalk {
+    /// Goes to the next key that differs from the one before it.
+    fn next_key(&mut self, tally: &mut Tally) -> Result<bool> {
+        loop {
+            let next =
+                self.windows
+                    .advance(&self.tree, &self.buffer, &self.cancel, &mut tally.metrics)?;
+            let Some(position) = next else {
+                return Ok(false);
+            };
+            if position == 0 || !self.buffer.same_key(position - 1, position) {
+                self.group = position as u32;
+                tally.read_key += 1;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Opens a cursor on the entries that begin with the next key. False if there is no further key.
+    fn next_cursor(&mut self, tally: &mut Tally) -> Result<bool> {
+        if !self.next_key(tally)? {
+            return Ok(false);
+        }
+        self.cursor = Some(self.tree.scan(
+            KeyRange::prefix(self.windows.key()),
+            Direction::Forward,
+            ReadAhead::Off,
+        ));
+        Ok(true)
+    }
+
+    /// Looks up complete primary keys. False when all keys are looked up.
+    fn read_points(
+        &mut self,
+        reader: &mut PointReader,
+        block: &mut RowBlock,
+        wanted: usize,
+        tally: &mut Tally,
+    ) -> Result<bool> {
+        while !block.is_full(wanted) {
+            if !self.next_key(tally)? {
+                return Ok(false);
+            }
+            tally.metrics.row_lookups += 1;
+            if let Some(row) = reader.get(self.windows.key())? {
+                block.push(row, self.group);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the rows whose primary keys begin with the keys. False when all keys are looked up.
+    fn read_prefixes(
+        &mut self,
+        block: &mut RowBlock,
+        wanted: usize,
+        tally: &mut Tally,
+    ) -> Result<bool> {
+        while !block.is_full(wanted) {
+            let Some(cursor) = &mut self.cursor else {
+                if !self.next_cursor(tally)? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            match cursor.next_leaf()? {
+                Some(leaf) => {
+                    (0..leaf.len()).for_each(|row| block.push(leaf.value(row), self.group));
+                    tally.step(Direction::Forward, leaf.len());
+                }
+                None => self.cursor = None,
+            }
+            self.cancel.check()?;
+        }
+        Ok(true)
+    }
+
+    /// Forgets the keys.
+    fn clear(&mut self) {
+        self.buffer.clear();
+        self.cursor = None;
+    }
+}
+
+impl EntrySource for KeyWalk {
+    fn fill(&mut self, block: &mut EntryBlock, tally: &mut Tally) -> Result<bool> {
+        while block.len() < BLOCK_ENTRIES {
+            let Some(cursor) = &mut self.cursor else {
+                if !self.next_cursor(tally)? {
+                    break;
+                }
+                continue;
+            };
+            match cursor.next_leaf()? {
+                Some(leaf) => {
+                    block.push_leaf(leaf, self.group);
+                    tally.metrics.index_entries += leaf.len() as u64;
+                    if self.unique {
+                        self.cursor = None;
+                    }
+                }
+                None => self.cursor = None,
+            }
+            self.cancel.check()?;
+        }
+        Ok(!block.is_empty())
     }
 }

@@ -14,14 +14,33 @@
 //! No method holds a page latch when it returns, allocates per row, or counts per row in shared memory.
 
 mod arrow_types;
+mod batch_assembler;
+mod byte_strings;
 mod cancel;
+mod clustered_scan;
+mod columns;
 mod condition;
 mod counters;
+mod encoded;
+mod entry_rows;
 mod error;
+mod index_condition;
+mod index_entries;
+mod index_range_scan;
+mod key_buffer;
+mod key_condition;
+mod key_windows;
 mod keyed_join;
+mod materialize;
+mod multi_range_read;
+mod range_cursor;
+mod row_block;
+mod row_condition;
 mod scan;
 mod spec;
 mod split;
+mod tally;
+mod words;
 
 pub use arrow_types::{TYPE_KEY, arrow_field, arrow_type, projected_schema, table_schema};
 pub use cancel::CancelFlag;

@@ -38,8 +38,20 @@ pub(crate) struct MultiRangeRead {
 }
 
 impl MultiRangeRead {
-    pub(crate) fn new(tree: Arc<Tree>, buffer: KeyBuffer, sort: SortKeys, cancel: CancelFlag) -> Self {
-        Self { reader: tree.point_reader(), tree, buffer, windows: KeyWindows::new(), sort, cancel }
+    pub(crate) fn new(
+        tree: Arc<Tree>,
+        buffer: KeyBuffer,
+        sort: SortKeys,
+        cancel: CancelFlag,
+    ) -> Self {
+        Self {
+            reader: tree.point_reader(),
+            tree,
+            buffer,
+            windows: KeyWindows::new(),
+            sort,
+            cancel,
+        }
     }
 
     pub(crate) fn has_room_for(&self, key_bytes: usize) -> bool {
@@ -63,14 +75,23 @@ impl MultiRangeRead {
             metrics.mrr_sorted_buffers += 1;
         }
         metrics.mrr_buffers += 1;
-        self.windows.start(&self.tree, &self.buffer, !resident, metrics)
+        self.windows
+            .start(&self.tree, &self.buffer, !resident, metrics)
     }
 
     /// Appends rows to `block` until it holds `wanted` or is full. False once the buffer is worked off; it is empty
     /// then. A key whose row was deleted since its entry was read gives no row.
-    pub(crate) fn read(&mut self, block: &mut RowBlock, wanted: usize, metrics: &mut ScanMetrics) -> Result<bool> {
+    pub(crate) fn read(
+        &mut self,
+        block: &mut RowBlock,
+        wanted: usize,
+        metrics: &mut ScanMetrics,
+    ) -> Result<bool> {
         while !block.is_full(wanted) {
-            let Some(position) = self.windows.advance(&self.tree, &self.buffer, &self.cancel, metrics)? else {
+            let Some(position) =
+                self.windows
+                    .advance(&self.tree, &self.buffer, &self.cancel, metrics)?
+            else {
                 self.buffer.clear();
                 return Ok(false);
             };

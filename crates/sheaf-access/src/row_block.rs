@@ -21,10 +21,6 @@ impl RowBlock {
         self.tags.clear();
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     pub(crate) fn push(&mut self, row: &[u8], tag: u32) {
         self.rows.push(row);
         self.tags.push(tag);

@@ -6,11 +6,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use sheaf_storage::KeyRange;
 
-use crate::arrow_types::projected_schema;
 use crate::cancel::CancelFlag;
+use crate::clustered_scan::ClusteredScan;
 use crate::counters::SessionCounters;
 use crate::error::Result;
-use crate::spec::ScanSpec;
+use crate::index_range_scan::IndexRangeScan;
+use crate::spec::{IndexRef, ScanSpec};
+use crate::tally::Tally;
 
 /// What a scan or a keyed lookup did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,36 +41,69 @@ pub struct ScanMetrics {
 
 /// A running scan. Holds no latch between calls, so it may be dropped or left waiting at any time.
 pub struct Scan {
-    schema: SchemaRef,
+    method: Method,
+    tally: Tally,
+    /// The scan ended or failed.
+    finished: bool,
+}
+
+enum Method {
+    Clustered(Box<ClusteredScan>),
+    Index(Box<IndexRangeScan>),
 }
 
 impl Scan {
     /// Prepares a scan of `ranges`, which are all of `spec.ranges` or one worker's share of them
     /// (see [`split_ranges`](crate::split_ranges)).
+    ///
+    /// # Errors
+    /// `Unsupported` if the index does not hold what is to be read from it.
     pub fn new(
         spec: Arc<ScanSpec>,
         ranges: Vec<KeyRange>,
         counters: Arc<SessionCounters>,
         cancel: CancelFlag,
     ) -> Result<Self> {
-        let _ = (ranges, counters, cancel);
+        let mut tally = Tally::new(counters);
+        let method = match spec.index {
+            IndexRef::Clustered => {
+                Method::Clustered(Box::new(ClusteredScan::new(&spec, ranges, cancel)?))
+            }
+            IndexRef::Secondary(position) => Method::Index(Box::new(IndexRangeScan::new(
+                &spec, position, ranges, cancel, &mut tally,
+            )?)),
+        };
         Ok(Self {
-            schema: projected_schema(&spec.table.definition, &spec.projection),
+            method,
+            tally,
+            finished: false,
         })
     }
 
     /// The schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        match &self.method {
+            Method::Clustered(scan) => scan.assembler().schema(),
+            Method::Index(scan) => scan.rows().assembler().schema(),
+        }
     }
 
     /// The next batch, never empty; `None` at the end.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        unimplemented!("the access methods land next")
+        if self.finished {
+            return Ok(None);
+        }
+        let result = match &mut self.method {
+            Method::Clustered(scan) => scan.next_batch(&mut self.tally),
+            Method::Index(scan) => scan.next_batch(&mut self.tally),
+        };
+        self.tally.flush();
+        self.finished = !matches!(result, Ok(Some(_)));
+        result.map(|tagged| tagged.map(|tagged| tagged.batch))
     }
 
     /// What it did so far.
     pub fn metrics(&self) -> ScanMetrics {
-        ScanMetrics::default()
+        self.tally.metrics
     }
 }

@@ -41,7 +41,7 @@ pub fn split_ranges(
     for (range, weight) in ranges.iter().zip(weights) {
         cut(tree, range, weight, target, parts, &mut pieces)?;
     }
-    Ok(share(pieces, target, parts))
+    Ok(share(pieces, parts))
 }
 
 /// Cuts `range` into pieces of at most about `target` entries.
@@ -81,19 +81,21 @@ fn cut(
     Ok(())
 }
 
-/// Deals neighbouring pieces out to at most `parts` shares of about `target` each.
-fn share(pieces: Vec<(KeyRange, u64)>, target: u64, parts: usize) -> Vec<Vec<KeyRange>> {
+/// Deals neighbouring pieces out to at most `parts` shares of about the same weight.
+fn share(pieces: Vec<(KeyRange, u64)>, parts: usize) -> Vec<Vec<KeyRange>> {
+    let total: u64 = pieces.iter().map(|(_, weight)| weight).sum();
     let mut shares: Vec<Vec<KeyRange>> = Vec::with_capacity(parts);
     let mut current = Vec::new();
-    let mut current_weight = 0;
+    let mut dealt = 0;
     for (piece, weight) in pieces {
-        // Half a piece over the target is as good as half a piece under it.
-        if !current.is_empty() && current_weight + weight / 2 > target && shares.len() + 1 < parts {
+        // Where this share should end, counted from the start: so what one share has too much the next has not.
+        let end = total * (shares.len() as u64 + 1) / parts as u64;
+        // Half a piece too much is as good as half a piece too little.
+        if !current.is_empty() && dealt + weight / 2 > end && shares.len() + 1 < parts {
             shares.push(std::mem::take(&mut current));
-            current_weight = 0;
         }
         current.push(piece);
-        current_weight += weight;
+        dealt += weight;
     }
     if !current.is_empty() {
         shares.push(current);
@@ -115,10 +117,10 @@ mod tests {
     #[test]
     fn neighbouring_pieces_stay_together_and_shares_are_even() {
         let pieces: Vec<_> = (0..10).map(|key| (point(key), 10)).collect();
-        let shares = share(pieces, 25, 4);
+        let shares = share(pieces, 4);
         assert_eq!(
             shares.iter().map(Vec::len).collect::<Vec<_>>(),
-            [2, 3, 2, 3]
+            [3, 2, 3, 2]
         );
         assert_eq!(shares.concat(), (0..10).map(point).collect::<Vec<_>>());
     }
@@ -127,7 +129,7 @@ mod tests {
     fn a_heavy_last_piece_does_not_make_a_share_too_many() {
         let pieces = vec![(point(0), 1), (point(1), 100), (point(2), 100)];
         assert_eq!(
-            share(pieces, 100, 2),
+            share(pieces, 2),
             vec![vec![point(0), point(1)], vec![point(2)]]
         );
     }

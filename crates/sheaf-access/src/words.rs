@@ -83,7 +83,11 @@ pub(crate) fn unflip_wide(word: u128, width: usize) -> i128 {
 #[inline(always)]
 pub(crate) fn ordered_float(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
-    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+    if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    }
 }
 
 #[cfg(test)]
@@ -99,8 +103,13 @@ mod tests {
             little[..width].copy_from_slice(&field);
             let shift = 64 - 8 * width as u32;
             for bytes in [&field, &longer] {
-                assert_eq!(load_little(bytes, 0, width) >> shift, u64::from_le_bytes(little));
-                let big = field.iter().fold(0, |word: u64, &byte| word << 8 | u64::from(byte));
+                assert_eq!(
+                    load_little(bytes, 0, width) >> shift,
+                    u64::from_le_bytes(little)
+                );
+                let big = field
+                    .iter()
+                    .fold(0, |word: u64, &byte| word << 8 | u64::from(byte));
                 assert_eq!(load_big(bytes, 0, width), big);
             }
             assert_eq!(load_little(&field, 1, width), 0, "outside reads as zero");
@@ -109,19 +118,41 @@ mod tests {
 
     #[test]
     fn flipped_signs_come_back() {
-        for (width, value) in [(1, -128i64), (3, -5), (4, i64::from(i32::MIN)), (8, i64::MIN), (7, 1234), (2, 0)] {
-            let mask = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
+        for (width, value) in [
+            (1, -128i64),
+            (3, -5),
+            (4, i64::from(i32::MIN)),
+            (8, i64::MIN),
+            (7, 1234),
+            (2, 0),
+        ] {
+            let mask = if width == 8 {
+                u64::MAX
+            } else {
+                (1 << (8 * width)) - 1
+            };
             let flipped = (value as u64 ^ 1 << (8 * width - 1)) & mask;
             assert_eq!(unflip(flipped, width), value);
         }
-        assert_eq!(unflip_wide((-77i128 as u128 ^ 1 << 127) & u128::MAX, 16), -77);
+        assert_eq!(unflip_wide(-77i128 as u128 ^ 1 << 127, 16), -77);
     }
 
     #[test]
     fn floats_order_as_words() {
-        let values = [f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY];
+        let values = [
+            f64::NEG_INFINITY,
+            -1.5,
+            -0.0,
+            0.0,
+            1e-300,
+            2.0,
+            f64::INFINITY,
+        ];
         for pair in values.windows(2) {
-            assert_eq!(ordered_float(pair[0]).cmp(&ordered_float(pair[1])), pair[0].partial_cmp(&pair[1]).unwrap());
+            assert_eq!(
+                ordered_float(pair[0]).cmp(&ordered_float(pair[1])),
+                pair[0].partial_cmp(&pair[1]).unwrap()
+            );
         }
     }
 }

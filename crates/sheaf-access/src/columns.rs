@@ -1,0 +1,142 @@
+//! Where a condition or a projection finds a column: in the rows, or in the entries of an index.
+
+use sheaf_table::{ColumnType, KeyLayout, PartKind, Table};
+
+use crate::error::{AccessError, Result};
+use crate::index_entries::value_width;
+
+/// What bytes an access method reads its columns from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Rows: the values of the clustered tree.
+    Rows,
+    /// Entries of this secondary index.
+    Entries(usize),
+}
+
+/// How a column is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// In rows: a number of `width` bytes, little-endian, at `offset`.
+    RowNumber {
+        offset: usize,
+        width: usize,
+        kind: NumberKind,
+    },
+    /// In rows: a string.
+    RowString,
+    /// In entries: a number of `width` bytes, big-endian with its sign flipped, after the NULL byte of its part.
+    KeyNumber {
+        part: usize,
+        width: usize,
+        kind: NumberKind,
+    },
+    /// In entries: a string.
+    KeyString { part: usize },
+}
+
+/// What the bytes of a number mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberKind {
+    Signed,
+    Unsigned,
+    Float,
+}
+
+/// A column of one source.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnSource {
+    /// Position in the table.
+    pub(crate) column: usize,
+    pub(crate) ty: ColumnType,
+    pub(crate) nullable: bool,
+    pub(crate) place: Place,
+    /// In rows: byte and mask of the NULL bit.
+    pub(crate) null_bit: Option<(usize, u8)>,
+}
+
+impl ColumnSource {
+    /// Finds a column.
+    ///
+    /// # Errors
+    /// `Unsupported` if the entries of the index do not hold the whole column.
+    pub(crate) fn new(table: &Table, source: Source, column: usize) -> Result<Self> {
+        let definition = &table.definition.columns[column];
+        let (place, null_bit) = match source {
+            Source::Rows => {
+                let place = match table.row_layout.fixed(column) {
+                    Some((offset, width)) => Place::RowNumber {
+                        offset,
+                        width,
+                        kind: number_kind(&definition.ty),
+                    },
+                    None => Place::RowString,
+                };
+                (place, table.row_layout.null_bit(column))
+            }
+            Source::Entries(position) => {
+                let layout = &table.secondary_layouts[position];
+                (
+                    key_place(layout, column)
+                        .ok_or_else(|| not_in_index(table, position, column))?,
+                    None,
+                )
+            }
+        };
+        Ok(Self {
+            column,
+            ty: definition.ty.clone(),
+            nullable: definition.nullable,
+            place,
+            null_bit,
+        })
+    }
+}
+
+fn key_place(layout: &KeyLayout, column: usize) -> Option<Place> {
+    let part = layout.part_of(column)?;
+    let kind = layout.parts[part].kind;
+    Some(match value_width(kind) {
+        Some(width) => {
+            let kind = match kind {
+                PartKind::Float | PartKind::Double => NumberKind::Float,
+                PartKind::Integer { unsigned: true, .. } | PartKind::RowId => NumberKind::Unsigned,
+                _ => NumberKind::Signed,
+            };
+            Place::KeyNumber { part, width, kind }
+        }
+        None => Place::KeyString { part },
+    })
+}
+
+fn not_in_index(table: &Table, index: usize, column: usize) -> AccessError {
+    AccessError::Unsupported(format!(
+        "index '{}' of table '{}' does not hold column '{}'",
+        table.definition.secondary[index].name,
+        table.definition.name,
+        table.definition.columns[column].name
+    ))
+}
+
+/// How the numbers of a type of fixed width are read.
+fn number_kind(ty: &ColumnType) -> NumberKind {
+    match ty {
+        ColumnType::TinyInt { unsigned: true }
+        | ColumnType::SmallInt { unsigned: true }
+        | ColumnType::MediumInt { unsigned: true }
+        | ColumnType::Int { unsigned: true }
+        | ColumnType::BigInt { unsigned: true }
+        | ColumnType::Year
+        | ColumnType::Enum { .. } => NumberKind::Unsigned,
+        ColumnType::Float { .. } | ColumnType::Double { .. } => NumberKind::Float,
+        _ => NumberKind::Signed,
+    }
+}
+
+/// Digits after the point of a DECIMAL column, 0 for all other types.
+pub(crate) fn scale_of(ty: &ColumnType) -> u8 {
+    match ty {
+        ColumnType::Decimal { scale, .. } => *scale,
+        _ => 0,
+    }
+}

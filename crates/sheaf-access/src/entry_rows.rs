@@ -1,0 +1,334 @@
+//! [`EntryRows`]: from entries of a secondary index to batches of rows.
+//!
+//! What index range scans and keyed joins have in common: entries come in blocks, pass the index condition, and then are
+//! either delivered themselves (covering) or lead to their rows, one by one or through a multi-range read.
+
+use std::sync::Arc;
+
+use sheaf_storage::{Direction, PointReader};
+use sheaf_table::Table;
+
+use crate::batch_assembler::{BatchAssembler, TaggedBatch, select_all};
+use crate::cancel::CancelFlag;
+use crate::columns::Source;
+use crate::condition::Condition;
+use crate::error::{AccessError, Result};
+use crate::index_condition::IndexCondition;
+use crate::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
+use crate::key_buffer::KeyBuffer;
+use crate::multi_range_read::MultiRangeRead;
+use crate::row_block::RowBlock;
+use crate::spec::{Fetch, KeyedLookupSpec, ScanSpec};
+use crate::tally::Tally;
+
+/// Gives index entries.
+pub(crate) trait EntrySource {
+    /// Appends the next entries to an empty block, ascending within it. False if there are none.
+    fn fill(&mut self, block: &mut EntryBlock, tally: &mut Tally) -> Result<bool>;
+}
+
+/// What leads from an entry to its row.
+enum RowAccess {
+    Covering,
+    Lookup(PointReader),
+    MultiRange(Box<MultiRangeRead>),
+}
+
+/// See the module's comment.
+pub(crate) struct EntryRows {
+    table: Arc<Table>,
+    position: usize,
+    condition: Option<IndexCondition>,
+    access: RowAccess,
+    primary_key: PrimaryKeySource,
+    /// The entries being worked off: those selected, of which `taken` are done.
+    block: EntryBlock,
+    selection: Vec<u32>,
+    taken: usize,
+    /// No more blocks will come.
+    exhausted: bool,
+    /// Multi-range read: the buffer is being read, not filled.
+    reading: bool,
+    /// Multi-range read: buffers read since [`restart`](Self::restart).
+    buffers: u64,
+    rows: RowBlock,
+    key_scratch: Vec<u8>,
+    assembler: BatchAssembler,
+    /// A LIMIT may stop the scan: entries are not held back to fill batches.
+    limited: bool,
+}
+
+impl EntryRows {
+    /// The second half of a scan.
+    pub(crate) fn for_scan(
+        spec: &ScanSpec,
+        position: usize,
+        cancel: CancelFlag,
+        tally: &mut Tally,
+    ) -> Result<Self> {
+        let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
+        let sizes = (spec.limit, spec.batch_rows);
+        let rows = Self::new(
+            &spec.table,
+            position,
+            &spec.projection,
+            conditions,
+            spec.fetch,
+            false,
+            sizes,
+            cancel,
+        )?;
+        if matches!(spec.fetch, Fetch::MultiRange { .. }) {
+            tally.mrr_init += 1;
+        }
+        Ok(rows)
+    }
+
+    /// The second half of a keyed lookup through a secondary index. Tags are kept.
+    pub(crate) fn for_lookup(
+        spec: &KeyedLookupSpec,
+        position: usize,
+        cancel: CancelFlag,
+    ) -> Result<Self> {
+        let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
+        let sizes = (None, spec.batch_rows);
+        Self::new(
+            &spec.table,
+            position,
+            &spec.projection,
+            conditions,
+            spec.fetch,
+            true,
+            sizes,
+            cancel,
+        )
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the union of what two specifications say; private"
+    )]
+    fn new(
+        table: &Arc<Table>,
+        position: usize,
+        projection: &[usize],
+        (index_condition, row_condition): (Option<&Condition>, Option<&Condition>),
+        fetch: Fetch,
+        tagged: bool,
+        (limit, batch_rows): (Option<usize>, usize),
+        cancel: CancelFlag,
+    ) -> Result<Self> {
+        let source = match fetch {
+            Fetch::Covering => Source::Entries(position),
+            Fetch::Lookup | Fetch::MultiRange { .. } => Source::Rows,
+        };
+        let assembler = BatchAssembler::new(
+            table,
+            source,
+            projection,
+            row_condition,
+            tagged,
+            limit,
+            batch_rows,
+        )?;
+        let condition = index_condition
+            .map(|condition| IndexCondition::new(table, position, condition))
+            .transpose()?;
+        let clustered = &table.clustered_layout;
+        let access = match fetch {
+            Fetch::Covering => RowAccess::Covering,
+            Fetch::Lookup => RowAccess::Lookup(table.clustered.point_reader()),
+            Fetch::MultiRange { buffer_bytes, sort } => {
+                let fixed = fixed_key_bytes(clustered, clustered.parts.len());
+                let buffer = KeyBuffer::new(buffer_bytes, fixed, tagged);
+                let read = MultiRangeRead::new(Arc::clone(&table.clustered), buffer, sort, cancel);
+                RowAccess::MultiRange(Box::new(read))
+            }
+        };
+        Ok(Self {
+            primary_key: PrimaryKeySource::new(&table.secondary_layouts[position], clustered),
+            table: Arc::clone(table),
+            position,
+            condition,
+            access,
+            block: EntryBlock::default(),
+            selection: Vec::new(),
+            taken: 0,
+            exhausted: false,
+            reading: false,
+            buffers: 0,
+            rows: RowBlock::default(),
+            key_scratch: Vec::new(),
+            assembler,
+            limited: limit.is_some(),
+        })
+    }
+
+    pub(crate) fn assembler(&self) -> &BatchAssembler {
+        &self.assembler
+    }
+
+    /// Whether the limit has been delivered.
+    pub(crate) fn is_done(&self) -> bool {
+        self.assembler.is_done()
+    }
+
+    /// Makes ready for another source, once the one before is worked off.
+    pub(crate) fn restart(&mut self, tally: &mut Tally) {
+        self.exhausted = false;
+        self.buffers = 0;
+        if matches!(self.access, RowAccess::MultiRange(_)) {
+            tally.mrr_init += 1;
+        }
+    }
+
+    /// The next batch; `None` when the source is worked off or the limit delivered.
+    pub(crate) fn next_batch(
+        &mut self,
+        source: &mut impl EntrySource,
+        direction: Direction,
+        tally: &mut Tally,
+    ) -> Result<Option<TaggedBatch>> {
+        while !self.assembler.is_done() {
+            if self.assembler.is_ready() {
+                if let Some(batch) = self.assembler.finish(tally)? {
+                    return Ok(Some(batch));
+                }
+                continue;
+            }
+            if !self.step(source, direction, tally)? {
+                return self.assembler.finish(tally);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves some entries or rows one stage on. False when nothing is left in any stage.
+    fn step(
+        &mut self,
+        source: &mut impl EntrySource,
+        direction: Direction,
+        tally: &mut Tally,
+    ) -> Result<bool> {
+        if self.reading {
+            self.read_buffer(tally)?;
+        } else if self.taken < self.selection.len() {
+            self.take_entries(direction, tally)?;
+        } else if !self.exhausted {
+            self.next_block(source, direction, tally)?;
+        } else {
+            match &mut self.access {
+                RowAccess::MultiRange(read) if !read.is_empty() => self.start_reading(tally)?,
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn next_block(
+        &mut self,
+        source: &mut impl EntrySource,
+        direction: Direction,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        self.block.clear();
+        self.taken = 0;
+        self.exhausted = !source.fill(&mut self.block, tally)?;
+        select_all(&mut self.selection, self.block.len(), direction);
+        if let Some(condition) = &mut self.condition {
+            let layout = &self.table.secondary_layouts[self.position];
+            let last = self.exhausted || self.limited;
+            condition.filter(
+                layout,
+                &mut self.block,
+                &mut self.selection,
+                last,
+                &mut tally.metrics,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn take_entries(&mut self, direction: Direction, tally: &mut Tally) -> Result<()> {
+        let layout = &self.table.secondary_layouts[self.position];
+        match &mut self.access {
+            RowAccess::Covering => {
+                let candidates = &self.selection[self.taken..];
+                let walked = self
+                    .assembler
+                    .add_entries(&mut self.block, candidates, tally)?;
+                self.taken = self.selection.len();
+                tally.step(direction, walked);
+            }
+            RowAccess::Lookup(reader) => {
+                self.rows.clear();
+                let before = self.taken;
+                let wanted = self.assembler.wanted();
+                while self.taken < self.selection.len() && !self.rows.is_full(wanted) {
+                    let entry = self.selection[self.taken] as usize;
+                    self.taken += 1;
+                    let key = self.primary_key.primary_key(
+                        layout,
+                        self.block.keys.get(entry),
+                        &mut self.key_scratch,
+                    )?;
+                    if let Some(row) = reader.get(key)? {
+                        self.rows.push(row, self.block.tags[entry]);
+                    }
+                }
+                let looked_up = self.taken - before;
+                tally.metrics.row_lookups += looked_up as u64;
+                tally.step(direction, looked_up);
+                self.assembler.add_block(&self.rows, tally)?;
+            }
+            RowAccess::MultiRange(read) => {
+                let before = self.taken;
+                while self.taken < self.selection.len() {
+                    let entry = self.selection[self.taken] as usize;
+                    let key = self.primary_key.primary_key(
+                        layout,
+                        self.block.keys.get(entry),
+                        &mut self.key_scratch,
+                    )?;
+                    if !read.has_room_for(key.len()) {
+                        break;
+                    }
+                    read.push(key, self.block.tags[entry]);
+                    self.taken += 1;
+                }
+                tally.step(direction, self.taken - before);
+                if self.taken < self.selection.len() {
+                    self.start_reading(tally)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start_reading(&mut self, tally: &mut Tally) -> Result<()> {
+        let RowAccess::MultiRange(read) = &mut self.access else {
+            return Err(AccessError::Unsupported(
+                "reading a buffer without multi-range read".to_string(),
+            ));
+        };
+        read.start(&mut tally.metrics)?;
+        self.reading = true;
+        self.buffers += 1;
+        if self.buffers > 1 {
+            tally.mrr_rowid_refills += 1;
+        }
+        Ok(())
+    }
+
+    fn read_buffer(&mut self, tally: &mut Tally) -> Result<()> {
+        let RowAccess::MultiRange(read) = &mut self.access else {
+            self.reading = false;
+            return Ok(());
+        };
+        self.rows.clear();
+        let before = tally.metrics.row_lookups;
+        self.reading = read.read(&mut self.rows, self.assembler.wanted(), &mut tally.metrics)?;
+        tally.read_rnd += tally.metrics.row_lookups - before;
+        self.assembler.add_block(&self.rows, tally)
+    }
+}

@@ -1,0 +1,585 @@
+//! Rows and index entries become Arrow arrays: one column at a time, a run of rows at a time.
+//!
+//! A run is a leaf, or a block of looked-up rows that is still in the cache. For each column the bytes are found once,
+//! and a tight loop then loads, shifts and stores one number per row. Nothing is allocated per row: the buffers that
+//! become arrays are allocated once per batch, at their final size.
+//!
+//! Strings become Utf8View: up to 12 bytes lie in the view itself, longer ones are copied once into the batch's buffer.
+
+use std::sync::Arc;
+
+use arrow::array::builder::{NullBufferBuilder, make_view};
+use arrow::array::{
+    ArrayRef, BinaryArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
+    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringViewArray,
+    TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use sheaf_table::{ColumnType, KeyLayout, RowView, Table, TableError};
+
+use crate::columns::{ColumnSource, NumberKind, Place};
+use crate::error::{AccessError, Result};
+use crate::index_entries::EntryBlock;
+use crate::words::{load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide};
+
+/// Bytes of strings after which a batch is delivered although more rows would fit: bounds the memory of a batch of
+/// long values to this and one run of rows.
+pub(crate) const MAX_BATCH_STRING_BYTES: usize = 8 << 20;
+
+/// Size at which a new buffer is begun: offsets in views are 32 bits.
+const MAX_VIEW_BUFFER_BYTES: usize = 1 << 30;
+
+/// Views of strings, and the bytes of those that are not inlined.
+#[derive(Default)]
+struct Views {
+    views: Vec<u128>,
+    bytes: Vec<u8>,
+    complete: Vec<Buffer>,
+}
+
+impl Views {
+    #[inline]
+    fn push(&mut self, string: &[u8]) {
+        if string.len() <= 12 {
+            self.views.push(make_view(string, 0, 0));
+            return;
+        }
+        if self.bytes.len() + string.len() > MAX_VIEW_BUFFER_BYTES && !self.bytes.is_empty() {
+            self.complete
+                .push(Buffer::from_vec(std::mem::take(&mut self.bytes)));
+        }
+        let view = make_view(string, self.complete.len() as u32, self.bytes.len() as u32);
+        self.bytes.extend_from_slice(string);
+        self.views.push(view);
+    }
+
+    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let views = take_buffer(&mut self.views);
+        let mut buffers = std::mem::take(&mut self.complete);
+        if !self.bytes.is_empty() {
+            buffers.push(Buffer::from_vec(take_buffer(&mut self.bytes)));
+        }
+        string_array(views, buffers, nulls)
+    }
+}
+
+/// Takes the vector and leaves an empty one that has room for as much again.
+fn take_buffer<T>(values: &mut Vec<T>) -> Vec<T> {
+    let capacity = values.len();
+    std::mem::replace(values, Vec::with_capacity(capacity))
+}
+
+/// Checks that the strings are UTF-8, whatever the pages say.
+fn string_array(
+    views: Vec<u128>,
+    buffers: Vec<Buffer>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    match StringViewArray::try_new(ScalarBuffer::from(views), buffers, nulls) {
+        Ok(array) => Ok(Arc::new(array)),
+        Err(error) => {
+            let detail = format!("a string cannot be read: {error}");
+            Err(TableError::Corrupt {
+                object: "string column".to_string(),
+                detail,
+            }
+            .into())
+        }
+    }
+}
+
+/// The labels of an ENUM as views; number 0 is the empty string.
+struct Labels {
+    views: Vec<u128>,
+    bytes: Buffer,
+}
+
+impl Labels {
+    fn new(labels: &[String]) -> Self {
+        let mut views = Views::default();
+        views.push(b"");
+        labels.iter().for_each(|label| views.push(label.as_bytes()));
+        Self {
+            views: views.views,
+            bytes: Buffer::from_vec(views.bytes),
+        }
+    }
+
+    /// The view of a label; of the empty string if there is no such label.
+    #[inline]
+    fn view(&self, number: u64) -> u128 {
+        self.views
+            .get(number as usize)
+            .copied()
+            .unwrap_or(self.views[0])
+    }
+}
+
+/// The values of the array to be, by its type.
+enum Values {
+    Int8(Vec<i8>),
+    Int16(Vec<i16>),
+    Int32(Vec<i32>),
+    Int64(Vec<i64>),
+    UInt8(Vec<u8>),
+    UInt16(Vec<u16>),
+    UInt32(Vec<u32>),
+    UInt64(Vec<u64>),
+    Float32(Vec<f32>),
+    Float64(Vec<f64>),
+    Decimal {
+        values: Vec<i128>,
+        precision: u8,
+        scale: i8,
+    },
+    Date(Vec<i32>),
+    Time(Vec<i64>),
+    Timestamp(Vec<i64>),
+    Enum {
+        views: Vec<u128>,
+        labels: Labels,
+    },
+    Text(Views),
+    Binary {
+        bytes: Vec<u8>,
+        ends: Vec<i32>,
+    },
+}
+
+impl Values {
+    fn new(ty: &ColumnType, rows: usize) -> Self {
+        fn room<T>(rows: usize) -> Vec<T> {
+            Vec::with_capacity(rows)
+        }
+        match ty {
+            ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => Self::Int8(room(rows)),
+            ColumnType::TinyInt { unsigned: true } => Self::UInt8(room(rows)),
+            ColumnType::SmallInt { unsigned: false } => Self::Int16(room(rows)),
+            ColumnType::SmallInt { unsigned: true } | ColumnType::Year => Self::UInt16(room(rows)),
+            ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => {
+                Self::Int32(room(rows))
+            }
+            ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => {
+                Self::UInt32(room(rows))
+            }
+            ColumnType::BigInt { unsigned: false } => Self::Int64(room(rows)),
+            ColumnType::BigInt { unsigned: true } => Self::UInt64(room(rows)),
+            ColumnType::Decimal {
+                precision, scale, ..
+            } => Self::Decimal {
+                values: room(rows),
+                precision: *precision,
+                scale: *scale as i8,
+            },
+            ColumnType::Float { .. } => Self::Float32(room(rows)),
+            ColumnType::Double { .. } => Self::Float64(room(rows)),
+            ColumnType::Date => Self::Date(room(rows)),
+            ColumnType::Time { .. } => Self::Time(room(rows)),
+            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+                Self::Timestamp(room(rows))
+            }
+            ColumnType::Enum { labels, .. } => Self::Enum {
+                views: room(rows),
+                labels: Labels::new(labels),
+            },
+            ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
+                Self::Text(Views {
+                    views: room(rows),
+                    ..Views::default()
+                })
+            }
+            ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
+                Self::Binary {
+                    bytes: Vec::new(),
+                    ends: room(rows),
+                }
+            }
+        }
+    }
+
+    /// Appends numbers given by their low bits, sign-extended to 64.
+    #[inline(always)]
+    fn extend_numbers(&mut self, numbers: impl Iterator<Item = u64>) {
+        match self {
+            Self::Int8(values) => values.extend(numbers.map(|number| number as i8)),
+            Self::Int16(values) => values.extend(numbers.map(|number| number as i16)),
+            Self::Int32(values) | Self::Date(values) => {
+                values.extend(numbers.map(|number| number as i32))
+            }
+            Self::Int64(values) | Self::Time(values) | Self::Timestamp(values) => {
+                values.extend(numbers.map(|number| number as i64));
+            }
+            Self::UInt8(values) => values.extend(numbers.map(|number| number as u8)),
+            Self::UInt16(values) => values.extend(numbers.map(|number| number as u16)),
+            Self::UInt32(values) => values.extend(numbers.map(|number| number as u32)),
+            Self::UInt64(values) => values.extend(numbers),
+            Self::Decimal { values, .. } => {
+                values.extend(numbers.map(|number| i128::from(number as i64)))
+            }
+            Self::Enum { views, labels } => views.extend(numbers.map(|number| labels.view(number))),
+            Self::Float32(_) | Self::Float64(_) | Self::Text(_) | Self::Binary { .. } => {
+                debug_assert!(false, "floats and strings have their own loops");
+            }
+        }
+    }
+
+    /// Appends a string: the empty one for NULL.
+    ///
+    /// # Errors
+    /// When a batch of byte strings would not fit 31 bits.
+    #[inline]
+    fn push_string(&mut self, string: &[u8]) -> Result<()> {
+        match self {
+            Self::Text(views) => views.push(string),
+            Self::Binary { bytes, ends } => {
+                bytes.extend_from_slice(string);
+                let end = i32::try_from(bytes.len()).map_err(|_| {
+                    AccessError::Unsupported("2 GiB of byte strings in one batch".to_string())
+                })?;
+                ends.push(end);
+            }
+            _ => debug_assert!(false, "numbers have their own loops"),
+        }
+        Ok(())
+    }
+
+    fn string_bytes(&self) -> usize {
+        match self {
+            Self::Text(views) => {
+                views.bytes.len() + views.complete.iter().map(Buffer::len).sum::<usize>()
+            }
+            Self::Binary { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+    }
+
+    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        Ok(match self {
+            Self::Int8(values) => Arc::new(Int8Array::try_new(take_buffer(values).into(), nulls)?),
+            Self::Int16(values) => {
+                Arc::new(Int16Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::Int32(values) => {
+                Arc::new(Int32Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::Int64(values) => {
+                Arc::new(Int64Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::UInt8(values) => {
+                Arc::new(UInt8Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::UInt16(values) => {
+                Arc::new(UInt16Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::UInt32(values) => {
+                Arc::new(UInt32Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::UInt64(values) => {
+                Arc::new(UInt64Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::Float32(values) => {
+                Arc::new(Float32Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::Float64(values) => {
+                Arc::new(Float64Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::Date(values) => {
+                Arc::new(Date32Array::try_new(take_buffer(values).into(), nulls)?)
+            }
+            Self::Time(values) => Arc::new(DurationMicrosecondArray::try_new(
+                take_buffer(values).into(),
+                nulls,
+            )?),
+            Self::Timestamp(values) => Arc::new(TimestampMicrosecondArray::try_new(
+                take_buffer(values).into(),
+                nulls,
+            )?),
+            Self::Decimal {
+                values,
+                precision,
+                scale,
+            } => Arc::new(
+                Decimal128Array::try_new(take_buffer(values).into(), nulls)?
+                    .with_precision_and_scale(*precision, *scale)?,
+            ),
+            Self::Enum { views, labels } => {
+                string_array(take_buffer(views), vec![labels.bytes.clone()], nulls)?
+            }
+            Self::Text(views) => views.finish(nulls)?,
+            Self::Binary { bytes, ends } => {
+                let mut offsets = Vec::with_capacity(ends.len() + 1);
+                offsets.push(0);
+                offsets.append(ends);
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                Arc::new(BinaryArray::try_new(
+                    offsets,
+                    Buffer::from_vec(take_buffer(bytes)),
+                    nulls,
+                )?)
+            }
+        })
+    }
+}
+
+/// Builds one column of a batch.
+pub(crate) struct ColumnBuilder {
+    source: ColumnSource,
+    values: Values,
+    nulls: NullBufferBuilder,
+    /// Holds one long value, or one string that has to be put together.
+    scratch: Vec<u8>,
+}
+
+impl ColumnBuilder {
+    /// A builder for batches of about `rows`.
+    pub(crate) fn new(source: ColumnSource, rows: usize) -> Self {
+        let values = Values::new(&source.ty, rows);
+        Self {
+            source,
+            values,
+            nulls: NullBufferBuilder::new(rows),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The part of the key that has to be located before entries are appended.
+    pub(crate) fn part(&self) -> Option<usize> {
+        match self.source.place {
+            Place::KeyNumber { part, .. } | Place::KeyString { part } => Some(part),
+            Place::RowNumber { .. } | Place::RowString => None,
+        }
+    }
+
+    /// Bytes of strings that the batch holds so far.
+    pub(crate) fn string_bytes(&self) -> usize {
+        self.values.string_bytes()
+    }
+
+    /// Appends the column of some rows.
+    pub(crate) fn append_rows(&mut self, table: &Table, rows: &[RowView<'_>]) -> Result<()> {
+        match self.source.null_bit {
+            Some((byte, mask)) if rows.iter().any(|row| row.bytes()[byte] & mask != 0) => {
+                rows.iter()
+                    .for_each(|row| self.nulls.append(row.bytes()[byte] & mask == 0));
+            }
+            Some(_) => self.nulls.append_n_non_nulls(rows.len()),
+            None => {}
+        }
+        match self.source.place {
+            Place::RowNumber {
+                offset,
+                width,
+                kind,
+            } => append_row_numbers(&mut self.values, rows, offset, width, kind),
+            _ => {
+                let column = self.source.column;
+                for row in rows {
+                    if row.is_overflow(column) {
+                        table.read_overflow(row.get_bytes(column), &mut self.scratch)?;
+                        self.values.push_string(&self.scratch)?;
+                    } else {
+                        self.values.push_string(row.get_bytes(column))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the column of the selected entries, whose [`part`](Self::part) has been located.
+    pub(crate) fn append_entries(
+        &mut self,
+        layout: &KeyLayout,
+        block: &EntryBlock,
+        selection: &[u32],
+    ) -> Result<()> {
+        match self.source.place {
+            Place::KeyNumber { part, width, kind } => {
+                let nullable = layout.parts[part].nullable;
+                if self.source.nullable {
+                    self.append_entry_nulls(part, nullable, block, selection);
+                }
+                append_entry_numbers(
+                    &mut self.values,
+                    block,
+                    selection,
+                    part,
+                    width,
+                    kind,
+                    nullable,
+                );
+            }
+            Place::KeyString { part } => {
+                for &entry in selection {
+                    let entry = entry as usize;
+                    let payload = block.payloads.get(entry);
+                    self.scratch.clear();
+                    let present = layout.decode_bytes(
+                        part,
+                        block.part(part, entry),
+                        payload,
+                        &mut self.scratch,
+                    )?;
+                    if self.source.nullable {
+                        self.nulls.append(present);
+                    }
+                    self.values
+                        .push_string(if present { &self.scratch } else { &[] })?;
+                }
+            }
+            Place::RowNumber { .. } | Place::RowString => {
+                debug_assert!(false, "entries hold no rows")
+            }
+        }
+        Ok(())
+    }
+
+    fn append_entry_nulls(
+        &mut self,
+        part: usize,
+        nullable: bool,
+        block: &EntryBlock,
+        selection: &[u32],
+    ) {
+        if !nullable {
+            self.nulls.append_n_non_nulls(selection.len());
+            return;
+        }
+        let starts = block.starts(part);
+        for &entry in selection {
+            let start = usize::from(starts[entry as usize]);
+            self.nulls
+                .append(block.keys.get(entry as usize).get(start) != Some(&0));
+        }
+    }
+
+    /// The array of what was appended; the builder is empty again.
+    pub(crate) fn finish(&mut self) -> Result<ArrayRef> {
+        let nulls = if self.source.nullable {
+            self.nulls.finish()
+        } else {
+            None
+        };
+        self.values.finish(nulls)
+    }
+}
+
+fn append_row_numbers(
+    values: &mut Values,
+    rows: &[RowView<'_>],
+    offset: usize,
+    width: usize,
+    kind: NumberKind,
+) {
+    let bytes = rows.iter().map(|row| row.bytes());
+    match (kind, values) {
+        (NumberKind::Float, Values::Float32(values)) => {
+            values.extend(
+                bytes.map(|row| f32::from_bits((load_little(row, offset, 4) >> 32) as u32)),
+            );
+        }
+        (NumberKind::Float, Values::Float64(values)) => {
+            values.extend(bytes.map(|row| f64::from_bits(load_little(row, offset, 8))));
+        }
+        (_, Values::Decimal { values, .. }) if width > 8 => {
+            let shift = 128 - 8 * width as u32;
+            values.extend(bytes.map(|row| load_little_wide(row, offset, width) as i128 >> shift));
+        }
+        (NumberKind::Unsigned, values) => {
+            let shift = 64 - 8 * width as u32;
+            values.extend_numbers(bytes.map(|row| load_little(row, offset, width) >> shift));
+        }
+        (_, values) => {
+            let shift = 64 - 8 * width as u32;
+            values.extend_numbers(
+                bytes.map(|row| (load_little(row, offset, width) as i64 >> shift) as u64),
+            );
+        }
+    }
+}
+
+fn append_entry_numbers(
+    values: &mut Values,
+    block: &EntryBlock,
+    selection: &[u32],
+    part: usize,
+    width: usize,
+    kind: NumberKind,
+    nullable: bool,
+) {
+    let starts = block.starts(part);
+    let null_byte = usize::from(nullable);
+    let word = |entry: &u32| {
+        let key = block.keys.get(*entry as usize);
+        let start = usize::from(starts[*entry as usize]);
+        // What follows a NULL byte belongs to the next part; a NULL's value is never looked at, but it should be one
+        // that the type can hold.
+        let null = nullable && key.get(start) == Some(&0);
+        (key, start + null_byte, null)
+    };
+    match (kind, values) {
+        (NumberKind::Float, Values::Float32(values)) => {
+            values.extend(selection.iter().map(|entry| {
+                let (key, offset, null) = word(entry);
+                if null {
+                    0.0
+                } else {
+                    f32::from_bits(unorder_float32(load_big(key, offset, 4) as u32))
+                }
+            }))
+        }
+        (NumberKind::Float, Values::Float64(values)) => {
+            values.extend(selection.iter().map(|entry| {
+                let (key, offset, null) = word(entry);
+                if null {
+                    0.0
+                } else {
+                    f64::from_bits(unorder_float64(load_big(key, offset, 8)))
+                }
+            }))
+        }
+        (_, Values::Decimal { values, .. }) if width > 8 => {
+            values.extend(selection.iter().map(|entry| {
+                let (key, offset, null) = word(entry);
+                if null {
+                    0
+                } else {
+                    unflip_wide(load_big_wide(key, offset, width), width)
+                }
+            }))
+        }
+        (NumberKind::Unsigned, values) => values.extend_numbers(selection.iter().map(|entry| {
+            let (key, offset, null) = word(entry);
+            if null {
+                0
+            } else {
+                load_big(key, offset, width)
+            }
+        })),
+        (_, values) => values.extend_numbers(selection.iter().map(|entry| {
+            let (key, offset, null) = word(entry);
+            if null {
+                0
+            } else {
+                unflip(load_big(key, offset, width), width) as u64
+            }
+        })),
+    }
+}
+
+/// The bits of a float from its order-preserving form: sign bit set for positive ones, all bits inverted for negative.
+fn unorder_float64(word: u64) -> u64 {
+    if word >> 63 == 1 {
+        word ^ 1 << 63
+    } else {
+        !word
+    }
+}
+
+fn unorder_float32(word: u32) -> u32 {
+    if word >> 31 == 1 {
+        word ^ 1 << 31
+    } else {
+        !word
+    }
+}
