@@ -125,9 +125,9 @@ fn encode_date_time(micros: i64, out: &mut Vec<u8>) {
     let (hours, minutes, seconds, fraction) = text_format::split_clock(micros_of_day as u64);
     out.push(if fraction == 0 { 7 } else { 11 });
     put_date(days, out);
-    out.extend_from_slice(&[hours as u8, minutes as u8, seconds as u8]);
+    out.extend_from_slice(&[hours as u8, minutes, seconds]);
     if fraction != 0 {
-        out.extend_from_slice(&(fraction as u32).to_le_bytes());
+        out.extend_from_slice(&fraction.to_le_bytes());
     }
 }
 
@@ -139,9 +139,9 @@ fn encode_time(micros: i64, out: &mut Vec<u8>) {
     out.push(if fraction == 0 { 8 } else { 12 });
     out.push(u8::from(micros < 0));
     out.extend_from_slice(&((hours / 24) as u32).to_le_bytes());
-    out.extend_from_slice(&[(hours % 24) as u8, minutes as u8, seconds as u8]);
+    out.extend_from_slice(&[(hours % 24) as u8, minutes, seconds]);
     if fraction != 0 {
-        out.extend_from_slice(&(fraction as u32).to_le_bytes());
+        out.extend_from_slice(&fraction.to_le_bytes());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Numbers, dates and times as MySQL writes them.
 //!
-//! A value is formatted into a small buffer on the stack, because the protocol wants its length in front of it.
+//! Each function appends to a buffer, which is the row that is being sent: nothing is allocated for a value.
 
 use std::io::Write;
 
@@ -15,83 +15,8 @@ const FLOAT_DIGITS: usize = 6;
 /// Numbers with more digits before the point than this, or so many zeros after it, are written with an exponent
 /// (C's DBL_DIG).
 const MAX_POINT_POSITION: i32 = 15;
-/// -1.8e308 written out has 310 characters, and 30 digits after the point may follow.
-const TEXT_BYTES: usize = 352;
-
-/// A short text on the stack.
-pub struct Text {
-    bytes: [u8; TEXT_BYTES],
-    len: usize,
-}
-
-impl Text {
-    fn new() -> Self {
-        Text {
-            bytes: [0; TEXT_BYTES],
-            len: 0,
-        }
-    }
-
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-
-    fn push(&mut self, byte: u8) {
-        self.bytes[self.len] = byte;
-        self.len += 1;
-    }
-
-    fn push_all(&mut self, bytes: &[u8]) {
-        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
-    }
-
-    fn push_zeros(&mut self, count: usize) {
-        self.bytes[self.len..self.len + count].fill(b'0');
-        self.len += count;
-    }
-
-    /// `value` with leading zeros to at least `width` digits.
-    fn push_padded(&mut self, value: u64, width: usize) {
-        let mut buffer = itoa::Buffer::new();
-        let digits = buffer.format(value).as_bytes();
-        self.push_zeros(width.saturating_sub(digits.len()));
-        self.push_all(digits);
-    }
-
-    /// `.` and the first `decimals` digits of the microseconds; nothing for 0 decimals.
-    fn push_fraction(&mut self, micros: u64, decimals: u8) {
-        let digits = match decimals {
-            0..=MAX_FRACTION_DIGITS => decimals,
-            _ if micros == 0 => 0,
-            _ => MAX_FRACTION_DIGITS,
-        };
-        if digits > 0 {
-            self.push(b'.');
-            self.push_padded(
-                micros / 10_u64.pow(u32::from(MAX_FRACTION_DIGITS - digits)),
-                usize::from(digits),
-            );
-        }
-    }
-
-    fn push_date(&mut self, days: i32) {
-        let (year, month, day) = civil_from_days(days);
-        self.push_padded(year.clamp(0, 9999) as u64, 4);
-        self.push(b'-');
-        self.push_padded(u64::from(month), 2);
-        self.push(b'-');
-        self.push_padded(u64::from(day), 2);
-    }
-
-    fn push_clock(&mut self, hours: u64, minutes: u64, seconds: u64) {
-        self.push_padded(hours, 2);
-        self.push(b':');
-        self.push_padded(minutes, 2);
-        self.push(b':');
-        self.push_padded(seconds, 2);
-    }
-}
+/// Room for a DOUBLE as Rust writes it with an exponent: 17 digits, a sign, a point, `e-324`.
+const SCIENTIFIC_BYTES: usize = 32;
 
 /// Days since 1970-01-01 of a date; `None` if the calendar has no such date.
 pub fn days_of_date(year: u16, month: u8, day: u8) -> Option<i32> {
@@ -109,204 +34,210 @@ pub fn split_days(micros: i64) -> (i32, i64) {
 }
 
 /// Hours, minutes, seconds and microseconds of a length of time.
-pub fn split_clock(micros: u64) -> (u64, u64, u64, u64) {
+pub fn split_clock(micros: u64) -> (u64, u8, u8, u32) {
     let seconds = micros / SECOND as u64;
+    let fraction = (micros % SECOND as u64) as u32;
     (
         seconds / 3_600,
-        seconds / 60 % 60,
-        seconds % 60,
-        micros % SECOND as u64,
+        (seconds / 60 % 60) as u8,
+        (seconds % 60) as u8,
+        fraction,
     )
 }
 
 /// `1997-01-31`.
-pub fn date(days: i32) -> Text {
-    let mut text = Text::new();
-    text.push_date(days);
-    text
+pub fn date(days: i32, out: &mut Vec<u8>) {
+    let (year, month, day) = civil_from_days(days);
+    padded(year.clamp(0, 9999) as u64, 4, out);
+    out.push(b'-');
+    two_digits(month as u8, out);
+    out.push(b'-');
+    two_digits(day as u8, out);
 }
 
 /// `1997-01-31 23:59:59.25`, with `decimals` digits after the point.
-pub fn date_time(micros: i64, decimals: u8) -> Text {
+pub fn date_time(micros: i64, decimals: u8, out: &mut Vec<u8>) {
     let (days, micros_of_day) = split_days(micros);
-    let (hours, minutes, seconds, fraction) = split_clock(micros_of_day as u64);
-    let mut text = Text::new();
-    text.push_date(days);
-    text.push(b' ');
-    text.push_clock(hours, minutes, seconds);
-    text.push_fraction(fraction, decimals);
-    text
+    date(days, out);
+    out.push(b' ');
+    time(micros_of_day, decimals, out);
 }
 
 /// `-838:59:59.000000`: hours are not bounded by a day.
-pub fn time(micros: i64, decimals: u8) -> Text {
+pub fn time(micros: i64, decimals: u8, out: &mut Vec<u8>) {
     let (hours, minutes, seconds, fraction) = split_clock(micros.unsigned_abs());
-    let mut text = Text::new();
     if micros < 0 {
-        text.push(b'-');
+        out.push(b'-');
     }
-    text.push_clock(hours, minutes, seconds);
-    text.push_fraction(fraction, decimals);
-    text
+    padded(hours, 2, out);
+    out.push(b':');
+    two_digits(minutes, out);
+    out.push(b':');
+    two_digits(seconds, out);
+    let digits = match decimals {
+        0..=MAX_FRACTION_DIGITS => decimals,
+        _ if fraction == 0 => 0,
+        _ => MAX_FRACTION_DIGITS,
+    };
+    if digits > 0 {
+        out.push(b'.');
+        let shown = fraction / 10_u32.pow(u32::from(MAX_FRACTION_DIGITS - digits));
+        padded(shown.into(), digits.into(), out);
+    }
 }
 
 /// A YEAR always has four digits.
-pub fn year(year: u64) -> Text {
-    let mut text = Text::new();
-    text.push_padded(year, 4);
-    text
+pub fn year(year: u64, out: &mut Vec<u8>) {
+    padded(year, 4, out);
+}
+
+pub fn signed(value: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+pub fn unsigned(value: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// A decimal with all the digits of its scale, trailing zeros too.
-pub fn decimal(unscaled: i128, scale: i8) -> Text {
-    let mut text = Text::new();
+pub fn decimal(unscaled: i128, scale: i8, out: &mut Vec<u8>) {
     if unscaled < 0 {
-        text.push(b'-');
+        out.push(b'-');
     }
     let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(unscaled.unsigned_abs()).as_bytes();
+    // Most decimals fit 64 bits, whose division is much cheaper.
+    let digits = match u64::try_from(unscaled.unsigned_abs()) {
+        Ok(small) => buffer.format(small),
+        Err(_) => buffer.format(unscaled.unsigned_abs()),
+    };
+    let digits = digits.as_bytes();
     if scale <= 0 {
-        text.push_all(digits);
+        out.extend_from_slice(digits);
         if unscaled != 0 {
-            text.push_zeros(usize::from(scale.unsigned_abs()));
+            zeros(usize::from(scale.unsigned_abs()), out);
         }
-        return text;
+        return;
     }
     let scale = usize::from(scale.unsigned_abs());
-    let integer_digits = digits.len().saturating_sub(scale);
-    if integer_digits == 0 {
-        text.push(b'0');
-    }
-    text.push_all(&digits[..integer_digits]);
-    text.push(b'.');
-    text.push_zeros(scale.saturating_sub(digits.len()));
-    text.push_all(&digits[integer_digits..]);
-    text
+    let (integer, fraction) = digits.split_at(digits.len().saturating_sub(scale));
+    out.extend_from_slice(if integer.is_empty() { b"0" } else { integer });
+    out.push(b'.');
+    zeros(scale - fraction.len(), out);
+    out.extend_from_slice(fraction);
 }
 
 /// A DOUBLE: the shortest digits that read back as the same number, or `decimals` digits after the point.
-pub fn double(value: f64, decimals: u8) -> Text {
+pub fn double(value: f64, decimals: u8, out: &mut Vec<u8>) {
     if decimals < NOT_FIXED_DECIMALS {
-        return fixed(value, decimals);
+        return fixed(value, decimals, out);
     }
-    let mut scientific = Scientific::new();
-    // Writing a number into a buffer that is long enough cannot fail.
-    let _ = write!(scientific, "{value:e}");
-    scientific.layout()
+    let mut scientific = [0; SCIENTIFIC_BYTES];
+    let mut rest = &mut scientific[..];
+    // The buffer is long enough, so writing into it cannot fail.
+    let _ = write!(rest, "{value:e}");
+    let length = SCIENTIFIC_BYTES - rest.len();
+    plain_or_scientific(&scientific[..length], out);
 }
 
 /// A FLOAT: six significant digits, or `decimals` digits after the point.
-pub fn float(value: f32, decimals: u8) -> Text {
+pub fn float(value: f32, decimals: u8, out: &mut Vec<u8>) {
     if decimals < NOT_FIXED_DECIMALS {
-        return fixed(f64::from(value), decimals);
+        return fixed(value.into(), decimals, out);
     }
-    let mut scientific = Scientific::new();
-    let _ = write!(
-        scientific,
-        "{value:.precision$e}",
-        precision = FLOAT_DIGITS - 1
-    );
-    scientific.layout()
+    let mut scientific = [0; SCIENTIFIC_BYTES];
+    let mut rest = &mut scientific[..];
+    let _ = write!(rest, "{value:.precision$e}", precision = FLOAT_DIGITS - 1);
+    let length = SCIENTIFIC_BYTES - rest.len();
+    plain_or_scientific(&scientific[..length], out);
 }
 
-fn fixed(value: f64, decimals: u8) -> Text {
-    let mut text = Text::new();
-    let mut rest = &mut text.bytes[..];
+fn fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {
+    // Writing to a vector cannot fail.
     let _ = write!(
-        rest,
+        out,
         "{value:.precision$}",
         precision = usize::from(decimals)
     );
-    text.len = TEXT_BYTES - rest.len();
-    text
 }
 
-/// A number as `d.ddde-x`, which has its digits and its exponent apart.
-struct Scientific {
-    text: Text,
-}
-
-impl Scientific {
-    fn new() -> Self {
-        Scientific { text: Text::new() }
+/// Rewrites a number of the form `d.ddde-x` as MySQL does: plain if the point lies among or near the digits.
+fn plain_or_scientific(written: &[u8], out: &mut Vec<u8>) {
+    let Some(e) = written.iter().position(|&byte| byte == b'e') else {
+        // Infinities and NaN, which no MySQL expression gives, are shown as they are.
+        return out.extend_from_slice(written);
+    };
+    let exponent_text = &written[e + 1..];
+    let mut mantissa = &written[..e];
+    if let [b'-', rest @ ..] = mantissa {
+        out.push(b'-');
+        mantissa = rest;
     }
+    let mut digits = [0; SCIENTIFIC_BYTES];
+    let mut count = 0;
+    for &byte in mantissa.iter().filter(|byte| byte.is_ascii_digit()) {
+        digits[count] = byte;
+        count += 1;
+    }
+    while count > 1 && digits[count - 1] == b'0' {
+        count -= 1;
+    }
+    let digits = &digits[..count];
+    let exponent: i32 = std::str::from_utf8(exponent_text)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
 
-    /// The number in MySQL's form: plain if the point lies among or near the digits, else with an exponent.
-    fn layout(&self) -> Text {
-        let written = self.text.as_bytes();
-        let Some(e) = written.iter().position(|&byte| byte == b'e') else {
-            // Infinities and NaN, which no MySQL expression gives, are written as they are.
-            let mut text = Text::new();
-            text.push_all(written);
-            return text;
-        };
-        let mut text = Text::new();
-        let mut mantissa = &written[..e];
-        if let [b'-', rest @ ..] = mantissa {
-            text.push(b'-');
-            mantissa = rest;
+    // The value is 0.DIGITS times ten to the point's position.
+    let point = exponent + 1;
+    let plain =
+        point > -MAX_POINT_POSITION && (point <= MAX_POINT_POSITION || count as i32 > point);
+    if !plain {
+        out.push(digits[0]);
+        if count > 1 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[1..]);
         }
-        let mut digits = [0; 24];
-        let mut count = 0;
-        for &byte in mantissa.iter().filter(|byte| byte.is_ascii_digit()) {
-            digits[count] = byte;
-            count += 1;
+        out.push(b'e');
+        out.extend_from_slice(exponent_text);
+    } else if point <= 0 {
+        out.extend_from_slice(b"0.");
+        zeros(point.unsigned_abs() as usize, out);
+        out.extend_from_slice(digits);
+    } else {
+        let (integer, fraction) = digits.split_at(count.min(point as usize));
+        out.extend_from_slice(integer);
+        zeros(point as usize - integer.len(), out);
+        if !fraction.is_empty() {
+            out.push(b'.');
+            out.extend_from_slice(fraction);
         }
-        while count > 1 && digits[count - 1] == b'0' {
-            count -= 1;
-        }
-        let digits = &digits[..count];
-        let exponent: i32 = std::str::from_utf8(&written[e + 1..])
-            .ok()
-            .and_then(|e| e.parse().ok())
-            .unwrap_or(0);
-
-        // The value is 0.DIGITS times ten to the point's position.
-        let point = exponent + 1;
-        let plain =
-            point > -MAX_POINT_POSITION && (point <= MAX_POINT_POSITION || count as i32 > point);
-        if !plain {
-            text.push(digits[0]);
-            if count > 1 {
-                text.push(b'.');
-                text.push_all(&digits[1..]);
-            }
-            text.push(b'e');
-            text.push_all(&written[e + 1..]);
-        } else if point <= 0 {
-            text.push_all(b"0.");
-            text.push_zeros(point.unsigned_abs() as usize);
-            text.push_all(digits);
-        } else {
-            let point = point as usize;
-            text.push_all(&digits[..count.min(point)]);
-            text.push_zeros(point.saturating_sub(count));
-            if count > point {
-                text.push(b'.');
-                text.push_all(&digits[point..]);
-            }
-        }
-        text
     }
 }
 
-impl Write for Scientific {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.text.push_all(bytes);
-        Ok(bytes.len())
-    }
+fn zeros(count: usize, out: &mut Vec<u8>) {
+    out.resize(out.len() + count, b'0');
+}
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+fn two_digits(value: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'0' + value / 10 % 10, b'0' + value % 10]);
+}
+
+/// `value` with leading zeros to at least `width` digits.
+fn padded(value: u64, width: usize, out: &mut Vec<u8>) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(value).as_bytes();
+    zeros(width.saturating_sub(digits.len()), out);
+    out.extend_from_slice(digits);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(text: Text) -> String {
-        String::from_utf8(text.as_bytes().to_vec()).expect("formats are ASCII")
+    fn text(append: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        append(&mut out);
+        String::from_utf8(out).expect("formats are ASCII")
     }
 
     #[test]
@@ -335,7 +266,7 @@ mod tests {
             (5e-324, "5e-324"),
         ] {
             assert_eq!(
-                text(double(value, NOT_FIXED_DECIMALS)),
+                text(|out| double(value, NOT_FIXED_DECIMALS, out)),
                 expected,
                 "{value:e}"
             );
@@ -354,7 +285,7 @@ mod tests {
             (999_999.9, "1000000"),
         ] {
             assert_eq!(
-                text(float(value, NOT_FIXED_DECIMALS)),
+                text(|out| float(value, NOT_FIXED_DECIMALS, out)),
                 expected,
                 "{value:e}"
             );
@@ -363,12 +294,12 @@ mod tests {
 
     #[test]
     fn a_fixed_number_of_decimals_is_kept() {
-        assert_eq!(text(double(2.0, 3)), "2.000");
+        assert_eq!(text(|out| double(2.0, 3, out)), "2.000");
         assert_eq!(
-            text(double(-1.7976931348623157e308, 30)).len(),
+            text(|out| double(-1.7976931348623157e308, 30, out)).len(),
             1 + 309 + 1 + 30
         );
-        assert_eq!(text(float(0.125, 2)), "0.12");
+        assert_eq!(text(|out| float(0.125, 2, out)), "0.12");
     }
 
     #[test]
@@ -398,7 +329,7 @@ mod tests {
                 "0.99999999999999999999999999999999999999",
             ),
         ] {
-            assert_eq!(text(decimal(unscaled, scale)), expected);
+            assert_eq!(text(|out| decimal(unscaled, scale, out)), expected);
         }
     }
 
@@ -422,23 +353,32 @@ mod tests {
 
     #[test]
     fn dates_and_times_have_their_digits() {
-        assert_eq!(text(date(-719_528)), "0000-01-01");
-        assert_eq!(text(date(9_861)), "1996-12-31");
-        assert_eq!(text(date_time(-1, 0)), "1969-12-31 23:59:59");
-        assert_eq!(text(date_time(-1, 6)), "1969-12-31 23:59:59.999999");
-        assert_eq!(text(date_time(1_500_000, 3)), "1970-01-01 00:00:01.500");
+        assert_eq!(text(|out| date(-719_528, out)), "0000-01-01");
+        assert_eq!(text(|out| date(9_861, out)), "1996-12-31");
+        assert_eq!(text(|out| date_time(-1, 0, out)), "1969-12-31 23:59:59");
         assert_eq!(
-            text(date_time(1_500_000, NOT_FIXED_DECIMALS)),
+            text(|out| date_time(-1, 6, out)),
+            "1969-12-31 23:59:59.999999"
+        );
+        assert_eq!(
+            text(|out| date_time(1_500_000, 3, out)),
+            "1970-01-01 00:00:01.500"
+        );
+        assert_eq!(
+            text(|out| date_time(1_500_000, NOT_FIXED_DECIMALS, out)),
             "1970-01-01 00:00:01.500000"
         );
-        assert_eq!(text(time(0, 0)), "00:00:00");
+        assert_eq!(text(|out| time(0, 0, out)), "00:00:00");
         assert_eq!(
-            text(time(-(838 * 3_600 + 59 * 60 + 59) * SECOND, 1)),
+            text(|out| time(-(838 * 3_600 + 59 * 60 + 59) * SECOND, 1, out)),
             "-838:59:59.0"
         );
-        assert_eq!(text(time(-500_000, 2)), "-00:00:00.50");
-        assert_eq!(text(time(3 * SECOND, NOT_FIXED_DECIMALS)), "00:00:03");
-        assert_eq!(text(year(0)), "0000");
-        assert_eq!(text(year(1999)), "1999");
+        assert_eq!(text(|out| time(-500_000, 2, out)), "-00:00:00.50");
+        assert_eq!(
+            text(|out| time(3 * SECOND, NOT_FIXED_DECIMALS, out)),
+            "00:00:03"
+        );
+        assert_eq!(text(|out| year(0, out)), "0000");
+        assert_eq!(text(|out| year(1999, out)), "1999");
     }
 }

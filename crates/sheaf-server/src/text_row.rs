@@ -11,6 +11,8 @@ use crate::cell::{self, Cell, CellReader};
 use crate::text_format;
 
 const NULL: u8 = 0xFB;
+/// Longer texts have lengths of three bytes or more.
+const MAX_SHORT_TEXT_BYTES: usize = 250;
 
 /// Appends one row of a batch.
 pub fn encode(readers: &[CellReader<'_>], columns: &[ColumnMeta], row: usize, out: &mut Vec<u8>) {
@@ -24,7 +26,21 @@ pub fn encode(readers: &[CellReader<'_>], columns: &[ColumnMeta], row: usize, ou
 
 /// Appends a value that is not NULL as a text with its length in front.
 pub fn encode_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
-    with_text(cell, column, |text| out.put_lenenc_str(text));
+    if let Cell::Bytes(bytes) = cell {
+        return out.put_lenenc_str(bytes);
+    }
+    // Only a DOUBLE with fixed decimals can be too long for a length of one byte.
+    let start = out.len();
+    out.push(0);
+    append_text(cell, column, out);
+    let bytes = out.len() - start - 1;
+    if bytes <= MAX_SHORT_TEXT_BYTES {
+        out[start] = bytes as u8;
+    } else {
+        let mut length = Vec::new();
+        length.put_lenenc_int(bytes as u64);
+        out.splice(start..=start, length);
+    }
 }
 
 /// The texts of a batch's values, for those who show rows instead of sending them.
@@ -47,46 +63,42 @@ impl<'a> TextRows<'a> {
         match self.readers[column].cell(row) {
             Cell::Null => false,
             cell => {
-                with_text(cell, &self.columns[column], |text| {
-                    out.extend_from_slice(text)
-                });
+                append_text(cell, &self.columns[column], out);
                 true
             }
         }
     }
 }
 
-/// Gives the text of a value, which for NULL is empty, to `take`.
-fn with_text(cell: Cell<'_>, column: &ColumnMeta, take: impl FnOnce(&[u8])) {
-    let is_year = column.type_ == MysqlColumnType::Year;
+/// Appends the text of a value, which for NULL is empty.
+fn append_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
     let decimals = column.decimals;
-    let text = match cell {
-        Cell::Null => return take(b""),
-        Cell::Bytes(bytes) => return take(bytes),
-        Cell::Signed(value) if !is_year => {
-            return take(itoa::Buffer::new().format(value).as_bytes());
+    match cell {
+        Cell::Null => {}
+        Cell::Bytes(bytes) => out.extend_from_slice(bytes),
+        Cell::Signed(value) if column.type_ == MysqlColumnType::Year => {
+            text_format::year(value.unsigned_abs(), out);
         }
-        Cell::Unsigned(value) if !is_year => {
-            return take(itoa::Buffer::new().format(value).as_bytes());
+        Cell::Unsigned(value) if column.type_ == MysqlColumnType::Year => {
+            text_format::year(value, out);
         }
-        Cell::Signed(value) => text_format::year(value.unsigned_abs()),
-        Cell::Unsigned(value) => text_format::year(value),
-        Cell::Decimal { unscaled, scale } => text_format::decimal(unscaled, scale),
-        Cell::Float(value) => text_format::float(value, decimals),
-        Cell::Double(value) => text_format::double(value, decimals),
+        Cell::Signed(value) => text_format::signed(value, out),
+        Cell::Unsigned(value) => text_format::unsigned(value, out),
+        Cell::Decimal { unscaled, scale } => text_format::decimal(unscaled, scale, out),
+        Cell::Float(value) => text_format::float(value, decimals, out),
+        Cell::Double(value) => text_format::double(value, decimals, out),
         Cell::Date(days) => match column.type_ {
             MysqlColumnType::DateTime | MysqlColumnType::Timestamp => {
-                text_format::date_time(i64::from(days) * DAY, decimals)
+                text_format::date_time(i64::from(days) * DAY, decimals, out);
             }
-            _ => text_format::date(days),
+            _ => text_format::date(days, out),
         },
         Cell::DateTime(micros) => match column.type_ {
-            MysqlColumnType::Date => text_format::date(text_format::split_days(micros).0),
-            _ => text_format::date_time(micros, decimals),
+            MysqlColumnType::Date => text_format::date(text_format::split_days(micros).0, out),
+            _ => text_format::date_time(micros, decimals, out),
         },
-        Cell::Time(micros) => text_format::time(micros, decimals),
-    };
-    take(text.as_bytes());
+        Cell::Time(micros) => text_format::time(micros, decimals, out),
+    }
 }
 
 #[cfg(test)]
@@ -246,6 +258,27 @@ pub(crate) mod tests {
             encode(&readers, &columns, row, &mut out);
             assert_eq!(&out[..head.len()], head);
         }
+    }
+
+    #[test]
+    fn a_double_with_fixed_decimals_may_need_a_longer_length_too() {
+        let mut out = Vec::new();
+        encode_text(
+            Cell::Double(1e300),
+            &column("d", MysqlColumnType::Double, 2),
+            &mut out,
+        );
+        let text_bytes = 301 + 1 + 2;
+        assert_eq!(
+            out[..4],
+            [
+                0xFC,
+                (text_bytes % 256) as u8,
+                (text_bytes / 256) as u8,
+                b'1'
+            ]
+        );
+        assert_eq!(out.len(), 3 + text_bytes);
     }
 
     #[test]
