@@ -23,6 +23,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::counters::{self, DiskTraffic, PerThreadCounter, PoolCounters};
 use crate::disk::{self, Disk, FileId, Operation};
@@ -36,7 +37,7 @@ use crate::page_read::{Claim, PageRead};
 use crate::page_table::{Heat, PageTable, PageWord, state};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, thread};
-use crate::write_back::{BackgroundWriter, WriteBack};
+use crate::write_back::{BackgroundWriter, WriteBack, WriterSignal};
 
 /// Fewest frames a pool works with: every thread latches a few pages at a time, and must find a frame for the next.
 pub const MIN_FRAMES: usize = 32;
@@ -49,6 +50,9 @@ const HINT_STEPS: usize = 1024;
 
 /// A thread that finds every frame latched or in flight looks again this often before it gives up.
 const ALLOCATION_ATTEMPTS: usize = 1000;
+/// So many of these attempts follow each other at once; before the others it sleeps.
+const PATIENT_ATTEMPTS: usize = 100;
+const ALLOCATION_PAUSE: Duration = Duration::from_millis(1);
 
 /// Most staging pages of write-back: 2 MiB.
 const MAX_STAGING_PAGES: usize = 128;
@@ -137,6 +141,8 @@ pub(crate) struct PoolCore {
     accesses: PerThreadCounter,
     dirty: AtomicUsize,
     read_ahead: AtomicUsize,
+    /// Reads that were submitted and are not complete.
+    pub(crate) reads_in_flight: AtomicUsize,
     pub(crate) file_name: String,
 }
 
@@ -338,6 +344,7 @@ pub struct BufferPool {
     /// Held while the file grows: the number of frames that pay for the page table.
     growth: Mutex<usize>,
     sync_failed: AtomicBool,
+    writer_signal: Arc<WriterSignal>,
     background: Mutex<Option<BackgroundWriter>>,
 }
 
@@ -369,6 +376,7 @@ impl BufferPool {
             accesses: PerThreadCounter::new(),
             dirty: AtomicUsize::new(0),
             read_ahead: AtomicUsize::new(0),
+            reads_in_flight: AtomicUsize::new(0),
             file_name: disk.file_name(file),
         });
         let pool = Arc::new(BufferPool {
@@ -378,11 +386,12 @@ impl BufferPool {
             write_back: WriteBack::new(staging_pages)?,
             growth: Mutex::new(0),
             sync_failed: AtomicBool::new(false),
+            writer_signal: Arc::default(),
             background: Mutex::new(None),
             options,
         });
         if pool.options.background_writer {
-            *pool.background.lock() = Some(BackgroundWriter::start(&pool)?);
+            *pool.background.lock() = Some(BackgroundWriter::start(&pool, &pool.writer_signal)?);
         }
         // Asserts that the budget holds.
         pool.memory_bytes();
@@ -723,6 +732,7 @@ impl BufferPool {
     /// Flushes, then drops every page that nobody has latched: the pool is as cold as after a start.
     pub fn evict_all_clean(&self) -> Result<()> {
         self.flush_all()?;
+        self.await_reads();
         for descriptor in self.core.descriptors() {
             let Some(page) = descriptor.page() else {
                 continue;
@@ -770,6 +780,7 @@ impl BufferPool {
     pub fn close(&self) -> Result<()> {
         let background = self.background.lock().take();
         drop(background);
+        self.await_reads();
         self.flush_all()
     }
 
@@ -804,6 +815,22 @@ impl BufferPool {
         });
     }
 
+    /// Waits until nobody holds the page exclusively, whether or not it is in memory then.
+    pub(crate) fn await_writer(&self, page: PageId) {
+        if let Some(word) = self.core.word(page) {
+            self.await_latch(page, word, &|word| word.state() == state::EXCLUSIVE);
+        }
+    }
+
+    /// Waits until no read is on its way any more; new ones may start meanwhile.
+    fn await_reads(&self) {
+        while self.core.reads_in_flight.load(Ordering::Acquire) > 0 {
+            if self.disk.reap() == 0 {
+                thread::yield_now();
+            }
+        }
+    }
+
     #[cold]
     fn await_latch(&self, page: PageId, word: &AtomicU64, blocked: &dyn Fn(PageWord) -> bool) {
         self.core
@@ -824,6 +851,7 @@ impl BufferPool {
                 continue;
             }
             if !sweep.dirty.is_empty() {
+                self.writer_signal.call();
                 self.write_pages(sweep.dirty.iter().map(|&(page, _)| page).collect())?;
                 for (page, frame) in sweep.dirty {
                     self.core.try_evict(page, frame);
@@ -831,8 +859,12 @@ impl BufferPool {
                 continue;
             }
             // All frames are latched, or wait for reads that nobody may be waiting for.
-            if self.disk.reap() == 0 && attempt > 0 {
-                thread::yield_now();
+            if self.disk.reap() == 0 {
+                if attempt < PATIENT_ATTEMPTS {
+                    thread::yield_now();
+                } else {
+                    thread::sleep(ALLOCATION_PAUSE);
+                }
             }
         }
         Err(StorageError::PoolExhausted {

@@ -87,6 +87,7 @@ pub(crate) struct PageRead {
     targets: Vec<Target>,
     read_ahead: bool,
     waiter: Option<thread::Thread>,
+    submitted: AtomicBool,
     done: AtomicBool,
     error: Mutex<Option<StorageError>>,
 }
@@ -113,6 +114,7 @@ impl PageRead {
             targets: Vec::with_capacity(1),
             read_ahead: true,
             waiter: None,
+            submitted: AtomicBool::new(false),
             done: AtomicBool::new(false),
             error: Mutex::new(None),
         }
@@ -154,6 +156,8 @@ impl PageRead {
                 Target::Scratch => arena.scratch(),
             })
             .collect();
+        self.submitted.store(true, Ordering::Relaxed);
+        self.core.reads_in_flight.fetch_add(1, Ordering::AcqRel);
         counters::add(&self.core.traffic.data_reads, 1);
         counters::add(
             &self.core.traffic.data_read,
@@ -247,6 +251,9 @@ impl Completion for PageRead {
             self.core.parking().replace(page, word, settled);
         }
         counters::add(&self.core.traffic.pages_read, pages_read);
+        if self.submitted.load(Ordering::Relaxed) {
+            self.core.reads_in_flight.fetch_sub(1, Ordering::AcqRel);
+        }
         self.done.store(true, Ordering::Release);
         if let Some(waiter) = &self.waiter {
             waiter.unpark();

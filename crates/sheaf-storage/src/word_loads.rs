@@ -71,11 +71,23 @@ impl UnlatchedPage {
         let available = PAGE_SIZE.saturating_sub(offset).min(into.len());
         let (inside, outside) = into.split_at_mut(available);
         outside.fill(0);
+        let shift = (offset % WORD * 8) as u32;
         let mut position = offset;
         let mut words = inside.chunks_exact_mut(WORD);
-        for chunk in &mut words {
-            chunk.copy_from_slice(&self.window(position).to_le_bytes());
-            position += WORD;
+        if shift == 0 {
+            for chunk in &mut words {
+                chunk.copy_from_slice(&self.word(position).to_le_bytes());
+                position += WORD;
+            }
+        } else if words.len() > 0 {
+            // Each aligned word is loaded once: its upper part ends one chunk, its lower part began the one before.
+            let mut low = self.word(position);
+            for chunk in &mut words {
+                position += WORD;
+                let high = self.word(position);
+                chunk.copy_from_slice(&(low >> shift | high << (64 - shift)).to_le_bytes());
+                low = high;
+            }
         }
         let rest = words.into_remainder();
         if !rest.is_empty() {

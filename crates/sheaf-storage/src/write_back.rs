@@ -249,7 +249,7 @@ impl BufferPool {
             wanted = self.write_pages(wanted)?;
             for &page in &wanted {
                 // Waits until the writer is done, without holding staging: the writer may need it to get a frame.
-                drop(self.shared(page)?);
+                self.await_writer(page);
             }
         }
         Ok(())
@@ -294,25 +294,59 @@ impl BufferPool {
 
 /// The thread that drives [`BufferPool::write_back_step`] in production. Dropping this stops it.
 pub(crate) struct BackgroundWriter {
-    stop: Arc<(Mutex<bool>, Condvar)>,
+    signal: Arc<WriterSignal>,
     handle: Option<thread::JoinHandle<()>>,
 }
 
+/// How the background writer is told that there is work, or that it is to stop.
+#[derive(Default)]
+pub(crate) struct WriterSignal {
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Wanted {
+    step: bool,
+    stop: bool,
+}
+
+impl WriterSignal {
+    /// Eviction has come to dirty pages: the writer is behind.
+    pub(crate) fn call(&self) {
+        self.wanted.lock().step = true;
+        self.changed.notify_one();
+    }
+
+    /// Sleeps for `pause`, or until the writer is called. Returns whether it is to go on.
+    fn pause(&self, pause: Duration) -> bool {
+        let mut wanted = self.wanted.lock();
+        if !wanted.stop && !wanted.step && !pause.is_zero() {
+            wanted = self.changed.wait_timeout(wanted, pause);
+        }
+        wanted.step = false;
+        !wanted.stop
+    }
+}
+
 impl BackgroundWriter {
-    pub(crate) fn start(pool: &Arc<BufferPool>) -> Result<BackgroundWriter> {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let (pool, signal) = (Arc::downgrade(pool), stop.clone());
+    pub(crate) fn start(
+        pool: &Arc<BufferPool>,
+        signal: &Arc<WriterSignal>,
+    ) -> Result<BackgroundWriter> {
+        let (pool, signal) = (Arc::downgrade(pool), signal.clone());
+        let own = signal.clone();
         let handle = thread::Builder::new()
             .name("page-writer".into())
-            .spawn(move || Self::work(&pool, &signal))
+            .spawn(move || Self::work(&pool, &own))
             .map_err(|error| StorageError::io("thread start", "the page writer", 0, error))?;
         Ok(BackgroundWriter {
-            stop,
+            signal,
             handle: Some(handle),
         })
     }
 
-    fn work(pool: &Weak<BufferPool>, (stop, signal): &(Mutex<bool>, Condvar)) {
+    fn work(pool: &Weak<BufferPool>, signal: &WriterSignal) {
         loop {
             // Holding the pool only during a step lets its last owner drop it at any time.
             let pause = match pool.upgrade().map(|pool| pool.write_back_step()) {
@@ -324,11 +358,7 @@ impl BackgroundWriter {
                     FAILURE_PAUSE
                 }
             };
-            let mut stopped = stop.lock();
-            if !*stopped && !pause.is_zero() {
-                stopped = signal.wait_timeout(stopped, pause);
-            }
-            if *stopped {
+            if !signal.pause(pause) {
                 return;
             }
         }
@@ -337,8 +367,8 @@ impl BackgroundWriter {
 
 impl Drop for BackgroundWriter {
     fn drop(&mut self) {
-        *self.stop.0.lock() = true;
-        self.stop.1.notify_all();
+        self.signal.wanted.lock().stop = true;
+        self.signal.changed.notify_all();
         if let Some(handle) = self.handle.take() {
             // The writer itself may drop the last reference to the pool, and with it this.
             if handle.thread().id() != thread::current().id() {

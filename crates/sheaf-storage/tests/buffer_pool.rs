@@ -139,6 +139,48 @@ fn what_was_flushed_survives_a_power_loss() {
 }
 
 #[test]
+fn a_crash_at_any_operation_leaves_what_was_flushed() {
+    let (untouched, _) = disk(0);
+    filled(&untouched, 2048 * KIB, 60);
+    let prepared = untouched.operations();
+    let mut crashes = 0;
+    for crash_at in prepared..prepared + 40 {
+        let disk = SimulatedDisk::new(SimulationOptions {
+            crash_at_operation: Some(crash_at),
+            ..SimulationOptions::new(crash_at)
+        });
+        let pool = filled(&disk, 2048 * KIB, 60);
+        // Two flushed generations on top of the first; the machine goes down somewhere in between.
+        let mut flushed = 0;
+        for generation in 1..=2 {
+            for page in (0..60).step_by(3) {
+                write(&pool, page, page + 1000 * generation);
+            }
+            match pool.flush_all() {
+                Ok(()) => flushed = generation,
+                Err(error) => assert!(disk.is_crashed(), "{error}"),
+            }
+        }
+        crashes += u32::from(disk.is_crashed());
+        let pool = open(&disk.power_loss(SimulationOptions::new(0)), 2048 * KIB);
+        for page in 0..60 {
+            let changed = page % 3 == 0;
+            match pool.shared(PageId(page)) {
+                Ok(guard) if changed => {
+                    let generation = (guard.u64_at(VALUE) - page) / 1000;
+                    assert!((flushed..=2).contains(&generation), "page {page}");
+                }
+                Ok(guard) => assert_eq!(guard.u64_at(VALUE), page),
+                // Torn while it was written for a flush that did not come to its end.
+                Err(StorageError::Corrupt { .. }) => assert!(changed && flushed < 2),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!(crashes > 20, "the crashes hit the two flushes");
+}
+
+#[test]
 fn an_unchanged_page_validates_and_a_changed_one_restarts() {
     let (disk, _) = disk(2);
     let pool = filled(&disk, 2048 * KIB, 10);
