@@ -172,9 +172,13 @@ impl BatchAssembler {
         &self.schema
     }
 
-    /// Rows that still fit the batch being built.
+    /// Rows that still fit the batch being built and the limit.
     pub(crate) fn wanted(&self) -> usize {
-        self.target_rows.saturating_sub(self.rows).max(1)
+        let end = match self.limit_left {
+            Some(left) if self.rest.is_none() => self.target_rows.min(left),
+            _ => self.target_rows,
+        };
+        end.saturating_sub(self.rows).max(1)
     }
 
     /// Whether the limit has been delivered.

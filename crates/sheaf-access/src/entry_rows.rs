@@ -56,6 +56,9 @@ pub(crate) struct EntryRows {
     assembler: BatchAssembler,
     /// A LIMIT may stop the scan: entries are not held back to fill batches.
     limited: bool,
+    /// Rows that are looked up at once although a LIMIT may need fewer: twice as many as the last time, which were not
+    /// enough because of the row condition.
+    lookups: usize,
 }
 
 impl EntryRows {
@@ -161,6 +164,7 @@ impl EntryRows {
             key_scratch: Vec::new(),
             assembler,
             limited: limit.is_some(),
+            lookups: 0,
         })
     }
 
@@ -263,7 +267,7 @@ impl EntryRows {
             RowAccess::Lookup(reader) => {
                 self.rows.clear();
                 let before = self.taken;
-                let wanted = self.assembler.wanted();
+                let wanted = self.assembler.wanted().max(self.lookups);
                 while self.taken < self.selection.len() && !self.rows.is_full(wanted) {
                     let entry = self.selection[self.taken] as usize;
                     self.taken += 1;
@@ -277,6 +281,7 @@ impl EntryRows {
                     }
                 }
                 let looked_up = self.taken - before;
+                self.lookups = looked_up * 2;
                 tally.metrics.row_lookups += looked_up as u64;
                 tally.step(direction, looked_up);
                 self.assembler.add_block(&self.rows, tally)?;
