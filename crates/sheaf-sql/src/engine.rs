@@ -1,24 +1,59 @@
-//! One open database: its storage, its catalog, its sessions.
+//! One open database: its storage, its catalog, its sessions, its worker threads.
+//!
+//! # Memory
+//!
+//! `memory_bytes` bounds the whole process. It is split once, when the engine opens:
+//!
+//! ```text
+//!   memory_bytes
+//!   |- buffer pool      pool_bytes, or half of the whole
+//!   |- query memory     half of what is left: hash tables, sorts, the sorts of bulk loads and index builds
+//!   '- the rest         code and stacks, catalog, sessions, batches on their way, what libraries do not account
+//! ```
+//!
+//! The pool never exceeds its part (its frames are all it has), running plans get theirs from one accounted pool
+//! and spill or fail beyond it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+
+use sheaf_access::SessionCounters;
+use sheaf_exec::{QueryRuntime, RuntimeOptions};
+use sheaf_storage::{Storage, StorageOptions};
+use sheaf_table::Catalog;
 
 use crate::error::{Result, SqlError};
-use crate::session::{Session, SessionHandle, SessionInfo};
+use crate::session::{Session, SessionInfo};
+use crate::session_handle::SessionHandle;
+use crate::status::{CommandCounters, ServerGauges};
+use crate::variables::{VariableValue, Variables};
+
+/// The least memory that an engine works in.
+pub const MIN_MEMORY_BYTES: usize = 16 << 20;
+/// The smallest buffer pool: a few pages for each level of the trees that a statement touches.
+pub const MIN_POOL_BYTES: usize = 1 << 20;
+/// Spill files of all statements together.
+const MAX_TEMP_BYTES: u64 = 1 << 40;
+/// Worker threads are never more than this.
+const MAX_THREADS: usize = 64;
 
 /// How an engine is opened.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// What the whole process may use: buffer pool, query memory and the rest.
     pub memory_bytes: usize,
-    /// The buffer pool's share; `None` lets the engine decide.
+    /// The buffer pool's share; `None`: half.
     pub pool_bytes: Option<usize>,
     /// Worker threads for vectorised plans; `None` takes the number of cores.
     pub threads: Option<usize>,
     pub max_connections: usize,
-    /// The only directory LOAD DATA INFILE (without LOCAL) reads from; `None` forbids it.
+    /// The only directory LOAD DATA INFILE (without LOCAL) reads from; `None` forbids it, an empty path allows any.
     pub secure_file_priv: Option<PathBuf>,
+    /// The port that the server listens on, for `@@port`.
+    pub port: u16,
 }
 
 impl Default for EngineOptions {
@@ -29,43 +64,270 @@ impl Default for EngineOptions {
             threads: None,
             max_connections: 151,
             secure_file_priv: None,
+            port: 0,
         }
+    }
+}
+
+/// The split of an engine's memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySplit {
+    pub pool_bytes: usize,
+    pub query_bytes: usize,
+}
+
+impl EngineOptions {
+    /// Splits the memory. Error 1041 if there is too little of it.
+    pub fn memory_split(&self) -> Result<MemorySplit> {
+        let pool_bytes = self
+            .pool_bytes
+            .unwrap_or(self.memory_bytes / 2)
+            .max(MIN_POOL_BYTES);
+        let rest = self.memory_bytes.saturating_sub(pool_bytes);
+        if self.memory_bytes < MIN_MEMORY_BYTES || rest < self.memory_bytes / 8 {
+            return Err(SqlError::out_of_memory(&format!(
+                "a memory of {} bytes with a buffer pool of {pool_bytes} leaves too little for queries; \
+                 at least {MIN_MEMORY_BYTES} bytes are needed, an eighth of them beside the pool",
+                self.memory_bytes
+            )));
+        }
+        Ok(MemorySplit {
+            pool_bytes,
+            query_bytes: rest / 2,
+        })
+    }
+
+    fn worker_threads(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or(cores).clamp(1, MAX_THREADS)
     }
 }
 
 /// One open database. Shared by all its sessions.
 pub struct Engine {
     options: EngineOptions,
+    memory: MemorySplit,
+    storage: Arc<Storage>,
+    catalog: Arc<Catalog>,
+    runtime: Arc<QueryRuntime>,
+    started: Instant,
+    globals: RwLock<Variables>,
+    sessions: Mutex<BTreeMap<u64, Arc<SessionHandle>>>,
+    next_session_id: AtomicU64,
+    max_used_connections: AtomicU64,
+    pub(crate) prepared_statements: AtomicU64,
+    /// What ended and flushed sessions counted.
+    handler_total: SessionCounters,
+    command_total: CommandCounters,
     shutting_down: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl Engine {
     /// Opens the database in a directory, creating it when it is absent.
-    pub fn open(_path: &Path, options: EngineOptions) -> Result<Arc<Engine>> {
+    pub fn open(path: &Path, options: EngineOptions) -> Result<Arc<Engine>> {
+        let memory = options.memory_split()?;
+        let storage = Storage::open(
+            path,
+            StorageOptions {
+                pool_bytes: memory.pool_bytes,
+                ..StorageOptions::default()
+            },
+        )?;
+        Self::open_storage(storage, path, options)
+    }
+
+    /// Opens the database in an open storage, such as one on the simulated disk.
+    pub fn open_storage(
+        storage: Arc<Storage>,
+        path: &Path,
+        options: EngineOptions,
+    ) -> Result<Arc<Engine>> {
+        let memory = options.memory_split()?;
+        let catalog = Catalog::open(Arc::clone(&storage))?;
+        let runtime = QueryRuntime::new(RuntimeOptions {
+            threads: options.worker_threads(),
+            query_memory_bytes: memory.query_bytes,
+            temp_dir: storage.temp_dir(),
+            max_temp_bytes: MAX_TEMP_BYTES,
+        })?;
+        let globals = Self::global_variables(path, &options, memory);
         Ok(Arc::new(Engine {
             options,
+            memory,
+            storage,
+            catalog,
+            runtime,
+            started: Instant::now(),
+            globals: RwLock::new(globals),
+            sessions: Mutex::new(BTreeMap::new()),
+            next_session_id: AtomicU64::new(1),
+            max_used_connections: AtomicU64::new(0),
+            prepared_statements: AtomicU64::new(0),
+            handler_total: SessionCounters::default(),
+            command_total: CommandCounters::default(),
             shutting_down: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }))
+    }
+
+    fn global_variables(path: &Path, options: &EngineOptions, memory: MemorySplit) -> Variables {
+        let mut globals = Variables::default();
+        let integer = |number: usize| VariableValue::Integer(number as i128);
+        let text = |text: String| VariableValue::Text(text);
+        globals.set_internally("innodb_buffer_pool_size", integer(memory.pool_bytes));
+        globals.set_internally("max_connections", integer(options.max_connections));
+        globals.set_internally("port", integer(usize::from(options.port)));
+        globals.set_internally("datadir", text(path.display().to_string()));
+        let secure_file_priv = options
+            .secure_file_priv
+            .as_ref()
+            .map_or("NULL".to_string(), |path| path.display().to_string());
+        globals.set_internally("secure_file_priv", text(secure_file_priv));
+        if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+            globals.set_internally("hostname", text(name.trim().to_string()));
+        }
+        globals
     }
 
     pub fn options(&self) -> &EngineOptions {
         &self.options
     }
 
-    /// Starts a session. Error 1040 when `max_connections` are open, 1053 when the engine is closing.
+    pub fn memory(&self) -> MemorySplit {
+        self.memory
+    }
+
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.storage
+    }
+
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    pub fn runtime(&self) -> &Arc<QueryRuntime> {
+        &self.runtime
+    }
+
+    /// Threads that vectorised plans and bulk loads run on.
+    pub fn worker_threads(&self) -> usize {
+        self.runtime.options().threads
+    }
+
+    fn lock_sessions(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<SessionHandle>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a session. Error 1040 when `max_connections` are open, 1053 when the engine is closing, 1049 when
+    /// there is no such database.
     pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
-        Ok(Session::new(Arc::clone(self), info))
+        if self.is_shutting_down() {
+            return Err(SqlError::server_shutdown());
+        }
+        let limit = self.max_connections();
+        let id = self.next_session_id.fetch_add(1, Ordering::Relaxed);
+        let handle = Arc::new(SessionHandle::new(id, &info.user, &info.host));
+        {
+            let mut sessions = self.lock_sessions();
+            if sessions.len() >= limit {
+                return Err(SqlError::too_many_connections());
+            }
+            sessions.insert(id, Arc::clone(&handle));
+            self.max_used_connections
+                .fetch_max(sessions.len() as u64, Ordering::Relaxed);
+        }
+        // From here on dropping the session takes it out of the list again.
+        Session::new(Arc::clone(self), handle, info)
+    }
+
+    fn max_connections(&self) -> usize {
+        match self.globals().get("max_connections") {
+            Ok(VariableValue::Integer(limit)) => usize::try_from(*limit).unwrap_or(usize::MAX),
+            _ => self.options.max_connections,
+        }
+    }
+
+    pub(crate) fn end_session(&self, handle: &SessionHandle) {
+        handle.counters.fold_into(&self.handler_total);
+        handle.commands.fold_into(&self.command_total);
+        self.lock_sessions().remove(&handle.id());
     }
 
     /// The open sessions, by ascending id.
     pub fn sessions(&self) -> Vec<Arc<SessionHandle>> {
-        Vec::new()
+        self.lock_sessions().values().cloned().collect()
     }
 
-    /// Ends the statement that a session runs, and with `connection` the session too. Error 1094 for an
-    /// unknown id.
-    pub fn kill(&self, id: u64, _connection: bool) -> Result<()> {
-        Err(SqlError::no_such_thread(id))
+    /// Ends the statement that a session runs, and with `connection` the session too. Error 1094 for an unknown id.
+    pub fn kill(&self, id: u64, connection: bool) -> Result<()> {
+        let handle = self
+            .lock_sessions()
+            .get(&id)
+            .cloned()
+            .ok_or_else(|| SqlError::no_such_thread(id))?;
+        if connection {
+            handle.kill();
+        } else {
+            handle.cancel();
+        }
+        Ok(())
+    }
+
+    /// A copy of the global variables.
+    pub fn globals(&self) -> Variables {
+        self.globals
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes the global variables under their lock.
+    pub(crate) fn change_globals<T>(&self, change: impl FnOnce(&mut Variables) -> T) -> T {
+        change(&mut self.globals.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// FLUSH STATUS: the session's counts go to the global ones.
+    pub(crate) fn flush_status(&self, handle: &SessionHandle) {
+        handle.counters.fold_into(&self.handler_total);
+        handle.commands.fold_into(&self.command_total);
+    }
+
+    /// Sums over all sessions that are and were.
+    pub(crate) fn global_counters(&self) -> (SessionCounters, CommandCounters) {
+        let (handler, commands) = (SessionCounters::default(), CommandCounters::default());
+        self.handler_total.add_to(&handler);
+        self.command_total.add_to(&commands);
+        for session in self.sessions() {
+            session.counters.add_to(&handler);
+            session.commands.add_to(&commands);
+        }
+        (handler, commands)
+    }
+
+    pub(crate) fn gauges(&self) -> ServerGauges {
+        let sessions = self.sessions();
+        let running = sessions
+            .iter()
+            .filter(|session| session.activity().command != "Sleep")
+            .count();
+        let open_tables = self
+            .catalog
+            .databases()
+            .iter()
+            .map(|name| self.catalog.tables(name).map_or(0, |tables| tables.len()))
+            .sum::<usize>();
+        ServerGauges {
+            uptime_seconds: self.started.elapsed().as_secs(),
+            connections: self.next_session_id.load(Ordering::Relaxed) - 1,
+            threads_connected: sessions.len() as u64,
+            threads_running: running as u64,
+            max_used_connections: self.max_used_connections.load(Ordering::Relaxed),
+            prepared_statements: self.prepared_statements.load(Ordering::Relaxed),
+            open_tables: open_tables as u64,
+            query_memory_bytes: self.runtime.reserved_bytes() as u64,
+            ..ServerGauges::default()
+        }
     }
 
     /// No new sessions and no new statements from now on (error 1053); running statements go on.
@@ -79,12 +341,64 @@ impl Engine {
 
     /// The line that COM_STATISTICS answers.
     pub fn statistics_line(&self) -> String {
-        String::new()
+        let gauges = self.gauges();
+        let (_, commands) = self.global_counters();
+        let questions = commands.get(crate::status::Command::Questions);
+        let per_second = questions as f64 / gauges.uptime_seconds.max(1) as f64;
+        format!(
+            "Uptime: {}  Threads: {}  Questions: {questions}  Slow queries: 0  Opens: {}  Flush tables: 0  \
+             Open tables: {}  Queries per second avg: {per_second:.3}",
+            gauges.uptime_seconds, gauges.threads_connected, gauges.open_tables, gauges.open_tables
+        )
     }
 
-    /// Ends all sessions and closes the storage; reopening finds everything that statements acknowledged.
+    /// Ends all sessions and closes the storage; reopening finds everything that statements acknowledged. Closing
+    /// twice is closing once.
     pub fn close(&self) -> Result<()> {
         self.begin_shutdown();
-        Ok(())
+        for session in self.sessions() {
+            session.kill();
+        }
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        Ok(self.storage.close()?)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the storage did not close cleanly");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(memory_mib: usize, pool_mib: Option<usize>) -> Result<(usize, usize)> {
+        let options = EngineOptions {
+            memory_bytes: memory_mib << 20,
+            pool_bytes: pool_mib.map(|pool| pool << 20),
+            ..EngineOptions::default()
+        };
+        options
+            .memory_split()
+            .map(|split| (split.pool_bytes >> 20, split.query_bytes >> 20))
+    }
+
+    #[test]
+    fn memory_is_split_between_pool_and_queries() {
+        assert_eq!(split(512, None), Ok((256, 128)));
+        assert_eq!(split(512, Some(384)), Ok((384, 64)));
+        assert_eq!(split(64, Some(2)), Ok((2, 31)));
+    }
+
+    #[test]
+    fn a_pool_that_leaves_nothing_is_refused() {
+        assert_eq!(split(64, Some(63)).map_err(|error| error.code), Err(1041));
+        assert_eq!(split(4, None).map_err(|error| error.code), Err(1041));
     }
 }

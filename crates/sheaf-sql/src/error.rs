@@ -7,6 +7,13 @@
 
 use std::fmt;
 
+use arrow::error::ArrowError;
+use datafusion_common::DataFusionError;
+use sheaf_access::AccessError;
+use sheaf_exec::ExecError;
+use sheaf_storage::StorageError;
+use sheaf_table::{ColumnIssue, TableError};
+
 /// The most bytes of a client's text that an error message repeats (MySQL cuts at 80 characters).
 const MAX_ERROR_TEXT_CHARACTERS: usize = 80;
 
@@ -517,11 +524,142 @@ impl SqlError {
         )
     }
 
+    /// 1690: `what` is the SQL type, `expression` what was computed.
+    pub fn data_out_of_range(what: &str, expression: &str) -> Self {
+        Self::new(
+            1690,
+            "22003",
+            format!("{what} value is out of range in '{expression}'"),
+        )
+    }
+
     // Memory and disk.
 
     pub fn out_of_memory(what: &str) -> Self {
         Self::new(1041, "HY000", format!("Out of memory; {what}"))
     }
+}
+
+// Errors of the floors below.
+
+impl From<StorageError> for SqlError {
+    fn from(error: StorageError) -> Self {
+        SqlError::from(TableError::from(error))
+    }
+}
+
+impl From<TableError> for SqlError {
+    fn from(error: TableError) -> Self {
+        of_table(&error)
+    }
+}
+
+impl From<AccessError> for SqlError {
+    fn from(error: AccessError) -> Self {
+        of_source(&error).unwrap_or_else(|| SqlError::unknown(error.to_string()))
+    }
+}
+
+impl From<ArrowError> for SqlError {
+    fn from(error: ArrowError) -> Self {
+        of_source(&error).unwrap_or_else(|| SqlError::unknown(error.to_string()))
+    }
+}
+
+impl From<DataFusionError> for SqlError {
+    fn from(error: DataFusionError) -> Self {
+        of_source(&error).unwrap_or_else(|| SqlError::unknown(error.strip_backtrace()))
+    }
+}
+
+impl From<ExecError> for SqlError {
+    fn from(error: ExecError) -> Self {
+        of_source(&error).unwrap_or_else(|| SqlError::unknown(error.to_string()))
+    }
+}
+
+impl From<ColumnIssue> for SqlError {
+    fn from(issue: ColumnIssue) -> Self {
+        SqlError::new(issue.mysql_code(), issue.sqlstate(), issue.to_string())
+    }
+}
+
+fn of_table(error: &TableError) -> SqlError {
+    match error {
+        TableError::Interrupted => SqlError::query_interrupted(),
+        error => SqlError::new(error.mysql_code(), error.sqlstate(), error.to_string()),
+    }
+}
+
+/// Finds the error that started it. On their way up errors are wrapped: an access method's by DataFusion, as
+/// External and with context around it, and again by Arrow where a kernel was in between.
+fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
+    if let Some(error) = error.downcast_ref::<SqlError>() {
+        return Some(error.clone());
+    }
+    if let Some(error) = error.downcast_ref::<TableError>() {
+        return Some(of_table(error));
+    }
+    if let Some(error) = error.downcast_ref::<StorageError>() {
+        return Some(of_table(&TableError::from(error.clone())));
+    }
+    if let Some(error) = error.downcast_ref::<AccessError>() {
+        return match error {
+            AccessError::Storage(error) => Some(of_table(&TableError::from(error.clone()))),
+            AccessError::Table(error) => Some(of_table(error)),
+            AccessError::Arrow(error) => of_source(error),
+            AccessError::Cancelled => Some(SqlError::query_interrupted()),
+            AccessError::Condition(error) => of_source(error.as_ref()),
+            _ => None,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<ExecError>() {
+        return match error {
+            ExecError::DataFusion(error) => of_source(error),
+            ExecError::Cancelled => Some(SqlError::query_interrupted()),
+            error => Some(SqlError::unknown(error.to_string())),
+        };
+    }
+    if let Some(error) = error.downcast_ref::<ArrowError>() {
+        return match error {
+            ArrowError::ExternalError(error) => of_source(error.as_ref()),
+            ArrowError::DivideByZero => Some(SqlError::new(1365, "22012", "Division by 0")),
+            ArrowError::ArithmeticOverflow(text) => {
+                Some(SqlError::data_out_of_range("number", text))
+            }
+            ArrowError::IoError(_, error) => of_io(error),
+            _ => None,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<DataFusionError>() {
+        return match error {
+            DataFusionError::External(error) => of_source(error.as_ref()),
+            DataFusionError::ArrowError(error, _) => of_source(error.as_ref()),
+            DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => {
+                of_source(error.as_ref())
+            }
+            DataFusionError::Shared(error) => of_source(error.as_ref()),
+            DataFusionError::Collection(errors) => errors.iter().find_map(|error| of_source(error)),
+            DataFusionError::IoError(error) => of_io(error),
+            DataFusionError::ResourcesExhausted(text) => Some(SqlError::out_of_memory(&format!(
+                "the statement needs more query memory than there is; raise --memory ({text})"
+            ))),
+            DataFusionError::NotImplemented(text) => Some(SqlError::not_supported_yet(text)),
+            _ => None,
+        };
+    }
+    error.source().and_then(of_source)
+}
+
+fn of_io(error: &std::io::Error) -> Option<SqlError> {
+    if error.kind() == std::io::ErrorKind::StorageFull {
+        return Some(SqlError::new(
+            1021,
+            "HY000",
+            "Disk full: no space is left for temporary files",
+        ));
+    }
+    error.get_ref().and_then(|inner| of_source(inner))
 }
 
 #[cfg(test)]
@@ -545,5 +683,18 @@ mod tests {
                 .message
                 .ends_with(&format!("near '{}' at line 3", "é".repeat(80)))
         );
+    }
+
+    #[test]
+    fn an_error_from_below_is_found_behind_its_wrappers() {
+        let cause = TableError::UnknownTable {
+            database: "shop".into(),
+            table: "orders".into(),
+        };
+        let wrapped = DataFusionError::External(Box::new(AccessError::from(cause)));
+        let wrapped = ArrowError::ExternalError(Box::new(wrapped.context("while scanning")));
+        let error = SqlError::from(ExecError::from(DataFusionError::from(wrapped)));
+        assert_eq!((error.code, error.sqlstate), (1146, "42S02"));
+        assert_eq!(SqlError::from(ExecError::Cancelled).code, 1317);
     }
 }

@@ -5,12 +5,32 @@
 //! catalog, INSERT and LOAD DATA to the tables, SELECT through lowering, DataFusion's logical planner and
 //! Sheaf's optimizer to a physical plan.
 
+mod catalog_text;
+mod ddl;
 pub mod dialect;
+mod dispatch;
 pub mod engine;
 pub mod error;
+mod explain_statement;
+mod field_reader;
+pub mod information_schema;
+mod insert;
+mod load_data;
+pub mod parser;
+mod prepared;
 pub mod query;
 pub mod result;
+mod rows;
+mod run_query;
 pub mod session;
+mod session_handle;
+mod set;
+mod show;
+mod status;
+mod table_writer;
+mod values;
+pub mod variables;
+mod warnings;
 
 pub use engine::{Engine, EngineOptions};
 pub use error::SqlError;

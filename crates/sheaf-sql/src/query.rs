@@ -42,8 +42,7 @@ pub trait SessionValues {
 }
 
 /// Tables that are not in the catalog (INFORMATION_SCHEMA); `Ok(None)` if there is none of this name.
-pub type VirtualTables<'a> =
-    dyn Fn(&str, &str) -> Result<Option<Arc<dyn TableSource>>> + 'a;
+pub type VirtualTables<'a> = dyn Fn(&str, &str) -> Result<Option<Arc<dyn TableSource>>> + 'a;
 
 /// What a query is planned against.
 pub struct QueryContext<'a> {

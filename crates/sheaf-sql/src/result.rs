@@ -6,9 +6,14 @@
 
 use std::io::Read;
 
+use arrow::datatypes::{DataType, Field};
 use arrow::record_batch::RecordBatch;
+use sheaf_access::TYPE_KEY;
+use sheaf_table::ColumnType;
+use sheaf_table::types::MAX_CHARACTER_BYTES;
 
 use crate::error::Result;
+use crate::query::Header;
 
 /// A column type as the MySQL protocol numbers it (`enum_field_types`).
 #[repr(u8)]
@@ -114,4 +119,257 @@ pub trait ResultSink {
     /// The contents of a file on the client's side, for LOAD DATA LOCAL INFILE. The sink must be able to
     /// discard what the statement leaves unread when the reader is dropped.
     fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>>;
+}
+
+/// The length told for a text whose longest value is not known, in characters.
+const UNKNOWN_TEXT_CHARACTERS: u32 = 16_383;
+/// `decimals` of FLOAT and DOUBLE: as many as it takes.
+const NOT_FIXED_DECIMALS: u8 = 31;
+
+impl ColumnMeta {
+    /// Describes a column of a result. The SQL type is in the field's metadata where the column is one of a table
+    /// or of a declared type; other columns are described by their Arrow type. `text_collation_id` is what the
+    /// session gets texts in.
+    pub fn new(field: &Field, header: &Header, text_collation_id: u16) -> ColumnMeta {
+        let declared = field
+            .metadata()
+            .get(TYPE_KEY)
+            .and_then(|text| ColumnType::parse(text).ok());
+        let shape = declared
+            .as_ref()
+            .map_or_else(|| Shape::of_arrow(field.data_type()), Shape::of_declared);
+        let mut flags = shape.flags;
+        if !field.is_nullable() {
+            flags |= column_flags::NOT_NULL;
+        }
+        let (collation_id, length) = match shape.length {
+            Length::Bytes(bytes) => (BINARY_COLLATION_ID, bytes),
+            Length::Characters(characters) if text_collation_id == BINARY_COLLATION_ID => (
+                BINARY_COLLATION_ID,
+                characters.saturating_mul(MAX_CHARACTER_BYTES),
+            ),
+            Length::Characters(characters) => (
+                text_collation_id,
+                characters.saturating_mul(MAX_CHARACTER_BYTES),
+            ),
+        };
+        if collation_id == BINARY_COLLATION_ID {
+            flags |= column_flags::BINARY;
+        }
+        ColumnMeta {
+            name: header.name.clone(),
+            org_name: header.org_name.clone(),
+            table: header.table.clone(),
+            org_table: header.org_table.clone(),
+            database: header.database.clone(),
+            type_: shape.type_,
+            collation_id,
+            length,
+            decimals: shape.decimals,
+            flags,
+        }
+    }
+}
+
+/// The longest text of a column.
+enum Length {
+    /// Numbers, dates and byte strings.
+    Bytes(u32),
+    Characters(u32),
+}
+
+/// What a type alone says about a column.
+struct Shape {
+    type_: MysqlColumnType,
+    length: Length,
+    decimals: u8,
+    flags: u16,
+}
+
+impl Shape {
+    fn number(type_: MysqlColumnType, length: u32, decimals: u8, unsigned: bool) -> Shape {
+        let flags = if unsigned { column_flags::UNSIGNED } else { 0 };
+        Shape {
+            type_,
+            length: Length::Bytes(length),
+            decimals,
+            flags,
+        }
+    }
+
+    fn integer(type_: MysqlColumnType, signed_length: u32, unsigned: bool) -> Shape {
+        // The sign takes a place, except that BIGINT UNSIGNED has a digit more.
+        let length = if unsigned && type_ != MysqlColumnType::LongLong {
+            signed_length - 1
+        } else {
+            signed_length
+        };
+        Shape::number(type_, length, 0, unsigned)
+    }
+
+    fn decimal(precision: u8, scale: u8, unsigned: bool) -> Shape {
+        let length = u32::from(precision) + u32::from(scale > 0) + u32::from(!unsigned);
+        Shape::number(MysqlColumnType::NewDecimal, length, scale, unsigned)
+    }
+
+    fn temporal(type_: MysqlColumnType, length: u32, fsp: u8) -> Shape {
+        let fraction = if fsp == 0 { 0 } else { u32::from(fsp) + 1 };
+        Shape {
+            type_,
+            length: Length::Bytes(length + fraction),
+            decimals: fsp,
+            flags: 0,
+        }
+    }
+
+    fn text(type_: MysqlColumnType, characters: u32, flags: u16) -> Shape {
+        Shape {
+            type_,
+            length: Length::Characters(characters),
+            decimals: 0,
+            flags,
+        }
+    }
+
+    fn bytes(type_: MysqlColumnType, length: u32, flags: u16) -> Shape {
+        Shape {
+            type_,
+            length: Length::Bytes(length),
+            decimals: 0,
+            flags,
+        }
+    }
+
+    fn of_declared(ty: &ColumnType) -> Shape {
+        use MysqlColumnType as M;
+        let long_bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        match ty {
+            ColumnType::Bool => Shape::number(M::Tiny, 1, 0, false),
+            ColumnType::TinyInt { unsigned } => Shape::integer(M::Tiny, 4, *unsigned),
+            ColumnType::SmallInt { unsigned } => Shape::integer(M::Short, 6, *unsigned),
+            ColumnType::MediumInt { unsigned } => Shape::integer(M::Int24, 9, *unsigned),
+            ColumnType::Int { unsigned } => Shape::integer(M::Long, 11, *unsigned),
+            ColumnType::BigInt { unsigned } => Shape::integer(M::LongLong, 20, *unsigned),
+            ColumnType::Decimal {
+                precision,
+                scale,
+                unsigned,
+            } => Shape::decimal(*precision, *scale, *unsigned),
+            ColumnType::Float { unsigned } => {
+                Shape::number(M::Float, 12, NOT_FIXED_DECIMALS, *unsigned)
+            }
+            ColumnType::Double { unsigned } => {
+                Shape::number(M::Double, 22, NOT_FIXED_DECIMALS, *unsigned)
+            }
+            ColumnType::Char { length, .. } => Shape::text(M::String, *length, 0),
+            ColumnType::VarChar { length, .. } => Shape::text(M::VarString, *length, 0),
+            ColumnType::Text { max_bytes, .. } => Shape::text(
+                M::Blob,
+                long_bytes(*max_bytes) / MAX_CHARACTER_BYTES,
+                column_flags::BLOB,
+            ),
+            ColumnType::Binary { length } => Shape::bytes(M::String, *length, 0),
+            ColumnType::VarBinary { length } => Shape::bytes(M::VarString, *length, 0),
+            ColumnType::Blob { max_bytes } => {
+                Shape::bytes(M::Blob, long_bytes(*max_bytes), column_flags::BLOB)
+            }
+            ColumnType::Date => Shape::temporal(M::Date, 10, 0),
+            ColumnType::Time { fsp } => Shape::temporal(M::Time, 10, *fsp),
+            ColumnType::DateTime { fsp } => Shape::temporal(M::DateTime, 19, *fsp),
+            ColumnType::Timestamp { fsp } => Shape::temporal(M::Timestamp, 19, *fsp),
+            ColumnType::Year => Shape {
+                flags: column_flags::UNSIGNED | column_flags::ZEROFILL,
+                ..Shape::number(M::Year, 4, 0, true)
+            },
+            ColumnType::Enum { labels, .. } => {
+                let longest = labels
+                    .iter()
+                    .map(|label| label.chars().count())
+                    .max()
+                    .unwrap_or(0);
+                Shape::text(M::String, longest as u32, column_flags::ENUM)
+            }
+        }
+    }
+
+    fn of_arrow(ty: &DataType) -> Shape {
+        use MysqlColumnType as M;
+        match ty {
+            DataType::Null => Shape::bytes(M::Null, 0, 0),
+            DataType::Boolean => Shape::number(M::LongLong, 1, 0, false),
+            DataType::Int8 => Shape::integer(M::Tiny, 4, false),
+            DataType::Int16 => Shape::integer(M::Short, 6, false),
+            DataType::Int32 => Shape::integer(M::Long, 11, false),
+            DataType::Int64 => Shape::integer(M::LongLong, 20, false),
+            DataType::UInt8 => Shape::integer(M::Tiny, 4, true),
+            DataType::UInt16 => Shape::integer(M::Short, 6, true),
+            DataType::UInt32 => Shape::integer(M::Long, 11, true),
+            DataType::UInt64 => Shape::integer(M::LongLong, 20, true),
+            DataType::Float16 | DataType::Float32 => {
+                Shape::number(M::Float, 12, NOT_FIXED_DECIMALS, false)
+            }
+            DataType::Float64 => Shape::number(M::Double, 23, NOT_FIXED_DECIMALS, false),
+            DataType::Decimal32(precision, scale)
+            | DataType::Decimal64(precision, scale)
+            | DataType::Decimal128(precision, scale)
+            | DataType::Decimal256(precision, scale) => {
+                Shape::decimal(*precision, u8::try_from(*scale).unwrap_or(0), false)
+            }
+            DataType::Date32 | DataType::Date64 => Shape::temporal(M::Date, 10, 0),
+            DataType::Timestamp(..) => Shape::temporal(M::DateTime, 19, 6),
+            DataType::Duration(_) | DataType::Time32(_) | DataType::Time64(_) => {
+                Shape::temporal(M::Time, 10, 6)
+            }
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => {
+                Shape::bytes(M::VarString, UNKNOWN_TEXT_CHARACTERS, 0)
+            }
+            _ => Shape::text(M::VarString, UNKNOWN_TEXT_CHARACTERS, 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn meta(sql_type: &str) -> ColumnMeta {
+        let metadata = HashMap::from([(TYPE_KEY.to_string(), sql_type.to_string())]);
+        let field = Field::new("c", DataType::Utf8View, true).with_metadata(metadata);
+        ColumnMeta::new(&field, &Header::default(), 255)
+    }
+
+    #[test]
+    fn columns_are_described_as_mysql_describes_them() {
+        let shape = |sql_type| {
+            let meta = meta(sql_type);
+            (meta.type_, meta.length, meta.decimals, meta.collation_id)
+        };
+        assert_eq!(
+            shape("bigint unsigned"),
+            (MysqlColumnType::LongLong, 20, 0, 63)
+        );
+        assert_eq!(shape("int unsigned"), (MysqlColumnType::Long, 10, 0, 63));
+        assert_eq!(
+            shape("decimal(15,2)"),
+            (MysqlColumnType::NewDecimal, 17, 2, 63)
+        );
+        assert_eq!(
+            shape("varchar(25)"),
+            (MysqlColumnType::VarString, 100, 0, 255)
+        );
+        assert_eq!(shape("datetime(3)"), (MysqlColumnType::DateTime, 23, 3, 63));
+        assert_eq!(
+            shape("enum('a','long')"),
+            (MysqlColumnType::String, 16, 0, 255)
+        );
+        assert_eq!(
+            shape("varbinary(9)"),
+            (MysqlColumnType::VarString, 9, 0, 63)
+        );
+    }
 }

@@ -1,14 +1,45 @@
-//! One client's session: its variables, its warnings, its prepared statements, and the dispatch of statements.
+//! One client's session: its variables, its warnings, its prepared statements, and the running of requests.
+//!
+//! A request is text. It is cut into statements, each is parsed, dispatched (see `dispatch.rs`) and writes its result
+//! to the sink. Whatever a statement does, the session survives it: errors undo the statement and are listed as
+//! warnings, and a panic becomes error 1105.
 
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use datafusion_execution::TaskContext;
+use sheaf_table::Value;
+
+use crate::dialect::SheafDialect;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
-use crate::result::{ColumnMeta, ResultSink};
+use crate::parser::{self, scan};
+use crate::prepared::PreparedStatements;
+use crate::query::Header;
+use crate::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
+pub use crate::session_handle::SessionHandle;
+use crate::status::Command;
+use crate::variables::{self, VariableValue, Variables};
+use crate::warnings::{Level, Warnings};
 
 /// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
 pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
+
+/// The most user variables of a session.
+const MAX_USER_VARIABLES: usize = 1_000;
+
+/// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]), and a
+/// statement whose thread has less stack than the red zone left runs on a stack of its own, which is address space
+/// until it is used.
+const STACK_RED_ZONE_BYTES: usize = 1 << 20;
+const STATEMENT_STACK_BYTES: usize = 16 << 20;
+/// The same for statements that nest deeper than this many bytes of text can.
+const DEEP_STATEMENT_BYTES: usize = 1 << 10;
+const DEEP_RED_ZONE_BYTES: usize = 48 << 20;
+const DEEP_STACK_BYTES: usize = 64 << 20;
 
 /// Bits of the status word that goes with every OK and EOF, as the protocol numbers them.
 pub mod status_flags {
@@ -24,7 +55,7 @@ pub struct SessionInfo {
     pub user: String,
     /// The client's address without its port, or `localhost`.
     pub host: String,
-    /// The database to start in; error 1049 if there is no such database comes from [`Session::set_database`].
+    /// The database to start in.
     pub database: Option<String>,
     /// Several statements in one request, separated by semicolons (CLIENT_MULTI_STATEMENTS).
     pub multi_statements: bool,
@@ -50,26 +81,6 @@ impl Default for SessionInfo {
     }
 }
 
-/// What other threads may know of a session and do to it.
-pub struct SessionHandle {
-    pub id: u64,
-    killed: AtomicBool,
-}
-
-impl SessionHandle {
-    /// The session shall end: its connection is to be closed.
-    pub fn is_killed(&self) -> bool {
-        self.killed.load(Ordering::Acquire)
-    }
-
-    /// What ends the connection's wait for the next request when the session is killed: the protocol floor
-    /// shuts the socket down here. Called at most once, from another thread.
-    pub fn on_kill(&self, _disconnect: Box<dyn FnOnce() + Send>) {}
-
-    /// Ends the running statement with error 1317; the session goes on.
-    pub fn cancel(&self) {}
-}
-
 /// What a client is told when it prepares a statement.
 #[derive(Clone, Debug)]
 pub struct PreparedInfo {
@@ -81,25 +92,90 @@ pub struct PreparedInfo {
 
 /// A session. One thread uses it at a time; [`SessionHandle`] is for the others.
 pub struct Session {
-    engine: Arc<Engine>,
-    handle: Arc<SessionHandle>,
-    info: SessionInfo,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) handle: Arc<SessionHandle>,
+    pub(crate) info: SessionInfo,
+    pub(crate) database: Option<String>,
+    pub(crate) variables: Variables,
+    pub(crate) user_variables: BTreeMap<String, Value>,
+    pub(crate) warnings: Warnings,
+    pub(crate) prepared: PreparedStatements,
+    /// LAST_INSERT_ID().
+    pub(crate) last_insert_id: u64,
+    /// ROW_COUNT() of the previous statement.
+    pub(crate) row_count: i64,
+    /// FOUND_ROWS() of the previous query.
+    pub(crate) found_rows: u64,
+    pub(crate) last_query_cost: f64,
+    /// Start of the running statement, microseconds since 1970 UTC.
+    pub(crate) statement_start_micros: i64,
+    /// What operators see of the session; made again when a variable changes.
+    pub(crate) task: Option<Arc<TaskContext>>,
+    /// The running request has statements after this one.
+    more_results: bool,
 }
 
 impl Session {
-    pub(crate) fn new(engine: Arc<Engine>, info: SessionInfo) -> Session {
-        Session {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        handle: Arc<SessionHandle>,
+        info: SessionInfo,
+    ) -> Result<Session> {
+        let mut session = Session {
+            variables: engine.globals(),
             engine,
-            handle: Arc::new(SessionHandle {
-                id: 1,
-                killed: AtomicBool::new(false),
-            }),
+            handle,
             info,
+            database: None,
+            user_variables: BTreeMap::new(),
+            warnings: Warnings::default(),
+            prepared: PreparedStatements::default(),
+            last_insert_id: 0,
+            row_count: 0,
+            found_rows: 0,
+            last_query_cost: 0.0,
+            statement_start_micros: 0,
+            task: None,
+            more_results: false,
+        };
+        session.start_over()?;
+        Ok(session)
+    }
+
+    /// The state of a new session of the same client.
+    fn start_over(&mut self) -> Result<()> {
+        self.variables = self.engine.globals();
+        self.user_variables.clear();
+        self.warnings.clear(self.variables.max_error_count());
+        self.close_all_prepared();
+        (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
+        self.task = None;
+        let collation = variables::collation_of_id(self.info.collation_id);
+        let character_set = collation.split('_').next().unwrap_or("utf8mb4").to_string();
+        for name in [
+            "character_set_client",
+            "character_set_connection",
+            "character_set_results",
+        ] {
+            self.variables
+                .set_internally(name, VariableValue::Text(character_set.clone()));
+        }
+        self.variables.set_internally(
+            "collation_connection",
+            VariableValue::Text(collation.to_string()),
+        );
+        self.variables.set_internally(
+            "pseudo_thread_id",
+            VariableValue::Integer(self.handle.id().into()),
+        );
+        match self.info.database.clone() {
+            Some(database) => self.set_database(&database),
+            None => Ok(()),
         }
     }
 
     pub fn id(&self) -> u64 {
-        self.handle.id
+        self.handle.id()
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
@@ -114,93 +190,311 @@ impl Session {
         &self.info
     }
 
+    pub fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
     /// Whether a request may hold several statements (COM_SET_OPTION).
     pub fn set_multi_statements(&mut self, allowed: bool) {
         self.info.multi_statements = allowed;
     }
 
-    /// Runs a request: one statement, or several when the client asked for that. On an error nothing of the
-    /// failed statement remains, and the statements after it did not run.
-    pub fn execute(&mut self, _sql: &str, _sink: &mut dyn ResultSink) -> Result<()> {
-        Err(SqlError::not_supported_yet("statements"))
+    /// Runs a request: one statement, or several when the client asked for that. On an error nothing of the failed
+    /// statement remains, and the statements after it did not run.
+    pub fn execute(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        if sql.len() > self.variables.max_allowed_packet() {
+            return Err(SqlError::net_packet_too_large());
+        }
+        let text = scan::resolve_executable_comments(sql);
+        let mut rest: &str = &text;
+        let mut any = false;
+        while let Some((range, next)) = scan::first_statement(rest) {
+            let (statement, following) = (&rest[range], &rest[next..]);
+            self.more_results = scan::first_statement(following).is_some();
+            if self.more_results && !self.info.multi_statements {
+                let line = 1 + text[..text.len() - following.len()].matches('\n').count() as u64;
+                return Err(SqlError::parse_error(following.trim_start(), line));
+            }
+            any = true;
+            self.run(statement, sink, |session, sink| {
+                session.parse_and_dispatch(statement, sink)
+            })?;
+            rest = following;
+        }
+        if any {
+            Ok(())
+        } else {
+            self.run("", sink, |_, _| Err(SqlError::empty_query()))
+        }
     }
 
-    pub fn prepare(&mut self, _sql: &str) -> Result<PreparedInfo> {
-        Err(SqlError::not_supported_yet("PREPARE"))
-    }
-
-    pub fn execute_prepared(
+    /// Runs one statement with everything around it: counters, warnings, stack, panics.
+    pub(crate) fn run(
         &mut self,
-        id: u32,
-        _parameters: &[sheaf_table::Value],
-        _sink: &mut dyn ResultSink,
+        text: &str,
+        sink: &mut dyn ResultSink,
+        body: impl FnOnce(&mut Session, &mut dyn ResultSink) -> Result<()>,
     ) -> Result<()> {
-        Err(SqlError::unknown_statement_handler(&id.to_string(), "mysqld_stmt_execute"))
+        if self.engine.is_shutting_down() || self.handle.is_killed() {
+            return Err(SqlError::server_shutdown());
+        }
+        self.handle.begin_statement(text);
+        self.handle.commands.count(Command::Questions);
+        self.statement_start_micros = now_utc_micros();
+        let (red_zone, stack) = if text.len() > DEEP_STATEMENT_BYTES {
+            (DEEP_RED_ZONE_BYTES, DEEP_STACK_BYTES)
+        } else {
+            (STACK_RED_ZONE_BYTES, STATEMENT_STACK_BYTES)
+        };
+        // The session's state is whole between statements: each field is assigned, never edited in steps.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            stacker::maybe_grow(red_zone, stack, || body(self, sink))
+        }));
+        self.handle.end_statement();
+        let result = outcome.unwrap_or_else(|panic| {
+            let message = panic_text(panic.as_ref());
+            tracing::error!(
+                message,
+                statement = crate::error::excerpt(text),
+                "a statement panicked"
+            );
+            Err(SqlError::unknown(format!(
+                "Internal error; the statement was given up: {message}"
+            )))
+        });
+        result.map_err(|error| self.failed(error))
     }
 
-    /// Unknown ids are ignored, as COM_STMT_CLOSE has no answer.
-    pub fn close_prepared(&mut self, _id: u32) {}
+    /// Books a failed statement.
+    fn failed(&mut self, error: SqlError) -> SqlError {
+        let interrupted = SqlError::query_interrupted();
+        let error = if error.code == interrupted.code && self.handle.is_timed_out() {
+            SqlError::query_timeout()
+        } else {
+            error
+        };
+        self.handle.commands.count(Command::Errors);
+        self.warnings
+            .add(Level::Error, error.code, error.message.clone());
+        self.row_count = -1;
+        error
+    }
+
+    fn parse_and_dispatch(&mut self, text: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        match parser::parse_statement(text, &self.dialect()) {
+            Ok(statement) => self.dispatch(statement, text, sink),
+            Err(error) => {
+                self.clear_warnings();
+                Err(error)
+            }
+        }
+    }
+
+    /// The dialect that `sql_mode` asks for.
+    pub(crate) fn dialect(&self) -> SheafDialect {
+        let mode = self.variables.sql_mode();
+        SheafDialect {
+            pipes_as_concat: mode.contains("PIPES_AS_CONCAT"),
+            ansi_quotes: mode.contains("ANSI_QUOTES"),
+            high_not_precedence: mode.contains("HIGH_NOT_PRECEDENCE"),
+        }
+    }
+
+    pub(crate) fn clear_warnings(&mut self) {
+        self.warnings.clear(self.variables.max_error_count());
+    }
+
+    /// Ends a statement without rows.
+    pub(crate) fn ok(
+        &mut self,
+        sink: &mut dyn ResultSink,
+        affected_rows: u64,
+        info: String,
+    ) -> Result<()> {
+        self.ok_with_id(sink, affected_rows, 0, info)
+    }
+
+    pub(crate) fn ok_with_id(
+        &mut self,
+        sink: &mut dyn ResultSink,
+        affected_rows: u64,
+        last_insert_id: u64,
+        info: String,
+    ) -> Result<()> {
+        self.row_count = i64::try_from(affected_rows).unwrap_or(i64::MAX);
+        sink.ok(OkInfo {
+            affected_rows,
+            last_insert_id,
+            warnings: self.warnings.wire_count(),
+            info,
+            more_results: self.more_results,
+        })
+    }
+
+    /// How a result set of the running statement ends.
+    pub(crate) fn end_of_rows(&self) -> EndOfRows {
+        EndOfRows {
+            warnings: self.warnings.wire_count(),
+            more_results: self.more_results,
+        }
+    }
+
+    pub(crate) fn set_more_results(&mut self, more: bool) {
+        self.more_results = more;
+    }
 
     /// The state of a new session, on the same connection (COM_RESET_CONNECTION).
-    pub fn reset(&mut self) {}
+    pub fn reset(&mut self) {
+        let database = self.database.take();
+        self.info.database = database.or_else(|| self.info.database.take());
+        // The database may be gone by now; then none is selected.
+        if self.start_over().is_err() {
+            self.database = None;
+        }
+    }
 
     /// A new user on the same connection (COM_CHANGE_USER); the rest as `reset`.
     pub fn change_user(&mut self, info: SessionInfo) -> Result<()> {
+        self.handle.set_user(&info.user, &info.host);
         self.info = info;
-        Ok(())
+        self.database = None;
+        self.handle.set_database(None);
+        self.start_over()
     }
 
     pub fn database(&self) -> Option<&str> {
-        self.info.database.as_deref()
+        self.database.as_deref()
     }
 
     /// Error 1049 if there is no such database.
     pub fn set_database(&mut self, name: &str) -> Result<()> {
-        self.info.database = Some(name.to_string());
+        let name = if crate::information_schema::is_virtual_database(name) {
+            name.to_ascii_lowercase()
+        } else if self.engine.catalog().database_exists(name) {
+            name.to_string()
+        } else {
+            return Err(SqlError::unknown_database(name));
+        };
+        self.handle.set_database(Some(&name));
+        self.database = Some(name);
         Ok(())
     }
 
-    /// The columns of a table of the current database (COM_FIELD_LIST, which the command-line clients use to
-    /// complete names).
+    /// The columns of a table of the current database (COM_FIELD_LIST, which the command-line clients use to complete
+    /// names).
     pub fn field_list(&self, table: &str) -> Result<Vec<ColumnMeta>> {
-        Err(SqlError::no_such_table(
-            self.database().unwrap_or_default(),
-            table,
-        ))
+        let database = self.database().ok_or_else(SqlError::no_database_selected)?;
+        if let Some((schema, _)) = crate::information_schema::virtual_table(database, table, self)?
+        {
+            let header = |name: &String| Header {
+                name: name.clone(),
+                ..Header::default()
+            };
+            return Ok(schema
+                .fields()
+                .iter()
+                .map(|field| {
+                    ColumnMeta::new(field, &header(field.name()), self.result_collation_id())
+                })
+                .collect());
+        }
+        let table = self.engine.catalog().table(database, table)?;
+        let definition = &table.definition;
+        Ok(definition
+            .columns
+            .iter()
+            .map(|column| {
+                let header = Header {
+                    name: column.name.clone(),
+                    org_name: column.name.clone(),
+                    table: definition.name.clone(),
+                    org_table: definition.name.clone(),
+                    database: definition.database.clone(),
+                };
+                ColumnMeta::new(
+                    &sheaf_access::arrow_field(column),
+                    &header,
+                    self.result_collation_id(),
+                )
+            })
+            .collect())
     }
 
     /// Warnings of the last statement that could have any.
     pub fn warning_count(&self) -> u16 {
-        0
+        self.warnings.wire_count()
     }
 
     /// A set of [`status_flags`]; MORE_RESULTS is the sink's to add.
     pub fn status_flags(&self) -> u16 {
-        status_flags::AUTOCOMMIT
+        let mut flags = 0;
+        if self.variables.autocommit() {
+            flags |= status_flags::AUTOCOMMIT;
+        }
+        if self.variables.sql_mode().contains("NO_BACKSLASH_ESCAPES") {
+            flags |= status_flags::NO_BACKSLASH_ESCAPES;
+        }
+        flags
     }
 
     /// The longest request, in bytes.
     pub fn max_allowed_packet(&self) -> usize {
-        64 << 20
+        self.variables.max_allowed_packet()
     }
 
     /// Seconds that the connection may idle.
     pub fn wait_timeout(&self) -> u64 {
-        28_800
+        self.variables.wait_timeout_seconds()
     }
 
     /// Seconds that a write to the client may take.
     pub fn net_write_timeout(&self) -> u64 {
-        60
+        self.variables.net_write_timeout_seconds()
     }
 
     /// Seconds that the rest of a packet may take to arrive.
     pub fn net_read_timeout(&self) -> u64 {
-        30
+        self.variables.net_read_timeout_seconds()
     }
 
     /// The collation that result text is sent in (`character_set_results`).
     pub fn result_collation_id(&self) -> u16 {
-        self.info.collation_id
+        self.variables.result_collation_id()
+    }
+
+    /// Sets a user variable; `name` in lower case.
+    pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) -> Result<()> {
+        if self.user_variables.len() >= MAX_USER_VARIABLES
+            && !self.user_variables.contains_key(name)
+        {
+            return Err(SqlError::unknown(format!(
+                "A session has at most {MAX_USER_VARIABLES} user variables"
+            )));
+        }
+        self.user_variables.insert(name.to_string(), value);
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close_all_prepared();
+        self.engine.end_session(&self.handle);
+    }
+}
+
+fn now_utc_micros() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_micros() as i64)
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_string()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "no message".to_string()
     }
 }

@@ -1,0 +1,118 @@
+//! Properties of columns as SHOW and `information_schema` print them.
+
+use sheaf_table::types::MAX_CHARACTER_BYTES;
+use sheaf_table::{Column, ColumnType, DefaultValue, TableDefinition, Value};
+
+/// A column's default as text; `None` for NULL and for no default.
+pub(crate) fn column_default(column: &Column) -> Option<String> {
+    match column.default.as_ref()? {
+        DefaultValue::CurrentTimestamp => Some(current_timestamp(&column.ty)),
+        DefaultValue::Value(Value::Null) => None,
+        DefaultValue::Value(Value::Enum(number)) => Some(match &column.ty {
+            ColumnType::Enum { labels, .. } if *number > 0 => labels
+                .get(usize::from(*number) - 1)
+                .cloned()
+                .unwrap_or_default(),
+            _ => String::new(),
+        }),
+        DefaultValue::Value(value) => Some(value.to_string()),
+    }
+}
+
+fn current_timestamp(ty: &ColumnType) -> String {
+    match ty {
+        ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } if *fsp > 0 => {
+            format!("CURRENT_TIMESTAMP({fsp})")
+        }
+        _ => "CURRENT_TIMESTAMP".to_string(),
+    }
+}
+
+/// The Extra of SHOW COLUMNS.
+pub(crate) fn generation_extra(column: &Column) -> String {
+    let mut extra = Vec::new();
+    if column.auto_increment {
+        extra.push("auto_increment".to_string());
+    }
+    if matches!(column.default, Some(DefaultValue::CurrentTimestamp)) {
+        extra.push("DEFAULT_GENERATED".to_string());
+    }
+    if column.on_update_current_timestamp {
+        extra.push(format!("on update {}", current_timestamp(&column.ty)));
+    }
+    extra.join(" ")
+}
+
+/// PRI, UNI, MUL or nothing: the column's best place in an index, where only the first place counts but in the
+/// primary key.
+pub(crate) fn column_key(definition: &TableDefinition, column: usize) -> &'static str {
+    if definition
+        .primary
+        .parts
+        .iter()
+        .any(|part| part.column == column)
+    {
+        return "PRI";
+    }
+    let leads = |index: &&sheaf_table::Index| {
+        index
+            .parts
+            .first()
+            .is_some_and(|part| part.column == column)
+    };
+    if definition
+        .secondary
+        .iter()
+        .filter(leads)
+        .any(|index| index.unique && index.parts.len() == 1)
+    {
+        "UNI"
+    } else if definition.secondary.iter().any(|index| leads(&index)) {
+        "MUL"
+    } else {
+        ""
+    }
+}
+
+/// Digits and scale of a number.
+pub(crate) fn numeric_precision(ty: &ColumnType) -> (Option<u64>, Option<u64>) {
+    let digits = |signed: u64, unsigned_digits: u64, unsigned: &bool| {
+        (
+            Some(if *unsigned { unsigned_digits } else { signed }),
+            Some(0),
+        )
+    };
+    match ty {
+        ColumnType::Bool => (Some(3), Some(0)),
+        ColumnType::TinyInt { unsigned } => digits(3, 3, unsigned),
+        ColumnType::SmallInt { unsigned } => digits(5, 5, unsigned),
+        ColumnType::MediumInt { unsigned } => digits(7, 7, unsigned),
+        ColumnType::Int { unsigned } => digits(10, 10, unsigned),
+        ColumnType::BigInt { unsigned } => digits(19, 20, unsigned),
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => (Some((*precision).into()), Some((*scale).into())),
+        ColumnType::Float { .. } => (Some(12), None),
+        ColumnType::Double { .. } => (Some(22), None),
+        _ => (None, None),
+    }
+}
+
+/// The most bytes of a string.
+pub(crate) fn octet_length(ty: &ColumnType) -> Option<u64> {
+    let bytes = u64::from(MAX_CHARACTER_BYTES);
+    match ty {
+        ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => {
+            Some(u64::from(*length) * bytes)
+        }
+        ColumnType::Enum { labels, .. } => labels
+            .iter()
+            .map(|label| label.chars().count() as u64 * bytes)
+            .max(),
+        ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
+        ColumnType::Binary { length } | ColumnType::VarBinary { length } => {
+            Some(u64::from(*length))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,720 @@
+//! Changes of definitions: databases, tables, indexes.
+//!
+//! The catalog checks and carries out; this module turns what the statement says into what the catalog is asked for:
+//! it resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arrow::datatypes::{DataType, Field};
+use sheaf_access::CancelFlag;
+use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
+use sheaf_table::convert::{Mode, to_column};
+use sheaf_table::{
+    Collation, Column, ColumnType, CreateTable, DefaultValue, IndexPartSpec, IndexSpec, Progress,
+    Table, TableDefinition, TableError, Value,
+};
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement as parsed;
+use crate::parser::statement::{KeyDefinition, KeyKind, TableChange, TableName};
+use crate::result::ResultSink;
+use crate::rows::{Cells, Rows};
+use crate::session::{Session, SessionHandle};
+use crate::variables;
+
+/// How long an index build waits for the table's writers, and at its end for its readers.
+const INDEX_LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// Pages that CHECK TABLE reads ahead.
+const CHECK_READ_AHEAD_PAGES: usize = 64;
+
+/// Shows the progress of long work in SHOW PROCESSLIST, and stops it when the statement is killed.
+pub(crate) struct SessionProgress {
+    handle: Arc<SessionHandle>,
+    cancel: CancelFlag,
+    phase: std::sync::Mutex<(String, u64)>,
+    done: AtomicU64,
+    shown_percent: AtomicU64,
+}
+
+impl SessionProgress {
+    pub(crate) fn new(handle: Arc<SessionHandle>) -> SessionProgress {
+        SessionProgress {
+            cancel: handle.cancel_flag().clone(),
+            handle,
+            phase: std::sync::Mutex::new((String::new(), 0)),
+            done: AtomicU64::new(0),
+            shown_percent: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Progress for SessionProgress {
+    fn begin(&self, name: &str, total: Option<u64>) {
+        if let Ok(mut phase) = self.phase.lock() {
+            *phase = (name.to_string(), total.unwrap_or(0));
+        }
+        self.done.store(0, Ordering::Relaxed);
+        self.shown_percent.store(0, Ordering::Relaxed);
+        self.handle.set_state(name);
+    }
+
+    fn advance(&self, units: u64) {
+        let done = self.done.fetch_add(units, Ordering::Relaxed) + units;
+        let Ok(phase) = self.phase.try_lock() else {
+            return;
+        };
+        let (name, total) = &*phase;
+        if *total > 0 {
+            let percent = (done.saturating_mul(100) / total).min(100);
+            if self.shown_percent.swap(percent, Ordering::Relaxed) != percent {
+                self.handle.set_state(&format!("{name} ({percent}%)"));
+            }
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+}
+
+/// Databases.
+impl Session {
+    pub(crate) fn create_database(
+        &mut self,
+        name: &str,
+        if_not_exists: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if crate::information_schema::is_virtual_database(name) {
+            return Err(SqlError::database_access_denied(
+                &self.info.user,
+                &self.info.host,
+                name,
+            ));
+        }
+        match self.engine.catalog().create_database(name) {
+            Err(TableError::DatabaseExists { name }) if if_not_exists => {
+                self.warnings
+                    .note(1007, SqlError::database_exists(&name).message);
+            }
+            result => result?,
+        }
+        self.ok(sink, 1, String::new())
+    }
+
+    pub(crate) fn drop_database(
+        &mut self,
+        name: &str,
+        if_exists: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.check_changeable(name)?;
+        let catalog = self.engine.catalog();
+        let dropped = match self.with_definition_lock(|wait| catalog.drop_database(name, wait)) {
+            Err(error) if error.code == 1008 && if_exists => {
+                self.warnings.note(1008, error.message);
+                0
+            }
+            result => result?,
+        };
+        if self.database.as_deref() == Some(name) {
+            self.database = None;
+            self.handle.set_database(None);
+        }
+        self.ok(sink, dropped as u64, String::new())
+    }
+}
+
+/// Tables.
+impl Session {
+    pub(crate) fn create_table(
+        &mut self,
+        create: parsed::CreateTable,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (database, name) = self.resolve_for_change(&create.name)?;
+        if create.if_not_exists && self.engine.catalog().table(&database, &name).is_ok() {
+            self.warnings
+                .note(1050, SqlError::table_exists(&name).message);
+            return self.ok(sink, 0, String::new());
+        }
+        for clause in &create.ignored {
+            self.warnings
+                .warn(1235, format!("{clause} is read and not enforced yet"));
+        }
+        let request = match &create.like {
+            Some(other) => {
+                let (other_database, other_table) = self.resolve(other)?;
+                let other = self.engine.catalog().table(&other_database, &other_table)?;
+                same_shape(&other.definition, database.clone(), name.clone())
+            }
+            None => self.table_request(&create, database.clone(), name.clone(), text)?,
+        };
+        if let Some(query) = create.query {
+            return self.create_table_from_query(request, &query, text, sink);
+        }
+        match self.engine.catalog().create_table(request) {
+            Err(TableError::TableExists { table }) if create.if_not_exists => {
+                self.warnings
+                    .note(1050, SqlError::table_exists(&table).message);
+            }
+            result => drop(result?),
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// CREATE TABLE … SELECT: columns of the query that the statement does not define are added after those it does.
+    fn create_table_from_query(
+        &mut self,
+        mut request: CreateTable,
+        query: &ast::Query,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let planned = self.plan_query(query, text, None)?;
+        let schema = planned.schema();
+        let mut targets = Vec::new();
+        for (field, meta) in schema.fields().iter().zip(&planned.columns) {
+            let defined = request
+                .columns
+                .iter()
+                .position(|column| sheaf_table::schema::same_name(&column.name, &meta.name));
+            targets.push(defined.unwrap_or_else(|| {
+                request.columns.push(Column::new(
+                    meta.name.clone(),
+                    column_type_of(field),
+                    field.is_nullable(),
+                ));
+                request.columns.len() - 1
+            }));
+        }
+        let (database, name) = (request.database.clone(), request.name.clone());
+        self.engine.catalog().create_table(request)?;
+        match self.insert_planned(&database, &name, targets, planned) {
+            Ok(written) => self.ok(sink, written.rows, written.info(self.warnings.count())),
+            Err(error) => {
+                // The table came with the statement and goes with it.
+                let catalog = self.engine.catalog();
+                self.with_definition_lock(|wait| catalog.drop_table(&database, &name, wait))?;
+                Err(error)
+            }
+        }
+    }
+
+    fn table_request(
+        &mut self,
+        create: &parsed::CreateTable,
+        database: String,
+        name: String,
+        text: &str,
+    ) -> Result<CreateTable> {
+        let collation = self
+            .collation_of(create.character_set.as_deref(), create.collation.as_deref())?
+            .unwrap_or_default();
+        let mut columns = Vec::with_capacity(create.columns.len());
+        for definition in &create.columns {
+            columns.push(self.column(definition, collation, &create.keys, text)?);
+        }
+        if columns.is_empty() && create.query.is_none() {
+            return Err(SqlError::table_must_have_columns());
+        }
+        let mut primary_key = None;
+        let mut indexes = Vec::new();
+        for key in &create.keys {
+            match key.kind {
+                KeyKind::Primary if primary_key.is_some() => {
+                    return Err(SqlError::multiple_primary_key());
+                }
+                KeyKind::Primary => primary_key = Some(part_specs(key)),
+                KeyKind::Unique | KeyKind::Plain => indexes.push(index_spec(key)),
+            }
+        }
+        Ok(CreateTable {
+            database,
+            name,
+            columns,
+            primary_key,
+            indexes,
+            collation,
+            comment: create.comment.clone(),
+            auto_increment_start: create.auto_increment.unwrap_or(1),
+        })
+    }
+
+    /// The collation that CHARACTER SET and COLLATE name; `None` if neither is given. Collations that columns do not
+    /// have are replaced by the nearest, with a warning.
+    fn collation_of(
+        &mut self,
+        character_set: Option<&str>,
+        collation: Option<&str>,
+    ) -> Result<Option<Collation>> {
+        let name = match (character_set, collation) {
+            (_, Some(name)) => variables::collation(name)?.1,
+            (Some(character_set), None) => {
+                variables::default_collation(variables::character_set(character_set)?)
+            }
+            (None, None) => return Ok(None),
+        };
+        if let Some(collation) = Collation::parse(name) {
+            return Ok(Some(collation));
+        }
+        let nearest = if name.ends_with("_bin") {
+            Collation::Utf8mb4_bin
+        } else {
+            Collation::Utf8mb4_general_ci
+        };
+        self.warnings
+            .warn(3719, format!("'{name}' is stored as '{}'", nearest.name()));
+        Ok(Some(nearest))
+    }
+
+    fn column(
+        &mut self,
+        definition: &parsed::ColumnDefinition,
+        table_collation: Collation,
+        keys: &[KeyDefinition],
+        text: &str,
+    ) -> Result<Column> {
+        let type_name = &definition.ty;
+        let own = self.collation_of(
+            type_name.character_set.as_deref(),
+            type_name.collation.as_deref(),
+        )?;
+        let collation = match own.unwrap_or(table_collation) {
+            Collation::Binary => Collation::Binary,
+            _ if type_name.binary => Collation::Utf8mb4_bin,
+            collation => collation,
+        };
+        let ty = with_collation(type_name.ty.clone(), collation);
+        let in_primary_key = keys.iter().any(|key| {
+            key.kind == KeyKind::Primary
+                && key
+                    .parts
+                    .iter()
+                    .any(|part| sheaf_table::schema::same_name(&part.column, &definition.name))
+        });
+        if in_primary_key && definition.explicit_null && !definition.not_null {
+            return Err(SqlError::primary_cannot_have_null());
+        }
+        let nullable = !definition.not_null && !in_primary_key && !definition.auto_increment;
+        let mut column = Column {
+            auto_increment: definition.auto_increment,
+            comment: definition.comment.clone(),
+            ..Column::new(definition.name.clone(), ty, nullable)
+        };
+        if let Some(default) = &definition.default {
+            column.default = Some(self.default_value(&column, default, text)?);
+        }
+        if let Some(on_update) = &definition.on_update {
+            if !is_current_timestamp(on_update) || !has_time_of_day(&column.ty) {
+                return Err(SqlError::new(
+                    1294,
+                    "HY000",
+                    format!("Invalid ON UPDATE clause for '{}' column", column.name),
+                ));
+            }
+            column.on_update_current_timestamp = true;
+        }
+        Ok(column)
+    }
+
+    fn default_value(
+        &mut self,
+        column: &Column,
+        default: &ast::Expr,
+        text: &str,
+    ) -> Result<DefaultValue> {
+        if is_current_timestamp(default) {
+            return if has_time_of_day(&column.ty) {
+                Ok(DefaultValue::CurrentTimestamp)
+            } else {
+                Err(SqlError::invalid_default(&column.name))
+            };
+        }
+        let Some(value) = crate::values::literal(default) else {
+            // MySQL 8 takes any expression in parentheses; constants are what can be kept.
+            if let ast::Expr::Nested(inner) = default {
+                let value = self.evaluate(inner, text)?;
+                return constant_default(column, &value);
+            }
+            return Err(SqlError::invalid_default(&column.name));
+        };
+        constant_default(column, &value)
+    }
+
+    pub(crate) fn drop_tables(
+        &mut self,
+        names: &[TableName],
+        if_exists: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut found = Vec::new();
+        let mut missing = Vec::new();
+        for name in names {
+            let (database, table) = self.resolve_for_change(name)?;
+            match self.engine.catalog().table(&database, &table) {
+                Ok(_) => found.push((database, table)),
+                Err(TableError::UnknownTable { .. } | TableError::UnknownDatabase { .. }) => {
+                    missing.push(format!("{database}.{table}"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // As in MySQL 8, a missing table keeps the others from being dropped.
+        if !missing.is_empty() {
+            let error = SqlError::bad_table(&missing.join(","));
+            if !if_exists {
+                return Err(error);
+            }
+            for name in &missing {
+                self.warnings.note(1051, SqlError::bad_table(name).message);
+            }
+        }
+        let catalog = self.engine.catalog();
+        for (database, table) in &found {
+            self.with_definition_lock(|wait| catalog.drop_table(database, table, wait))?;
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    pub(crate) fn rename_tables(
+        &mut self,
+        pairs: &[(TableName, TableName)],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        for (old, new) in pairs {
+            let (old_database, old_table) = self.resolve_for_change(old)?;
+            let (new_database, new_table) = self.resolve_for_change(new)?;
+            let catalog = self.engine.catalog();
+            self.with_definition_lock(|wait| {
+                catalog.rename_table(
+                    (&old_database, &old_table),
+                    (&new_database, &new_table),
+                    wait,
+                )
+            })?;
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// Drops the table and creates it again, as MySQL does.
+    pub(crate) fn truncate_table(
+        &mut self,
+        name: &TableName,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (database, table) = self.resolve_for_change(name)?;
+        let catalog = self.engine.catalog();
+        let definition = catalog.table(&database, &table)?.definition.clone();
+        self.with_definition_lock(|wait| catalog.drop_table(&database, &table, wait))?;
+        catalog.create_table(same_shape(&definition, database.clone(), table.clone()))?;
+        self.ok(sink, 0, String::new())
+    }
+}
+
+/// Indexes.
+impl Session {
+    pub(crate) fn alter_table(
+        &mut self,
+        name: &TableName,
+        changes: Vec<TableChange>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (database, mut table) = self.resolve_for_change(name)?;
+        self.engine.catalog().table(&database, &table)?;
+        // What is not supported is refused before anything is done.
+        for change in &changes {
+            match change {
+                TableChange::Unsupported(what) => return Err(SqlError::not_supported_yet(what)),
+                TableChange::RenameKey { .. } => {
+                    return Err(SqlError::not_supported_yet("ALTER TABLE ... RENAME KEY"));
+                }
+                TableChange::DropPrimaryKey => {
+                    return Err(SqlError::not_supported_yet(
+                        "ALTER TABLE ... DROP PRIMARY KEY",
+                    ));
+                }
+                TableChange::AddKey(key) if key.kind == KeyKind::Primary => {
+                    return Err(SqlError::not_supported_yet(
+                        "ALTER TABLE ... ADD PRIMARY KEY",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        for change in changes {
+            match change {
+                TableChange::AddKey(key) => self.add_key(&database, &table, &key)?,
+                TableChange::DropKey { name } => {
+                    let catalog = self.engine.catalog();
+                    self.with_definition_lock(|wait| {
+                        catalog.drop_index(&database, &table, &name, wait)
+                    })?;
+                }
+                TableChange::RenameTo(new) => {
+                    let new_database = new.database.clone().unwrap_or_else(|| database.clone());
+                    self.check_changeable(&new_database)?;
+                    let catalog = self.engine.catalog();
+                    self.with_definition_lock(|wait| {
+                        catalog.rename_table((&database, &table), (&new_database, &new.table), wait)
+                    })?;
+                    table = new.table;
+                }
+                _ => {}
+            }
+        }
+        self.ok(
+            sink,
+            0,
+            "Records: 0  Duplicates: 0  Warnings: 0".to_string(),
+        )
+    }
+
+    fn add_key(&mut self, database: &str, table: &str, key: &KeyDefinition) -> Result<()> {
+        let progress = SessionProgress::new(self.handle());
+        let memory_bytes = self.load_memory_bytes();
+        // One wait, not one in slices: the second wait comes after the build, which must not be done again.
+        let catalog = self.engine.catalog();
+        Ok(catalog.create_index(
+            database,
+            table,
+            index_spec(key),
+            memory_bytes,
+            &progress,
+            INDEX_LOCK_WAIT,
+        )?)
+    }
+
+    /// What one bulk load or index build may use to sort, in bytes.
+    pub(crate) fn load_memory_bytes(&self) -> usize {
+        self.engine.memory().query_bytes / 2
+    }
+}
+
+/// ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE.
+impl Session {
+    pub(crate) fn maintain(
+        &mut self,
+        verb: &'static str,
+        names: &[TableName],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut rows = Rows::new([
+            ("Table", Cells::Text(255)),
+            ("Op", Cells::Text(10)),
+            ("Msg_type", Cells::Text(10)),
+            ("Msg_text", Cells::Text(1024)),
+        ]);
+        for name in names {
+            let (database, table) = self.resolve_for_change(name)?;
+            let shown = format!("{database}.{table}");
+            let mut add = |kind: &str, message: &str| {
+                rows.push(vec![
+                    shown.clone().into(),
+                    verb.into(),
+                    kind.into(),
+                    message.into(),
+                ]);
+            };
+            let done = self
+                .engine
+                .catalog()
+                .table(&database, &table)
+                .map_err(SqlError::from)
+                .and_then(|table| match verb {
+                    "check" => self.check_table(&table),
+                    "repair" => Ok(()),
+                    _ => {
+                        let (definition, catalog) = (&table.definition, self.engine.catalog());
+                        self.with_definition_lock(|wait| {
+                            catalog.analyze(&definition.database, &definition.name, wait)
+                        })
+                    }
+                });
+            match done {
+                Ok(()) if verb == "repair" => add(
+                    "note",
+                    "The storage engine for the table doesn't support repair",
+                ),
+                Ok(()) => add("status", "OK"),
+                Err(error) if error.code == SqlError::query_interrupted().code => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    add("Error", &error.message);
+                    add("status", "Operation failed");
+                }
+            }
+        }
+        rows.send(sink, self.result_collation_id(), self.end_of_rows())
+    }
+
+    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries.
+    fn check_table(&self, table: &Table) -> Result<()> {
+        let rows = self.count_entries(&table.clustered)?;
+        for (tree, index) in table.secondary.iter().zip(&table.definition.secondary) {
+            let entries = self.count_entries(tree)?;
+            if entries != rows {
+                return Err(SqlError::unknown(format!(
+                    "Index '{}' has {entries} entries and the table has {rows} rows",
+                    index.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn count_entries(&self, tree: &Arc<Tree>) -> Result<u64> {
+        let mut cursor = tree.scan(
+            KeyRange::all(),
+            Direction::Forward,
+            ReadAhead::Pages(CHECK_READ_AHEAD_PAGES),
+        );
+        let mut entries = 0;
+        while let Some(leaf) = cursor.next_leaf()? {
+            entries += leaf.len() as u64;
+            self.handle.cancel_flag().check()?;
+        }
+        Ok(entries)
+    }
+}
+
+/// CHAR, VARCHAR and TEXT of the character set `binary` are the byte types.
+fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
+    match (ty, collation) {
+        (ColumnType::Char { length, .. }, Collation::Binary) => ColumnType::Binary { length },
+        (ColumnType::VarChar { length, .. }, Collation::Binary) => ColumnType::VarBinary { length },
+        (ColumnType::Text { max_bytes, .. }, Collation::Binary) => ColumnType::Blob { max_bytes },
+        (ty, collation) => ty.with_collation(collation),
+    }
+}
+
+fn constant_default(column: &Column, value: &Value) -> Result<DefaultValue> {
+    if value.is_null() {
+        return if column.nullable {
+            Ok(DefaultValue::Value(Value::Null))
+        } else {
+            Err(SqlError::invalid_default(&column.name))
+        };
+    }
+    if matches!(column.ty, ColumnType::Text { .. } | ColumnType::Blob { .. }) {
+        return Err(SqlError::blob_cannot_have_default(&column.name));
+    }
+    match to_column(column, value, Mode::Strict) {
+        Ok((value, _)) => Ok(DefaultValue::Value(value)),
+        Err(_) => Err(SqlError::invalid_default(&column.name)),
+    }
+}
+
+fn has_time_of_day(ty: &ColumnType) -> bool {
+    matches!(
+        ty,
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+    )
+}
+
+/// CURRENT_TIMESTAMP under any of its names, with or without parentheses and digits.
+pub(crate) fn is_current_timestamp(expression: &ast::Expr) -> bool {
+    let name = match expression {
+        ast::Expr::Function(function) => function.name.to_string(),
+        ast::Expr::Identifier(name) if name.quote_style.is_none() => name.value.clone(),
+        ast::Expr::Nested(inner) => return is_current_timestamp(inner),
+        _ => return false,
+    };
+    ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"]
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
+}
+
+fn part_specs(key: &KeyDefinition) -> Vec<IndexPartSpec> {
+    key.parts
+        .iter()
+        .map(|part| IndexPartSpec {
+            column: part.column.clone(),
+            prefix_length: part.prefix_length,
+            descending: part.descending,
+        })
+        .collect()
+}
+
+fn index_spec(key: &KeyDefinition) -> IndexSpec {
+    IndexSpec {
+        name: key.name.clone(),
+        parts: part_specs(key),
+        unique: key.kind == KeyKind::Unique,
+        comment: key.comment.clone(),
+    }
+}
+
+/// The request that makes an empty table like an existing one.
+fn same_shape(definition: &TableDefinition, database: String, name: String) -> CreateTable {
+    let specs = |parts: &[sheaf_table::IndexPart]| {
+        let spec = |part: &sheaf_table::IndexPart| IndexPartSpec {
+            column: definition.columns[part.column].name.clone(),
+            prefix_length: part.prefix_length,
+            descending: part.descending,
+        };
+        parts.iter().map(spec).collect::<Vec<_>>()
+    };
+    CreateTable {
+        database,
+        name,
+        columns: definition.columns.clone(),
+        primary_key: (!definition.has_hidden_row_id()).then(|| specs(&definition.primary.parts)),
+        indexes: definition
+            .secondary
+            .iter()
+            .map(|index| IndexSpec {
+                name: Some(index.name.clone()),
+                parts: specs(&index.parts),
+                unique: index.unique,
+                comment: index.comment.clone(),
+            })
+            .collect(),
+        collation: definition.collation,
+        comment: definition.comment.clone(),
+        auto_increment_start: 1,
+    }
+}
+
+/// The column type that holds what a query's column holds.
+fn column_type_of(field: &Field) -> ColumnType {
+    if let Some(ty) = field
+        .metadata()
+        .get(sheaf_access::TYPE_KEY)
+        .and_then(|text| ColumnType::parse(text).ok())
+    {
+        return ty;
+    }
+    let collation = Collation::default();
+    match field.data_type() {
+        DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
+            ColumnType::Int { unsigned: false }
+        }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ColumnType::Int { unsigned: true },
+        DataType::Int64 => ColumnType::BigInt { unsigned: false },
+        DataType::UInt64 => ColumnType::BigInt { unsigned: true },
+        DataType::Float32 => ColumnType::Float { unsigned: false },
+        DataType::Float64 => ColumnType::Double { unsigned: false },
+        DataType::Decimal128(precision, scale) => ColumnType::Decimal {
+            precision: *precision,
+            scale: u8::try_from(*scale).unwrap_or(0),
+            unsigned: false,
+        },
+        DataType::Date32 | DataType::Date64 => ColumnType::Date,
+        DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
+        DataType::Duration(_) => ColumnType::Time { fsp: 6 },
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => ColumnType::Blob {
+            max_bytes: 4_294_967_295,
+        },
+        _ => ColumnType::Text {
+            max_bytes: 4_294_967_295,
+            collation,
+        },
+    }
+}

@@ -1,0 +1,190 @@
+//! From a parsed statement to the code that runs it.
+
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::{Show, Statement, TableName};
+use crate::result::ResultSink;
+use crate::session::Session;
+use crate::status::Command;
+
+/// What a client that asks for transactions is told: error 1235's number, as a note.
+const AUTOCOMMIT_NOTE: &str =
+    "Transactions are not supported yet: each statement is atomic and takes effect when it ends";
+/// MySQL's warning 1196 for a rollback that could not undo everything.
+const NOT_ROLLED_BACK: &str = "Some non-transactional changed tables couldn't be rolled back";
+
+impl Session {
+    /// Runs a parsed statement. `text` is what was parsed: places in the syntax tree refer to it.
+    pub(crate) fn dispatch(
+        &mut self,
+        statement: Statement,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if !matches!(statement, Statement::Show(Show::Warnings { .. })) {
+            self.clear_warnings();
+        }
+        if let Some(command) = command_of(&statement) {
+            self.handle.commands.count(command);
+        }
+        match statement {
+            Statement::Query(query) => self.query(&query, text, sink),
+            Statement::Insert(insert) => self.insert(*insert, text, sink),
+            Statement::LoadData(load) => self.load_data(*load, text, sink),
+            Statement::Explain(explain) => self.explain(*explain, text, sink),
+            Statement::CreateDatabase {
+                name,
+                if_not_exists,
+            } => self.create_database(&name, if_not_exists, sink),
+            Statement::DropDatabase { name, if_exists } => {
+                self.drop_database(&name, if_exists, sink)
+            }
+            Statement::CreateTable(create) => self.create_table(*create, text, sink),
+            Statement::DropTables { names, if_exists } => self.drop_tables(&names, if_exists, sink),
+            Statement::AlterTable { name, changes } => self.alter_table(&name, changes, sink),
+            Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
+            Statement::TruncateTable(name) => self.truncate_table(&name, sink),
+            Statement::Maintain { verb, names } => self.maintain(verb, &names, sink),
+            Statement::Use(name) => {
+                self.set_database(&name)?;
+                self.ok(sink, 0, String::new())
+            }
+            Statement::Set(assignments) => self.set(assignments, text, sink),
+            Statement::SetTransaction {
+                scope,
+                isolation,
+                read_only,
+            } => self.set_transaction(scope, isolation, read_only, sink),
+            Statement::Show(show) => self.show(show, text, sink),
+            Statement::FlushStatus => {
+                self.engine.flush_status(&self.handle);
+                self.ok(sink, 0, String::new())
+            }
+            Statement::Flush => self.ok(sink, 0, String::new()),
+            Statement::Kill { connection, id } => self.kill(connection, &id, text, sink),
+            Statement::Prepare { name, source } => self.prepare_by_name(&name, source, sink),
+            Statement::Execute { name, using } => self.execute_by_name(&name, &using, sink),
+            Statement::Deallocate { name } => self.deallocate_by_name(&name, sink),
+            Statement::Begin | Statement::Savepoint => {
+                self.warnings.note(1235, AUTOCOMMIT_NOTE);
+                self.ok(sink, 0, String::new())
+            }
+            Statement::Commit => self.ok(sink, 0, String::new()),
+            Statement::Rollback => {
+                self.warnings.warn(1196, NOT_ROLLED_BACK);
+                self.ok(sink, 0, String::new())
+            }
+            Statement::LockTables(tables) => {
+                for table in &tables {
+                    let (database, table) = self.resolve(table)?;
+                    self.engine.catalog().table(&database, &table)?;
+                }
+                self.warnings.note(
+                    1235,
+                    "LOCK TABLES has no effect yet: each statement locks what it writes",
+                );
+                self.ok(sink, 0, String::new())
+            }
+            Statement::UnlockTables => self.ok(sink, 0, String::new()),
+            Statement::Do(expressions) => {
+                for expression in &expressions {
+                    self.evaluate(expression, text)?;
+                }
+                self.ok(sink, 0, String::new())
+            }
+            Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
+        }
+    }
+
+    fn kill(
+        &mut self,
+        connection: bool,
+        id: &ast::Expr,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let id = self.evaluate(id, text)?;
+        let id = id
+            .as_i128()
+            .and_then(|id| u64::try_from(id).ok())
+            .ok_or_else(|| SqlError::new(1210, "HY000", "Incorrect arguments to KILL"))?;
+        if id == self.id() {
+            // A statement that kills its own session, or itself, is what gets interrupted.
+            self.engine.kill(id, connection)?;
+            return Err(SqlError::query_interrupted());
+        }
+        self.engine.kill(id, connection)?;
+        self.ok(sink, 0, String::new())
+    }
+
+    /// A table's database and name; error 1046 if neither the name nor the session has a database.
+    pub(crate) fn resolve(&self, name: &TableName) -> Result<(String, String)> {
+        let database = match &name.database {
+            Some(database) => database.clone(),
+            None => self
+                .database
+                .clone()
+                .ok_or_else(SqlError::no_database_selected)?,
+        };
+        Ok((database, name.table.clone()))
+    }
+
+    /// [`Self::resolve`] for statements that change something: `information_schema` cannot be.
+    pub(crate) fn resolve_for_change(&self, name: &TableName) -> Result<(String, String)> {
+        let (database, table) = self.resolve(name)?;
+        self.check_changeable(&database)?;
+        Ok((database, table))
+    }
+
+    /// Error 1044 for `information_schema`.
+    pub(crate) fn check_changeable(&self, database: &str) -> Result<()> {
+        if crate::information_schema::is_virtual_database(database) {
+            return Err(SqlError::database_access_denied(
+                &self.info.user,
+                &self.info.host,
+                database,
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What `Com_*` counts the statement as.
+fn command_of(statement: &Statement) -> Option<Command> {
+    Some(match statement {
+        Statement::Query(_) => Command::Select,
+        Statement::Insert(insert) => {
+            match insert.source.as_deref().map(|source| source.body.as_ref()) {
+                Some(ast::SetExpr::Values(_)) | None => Command::Insert,
+                Some(_) => Command::InsertSelect,
+            }
+        }
+        Statement::LoadData(_) => Command::Load,
+        Statement::Explain(_) => Command::Explain,
+        Statement::CreateDatabase { .. } => Command::CreateDb,
+        Statement::DropDatabase { .. } => Command::DropDb,
+        Statement::CreateTable(_) => Command::CreateTable,
+        Statement::DropTables { .. } => Command::DropTable,
+        Statement::AlterTable { .. } => Command::AlterTable,
+        Statement::RenameTables(_) => Command::RenameTable,
+        Statement::TruncateTable(_) => Command::Truncate,
+        Statement::Maintain { .. } => Command::Analyze,
+        Statement::Use(_) => Command::ChangeDb,
+        Statement::Set(_) | Statement::SetTransaction { .. } => Command::SetOption,
+        Statement::Show(_) => Command::Show,
+        Statement::FlushStatus | Statement::Flush => Command::Flush,
+        Statement::Kill { .. } => Command::Kill,
+        Statement::Prepare { .. } => Command::PrepareSql,
+        Statement::Execute { .. } => Command::ExecuteSql,
+        Statement::Deallocate { .. } => Command::DeallocSql,
+        Statement::Begin => Command::Begin,
+        Statement::Commit => Command::Commit,
+        Statement::Rollback => Command::Rollback,
+        Statement::Savepoint => Command::Savepoint,
+        Statement::LockTables(_) => Command::LockTables,
+        Statement::UnlockTables => Command::UnlockTables,
+        Statement::Do(_) => Command::Do,
+        Statement::Unsupported(_) => return None,
+    })
+}

@@ -1,0 +1,453 @@
+//! Splits a data file into records and fields, as LOAD DATA reads it.
+//!
+//! ```text
+//!   input -> buffer -> [find the next byte that matters] -> record: the fields' bytes, one after the other
+//! ```
+//!
+//! Only three bytes matter outside of quotes: the first of the field terminator, the first of the line terminator,
+//! and the escape. Everything up to the next of them is copied in one piece. A record's memory is used again
+//! for the next, so nothing is allocated per field.
+
+use std::io::{ErrorKind, Read};
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::FileFormat;
+
+/// Bytes that are read at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// The longest record, in bytes: a wrong terminator must not read the whole file into memory.
+pub(crate) const MAX_RECORD_BYTES: usize = 64 << 20;
+
+/// One line of a data file.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    bytes: Vec<u8>,
+    /// Where each field ends, and whether it is NULL.
+    fields: Vec<(usize, bool)>,
+}
+
+impl Record {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.fields.clear();
+    }
+
+    /// Number of fields.
+    pub(crate) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// The bytes of a field; `None` for NULL.
+    pub(crate) fn field(&self, n: usize) -> Option<&[u8]> {
+        let start = if n == 0 { 0 } else { self.fields[n - 1].0 };
+        let (end, null) = self.fields[n];
+        (!null).then(|| &self.bytes[start..end])
+    }
+
+    fn field_start(&self) -> usize {
+        self.fields.last().map_or(0, |(end, _)| *end)
+    }
+
+    fn end_field(&mut self, null: bool) {
+        self.fields.push((self.bytes.len(), null));
+    }
+}
+
+/// What ended a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Field,
+    Line,
+    Input,
+}
+
+/// Reads records.
+pub(crate) struct FieldReader<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// The unread part of the buffer.
+    start: usize,
+    end: usize,
+    at_end: bool,
+    format: FileFormat,
+}
+
+impl<R: Read> FieldReader<R> {
+    pub(crate) fn new(input: R, format: FileFormat) -> FieldReader<R> {
+        FieldReader {
+            input,
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            at_end: false,
+            format,
+        }
+    }
+
+    /// Makes at least `bytes` unread bytes available, fewer only at the end of the input.
+    fn fill(&mut self, bytes: usize) -> Result<usize> {
+        while self.end - self.start < bytes && !self.at_end {
+            if self.buffer.len() - self.start < bytes.max(BUFFER_BYTES / 2) {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            }
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.at_end = true,
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(SqlError::new(
+                        2,
+                        "HY000",
+                        format!("Error reading file: {error}"),
+                    ));
+                }
+            }
+        }
+        Ok(self.end - self.start)
+    }
+
+    /// True if the unread bytes begin with these.
+    fn starts_with(&mut self, text: &[u8]) -> Result<bool> {
+        Ok(!text.is_empty()
+            && self.fill(text.len())? >= text.len()
+            && self.buffer[self.start..].starts_with(text))
+    }
+
+    fn accept(&mut self, text: &[u8]) -> Result<bool> {
+        let found = self.starts_with(text)?;
+        if found {
+            self.start += text.len();
+        }
+        Ok(found)
+    }
+
+    /// Skips lines, such as a header.
+    pub(crate) fn skip_lines(&mut self, lines: u64) -> Result<()> {
+        let terminator = self.format.lines_terminated_by.clone();
+        for _ in 0..lines {
+            while !self.accept(&terminator)? {
+                if self.fill(1)? == 0 {
+                    return Ok(());
+                }
+                let unread = &self.buffer[self.start..self.end];
+                let step =
+                    memchr::memchr(terminator[0], &unread[1..]).map_or(unread.len(), |at| at + 1);
+                self.start += step;
+            }
+        }
+        Ok(())
+    }
+
+    /// Skips to the end of LINES STARTING BY; false if there is none any more.
+    fn skip_prefix(&mut self) -> Result<bool> {
+        if self.format.lines_starting_by.is_empty() {
+            return Ok(self.fill(1)? > 0);
+        }
+        let prefix = self.format.lines_starting_by.clone();
+        loop {
+            if self.accept(&prefix)? {
+                return Ok(true);
+            }
+            if self.fill(1)? == 0 {
+                return Ok(false);
+            }
+            self.start += 1;
+        }
+    }
+
+    /// Reads the next record; false at the end of the input.
+    pub(crate) fn next_record(&mut self, record: &mut Record) -> Result<bool> {
+        record.clear();
+        if !self.skip_prefix()? {
+            return Ok(false);
+        }
+        loop {
+            match self.next_field(record)? {
+                End::Field => {}
+                End::Line => return Ok(true),
+                // An empty rest after the last terminator is no record.
+                End::Input => return Ok(record.len() > 1 || record.field(0) != Some(b"")),
+            }
+        }
+    }
+
+    fn next_field(&mut self, record: &mut Record) -> Result<End> {
+        if let Some(quote) = self.format.enclosed_by
+            && self.fill(1)? > 0
+            && self.buffer[self.start] == quote
+        {
+            return self.enclosed_field(record, quote);
+        }
+        let escape = self.format.escaped_by;
+        let field_start = self.format.fields_terminated_by.first().copied();
+        let line_start = self.format.lines_terminated_by.first().copied();
+        let mut escaped_null = false;
+        let end = loop {
+            if record.bytes.len() > MAX_RECORD_BYTES {
+                return Err(record_too_long());
+            }
+            if self.fill(1)? == 0 {
+                break End::Input;
+            }
+            let unread = &self.buffer[self.start..self.end];
+            let plain = match (field_start, line_start, escape) {
+                (Some(field), Some(line), Some(escape)) => {
+                    memchr::memchr3(field, line, escape, unread)
+                }
+                (Some(field), Some(line), None) => memchr::memchr2(field, line, unread),
+                (field, line, escape) => {
+                    let matters = [field, line, escape];
+                    unread
+                        .iter()
+                        .position(|byte| matters.contains(&Some(*byte)))
+                }
+            };
+            let Some(plain) = plain else {
+                record.bytes.extend_from_slice(unread);
+                self.start = self.end;
+                continue;
+            };
+            record.bytes.extend_from_slice(&unread[..plain]);
+            let byte = unread[plain];
+            self.start += plain;
+            // A terminator may begin with the escape's byte, and the line's with the field's: the line's is tried first.
+            if Some(byte) == line_start && self.accept_line_end()? {
+                break End::Line;
+            }
+            if Some(byte) == field_start && self.accept_field_end()? {
+                break End::Field;
+            }
+            self.start += 1;
+            if Some(byte) != escape {
+                record.bytes.push(byte);
+                continue;
+            }
+            if self.fill(1)? == 0 {
+                record.bytes.push(byte);
+                break End::Input;
+            }
+            let escaped = self.buffer[self.start];
+            self.start += 1;
+            if escaped == b'N' && record.bytes.len() == record.field_start() {
+                escaped_null = true;
+                record.bytes.push(b'N');
+            } else {
+                record.bytes.push(unescape(escaped));
+            }
+        };
+        // \N is NULL only if it is the whole field.
+        let length = record.bytes.len() - record.field_start();
+        let word_null = (self.format.enclosed_by.is_some() || escape.is_none())
+            && &record.bytes[record.field_start()..] == b"NULL";
+        let null = (escaped_null && length == 1) || word_null;
+        record.end_field(null);
+        Ok(end)
+    }
+
+    fn accept_line_end(&mut self) -> Result<bool> {
+        let terminator = std::mem::take(&mut self.format.lines_terminated_by);
+        let found = self.accept(&terminator);
+        self.format.lines_terminated_by = terminator;
+        found
+    }
+
+    fn accept_field_end(&mut self) -> Result<bool> {
+        let terminator = std::mem::take(&mut self.format.fields_terminated_by);
+        let found = self.accept(&terminator);
+        self.format.fields_terminated_by = terminator;
+        found
+    }
+
+    /// A field in quotes: it ends at a quote before a terminator; a doubled quote is one.
+    fn enclosed_field(&mut self, record: &mut Record, quote: u8) -> Result<End> {
+        self.start += 1;
+        let escape = self.format.escaped_by;
+        loop {
+            if record.bytes.len() > MAX_RECORD_BYTES {
+                return Err(record_too_long());
+            }
+            if self.fill(1)? == 0 {
+                record.end_field(false);
+                return Ok(End::Input);
+            }
+            let unread = &self.buffer[self.start..self.end];
+            let special = match escape {
+                Some(escape) => memchr::memchr2(quote, escape, unread),
+                None => memchr::memchr(quote, unread),
+            };
+            let Some(special) = special else {
+                record.bytes.extend_from_slice(unread);
+                self.start = self.end;
+                continue;
+            };
+            record.bytes.extend_from_slice(&unread[..special]);
+            let byte = unread[special];
+            self.start += special + 1;
+            if byte == quote {
+                if self.accept(&[quote])? {
+                    record.bytes.push(quote);
+                    continue;
+                }
+                let end = if self.fill(1)? == 0 {
+                    Some(End::Input)
+                } else if self.accept_line_end()? {
+                    Some(End::Line)
+                } else if self.accept_field_end()? {
+                    Some(End::Field)
+                } else {
+                    None
+                };
+                match end {
+                    Some(end) => {
+                        record.end_field(false);
+                        return Ok(end);
+                    }
+                    // A quote inside the field.
+                    None => record.bytes.push(quote),
+                }
+            } else if self.fill(1)? == 0 {
+                record.bytes.push(byte);
+            } else {
+                let escaped = self.buffer[self.start];
+                self.start += 1;
+                record.bytes.push(unescape(escaped));
+            }
+        }
+    }
+}
+
+/// The byte that an escape sequence stands for.
+fn unescape(escaped: u8) -> u8 {
+    match escaped {
+        b'0' => 0,
+        b'b' => 8,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'Z' => 26,
+        other => other,
+    }
+}
+
+fn record_too_long() -> SqlError {
+    SqlError::new(
+        1153,
+        "08S01",
+        format!(
+            "A line of the file is longer than {MAX_RECORD_BYTES} bytes; check the terminators"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives out a few bytes at a time, so that every boundary falls everywhere.
+    struct Dribble<'a>(&'a [u8], usize);
+
+    impl Read for Dribble<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let n = self.1.min(self.0.len()).min(buffer.len());
+            buffer[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    fn read(text: &str, format: &FileFormat, skip: u64) -> Vec<Vec<Option<String>>> {
+        let mut results = Vec::new();
+        for step in [1, 3, 1 << 20] {
+            let mut reader = FieldReader::new(Dribble(text.as_bytes(), step), format.clone());
+            reader.skip_lines(skip).expect("readable");
+            let mut record = Record::default();
+            let mut records = Vec::new();
+            while reader.next_record(&mut record).expect("readable") {
+                let field = |n| {
+                    record
+                        .field(n)
+                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                };
+                records.push((0..record.len()).map(field).collect::<Vec<_>>());
+            }
+            results.push(records);
+        }
+        assert!(
+            results.windows(2).all(|pair| pair[0] == pair[1]),
+            "the size of reads does not matter"
+        );
+        results.swap_remove(0)
+    }
+
+    fn some(fields: &[&str]) -> Vec<Option<String>> {
+        fields
+            .iter()
+            .map(|field| Some((*field).to_string()))
+            .collect()
+    }
+
+    #[test]
+    fn the_default_format_has_tabs_and_escapes() {
+        let records = read(
+            "1\ta\\tb\t\\N\n2\t\\\\N\tx\\Ny\n\n3",
+            &FileFormat::default(),
+            0,
+        );
+        assert_eq!(
+            records[0],
+            vec![Some("1".into()), Some("a\tb".into()), None]
+        );
+        assert_eq!(records[1], some(&["2", "\\N", "xNy"]));
+        assert_eq!(records[2], some(&[""]));
+        assert_eq!(records[3], some(&["3"]));
+        assert_eq!(records.len(), 4);
+    }
+
+    #[test]
+    fn a_line_terminator_may_begin_with_the_field_terminator() {
+        let format = FileFormat {
+            fields_terminated_by: b"|".to_vec(),
+            lines_terminated_by: b"|\n".to_vec(),
+            ..FileFormat::default()
+        };
+        assert_eq!(
+            read("1|x y|\n2||\n", &format, 0),
+            vec![some(&["1", "x y"]), some(&["2", ""])]
+        );
+    }
+
+    #[test]
+    fn quotes_protect_terminators() {
+        let format = FileFormat {
+            fields_terminated_by: b",".to_vec(),
+            enclosed_by: Some(b'"'),
+            optionally_enclosed: true,
+            lines_terminated_by: b"\r\n".to_vec(),
+            ..FileFormat::default()
+        };
+        let records = read(
+            "h1,h2\r\n\"a,\"\"b\"\"\r\n\",2\r\nNULL,\"NULL\"\r\n",
+            &format,
+            1,
+        );
+        assert_eq!(
+            records,
+            vec![some(&["a,\"b\"\r\n", "2"]), vec![None, Some("NULL".into())]]
+        );
+    }
+
+    #[test]
+    fn a_line_prefix_is_skipped_with_what_is_before_it() {
+        let format = FileFormat {
+            lines_starting_by: b"xxx".to_vec(),
+            ..FileFormat::default()
+        };
+        assert_eq!(
+            read("xxx1\t2\nsomething xxx3\t4\nno prefix\n", &format, 0),
+            vec![some(&["1", "2"]), some(&["3", "4"])]
+        );
+    }
+}

@@ -1,0 +1,308 @@
+//! LOAD DATA [LOCAL] INFILE.
+//!
+//! Fields go from the reader's buffer straight into column values. Into an empty table they are bulk loaded (see
+//! `table_writer.rs`). As in MySQL a file of the server must fit (strict mode), while LOCAL is lenient, because
+//! the server cannot stop the client from sending the rest: problems are warnings.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sheaf_table::convert::Mode;
+use sheaf_table::{ColumnType, Table, Value};
+
+use crate::error::{Result, SqlError};
+use crate::field_reader::{FieldReader, Record};
+use crate::insert::close;
+use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
+use crate::result::ResultSink;
+use crate::session::Session;
+use crate::table_writer::{RowShape, TableWriter, WriteOptions};
+
+/// The texts of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Utf8,
+    Latin1,
+}
+
+/// Where a field of the file goes.
+enum Place {
+    Column(usize),
+    Variable(String),
+}
+
+impl Session {
+    pub(crate) fn load_data(
+        &mut self,
+        load: LoadData,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (database, table_name) = self.resolve_for_change(&load.table)?;
+        if load.on_duplicate == OnDuplicate::Replace {
+            return Err(SqlError::not_supported_yet("LOAD DATA ... REPLACE"));
+        }
+        if load.format.lines_terminated_by.is_empty() {
+            return Err(SqlError::not_supported_yet(
+                "LOAD DATA ... LINES TERMINATED BY ''",
+            ));
+        }
+        let encoding = self.file_encoding(load.character_set.as_deref())?;
+        let table = self.engine.catalog().table(&database, &table_name)?;
+        let lenient = load.local
+            || load.on_duplicate == OnDuplicate::Ignore
+            || !self.variables.sql_mode().is_strict();
+        let options = WriteOptions {
+            mode: if lenient { Mode::Lenient } else { Mode::Strict },
+            ignore_duplicates: load.on_duplicate == OnDuplicate::Ignore,
+            bulk: true,
+        };
+        let places = places_of(&table, &load.targets)?;
+        let mut writer = self.open_writer(&database, &table_name, options)?;
+        let done = if load.local {
+            if !self.info.local_infile || !self.engine.globals().local_infile() {
+                Err(SqlError::local_infile_disabled())
+            } else {
+                sink.local_infile(&load.file).and_then(|input| {
+                    self.load_rows(
+                        &mut writer,
+                        input,
+                        &load,
+                        &places,
+                        encoding,
+                        options.mode,
+                        text,
+                    )
+                })
+            }
+        } else {
+            self.open_server_file(&load.file).and_then(|input| {
+                self.load_rows(
+                    &mut writer,
+                    input,
+                    &load,
+                    &places,
+                    encoding,
+                    options.mode,
+                    text,
+                )
+            })
+        };
+        let written = close(writer, done)?;
+        let info = format!(
+            "Records: {}  Deleted: 0  Skipped: {}  Warnings: {}",
+            written.rows + written.duplicates,
+            written.duplicates,
+            self.warnings.count()
+        );
+        if written.first_auto_increment != 0 {
+            self.last_insert_id = written.first_auto_increment;
+        }
+        self.ok_with_id(sink, written.rows, written.first_auto_increment, info)
+    }
+
+    fn file_encoding(&self, character_set: Option<&str>) -> Result<Encoding> {
+        let name = match character_set {
+            Some(name) => crate::variables::character_set(name)?,
+            None => "utf8mb4",
+        };
+        Ok(if name == "latin1" {
+            Encoding::Latin1
+        } else {
+            Encoding::Utf8
+        })
+    }
+
+    /// A file of the server: only from the directory that `secure_file_priv` names. Errors 1290 and 29.
+    fn open_server_file(&self, name: &str) -> Result<File> {
+        let Some(allowed) = &self.engine.options().secure_file_priv else {
+            return Err(SqlError::option_prevents_statement("--secure-file-priv"));
+        };
+        let not_found = |error: std::io::Error| {
+            SqlError::file_not_found(
+                name,
+                error.raw_os_error().unwrap_or(0),
+                &error.kind().to_string(),
+            )
+        };
+        let path: PathBuf = if allowed.as_os_str().is_empty() {
+            name.into()
+        } else {
+            allowed.join(name)
+        };
+        // Links and dots are resolved before the check, so that they do not lead out.
+        let path = path.canonicalize().map_err(not_found)?;
+        if !allowed.as_os_str().is_empty() && !is_inside(&path, allowed) {
+            return Err(SqlError::option_prevents_statement("--secure-file-priv"));
+        }
+        File::open(&path).map_err(not_found)
+    }
+
+    fn load_rows(
+        &mut self,
+        writer: &mut TableWriter,
+        input: impl Read,
+        load: &LoadData,
+        places: &[Place],
+        encoding: Encoding,
+        mode: Mode,
+        text: &str,
+    ) -> Result<()> {
+        let now = self.local_now_micros();
+        let columns = &writer.table().definition;
+        let set_positions = load
+            .set
+            .iter()
+            .map(|(name, _)| {
+                columns
+                    .column_position(name)
+                    .ok_or_else(|| SqlError::bad_field(name, "field list"))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let given = places.iter().filter_map(|place| match place {
+            Place::Column(position) => Some(*position),
+            Place::Variable(_) => None,
+        });
+        let targets = given.chain(set_positions.iter().copied()).collect();
+        let shape = RowShape::new(writer.table(), targets, mode, now, &mut self.warnings)?;
+        let is_bytes: Vec<bool> = columns
+            .columns
+            .iter()
+            .map(|column| {
+                matches!(
+                    column.ty,
+                    ColumnType::Binary { .. }
+                        | ColumnType::VarBinary { .. }
+                        | ColumnType::Blob { .. }
+                )
+            })
+            .collect();
+        let mut reader = FieldReader::new(input, load.format.clone());
+        reader.skip_lines(load.ignore_lines)?;
+        let mut record = Record::default();
+        let mut row = shape.new_row();
+        while reader.next_record(&mut record)? {
+            let number = writer.rows_seen() + 1;
+            if record.len() < places.len() {
+                let error = SqlError::warn_too_few_records(number);
+                if mode == Mode::Strict {
+                    return Err(error);
+                }
+                self.warnings.warn(error.code, error.message);
+            } else if record.len() > places.len() {
+                let error = SqlError::warn_too_many_records(number);
+                if mode == Mode::Strict {
+                    return Err(error);
+                }
+                self.warnings.warn(error.code, error.message);
+            }
+            for (n, place) in places.iter().enumerate() {
+                if n >= record.len() {
+                    match place {
+                        Place::Column(position) => shape.put_missing(&mut row, *position, now),
+                        Place::Variable(name) => self.set_user_variable(name, Value::Null)?,
+                    }
+                    continue;
+                }
+                let field = record.field(n);
+                match (place, field) {
+                    (Place::Column(position), None) => {
+                        shape.put(
+                            &mut row,
+                            *position,
+                            &Value::Null,
+                            number,
+                            &mut self.warnings,
+                        )?;
+                    }
+                    (Place::Column(position), Some(bytes)) if is_bytes[*position] => {
+                        shape.put(
+                            &mut row,
+                            *position,
+                            &Value::Bytes(bytes.to_vec()),
+                            number,
+                            &mut self.warnings,
+                        )?;
+                    }
+                    (Place::Column(position), Some(bytes)) => {
+                        match (encoding, std::str::from_utf8(bytes)) {
+                            (_, Ok(field)) if encoding == Encoding::Utf8 || field.is_ascii() => {
+                                shape.put_text(
+                                    &mut row,
+                                    *position,
+                                    field,
+                                    number,
+                                    &mut self.warnings,
+                                )?;
+                            }
+                            (Encoding::Latin1, _) => {
+                                let field: String =
+                                    bytes.iter().map(|byte| char::from(*byte)).collect();
+                                shape.put_text(
+                                    &mut row,
+                                    *position,
+                                    &field,
+                                    number,
+                                    &mut self.warnings,
+                                )?;
+                            }
+                            // The column's own conversion says what is wrong with bytes that are no text.
+                            _ => shape.put(
+                                &mut row,
+                                *position,
+                                &Value::Bytes(bytes.to_vec()),
+                                number,
+                                &mut self.warnings,
+                            )?,
+                        }
+                    }
+                    (Place::Variable(name), field) => {
+                        let value = field.map_or(Value::Null, |bytes| {
+                            Value::Text(String::from_utf8_lossy(bytes).into_owned())
+                        });
+                        self.set_user_variable(name, value)?;
+                    }
+                }
+            }
+            for ((_, expression), position) in load.set.iter().zip(&set_positions) {
+                let value = self.evaluate(expression, text)?;
+                shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
+            }
+            writer.write(&row, &mut self.warnings)?;
+        }
+        Ok(())
+    }
+}
+
+fn places_of(table: &Table, targets: &[LoadTarget]) -> Result<Vec<Place>> {
+    if targets.is_empty() {
+        return Ok((0..table.definition.columns.len())
+            .map(Place::Column)
+            .collect());
+    }
+    let mut seen = Vec::new();
+    targets
+        .iter()
+        .map(|target| match target {
+            LoadTarget::Variable(name) => Ok(Place::Variable(name.clone())),
+            LoadTarget::Column(name) => {
+                let position = table
+                    .definition
+                    .column_position(name)
+                    .ok_or_else(|| SqlError::bad_field(name, "field list"))?;
+                if seen.contains(&position) {
+                    return Err(SqlError::field_specified_twice(name));
+                }
+                seen.push(position);
+                Ok(Place::Column(position))
+            }
+        })
+        .collect()
+}
+
+fn is_inside(path: &Path, directory: &Path) -> bool {
+    directory
+        .canonicalize()
+        .is_ok_and(|directory| path.starts_with(directory))
+}

@@ -1,0 +1,962 @@
+//! CREATE, ALTER, DROP and RENAME.
+//!
+//! Types are read here rather than by sqlparser, because MySQL's have attributes that it does not know (ZEROFILL,
+//! CHAR(n) BINARY, CHARSET) and because a wrong length is one of MySQL's own errors, not a syntax error.
+
+use sheaf_table::{Collation, ColumnType};
+use sqlparser::tokenizer::Token;
+
+use super::statement::{
+    ColumnDefinition, CreateTable, KeyDefinition, KeyKind, KeyPart, TableChange, TableName,
+    TypeName,
+};
+use super::{Parsed, Statement, StatementParser};
+use crate::error::SqlError;
+
+/// Limits of the types' parameters that MySQL checks while it parses.
+const MAX_DECIMAL_PRECISION: u64 = sheaf_table::types::MAX_DECIMAL_PRECISION as u64;
+const MAX_DECIMAL_SCALE: u64 = sheaf_table::types::MAX_DECIMAL_SCALE as u64;
+const MAX_FRACTION_DIGITS: u64 = sheaf_table::types::MAX_FRACTION_DIGITS as u64;
+/// FLOAT(p) with more bits than this is a DOUBLE.
+const MAX_FLOAT_BITS: u64 = 24;
+
+impl StatementParser<'_> {
+    pub(super) fn create(&mut self) -> Parsed<Statement> {
+        self.expect("CREATE")?;
+        if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
+            let if_not_exists = self.accept("IF NOT EXISTS");
+            let name = self.identifier()?;
+            self.database_options()?;
+            return Ok(Statement::CreateDatabase {
+                name,
+                if_not_exists,
+            });
+        }
+        if self.accept("TABLE") {
+            return self.create_table();
+        }
+        if self.peek("TEMPORARY TABLE") {
+            return self.unsupported("CREATE TEMPORARY TABLE");
+        }
+        let unique = self.accept("UNIQUE");
+        if self.accept("INDEX") {
+            return self.create_index(unique);
+        }
+        if unique {
+            return self.unexpected("INDEX");
+        }
+        for what in [
+            "FULLTEXT",
+            "SPATIAL",
+            "VIEW",
+            "OR REPLACE",
+            "USER",
+            "ROLE",
+            "PROCEDURE",
+            "FUNCTION",
+            "TRIGGER",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "RESOURCE",
+            "DEFINER",
+            "ALGORITHM",
+            "SQL",
+            "AGGREGATE",
+            "LOGFILE",
+            "UNDO",
+        ] {
+            if self.peek(what) {
+                return self.unsupported(&format!("CREATE {what}"));
+            }
+        }
+        self.unexpected("TABLE")
+    }
+
+    fn database_options(&mut self) -> Parsed<()> {
+        loop {
+            self.accept("DEFAULT");
+            if self
+                .accept_one_of(&["CHARACTER SET", "CHARSET", "COLLATE", "ENCRYPTION"])
+                .is_some()
+            {
+                self.accept_token(&Token::Eq);
+                self.word_or_string()?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn drop(&mut self) -> Parsed<Statement> {
+        self.expect("DROP")?;
+        if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
+            let if_exists = self.accept("IF EXISTS");
+            return Ok(Statement::DropDatabase {
+                name: self.identifier()?,
+                if_exists,
+            });
+        }
+        if self
+            .accept_one_of(&["TABLES", "TABLE", "TEMPORARY TABLE"])
+            .is_some()
+        {
+            let if_exists = self.accept("IF EXISTS");
+            let names = self.table_names()?;
+            let _ = self.accept_one_of(&["RESTRICT", "CASCADE"]);
+            return Ok(Statement::DropTables { names, if_exists });
+        }
+        if self.accept("INDEX") {
+            let index = self.identifier()?;
+            self.expect("ON")?;
+            let name = self.table_name()?;
+            self.algorithm_and_lock()?;
+            let change = if index.eq_ignore_ascii_case(sheaf_table::PRIMARY) {
+                TableChange::DropPrimaryKey
+            } else {
+                TableChange::DropKey { name: index }
+            };
+            return Ok(Statement::AlterTable {
+                name,
+                changes: vec![change],
+            });
+        }
+        for what in [
+            "VIEW",
+            "USER",
+            "ROLE",
+            "PROCEDURE",
+            "FUNCTION",
+            "TRIGGER",
+            "EVENT",
+            "SERVER",
+            "RESOURCE",
+            "TABLESPACE",
+        ] {
+            if self.peek(what) {
+                return self.unsupported(&format!("DROP {what}"));
+            }
+        }
+        self.unexpected("TABLE")
+    }
+
+    pub(super) fn rename(&mut self) -> Parsed<Statement> {
+        self.expect("RENAME")?;
+        if self.peek("USER") {
+            return self.unsupported("RENAME USER");
+        }
+        if self.accept_one_of(&["TABLE", "TABLES"]).is_none() {
+            return self.unexpected("TABLE");
+        }
+        let pairs = self.list(|parser| {
+            let old = parser.table_name()?;
+            parser.expect("TO")?;
+            Ok((old, parser.table_name()?))
+        })?;
+        Ok(Statement::RenameTables(pairs))
+    }
+
+    fn create_index(&mut self, unique: bool) -> Parsed<Statement> {
+        let index = self.identifier()?;
+        self.index_type()?;
+        self.expect("ON")?;
+        let name = self.table_name()?;
+        let parts = self.key_parts()?;
+        let comment = self.key_options()?;
+        self.algorithm_and_lock()?;
+        let kind = if unique {
+            KeyKind::Unique
+        } else {
+            KeyKind::Plain
+        };
+        let key = KeyDefinition {
+            kind,
+            name: Some(index),
+            parts,
+            comment,
+        };
+        Ok(Statement::AlterTable {
+            name,
+            changes: vec![TableChange::AddKey(key)],
+        })
+    }
+
+    fn algorithm_and_lock(&mut self) -> Parsed<()> {
+        while self.accept_one_of(&["ALGORITHM", "LOCK"]).is_some() {
+            self.accept_token(&Token::Eq);
+            self.word_or_string()?;
+        }
+        Ok(())
+    }
+}
+
+/// CREATE TABLE.
+impl StatementParser<'_> {
+    fn create_table(&mut self) -> Parsed<Statement> {
+        let if_not_exists = self.accept("IF NOT EXISTS");
+        let mut table = CreateTable {
+            name: self.table_name()?,
+            if_not_exists,
+            columns: Vec::new(),
+            keys: Vec::new(),
+            collation: None,
+            character_set: None,
+            auto_increment: None,
+            comment: String::new(),
+            like: None,
+            query: None,
+            ignored: Vec::new(),
+        };
+        if self.accept("LIKE") {
+            table.like = Some(self.table_name()?);
+            return Ok(Statement::CreateTable(Box::new(table)));
+        }
+        if self.peek_parenthesis_and("LIKE") {
+            self.tokens.advance_token();
+            self.tokens.advance_token();
+            table.like = Some(self.table_name()?);
+            self.expect_token(&Token::RParen)?;
+            return Ok(Statement::CreateTable(Box::new(table)));
+        }
+        if !self.peek_parenthesis_and("SELECT")
+            && !self.peek_parenthesis_and("WITH")
+            && self.accept_token(&Token::LParen)
+        {
+            loop {
+                self.table_element(&mut table)?;
+                if !self.accept_token(&Token::Comma) {
+                    break;
+                }
+            }
+            self.expect_token(&Token::RParen)?;
+        }
+        self.table_options(&mut table)?;
+        if self.peek("PARTITION BY") {
+            return self.unsupported("CREATE TABLE ... PARTITION BY");
+        }
+        let _ = self.accept_one_of(&["IGNORE", "REPLACE"]);
+        self.accept("AS");
+        if !self.at_end() {
+            table.query = Some(self.query_expression()?);
+        }
+        Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    fn peek_parenthesis_and(&self, word: &str) -> bool {
+        self.tokens.peek_token_ref().token == Token::LParen
+            && Self::is_word(&self.tokens.peek_nth_token_ref(1).token, word)
+    }
+
+    fn table_element(&mut self, table: &mut CreateTable) -> Parsed<()> {
+        if self.key_or_constraint(&mut table.keys, &mut table.ignored)? {
+            return Ok(());
+        }
+        let (column, keys) = self.column_definition(&mut table.ignored)?;
+        table.columns.push(column);
+        table.keys.extend(keys);
+        Ok(())
+    }
+
+    /// A key, or a constraint that is read and not enforced. False if something else comes next.
+    fn key_or_constraint(
+        &mut self,
+        keys: &mut Vec<KeyDefinition>,
+        ignored: &mut Vec<String>,
+    ) -> Parsed<bool> {
+        let mut symbol = None;
+        let constraint = self.accept("CONSTRAINT");
+        if constraint
+            && !["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]
+                .iter()
+                .any(|word| self.peek(word))
+        {
+            symbol = Some(self.identifier()?);
+        }
+        if self.accept("PRIMARY KEY") {
+            self.index_type()?;
+            let parts = self.key_parts()?;
+            let comment = self.key_options()?;
+            keys.push(KeyDefinition {
+                kind: KeyKind::Primary,
+                name: None,
+                parts,
+                comment,
+            });
+        } else if self.accept("UNIQUE") {
+            let _ = self.accept_one_of(&["INDEX", "KEY"]);
+            keys.push(self.named_key(KeyKind::Unique, symbol)?);
+        } else if self.accept("FOREIGN KEY") {
+            self.foreign_key()?;
+            ignored.push("FOREIGN KEY".into());
+        } else if self.accept("CHECK") {
+            self.check()?;
+            ignored.push("CHECK".into());
+        } else if constraint {
+            return self.unexpected("PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK");
+        } else if self.accept_one_of(&["FULLTEXT", "SPATIAL"]).is_some() {
+            return Err(SqlError::not_supported_yet("FULLTEXT and SPATIAL keys").into());
+        } else if self.is_key_start() {
+            self.tokens.advance_token();
+            keys.push(self.named_key(KeyKind::Plain, None)?);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// KEY and INDEX begin a key here; a column of that name would have to be quoted.
+    fn is_key_start(&self) -> bool {
+        self.peek("KEY") || self.peek("INDEX")
+    }
+
+    fn named_key(&mut self, kind: KeyKind, symbol: Option<String>) -> Parsed<KeyDefinition> {
+        let mut name = symbol;
+        if !self.peek("USING") && self.tokens.peek_token_ref().token != Token::LParen {
+            name = Some(self.identifier()?);
+        }
+        self.index_type()?;
+        let parts = self.key_parts()?;
+        let comment = self.key_options()?;
+        Ok(KeyDefinition {
+            kind,
+            name,
+            parts,
+            comment,
+        })
+    }
+
+    fn key_parts(&mut self) -> Parsed<Vec<KeyPart>> {
+        self.expect_token(&Token::LParen)?;
+        let parts = self.list(|parser| {
+            if parser.tokens.peek_token_ref().token == Token::LParen {
+                return Err(SqlError::not_supported_yet("functional key parts").into());
+            }
+            let column = parser.identifier()?;
+            let prefix_length = if parser.accept_token(&Token::LParen) {
+                let length = parser.number()?;
+                parser.expect_token(&Token::RParen)?;
+                let length = u32::try_from(length).ok().filter(|length| *length > 0);
+                Some(length.ok_or_else(|| {
+                    SqlError::new(
+                        1391,
+                        "HY000",
+                        format!("Key part '{column}' length cannot be 0"),
+                    )
+                })?)
+            } else {
+                None
+            };
+            let descending = parser.accept_one_of(&["ASC", "DESC"]) == Some("DESC");
+            Ok(KeyPart {
+                column,
+                prefix_length,
+                descending,
+            })
+        })?;
+        self.expect_token(&Token::RParen)?;
+        Ok(parts)
+    }
+
+    fn index_type(&mut self) -> Parsed<()> {
+        if self.accept_one_of(&["USING", "TYPE"]).is_some()
+            && self.accept_one_of(&["BTREE", "HASH"]).is_none()
+        {
+            return self.unexpected("BTREE");
+        }
+        Ok(())
+    }
+
+    /// Reads the options after a key's parts; returns its comment.
+    fn key_options(&mut self) -> Parsed<String> {
+        let mut comment = String::new();
+        loop {
+            if self.peek("USING") {
+                self.index_type()?;
+            } else if self.accept("COMMENT") {
+                comment = self.string()?;
+            } else if self.accept("KEY_BLOCK_SIZE") {
+                self.accept_token(&Token::Eq);
+                self.number()?;
+            } else if self.accept_one_of(&["VISIBLE", "INVISIBLE"]).is_none() {
+                return Ok(comment);
+            }
+        }
+    }
+
+    fn foreign_key(&mut self) -> Parsed<()> {
+        if self.tokens.peek_token_ref().token != Token::LParen {
+            self.identifier()?;
+        }
+        self.key_parts()?;
+        self.references()
+    }
+
+    fn references(&mut self) -> Parsed<()> {
+        self.expect("REFERENCES")?;
+        self.table_name()?;
+        if self.tokens.peek_token_ref().token == Token::LParen {
+            self.key_parts()?;
+        }
+        while let Some(clause) = self.accept_one_of(&[
+            "MATCH FULL",
+            "MATCH PARTIAL",
+            "MATCH SIMPLE",
+            "ON DELETE",
+            "ON UPDATE",
+        ]) {
+            let actions = [
+                "RESTRICT",
+                "CASCADE",
+                "SET NULL",
+                "NO ACTION",
+                "SET DEFAULT",
+            ];
+            if clause.starts_with("ON") && self.accept_one_of(&actions).is_none() {
+                return self.unexpected("a referential action");
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Parsed<()> {
+        self.expect_token(&Token::LParen)?;
+        self.expression()?;
+        self.expect_token(&Token::RParen)?;
+        let _ = self.accept_one_of(&["ENFORCED", "NOT ENFORCED"]);
+        Ok(())
+    }
+
+    /// A column, and the keys that its definition declares.
+    fn column_definition(
+        &mut self,
+        ignored: &mut Vec<String>,
+    ) -> Parsed<(ColumnDefinition, Vec<KeyDefinition>)> {
+        let name = self.identifier()?;
+        let (mut ty, serial) = self.type_name(&name)?;
+        let mut column = ColumnDefinition {
+            name,
+            ty: ty.clone(),
+            not_null: serial,
+            explicit_null: false,
+            default: None,
+            on_update: None,
+            auto_increment: serial,
+            comment: String::new(),
+        };
+        let mut keys = Vec::new();
+        let own_key = |kind| KeyDefinition {
+            kind,
+            name: None,
+            parts: vec![KeyPart {
+                column: column.name.clone(),
+                prefix_length: None,
+                descending: false,
+            }],
+            comment: String::new(),
+        };
+        let (primary, unique) = (own_key(KeyKind::Primary), own_key(KeyKind::Unique));
+        if serial {
+            keys.push(unique.clone());
+        }
+        loop {
+            if self.accept("NOT NULL") {
+                column.not_null = true;
+            } else if self.accept("NULL") {
+                column.explicit_null = true;
+            } else if self.accept("DEFAULT") {
+                column.default = Some(self.expression()?);
+            } else if self.accept("ON UPDATE") {
+                column.on_update = Some(self.expression()?);
+            } else if self.accept("AUTO_INCREMENT") {
+                column.auto_increment = true;
+            } else if self.accept("PRIMARY KEY") || self.accept("KEY") {
+                keys.push(primary.clone());
+            } else if self.accept("UNIQUE") {
+                self.accept("KEY");
+                keys.push(unique.clone());
+            } else if self.accept("COMMENT") {
+                column.comment = self.string()?;
+            } else if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+                ty.character_set = Some(self.word_or_string()?);
+            } else if self.accept("COLLATE") {
+                ty.collation = Some(self.word_or_string()?);
+            } else if self.accept_one_of(&["COLUMN_FORMAT", "STORAGE"]).is_some() {
+                self.identifier()?;
+            } else if self.peek("REFERENCES") {
+                self.references()?;
+                ignored.push("REFERENCES".into());
+            } else if self.peek("CONSTRAINT") || self.peek("CHECK") {
+                if self.accept("CONSTRAINT") && !self.peek("CHECK") {
+                    self.identifier()?;
+                }
+                self.expect("CHECK")?;
+                self.check()?;
+                ignored.push("CHECK".into());
+            } else if self.peek("GENERATED") || self.peek("AS") {
+                return Err(SqlError::not_supported_yet("generated columns").into());
+            } else if self.accept("VISIBLE") {
+                // The usual state.
+            } else if self.peek("INVISIBLE") {
+                return Err(SqlError::not_supported_yet("invisible columns").into());
+            } else {
+                column.ty = ty;
+                return Ok((column, keys));
+            }
+        }
+    }
+
+    fn table_options(&mut self, table: &mut CreateTable) -> Parsed<()> {
+        loop {
+            self.accept_token(&Token::Comma);
+            self.accept("DEFAULT");
+            if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+                self.accept_token(&Token::Eq);
+                table.character_set = Some(self.word_or_string()?);
+            } else if self.accept("COLLATE") {
+                self.accept_token(&Token::Eq);
+                table.collation = Some(self.word_or_string()?);
+            } else if self.accept("AUTO_INCREMENT") {
+                self.accept_token(&Token::Eq);
+                table.auto_increment = Some(self.number()?);
+            } else if self.accept("COMMENT") {
+                self.accept_token(&Token::Eq);
+                table.comment = self.string()?;
+            } else if !self.ignored_table_option()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Options that tune other engines; false if none comes next.
+    fn ignored_table_option(&mut self) -> Parsed<bool> {
+        if self.accept("UNION") {
+            self.accept_token(&Token::Eq);
+            self.expect_token(&Token::LParen)?;
+            self.table_names()?;
+            self.expect_token(&Token::RParen)?;
+            return Ok(true);
+        }
+        let known = self.accept_one_of(&[
+            "ENGINE",
+            "TYPE",
+            "ROW_FORMAT",
+            "KEY_BLOCK_SIZE",
+            "AVG_ROW_LENGTH",
+            "CHECKSUM",
+            "TABLE_CHECKSUM",
+            "COMPRESSION",
+            "CONNECTION",
+            "DATA DIRECTORY",
+            "INDEX DIRECTORY",
+            "DELAY_KEY_WRITE",
+            "ENCRYPTION",
+            "INSERT_METHOD",
+            "MAX_ROWS",
+            "MIN_ROWS",
+            "PACK_KEYS",
+            "PAGE_CHECKSUM",
+            "PASSWORD",
+            "STATS_AUTO_RECALC",
+            "STATS_PERSISTENT",
+            "STATS_SAMPLE_PAGES",
+            "TABLESPACE",
+            "TRANSACTIONAL",
+            "AUTOEXTEND_SIZE",
+            "SECONDARY_ENGINE",
+        ]);
+        if known.is_none() {
+            return Ok(false);
+        }
+        self.accept_token(&Token::Eq);
+        self.tokens.advance_token();
+        Ok(true)
+    }
+}
+
+/// Types.
+impl StatementParser<'_> {
+    /// `(n)` or nothing.
+    fn length(&mut self) -> Parsed<Option<u64>> {
+        if !self.accept_token(&Token::LParen) {
+            return Ok(None);
+        }
+        let length = self.number()?;
+        self.expect_token(&Token::RParen)?;
+        Ok(Some(length))
+    }
+
+    /// `(n)` or `(n, m)` or nothing.
+    fn precision_and_scale(&mut self) -> Parsed<(Option<u64>, Option<u64>)> {
+        if !self.accept_token(&Token::LParen) {
+            return Ok((None, None));
+        }
+        let precision = self.number()?;
+        let scale = if self.accept_token(&Token::Comma) {
+            Some(self.number()?)
+        } else {
+            None
+        };
+        self.expect_token(&Token::RParen)?;
+        Ok((Some(precision), scale))
+    }
+
+    fn fraction_digits(&mut self, column: &str) -> Parsed<u8> {
+        let digits = self.length()?.unwrap_or(0);
+        if digits > MAX_FRACTION_DIGITS {
+            return Err(SqlError::too_big_precision(digits, column, MAX_FRACTION_DIGITS).into());
+        }
+        Ok(digits as u8)
+    }
+
+    fn decimal(&mut self, column: &str) -> Parsed<ColumnType> {
+        let (precision, scale) = self.precision_and_scale()?;
+        let precision = match precision {
+            None | Some(0) => 10,
+            Some(precision) => precision,
+        };
+        let scale = scale.unwrap_or(0);
+        if precision > MAX_DECIMAL_PRECISION {
+            return Err(
+                SqlError::too_big_precision(precision, column, MAX_DECIMAL_PRECISION).into(),
+            );
+        }
+        if scale > MAX_DECIMAL_SCALE {
+            return Err(SqlError::too_big_scale(scale, column, MAX_DECIMAL_SCALE).into());
+        }
+        if scale > precision {
+            return Err(SqlError::scale_bigger_than_precision(column).into());
+        }
+        Ok(ColumnType::Decimal {
+            precision: precision as u8,
+            scale: scale as u8,
+            unsigned: false,
+        })
+    }
+
+    fn characters(&mut self, column: &str, max: u32, default: Option<u32>) -> Parsed<u32> {
+        match (self.length()?, default) {
+            (Some(length), _) if length <= u64::from(max) => Ok(length as u32),
+            (Some(_), _) => Err(SqlError::too_big_field_length(column, u64::from(max)).into()),
+            (None, Some(default)) => Ok(default),
+            (None, None) => self.unexpected("("),
+        }
+    }
+
+    /// TEXT(n) and BLOB(n): the smallest of the four sizes that holds n.
+    fn long_bytes(&mut self, character_bytes: u64) -> Parsed<u64> {
+        let Some(length) = self.length()? else {
+            return Ok(65_535);
+        };
+        let bytes = length.saturating_mul(character_bytes);
+        Ok([255, 65_535, 16_777_215]
+            .into_iter()
+            .find(|size| bytes <= *size)
+            .unwrap_or(4_294_967_295))
+    }
+
+    /// A type, and whether it was SERIAL (BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE).
+    fn type_name(&mut self, column: &str) -> Parsed<(TypeName, bool)> {
+        let Token::Word(word) = &self.tokens.peek_token_ref().token else {
+            return self.unexpected("a type");
+        };
+        let name = word.value.to_ascii_uppercase();
+        let quoted = word.quote_style.is_some();
+        if quoted {
+            return self.unexpected("a type");
+        }
+        let collation = Collation::default();
+        self.tokens.advance_token();
+        let mut serial = false;
+        let mut national = false;
+        let ty = match name.as_str() {
+            "TINYINT" | "INT1" => match self.length()? {
+                Some(1) => ColumnType::Bool,
+                _ => ColumnType::TinyInt { unsigned: false },
+            },
+            "BOOL" | "BOOLEAN" => ColumnType::Bool,
+            "SMALLINT" | "INT2" => self.integer(ColumnType::SmallInt { unsigned: false })?,
+            "MEDIUMINT" | "INT3" | "MIDDLEINT" => {
+                self.integer(ColumnType::MediumInt { unsigned: false })?
+            }
+            "INT" | "INTEGER" | "INT4" => self.integer(ColumnType::Int { unsigned: false })?,
+            "BIGINT" | "INT8" => self.integer(ColumnType::BigInt { unsigned: false })?,
+            "SERIAL" => {
+                serial = true;
+                ColumnType::BigInt { unsigned: true }
+            }
+            "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => self.decimal(column)?,
+            "FLOAT" | "FLOAT4" => match self.precision_and_scale()? {
+                (Some(bits), None) if bits > MAX_FLOAT_BITS => {
+                    ColumnType::Double { unsigned: false }
+                }
+                _ => ColumnType::Float { unsigned: false },
+            },
+            "DOUBLE" | "REAL" | "FLOAT8" => {
+                self.accept("PRECISION");
+                self.precision_and_scale()?;
+                ColumnType::Double { unsigned: false }
+            }
+            "NATIONAL" | "NCHAR" | "NVARCHAR" | "CHAR" | "CHARACTER" | "VARCHAR" => {
+                national = name.starts_with('N');
+                let mut varying = matches!(name.as_str(), "VARCHAR" | "NVARCHAR");
+                if name == "NATIONAL" {
+                    match self.accept_one_of(&["CHARACTER", "CHAR", "VARCHAR"]) {
+                        Some(word) => varying = word == "VARCHAR",
+                        None => return self.unexpected("CHAR"),
+                    }
+                }
+                if name != "VARCHAR" && self.accept_one_of(&["VARYING", "VARCHAR"]).is_some() {
+                    varying = true;
+                }
+                if varying {
+                    let length =
+                        self.characters(column, sheaf_table::types::MAX_VARCHAR_LENGTH, None)?;
+                    ColumnType::VarChar { length, collation }
+                } else {
+                    let length =
+                        self.characters(column, sheaf_table::types::MAX_CHAR_LENGTH, Some(1))?;
+                    ColumnType::Char { length, collation }
+                }
+            }
+            "BINARY" => ColumnType::Binary {
+                length: self.characters(column, sheaf_table::types::MAX_CHAR_LENGTH, Some(1))?,
+            },
+            "VARBINARY" => ColumnType::VarBinary {
+                length: self.characters(column, sheaf_table::types::MAX_VARBINARY_LENGTH, None)?,
+            },
+            "TINYTEXT" => ColumnType::Text {
+                max_bytes: 255,
+                collation,
+            },
+            "TEXT" => ColumnType::Text {
+                max_bytes: self.long_bytes(u64::from(sheaf_table::types::MAX_CHARACTER_BYTES))?,
+                collation,
+            },
+            "MEDIUMTEXT" => ColumnType::Text {
+                max_bytes: 16_777_215,
+                collation,
+            },
+            "LONGTEXT" => ColumnType::Text {
+                max_bytes: 4_294_967_295,
+                collation,
+            },
+            "LONG" => {
+                if self.accept("VARBINARY") {
+                    ColumnType::Blob {
+                        max_bytes: 16_777_215,
+                    }
+                } else {
+                    self.accept("VARCHAR");
+                    ColumnType::Text {
+                        max_bytes: 16_777_215,
+                        collation,
+                    }
+                }
+            }
+            "TINYBLOB" => ColumnType::Blob { max_bytes: 255 },
+            "BLOB" => ColumnType::Blob {
+                max_bytes: self.long_bytes(1)?,
+            },
+            "MEDIUMBLOB" => ColumnType::Blob {
+                max_bytes: 16_777_215,
+            },
+            "LONGBLOB" => ColumnType::Blob {
+                max_bytes: 4_294_967_295,
+            },
+            "DATE" => ColumnType::Date,
+            "TIME" => ColumnType::Time {
+                fsp: self.fraction_digits(column)?,
+            },
+            "DATETIME" => ColumnType::DateTime {
+                fsp: self.fraction_digits(column)?,
+            },
+            "TIMESTAMP" => ColumnType::Timestamp {
+                fsp: self.fraction_digits(column)?,
+            },
+            "YEAR" => {
+                self.length()?;
+                ColumnType::Year
+            }
+            "ENUM" => {
+                self.expect_token(&Token::LParen)?;
+                let labels =
+                    self.list(|parser| Ok(parser.string()?.trim_end_matches(' ').to_string()))?;
+                self.expect_token(&Token::RParen)?;
+                ColumnType::Enum {
+                    labels: labels.into(),
+                    collation,
+                }
+            }
+            "SET" | "BIT" | "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "VECTOR" => {
+                return Err(SqlError::not_supported_yet(format!("columns of type {name}")).into());
+            }
+            _ => {
+                self.tokens.prev_token();
+                return self.unexpected("a type");
+            }
+        };
+        let mut type_name = TypeName {
+            ty,
+            character_set: None,
+            collation: None,
+            binary: false,
+        };
+        if national {
+            type_name.character_set = Some("utf8".into());
+        }
+        self.type_attributes(&mut type_name)?;
+        Ok((type_name, serial))
+    }
+
+    /// An integer's display width says nothing about its values.
+    fn integer(&mut self, ty: ColumnType) -> Parsed<ColumnType> {
+        self.length()?;
+        Ok(ty)
+    }
+
+    fn type_attributes(&mut self, type_name: &mut TypeName) -> Parsed<()> {
+        loop {
+            // ZEROFILL makes a column unsigned; its display is the client's business.
+            if self.accept_one_of(&["UNSIGNED", "ZEROFILL"]).is_some() {
+                match type_name.ty.clone().into_unsigned() {
+                    Some(unsigned) => type_name.ty = unsigned,
+                    None => {
+                        self.tokens.prev_token();
+                        return self.unexpected("an attribute of the type");
+                    }
+                }
+            } else if self.accept("SIGNED") {
+                // The usual state.
+            } else if type_name.ty.collation().is_some() && self.accept("BINARY") {
+                type_name.binary = true;
+            } else if type_name.ty.collation().is_some()
+                && self.accept_one_of(&["ASCII", "UNICODE", "BYTE"]).is_some()
+            {
+                // Every character set is stored as utf8mb4.
+            } else {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// ALTER.
+impl StatementParser<'_> {
+    pub(super) fn alter(&mut self) -> Parsed<Statement> {
+        self.expect("ALTER")?;
+        if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
+            if self.tokens.peek_nth_token_ref(1).token != Token::EOF {
+                self.identifier()?;
+            }
+            self.database_options()?;
+            return Ok(Statement::Unsupported("ALTER DATABASE".into()));
+        }
+        if !self.accept("TABLE") {
+            return self.unsupported("ALTER of anything but a TABLE");
+        }
+        let name = self.table_name()?;
+        let changes = self.list(Self::table_change)?;
+        Ok(Statement::AlterTable { name, changes })
+    }
+
+    fn table_change(&mut self) -> Parsed<TableChange> {
+        if self.accept("ADD") {
+            return self.add_to_table();
+        }
+        if self.accept("DROP") {
+            if self.accept("PRIMARY KEY") {
+                return Ok(TableChange::DropPrimaryKey);
+            }
+            if self.accept_one_of(&["KEY", "INDEX"]).is_some() {
+                return Ok(TableChange::DropKey {
+                    name: self.identifier()?,
+                });
+            }
+            if self
+                .accept_one_of(&["FOREIGN KEY", "CHECK", "CONSTRAINT"])
+                .is_some()
+            {
+                self.identifier()?;
+                return Ok(TableChange::Unsupported("DROP CONSTRAINT".into()));
+            }
+            self.accept("COLUMN");
+            self.identifier()?;
+            return Ok(TableChange::Unsupported(
+                "ALTER TABLE ... DROP COLUMN".into(),
+            ));
+        }
+        if self.accept("RENAME") {
+            if self.accept_one_of(&["INDEX", "KEY"]).is_some() {
+                let old = self.identifier()?;
+                self.expect("TO")?;
+                return Ok(TableChange::RenameKey {
+                    old,
+                    new: self.identifier()?,
+                });
+            }
+            if self.peek("COLUMN") {
+                return self.unsupported_change("ALTER TABLE ... RENAME COLUMN");
+            }
+            let _ = self.accept_one_of(&["TO", "AS"]);
+            return Ok(TableChange::RenameTo(self.table_name()?));
+        }
+        if self
+            .accept_one_of(&["DISABLE KEYS", "ENABLE KEYS", "FORCE"])
+            .is_some()
+        {
+            return Ok(TableChange::Nothing);
+        }
+        if self.accept_one_of(&["ALGORITHM", "LOCK"]).is_some() {
+            self.accept_token(&Token::Eq);
+            self.word_or_string()?;
+            return Ok(TableChange::Nothing);
+        }
+        if self.ignored_table_option()? {
+            return Ok(TableChange::Nothing);
+        }
+        for what in [
+            "MODIFY",
+            "CHANGE",
+            "ALTER",
+            "CONVERT",
+            "ORDER",
+            "COMMENT",
+            "DEFAULT",
+            "AUTO_INCREMENT",
+            "COLLATE",
+            "CHARSET",
+            "CHARACTER",
+        ] {
+            if self.peek(what) {
+                return self.unsupported_change(&format!("ALTER TABLE ... {what}"));
+            }
+        }
+        self.unexpected("ADD or DROP")
+    }
+
+    fn unsupported_change(&mut self, what: &str) -> Parsed<TableChange> {
+        self.skip_rest();
+        Ok(TableChange::Unsupported(what.to_string()))
+    }
+
+    fn add_to_table(&mut self) -> Parsed<TableChange> {
+        let (mut keys, mut ignored) = (Vec::new(), Vec::new());
+        if self.key_or_constraint(&mut keys, &mut ignored)? {
+            return Ok(match keys.pop() {
+                Some(key) => TableChange::AddKey(key),
+                None => TableChange::Unsupported("ALTER TABLE ... ADD FOREIGN KEY or CHECK".into()),
+            });
+        }
+        self.unsupported_change("ALTER TABLE ... ADD COLUMN")
+    }
+}
+
+impl TableName {
+    /// As MySQL writes it in messages: `database.table`.
+    pub fn qualified(&self, current_database: Option<&str>) -> String {
+        match self.database.as_deref().or(current_database) {
+            Some(database) => format!("{database}.{}", self.table),
+            None => self.table.clone(),
+        }
+    }
+}

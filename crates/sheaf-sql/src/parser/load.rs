@@ -1,0 +1,139 @@
+//! LOAD DATA, with MySQL's options.
+
+use sqlparser::tokenizer::Token;
+
+use super::statement::{FileFormat, LoadData, LoadTarget, OnDuplicate};
+use super::{Parsed, Statement, StatementParser};
+use crate::error::SqlError;
+
+impl StatementParser<'_> {
+    /// `LOAD DATA [LOW_PRIORITY | CONCURRENT] [LOCAL] INFILE 'file' [REPLACE | IGNORE] INTO TABLE name …`
+    pub(super) fn load(&mut self) -> Parsed<Statement> {
+        self.expect("LOAD")?;
+        if self.peek("XML") || self.peek("INDEX") {
+            return self.unsupported("LOAD XML or LOAD INDEX");
+        }
+        self.expect("DATA")?;
+        let _ = self.accept_one_of(&["LOW_PRIORITY", "CONCURRENT"]);
+        let local = self.accept("LOCAL");
+        self.expect("INFILE")?;
+        let file = self.string()?;
+        let on_duplicate = match self.accept_one_of(&["REPLACE", "IGNORE"]) {
+            Some("REPLACE") => OnDuplicate::Replace,
+            Some(_) => OnDuplicate::Ignore,
+            None => OnDuplicate::Error,
+        };
+        self.expect("INTO TABLE")?;
+        let table = self.table_name()?;
+        if self.peek("PARTITION") {
+            return self.unsupported("LOAD DATA ... PARTITION");
+        }
+        let character_set = if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+            Some(self.word_or_string()?)
+        } else {
+            None
+        };
+        let format = self.file_format()?;
+        let mut ignore_lines = 0;
+        if self.accept("IGNORE") {
+            ignore_lines = self.number()?;
+            if self.accept_one_of(&["LINES", "ROWS"]).is_none() {
+                return self.unexpected("LINES");
+            }
+        }
+        let mut targets = Vec::new();
+        if self.accept_token(&Token::LParen) && !self.accept_token(&Token::RParen) {
+            targets = self.list(Self::load_target)?;
+            self.expect_token(&Token::RParen)?;
+        }
+        let mut set = Vec::new();
+        if self.accept("SET") {
+            set = self.list(|parser| {
+                let name = parser.table_name()?.table;
+                parser.expect_token(&Token::Eq)?;
+                Ok((name, parser.expression()?))
+            })?;
+        }
+        Ok(Statement::LoadData(Box::new(LoadData {
+            local,
+            file,
+            on_duplicate,
+            table,
+            character_set,
+            format,
+            ignore_lines,
+            targets,
+            set,
+        })))
+    }
+
+    fn load_target(&mut self) -> Parsed<LoadTarget> {
+        match &self.tokens.peek_token_ref().token {
+            Token::Word(word) if word.quote_style.is_none() && word.value.starts_with('@') => {
+                Ok(LoadTarget::Variable(self.user_variable()?))
+            }
+            _ => Ok(LoadTarget::Column(self.identifier()?)),
+        }
+    }
+
+    fn file_format(&mut self) -> Parsed<FileFormat> {
+        let mut format = FileFormat::default();
+        if self.accept_one_of(&["FIELDS", "COLUMNS"]).is_some() {
+            let mut any = false;
+            loop {
+                if self.accept("TERMINATED BY") {
+                    format.fields_terminated_by = self.string()?.into_bytes();
+                } else if self.accept("OPTIONALLY ENCLOSED BY") {
+                    format.enclosed_by = self.single_byte()?;
+                    format.optionally_enclosed = true;
+                } else if self.accept("ENCLOSED BY") {
+                    format.enclosed_by = self.single_byte()?;
+                } else if self.accept("ESCAPED BY") {
+                    format.escaped_by = self.single_byte()?;
+                } else if any {
+                    break;
+                } else {
+                    return self.unexpected("TERMINATED BY");
+                }
+                any = true;
+            }
+        }
+        if self.accept("LINES") {
+            let mut any = false;
+            loop {
+                if self.accept("STARTING BY") {
+                    format.lines_starting_by = self.string()?.into_bytes();
+                } else if self.accept("TERMINATED BY") {
+                    format.lines_terminated_by = self.string()?.into_bytes();
+                } else if any {
+                    break;
+                } else {
+                    return self.unexpected("TERMINATED BY");
+                }
+                any = true;
+            }
+        }
+        if format.fields_terminated_by.is_empty() && format.enclosed_by.is_none() {
+            return Err(SqlError::not_supported_yet(
+                "LOAD DATA with fixed-size rows (FIELDS TERMINATED BY '')",
+            )
+            .into());
+        }
+        Ok(format)
+    }
+
+    /// One byte or nothing; error 1083 otherwise.
+    fn single_byte(&mut self) -> Parsed<Option<u8>> {
+        let text = self.string()?;
+        match text.as_bytes() {
+            [] => Ok(None),
+            [byte] => Ok(Some(*byte)),
+            _ => Err(SqlError::new(
+                1083,
+                "42000",
+                "Field separator argument is not what is expected; check the manual",
+            )
+            .into()),
+        }
+    }
+}

@@ -1,0 +1,838 @@
+//! Text to [`Statement`].
+//!
+//! sqlparser reads queries, expressions and INSERT. It does not read many of the statements that MySQL's clients,
+//! dumps and drivers send (LOAD DATA, SHOW INDEX, KILL QUERY, SET with scopes), and reads others into shapes that
+//! lose what was written. So this is a statement parser of our own over sqlparser's tokens and its public methods:
+//! it looks at the first words, reads the statement's frame itself, and calls sqlparser for everything that is an
+//! expression or a query.
+//!
+//! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
+
+mod definition;
+mod load;
+mod parameters;
+pub(crate) mod scan;
+mod show;
+pub mod statement;
+
+use sqlparser::ast;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, Tokenizer, TokenizerError};
+
+use crate::dialect::SheafDialect;
+use crate::error::{Result, SqlError};
+pub use parameters::Parameters;
+pub use statement::Statement;
+use statement::{Assignment, Explain, ExplainFormat, PrepareSource, Scope, SetValue, TableName};
+
+/// What sqlparser may recurse: parentheses, subqueries and unary operators each take a few levels.
+const RECURSION_LIMIT: usize = 4 * scan::MAX_PARENTHESES;
+
+/// Reads one statement. `text` has no executable comments left (see [`scan::resolve_executable_comments`]) and
+/// ends before its semicolon.
+///
+/// # Errors
+/// 1064 with the place, 1436 for a statement nested too deep, and what single clauses raise (1115 unknown
+/// character set and the like).
+pub fn parse_statement(text: &str, dialect: &SheafDialect) -> Result<Statement> {
+    Ok(parse_with_parameters(text, dialect, Parameters::None)?.0)
+}
+
+/// Reads a prepared statement with what stands in the places of `?`, and counts these.
+///
+/// # Errors
+/// As [`parse_statement`], and 1210 if there are not as many values as places.
+pub fn parse_with_parameters(
+    text: &str,
+    dialect: &SheafDialect,
+    parameters: Parameters<'_>,
+) -> Result<(Statement, usize)> {
+    scan::check_nesting(text)?;
+    let tokens = Tokenizer::new(dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| tokenizer_error(text, &error))?;
+    let (tokens, count) = parameters::substitute(tokens, parameters)?;
+    let mut parser = StatementParser {
+        tokens: Parser::new(dialect)
+            .with_recursion_limit(RECURSION_LIMIT)
+            .with_tokens_with_locations(tokens),
+    };
+    match parser.statement_to_the_end() {
+        Ok(statement) => Ok((statement, count)),
+        Err(Failure::Syntax(error)) => Err(parser.syntax_error(text, &error)),
+        Err(Failure::Statement(error)) => Err(error),
+    }
+}
+
+/// An expression alone, such as a generated default.
+pub fn parse_expression(text: &str, dialect: &SheafDialect) -> Result<ast::Expr> {
+    match parse_statement(&format!("DO {text}"), dialect)? {
+        Statement::Do(mut expressions) if expressions.len() == 1 => Ok(expressions.swap_remove(0)),
+        _ => Err(SqlError::parse_error(text, 1)),
+    }
+}
+
+/// Why a statement was not read.
+enum Failure {
+    /// Not the grammar: becomes 1064 with the place.
+    Syntax(ParserError),
+    /// The grammar, but an error all the same.
+    Statement(SqlError),
+}
+
+impl From<ParserError> for Failure {
+    fn from(error: ParserError) -> Self {
+        Failure::Syntax(error)
+    }
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Failure::Statement(error)
+    }
+}
+
+type Parsed<T> = std::result::Result<T, Failure>;
+
+/// The parser of one statement.
+struct StatementParser<'a> {
+    tokens: Parser<'a>,
+}
+
+/// Words by their letters, whether sqlparser knows them as keywords or not.
+impl StatementParser<'_> {
+    /// True if the token is this unquoted word.
+    fn is_word(token: &Token, word: &str) -> bool {
+        matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
+    }
+
+    /// True if these words come next.
+    fn peek(&self, words: &str) -> bool {
+        words
+            .split(' ')
+            .enumerate()
+            .all(|(n, word)| Self::is_word(&self.tokens.peek_nth_token_ref(n).token, word))
+    }
+
+    /// Reads these words if they come next.
+    fn accept(&mut self, words: &str) -> bool {
+        let found = self.peek(words);
+        if found {
+            for _ in words.split(' ') {
+                self.tokens.advance_token();
+            }
+        }
+        found
+    }
+
+    /// Reads the first of these that comes next.
+    fn accept_one_of<'w>(&mut self, alternatives: &[&'w str]) -> Option<&'w str> {
+        alternatives
+            .iter()
+            .copied()
+            .find(|words| self.accept(words))
+    }
+
+    fn expect(&mut self, words: &str) -> Parsed<()> {
+        if self.accept(words) {
+            Ok(())
+        } else {
+            self.unexpected(words)
+        }
+    }
+
+    /// The next token is not what the grammar wants here.
+    fn unexpected<T>(&self, wanted: &str) -> Parsed<T> {
+        Ok(self
+            .tokens
+            .expected_ref(wanted, self.tokens.peek_token_ref())?)
+    }
+
+    fn at_end(&self) -> bool {
+        self.tokens.peek_token_ref().token == Token::EOF
+    }
+
+    fn accept_token(&mut self, token: &Token) -> bool {
+        self.tokens.consume_token(token)
+    }
+
+    fn expect_token(&mut self, token: &Token) -> Parsed<()> {
+        self.tokens.expect_token(token)?;
+        Ok(())
+    }
+
+    fn identifier(&mut self) -> Parsed<String> {
+        match &self.tokens.peek_token_ref().token {
+            // sqlparser would take a string for an identifier.
+            Token::Word(_) => Ok(self.tokens.parse_identifier()?.value),
+            _ => self.unexpected("an identifier"),
+        }
+    }
+
+    /// A name of a setting, character set, collation or engine: a word or a string.
+    fn word_or_string(&mut self) -> Parsed<String> {
+        match &self.tokens.peek_token_ref().token {
+            Token::Word(_) | Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) => {
+                Ok(self.tokens.parse_identifier()?.value)
+            }
+            _ => self.unexpected("a name"),
+        }
+    }
+
+    fn string(&mut self) -> Parsed<String> {
+        Ok(self.tokens.parse_literal_string()?)
+    }
+
+    fn number(&mut self) -> Parsed<u64> {
+        Ok(self.tokens.parse_literal_uint()?)
+    }
+
+    fn expression(&mut self) -> Parsed<ast::Expr> {
+        Ok(self.tokens.parse_expr()?)
+    }
+
+    fn table_name(&mut self) -> Parsed<TableName> {
+        let first = self.identifier()?;
+        if self.accept_token(&Token::Period) {
+            Ok(TableName {
+                database: Some(first),
+                table: self.identifier()?,
+            })
+        } else {
+            Ok(TableName {
+                database: None,
+                table: first,
+            })
+        }
+    }
+
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.accept_token(&Token::Comma) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    fn table_names(&mut self) -> Parsed<Vec<TableName>> {
+        self.list(Self::table_name)
+    }
+
+    /// Reads the name of a user variable, which the tokeniser delivers with its `@`.
+    fn user_variable(&mut self) -> Parsed<String> {
+        let Token::Word(word) = &self.tokens.peek_token_ref().token else {
+            return self.unexpected("a user variable");
+        };
+        let Some(name) = word
+            .value
+            .strip_prefix('@')
+            .filter(|name| word.quote_style.is_none() && !name.starts_with('@'))
+        else {
+            return self.unexpected("a user variable");
+        };
+        let mut name = name.to_string();
+        self.tokens.advance_token();
+        if name.is_empty() {
+            // @'name' and @`name`
+            name = self.word_or_string()?;
+        }
+        while self.accept_token(&Token::Period) {
+            name.push('.');
+            name.push_str(&self.identifier()?);
+        }
+        Ok(name.to_lowercase())
+    }
+
+    /// Leaves out what is of no interest up to the end of the statement.
+    fn skip_rest(&mut self) {
+        while !self.at_end() {
+            self.tokens.advance_token();
+        }
+    }
+}
+
+/// The statements.
+impl StatementParser<'_> {
+    fn statement_to_the_end(&mut self) -> Parsed<Statement> {
+        let statement = self.statement()?;
+        if self.at_end() {
+            Ok(statement)
+        } else {
+            self.unexpected("the end of the statement")
+        }
+    }
+
+    fn statement(&mut self) -> Parsed<Statement> {
+        let first = match &self.tokens.peek_token_ref().token {
+            Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+            Token::LParen => String::from("("),
+            Token::EOF => return Err(SqlError::empty_query().into()),
+            _ => return self.unexpected("a statement"),
+        };
+        match first.as_str() {
+            "SELECT" | "(" | "VALUES" | "TABLE" => self.query(),
+            "WITH" => self.query_or_unsupported(),
+            "INSERT" | "REPLACE" => self.insert(),
+            "LOAD" => self.load(),
+            "EXPLAIN" | "DESCRIBE" | "DESC" => self.explain(),
+            "CREATE" => self.create(),
+            "DROP" => self.drop(),
+            "ALTER" => self.alter(),
+            "RENAME" => self.rename(),
+            "TRUNCATE" => {
+                self.tokens.advance_token();
+                self.accept("TABLE");
+                Ok(Statement::TruncateTable(self.table_name()?))
+            }
+            "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" => self.maintain(),
+            "USE" => {
+                self.tokens.advance_token();
+                Ok(Statement::Use(self.identifier()?))
+            }
+            "SET" => self.set(),
+            "SHOW" => self.show(),
+            "FLUSH" => self.flush(),
+            "KILL" => self.kill(),
+            "PREPARE" => self.prepare(),
+            "EXECUTE" => self.execute(),
+            "DEALLOCATE" => self.deallocate(),
+            "BEGIN" => {
+                self.tokens.advance_token();
+                self.accept("WORK");
+                Ok(Statement::Begin)
+            }
+            "START" => {
+                self.tokens.advance_token();
+                self.expect("TRANSACTION")?;
+                while let Some(mode) =
+                    self.accept_one_of(&["WITH CONSISTENT SNAPSHOT", "READ ONLY", "READ WRITE"])
+                {
+                    tracing::trace!(mode, "transaction characteristic");
+                    self.accept_token(&Token::Comma);
+                }
+                Ok(Statement::Begin)
+            }
+            "COMMIT" | "ROLLBACK" => self.end_transaction(),
+            "SAVEPOINT" => {
+                self.tokens.advance_token();
+                self.identifier()?;
+                Ok(Statement::Savepoint)
+            }
+            "RELEASE" => {
+                self.tokens.advance_token();
+                self.expect("SAVEPOINT")?;
+                self.identifier()?;
+                Ok(Statement::Savepoint)
+            }
+            "LOCK" => self.lock(),
+            "UNLOCK" => {
+                self.tokens.advance_token();
+                if self.accept_one_of(&["TABLES", "TABLE"]).is_none() {
+                    return self.unexpected("TABLES");
+                }
+                Ok(Statement::UnlockTables)
+            }
+            "DO" => {
+                self.tokens.advance_token();
+                Ok(Statement::Do(self.list(Self::expression)?))
+            }
+            "UPDATE" | "DELETE" | "GRANT" | "REVOKE" | "CALL" | "HANDLER" | "XA" | "CHANGE"
+            | "INSTALL" | "UNINSTALL" | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT"
+            | "CLONE" | "SIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" => self.unsupported(&first),
+            _ => self.unexpected("a statement"),
+        }
+    }
+
+    /// A statement of MySQL's that this version does not run.
+    fn unsupported(&mut self, what: &str) -> Parsed<Statement> {
+        self.skip_rest();
+        Ok(Statement::Unsupported(what.to_string()))
+    }
+
+    fn query(&mut self) -> Parsed<Statement> {
+        Ok(Statement::Query(self.query_expression()?))
+    }
+
+    /// A query, with the endings that only MySQL has.
+    fn query_expression(&mut self) -> Parsed<Box<ast::Query>> {
+        let query = self.tokens.parse_query()?;
+        if self.accept("LOCK IN SHARE MODE") {
+            // Reads see a consistent state of each statement; there are no row locks to take yet.
+            tracing::trace!("LOCK IN SHARE MODE");
+        }
+        if self.peek("INTO") {
+            return Err(SqlError::not_supported_yet("SELECT ... INTO").into());
+        }
+        Ok(query)
+    }
+
+    /// WITH … SELECT; WITH may also begin UPDATE and DELETE.
+    fn query_or_unsupported(&mut self) -> Parsed<Statement> {
+        let query = self.query_expression()?;
+        match query.body.as_ref() {
+            ast::SetExpr::Update(_) => Ok(Statement::Unsupported("UPDATE".into())),
+            ast::SetExpr::Delete(_) => Ok(Statement::Unsupported("DELETE".into())),
+            _ => Ok(Statement::Query(query)),
+        }
+    }
+
+    fn insert(&mut self) -> Parsed<Statement> {
+        let replace = self.peek("REPLACE");
+        match self.tokens.parse_statement()? {
+            ast::Statement::Insert(mut insert) => {
+                insert.replace_into |= replace;
+                Ok(Statement::Insert(Box::new(insert)))
+            }
+            other => self.unsupported(&other.to_string()),
+        }
+    }
+
+    fn explain(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        let mut format = ExplainFormat::Traditional;
+        let mut analyze = false;
+        loop {
+            if self.accept("ANALYZE") {
+                analyze = true;
+                format = ExplainFormat::Tree;
+            } else if self.accept("EXTENDED") || self.accept("PARTITIONS") {
+                // MySQL 5's spellings, whose columns are always shown now.
+            } else if self.peek("FORMAT") && self.tokens.peek_nth_token_ref(1).token == Token::Eq {
+                self.tokens.advance_token();
+                self.tokens.advance_token();
+                let name = self.word_or_string()?;
+                format = match name.to_ascii_uppercase().as_str() {
+                    "TRADITIONAL" => ExplainFormat::Traditional,
+                    "JSON" => ExplainFormat::Json,
+                    "TREE" => ExplainFormat::Tree,
+                    _ => {
+                        return Err(SqlError::new(
+                            1791,
+                            "HY000",
+                            format!("Unknown EXPLAIN format name: '{name}'"),
+                        )
+                        .into());
+                    }
+                };
+            } else {
+                break;
+            }
+        }
+        if self.peek("FOR CONNECTION") {
+            return self.unsupported("EXPLAIN FOR CONNECTION");
+        }
+        let statement = match &self.tokens.peek_token_ref().token {
+            Token::LParen => self.query()?,
+            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+                Keyword::SELECT
+                | Keyword::WITH
+                | Keyword::VALUES
+                | Keyword::TABLE
+                | Keyword::INSERT
+                | Keyword::REPLACE => self.statement()?,
+                Keyword::UPDATE | Keyword::DELETE => {
+                    let what = format!("EXPLAIN {}", word.value.to_ascii_uppercase());
+                    return self.unsupported(&what);
+                }
+                _ => return self.describe_table(),
+            },
+            _ => return self.describe_table(),
+        };
+        Ok(Statement::Explain(Box::new(Explain {
+            format,
+            analyze,
+            statement,
+        })))
+    }
+
+    fn maintain(&mut self) -> Parsed<Statement> {
+        let Some(verb) = self.accept_one_of(&["ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"]) else {
+            return self.unexpected("a statement");
+        };
+        let verb = match verb {
+            "ANALYZE" => "analyze",
+            "CHECK" => "check",
+            "OPTIMIZE" => "optimize",
+            _ => "repair",
+        };
+        let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.accept_one_of(&["TABLE", "TABLES"]).is_none() {
+            return self.unexpected("TABLE");
+        }
+        let names = self.table_names()?;
+        if self.peek("UPDATE HISTOGRAM") || self.peek("DROP HISTOGRAM") {
+            return self.unsupported("ANALYZE TABLE ... HISTOGRAM");
+        }
+        // CHECK TABLE's and REPAIR TABLE's thoroughness.
+        if matches!(verb, "check" | "repair") {
+            while self
+                .accept_one_of(&[
+                    "FOR UPGRADE",
+                    "QUICK",
+                    "FAST",
+                    "MEDIUM",
+                    "EXTENDED",
+                    "CHANGED",
+                    "USE_FRM",
+                ])
+                .is_some()
+            {}
+        }
+        Ok(Statement::Maintain { verb, names })
+    }
+
+    fn flush(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        let kinds = self.list(|parser| {
+            if parser.accept("STATUS") {
+                return Ok(true);
+            }
+            let known = parser.accept_one_of(&[
+                "PRIVILEGES",
+                "HOSTS",
+                "USER_RESOURCES",
+                "OPTIMIZER_COSTS",
+                "BINARY LOGS",
+                "ENGINE LOGS",
+                "ERROR LOGS",
+                "GENERAL LOGS",
+                "SLOW LOGS",
+                "RELAY LOGS",
+                "LOGS",
+                "QUERY CACHE",
+            ]);
+            if known.is_none() {
+                if parser.accept_one_of(&["TABLES", "TABLE"]).is_none() {
+                    return parser.unexpected("STATUS");
+                }
+                if matches!(parser.tokens.peek_token_ref().token, Token::Word(_))
+                    && !parser.peek("WITH")
+                {
+                    parser.table_names()?;
+                }
+                let _ = parser.accept_one_of(&["WITH READ LOCK", "FOR EXPORT"]);
+            }
+            Ok(false)
+        })?;
+        Ok(if kinds.contains(&true) {
+            Statement::FlushStatus
+        } else {
+            Statement::Flush
+        })
+    }
+
+    fn kill(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        let _ = self.accept_one_of(&["HARD", "SOFT"]);
+        let connection = !self.accept("QUERY");
+        if connection {
+            self.accept("CONNECTION");
+        }
+        Ok(Statement::Kill {
+            connection,
+            id: Box::new(self.expression()?),
+        })
+    }
+
+    fn prepare(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        let name = self.identifier()?;
+        self.expect("FROM")?;
+        let source = match &self.tokens.peek_token_ref().token {
+            Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) => {
+                PrepareSource::Text(self.string()?)
+            }
+            _ => PrepareSource::Variable(self.user_variable()?),
+        };
+        Ok(Statement::Prepare {
+            name: name.to_lowercase(),
+            source,
+        })
+    }
+
+    fn execute(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        let name = self.identifier()?.to_lowercase();
+        let using = if self.accept("USING") {
+            self.list(Self::user_variable)?
+        } else {
+            Vec::new()
+        };
+        Ok(Statement::Execute { name, using })
+    }
+
+    fn deallocate(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        self.expect("PREPARE")?;
+        Ok(Statement::Deallocate {
+            name: self.identifier()?.to_lowercase(),
+        })
+    }
+
+    fn end_transaction(&mut self) -> Parsed<Statement> {
+        let commit = self.accept("COMMIT");
+        if !commit {
+            self.expect("ROLLBACK")?;
+        }
+        self.accept("WORK");
+        if !commit && self.accept("TO") {
+            self.accept("SAVEPOINT");
+            self.identifier()?;
+            return Ok(Statement::Savepoint);
+        }
+        let _ = self.accept_one_of(&["AND CHAIN", "AND NO CHAIN"]);
+        let _ = self.accept_one_of(&["RELEASE", "NO RELEASE"]);
+        Ok(if commit {
+            Statement::Commit
+        } else {
+            Statement::Rollback
+        })
+    }
+
+    fn lock(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        if self.peek("INSTANCE") {
+            return self.unsupported("LOCK INSTANCE");
+        }
+        if self.accept_one_of(&["TABLES", "TABLE"]).is_none() {
+            return self.unexpected("TABLES");
+        }
+        let tables = self.list(|parser| {
+            let name = parser.table_name()?;
+            parser.accept("AS");
+            if !parser.peek("READ") && !parser.peek("WRITE") && !parser.peek("LOW_PRIORITY") {
+                parser.identifier()?;
+            }
+            match parser.accept_one_of(&["READ LOCAL", "READ", "WRITE", "LOW_PRIORITY WRITE"]) {
+                Some(_) => Ok(name),
+                None => parser.unexpected("READ or WRITE"),
+            }
+        })?;
+        Ok(Statement::LockTables(tables))
+    }
+}
+
+/// SET.
+impl StatementParser<'_> {
+    fn set(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        for (words, scope) in [
+            ("TRANSACTION", Scope::Default),
+            ("SESSION TRANSACTION", Scope::Session),
+            ("LOCAL TRANSACTION", Scope::Session),
+            ("GLOBAL TRANSACTION", Scope::Global),
+        ] {
+            if self.accept(words) {
+                return self.set_transaction(scope);
+            }
+        }
+        if self.accept("STATEMENT") {
+            return self.unsupported("SET STATEMENT");
+        }
+        if self.peek("PASSWORD")
+            || self.peek("ROLE")
+            || self.peek("DEFAULT ROLE")
+            || self.peek("RESOURCE")
+        {
+            return self.unsupported("SET PASSWORD, ROLE or RESOURCE GROUP");
+        }
+        // As in MySQL, a scope word holds for the assignments after it that have none.
+        let mut scope = Scope::Default;
+        let assignments = self.list(|parser| parser.assignment(&mut scope))?;
+        Ok(Statement::Set(assignments))
+    }
+
+    fn assignment(&mut self, scope: &mut Scope) -> Parsed<Assignment> {
+        if self.accept("NAMES") {
+            if self.accept("DEFAULT") {
+                return Ok(Assignment::Names {
+                    character_set: None,
+                    collation: None,
+                });
+            }
+            let character_set = Some(self.word_or_string()?);
+            let collation = if self.accept("COLLATE") {
+                Some(self.word_or_string()?)
+            } else {
+                None
+            };
+            return Ok(Assignment::Names {
+                character_set,
+                collation,
+            });
+        }
+        if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+            let name = if self.accept("DEFAULT") {
+                None
+            } else {
+                Some(self.word_or_string()?)
+            };
+            return Ok(Assignment::CharacterSet(name));
+        }
+        if let Some(word) =
+            self.accept_one_of(&["GLOBAL", "SESSION", "LOCAL", "PERSIST_ONLY", "PERSIST"])
+        {
+            *scope = match word {
+                "SESSION" | "LOCAL" => Scope::Session,
+                _ => Scope::Global,
+            };
+        }
+        let Token::Word(word) = &self.tokens.peek_token_ref().token else {
+            return self.unexpected("a variable");
+        };
+        if word.value.starts_with('@') && !word.value.starts_with("@@") {
+            let name = self.user_variable()?;
+            self.assignment_operator()?;
+            return Ok(Assignment::User {
+                name,
+                value: Box::new(self.expression()?),
+            });
+        }
+        let (scope, name) = self.system_variable(*scope)?;
+        self.assignment_operator()?;
+        Ok(Assignment::System {
+            scope,
+            name,
+            value: self.set_value()?,
+        })
+    }
+
+    fn assignment_operator(&mut self) -> Parsed<()> {
+        if self.accept_token(&Token::Eq) || self.accept_token(&Token::Assignment) {
+            Ok(())
+        } else {
+            self.unexpected("=")
+        }
+    }
+
+    /// `name`, `@@name`, `@@global.name`; the name in lower case.
+    fn system_variable(&mut self, scope: Scope) -> Parsed<(Scope, String)> {
+        let mut scope = scope;
+        let mut name = self.identifier()?;
+        if let Some(rest) = name.strip_prefix("@@") {
+            name = rest.to_string();
+            let explicit = match name.to_ascii_lowercase().as_str() {
+                "global" | "persist" | "persist_only" => Some(Scope::Global),
+                "session" | "local" => Some(Scope::Session),
+                _ => None,
+            };
+            scope = Scope::Default;
+            if let Some(explicit) = explicit {
+                self.expect_token(&Token::Period)?;
+                scope = explicit;
+                name = self.identifier()?;
+            }
+        }
+        Ok((scope, name.to_ascii_lowercase()))
+    }
+
+    fn set_value(&mut self) -> Parsed<SetValue> {
+        let follows_word = matches!(
+            self.tokens.peek_nth_token_ref(1).token,
+            Token::EOF | Token::Comma
+        );
+        if let Token::Word(word) = &self.tokens.peek_token_ref().token
+            && follows_word
+            && !word.value.starts_with('@')
+        {
+            let is_default =
+                word.quote_style.is_none() && word.value.eq_ignore_ascii_case("DEFAULT");
+            let is_null = word.quote_style.is_none() && word.value.eq_ignore_ascii_case("NULL");
+            let value = word.value.clone();
+            if !is_null {
+                self.tokens.advance_token();
+                return Ok(if is_default {
+                    SetValue::Default
+                } else {
+                    SetValue::Word(value)
+                });
+            }
+        }
+        Ok(SetValue::Expression(Box::new(self.expression()?)))
+    }
+
+    fn set_transaction(&mut self, scope: Scope) -> Parsed<Statement> {
+        let mut isolation = None;
+        let mut read_only = None;
+        loop {
+            if self.accept("ISOLATION LEVEL") {
+                let Some(level) = self.accept_one_of(&[
+                    "READ UNCOMMITTED",
+                    "READ COMMITTED",
+                    "REPEATABLE READ",
+                    "SERIALIZABLE",
+                ]) else {
+                    return self.unexpected("an isolation level");
+                };
+                isolation = Some(level.replace(' ', "-"));
+            } else if self.accept("READ ONLY") {
+                read_only = Some(true);
+            } else if self.accept("READ WRITE") {
+                read_only = Some(false);
+            } else {
+                return self.unexpected("ISOLATION LEVEL");
+            }
+            if !self.accept_token(&Token::Comma) {
+                return Ok(Statement::SetTransaction {
+                    scope,
+                    isolation,
+                    read_only,
+                });
+            }
+        }
+    }
+}
+
+/// Places in errors.
+impl StatementParser<'_> {
+    fn syntax_error(&self, text: &str, error: &ParserError) -> SqlError {
+        match error {
+            ParserError::RecursionLimitExceeded => SqlError::stack_overrun(RECURSION_LIMIT),
+            ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
+                let place = place_in_message(message)
+                    .unwrap_or_else(|| self.tokens.peek_token_ref().span.start);
+                error_at(text, place)
+            }
+        }
+    }
+}
+
+fn tokenizer_error(text: &str, error: &TokenizerError) -> SqlError {
+    error_at(text, error.location)
+}
+
+/// sqlparser puts the place of an error at the end of its text: ` at Line: 1, Column: 15`.
+fn place_in_message(message: &str) -> Option<Location> {
+    let (_, place) = message.rsplit_once(" at Line: ")?;
+    let (line, column) = place.split_once(", Column: ")?;
+    Some(Location {
+        line: line.parse().ok()?,
+        column: column.parse().ok()?,
+    })
+}
+
+/// MySQL's syntax error repeats the statement from the place on. Line 0 is sqlparser's place of the end.
+fn error_at(text: &str, place: Location) -> SqlError {
+    if place.line == 0 {
+        let lines = text.lines().count().max(1) as u64;
+        return SqlError::parse_error("", lines);
+    }
+    let mut offset = 0;
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+        if number == place.line {
+            let column = place.column.saturating_sub(1) as usize;
+            offset += line
+                .char_indices()
+                .nth(column)
+                .map_or(line.len(), |(at, _)| at);
+            break;
+        }
+        offset += line.len();
+    }
+    SqlError::parse_error(&text[offset.min(text.len())..], place.line)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Values in the places of `?`, as tokens.
+
+use sheaf_table::Value;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use crate::error::{Result, SqlError};
+
+/// What stands in the places of `?`.
+#[derive(Clone, Copy, Debug)]
+pub enum Parameters<'a> {
+    /// The statement is run as text: `?` is a syntax error.
+    None,
+    /// The statement is prepared: NULL, and 1 where only a number can stand.
+    Unknown,
+    Values(&'a [Value]),
+}
+
+/// Puts the values in place. Returns how many there were. Error 1210 if that is not the number of values.
+pub(super) fn substitute(
+    tokens: Vec<TokenWithSpan>,
+    parameters: Parameters<'_>,
+) -> Result<(Vec<TokenWithSpan>, usize)> {
+    if matches!(parameters, Parameters::None) {
+        return Ok((tokens, 0));
+    }
+    let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut count = 0;
+    for token in tokens {
+        if !matches!(&token.token, Token::Placeholder(text) if text == "?") {
+            substituted.push(token);
+            continue;
+        }
+        let literal = match parameters {
+            Parameters::Values(values) => {
+                let value = values
+                    .get(count)
+                    .ok_or_else(|| SqlError::wrong_arguments("EXECUTE"))?;
+                literal(value)
+            }
+            _ if follows_limit(&substituted) => vec![Token::Number("1".into(), false)],
+            _ => vec![null()],
+        };
+        count += 1;
+        let span = token.span;
+        substituted.extend(
+            literal
+                .into_iter()
+                .map(|token| TokenWithSpan { token, span }),
+        );
+    }
+    match parameters {
+        Parameters::Values(values) if values.len() != count => {
+            Err(SqlError::wrong_arguments("EXECUTE"))
+        }
+        _ => Ok((substituted, count)),
+    }
+}
+
+/// True behind LIMIT, OFFSET, and the comma of `LIMIT n, n`.
+fn follows_limit(tokens: &[TokenWithSpan]) -> bool {
+    let mut words = tokens
+        .iter()
+        .rev()
+        .map(|token| &token.token)
+        .filter(|token| !matches!(token, Token::Whitespace(_)));
+    let is_limit = |token: Option<&Token>| matches!(token, Some(Token::Word(word)) if matches!(word.keyword, Keyword::LIMIT | Keyword::OFFSET));
+    match words.next() {
+        Some(Token::Comma) => {
+            matches!(words.next(), Some(Token::Number(..))) && is_limit(words.next())
+        }
+        last => is_limit(last),
+    }
+}
+
+fn null() -> Token {
+    Token::Word(Word {
+        value: "NULL".into(),
+        quote_style: None,
+        keyword: Keyword::NULL,
+    })
+}
+
+/// A value as the tokens of its literal. Signs are in parentheses, so that they bind to their number.
+fn literal(value: &Value) -> Vec<Token> {
+    let number = |text: String| match text.strip_prefix('-') {
+        None => vec![Token::Number(text, false)],
+        Some(digits) => vec![
+            Token::LParen,
+            Token::Minus,
+            Token::Number(digits.to_string(), false),
+            Token::RParen,
+        ],
+    };
+    match value {
+        Value::Null => vec![null()],
+        Value::Int(_)
+        | Value::UInt(_)
+        | Value::Decimal { .. }
+        | Value::Year(_)
+        | Value::Enum(_) => number(value.to_string()),
+        // With an exponent, so that it is read as the same DOUBLE again.
+        Value::Float(float) => number(format!("{:e}", f64::from(*float))),
+        Value::Double(double) => number(format!("{double:e}")),
+        Value::Text(text) => vec![Token::SingleQuotedString(text.clone())],
+        Value::Bytes(bytes) => {
+            vec![Token::HexStringLiteral(
+                bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
+            )]
+        }
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
+            vec![Token::SingleQuotedString(value.to_string())]
+        }
+    }
+}

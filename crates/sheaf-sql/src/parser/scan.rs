@@ -1,0 +1,345 @@
+//! One pass over the bytes of a request, before tokens exist.
+//!
+//! Three things must be known before a statement is tokenised: which comments are code (`/*!40101 SET … */`, as
+//! dumps and clients send them), where one statement ends and the next begins, and whether the statement is
+//! nested so deeply that the recursive parts behind (parser, planner, optimizer) must not see it. All three
+//! need the same walk that tells code from strings and comments.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::error::{Result, SqlError};
+
+/// The version that executable comments are compared with: `/*!80100 … */` runs only on 8.1.0 and later.
+const COMMENT_VERSION: u32 = 80_099;
+
+/// The most operators that may stand in a chain, parentheses included. The parser turns `1+1+…+1` into a tree as
+/// deep as the chain is long, and everything behind walks that tree recursively.
+pub(crate) const MAX_EXPRESSION_DEPTH: usize = 2_000;
+
+/// The most parentheses that may be open at once.
+pub(crate) const MAX_PARENTHESES: usize = 250;
+
+/// The most set operations and joins in one statement; they nest as operators do.
+pub(crate) const MAX_QUERY_BLOCKS: usize = 1_000;
+
+/// A stretch of the text, by what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    /// White space and comments.
+    Blank,
+    /// A string or a quoted identifier, with its quotes.
+    Quoted,
+    /// A keyword, identifier or number.
+    Word,
+    /// One byte of anything else.
+    Symbol(u8),
+    /// `/*!`, with the version if there is one: the start of a comment that is code if the version fits.
+    ExecutableStart(Option<u32>),
+}
+
+/// Cuts a text into pieces. Never fails: what is not closed runs to the end, and the tokeniser says so later.
+struct Pieces<'a> {
+    text: &'a str,
+    position: usize,
+}
+
+impl Pieces<'_> {
+    fn new(text: &str) -> Pieces<'_> {
+        Pieces { text, position: 0 }
+    }
+
+    fn end_of_comment(&self, from: usize) -> usize {
+        self.text[from..]
+            .find("*/")
+            .map_or(self.text.len(), |at| from + at + 2)
+    }
+
+    fn end_of_line(&self, from: usize) -> usize {
+        self.text[from..]
+            .find('\n')
+            .map_or(self.text.len(), |at| from + at + 1)
+    }
+
+    fn end_of_quoted(&self, from: usize, quote: u8) -> usize {
+        let bytes = self.text.as_bytes();
+        let mut at = from + 1;
+        while at < bytes.len() {
+            if bytes[at] == b'\\' && quote != b'`' {
+                at += 2;
+            } else if bytes[at] == quote {
+                if bytes.get(at + 1) == Some(&quote) {
+                    at += 2;
+                } else {
+                    return at + 1;
+                }
+            } else {
+                at += 1;
+            }
+        }
+        bytes.len()
+    }
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'@') || byte >= 0x80
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = (Piece, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.text.as_bytes();
+        let start = self.position;
+        let first = *bytes.get(start)?;
+        let second = bytes.get(start + 1).copied();
+        let (piece, end) = match (first, second) {
+            (b'/', Some(b'*')) => {
+                let marker = match bytes.get(start + 2) {
+                    Some(b'!') => Some(start + 3),
+                    // MariaDB's own executable comments are comments here.
+                    _ => None,
+                };
+                match marker {
+                    Some(version_start) => {
+                        let digits = bytes[version_start..]
+                            .iter()
+                            .take(6)
+                            .take_while(|b| b.is_ascii_digit())
+                            .count();
+                        let digits = if digits >= 5 { digits } else { 0 };
+                        let end = version_start + digits;
+                        (
+                            Piece::ExecutableStart(self.text[version_start..end].parse().ok()),
+                            end,
+                        )
+                    }
+                    // An optimizer hint is no blank: statements keep it.
+                    None if bytes.get(start + 2) == Some(&b'+') => {
+                        (Piece::Quoted, self.end_of_comment(start + 2))
+                    }
+                    None => (Piece::Blank, self.end_of_comment(start + 2)),
+                }
+            }
+            (b'#', _) => (Piece::Blank, self.end_of_line(start)),
+            (b'-', Some(b'-'))
+                if bytes
+                    .get(start + 2)
+                    .is_none_or(|b| b.is_ascii_whitespace() || b.is_ascii_control()) =>
+            {
+                (Piece::Blank, self.end_of_line(start))
+            }
+            (b'\'' | b'"' | b'`', _) => (Piece::Quoted, self.end_of_quoted(start, first)),
+            (byte, _) if byte.is_ascii_whitespace() => {
+                let length = bytes[start..]
+                    .iter()
+                    .take_while(|b| b.is_ascii_whitespace())
+                    .count();
+                (Piece::Blank, start + length)
+            }
+            (byte, _) if is_word_byte(byte) => {
+                let length = bytes[start..]
+                    .iter()
+                    .take_while(|b| is_word_byte(**b))
+                    .count();
+                (Piece::Word, start + length)
+            }
+            (byte, _) => (Piece::Symbol(byte), start + 1),
+        };
+        let end = end.min(bytes.len());
+        self.position = end;
+        Some((piece, start..end))
+    }
+}
+
+/// Makes executable comments code or blanks, by their version. Positions in the text stay as they are, so that
+/// error messages point to what the client sent.
+pub(crate) fn resolve_executable_comments(text: &str) -> Cow<'_, str> {
+    if !text.contains("/*!") {
+        return Cow::Borrowed(text);
+    }
+    let mut resolved = text.as_bytes().to_vec();
+    let mut blank = |range: Range<usize>| {
+        for byte in &mut resolved[range] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
+    };
+    let mut open = 0usize;
+    let mut pieces = Pieces::new(text);
+    while let Some((piece, range)) = pieces.next() {
+        match piece {
+            Piece::ExecutableStart(version) if version.is_none_or(|v| v <= COMMENT_VERSION) => {
+                blank(range);
+                open += 1;
+            }
+            Piece::ExecutableStart(_) => {
+                let end = pieces.end_of_comment(range.end);
+                blank(range.start..end);
+                pieces.position = end;
+            }
+            Piece::Symbol(b'*') if open > 0 && text.as_bytes().get(range.end) == Some(&b'/') => {
+                blank(range.start..range.end + 1);
+                pieces.position = range.end + 1;
+                open -= 1;
+            }
+            _ => {}
+        }
+    }
+    // Only whole characters were replaced: comment openers, closers and whole comments.
+    Cow::Owned(String::from_utf8(resolved).unwrap_or_else(|_| text.to_string()))
+}
+
+/// The first statement of a text: its bytes without the semicolon, and where the text goes on after it.
+/// `None` if only white space, comments and semicolons are left.
+pub(crate) fn first_statement(text: &str) -> Option<(Range<usize>, usize)> {
+    let mut start = None;
+    let mut end = 0;
+    for (piece, range) in Pieces::new(text) {
+        match piece {
+            Piece::Blank => {}
+            Piece::Symbol(b';') => {
+                if let Some(start) = start {
+                    return Some((start..end, range.end));
+                }
+            }
+            _ => {
+                start.get_or_insert(range.start);
+                end = range.end;
+            }
+        }
+    }
+    start.map(|start| (start..end, text.len()))
+}
+
+/// Refuses a statement that would nest too deep: error 1436.
+///
+/// The measure is an upper bound taken from the text: operators since the last comma or clause keyword, on
+/// every level of parentheses that is open.
+pub(crate) fn check_nesting(statement: &str) -> Result<()> {
+    let mut levels = vec![0usize];
+    let mut total = 0usize;
+    let mut query_blocks = 0usize;
+    for (piece, range) in Pieces::new(statement) {
+        match piece {
+            Piece::Symbol(b'(') => {
+                levels.push(0);
+                if levels.len() > MAX_PARENTHESES {
+                    return Err(SqlError::stack_overrun(MAX_PARENTHESES));
+                }
+            }
+            Piece::Symbol(b')') => {
+                if levels.len() > 1 {
+                    total -= levels.pop().unwrap_or(0);
+                }
+            }
+            Piece::Symbol(b',') => reset(&mut levels, &mut total),
+            Piece::Symbol(
+                b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'!' | b'|' | b'&' | b'^'
+                | b'~',
+            ) => {
+                count(&mut levels, &mut total)?;
+            }
+            Piece::Word if (2..=9).contains(&range.len()) => {
+                match statement[range].to_ascii_uppercase().as_str() {
+                    "AND" | "OR" | "XOR" | "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS"
+                    | "BETWEEN" | "REGEXP" | "RLIKE" | "CASE" | "BINARY" | "COLLATE" => {
+                        count(&mut levels, &mut total)?
+                    }
+                    "SELECT" | "FROM" | "WHERE" | "HAVING" | "ON" | "GROUP" | "ORDER"
+                    | "VALUES" => {
+                        reset(&mut levels, &mut total);
+                    }
+                    "UNION" | "EXCEPT" | "INTERSECT" | "JOIN" => {
+                        query_blocks += 1;
+                        if query_blocks > MAX_QUERY_BLOCKS {
+                            return Err(SqlError::stack_overrun(MAX_QUERY_BLOCKS));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn count(levels: &mut [usize], total: &mut usize) -> Result<()> {
+    if let Some(level) = levels.last_mut() {
+        *level += 1;
+        *total += 1;
+    }
+    if *total > MAX_EXPRESSION_DEPTH {
+        return Err(SqlError::stack_overrun(MAX_EXPRESSION_DEPTH));
+    }
+    Ok(())
+}
+
+fn reset(levels: &mut [usize], total: &mut usize) {
+    if let Some(level) = levels.last_mut() {
+        *total -= *level;
+        *level = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statements(mut text: &str) -> Vec<&str> {
+        let mut all = Vec::new();
+        while let Some((range, next)) = first_statement(text) {
+            all.push(&text[range]);
+            text = &text[next..];
+        }
+        all
+    }
+
+    #[test]
+    fn statements_end_at_semicolons_that_are_code() {
+        assert_eq!(
+            statements(
+                "SELECT ';' /* ; */, `a;b`, \"c\\\";\" -- ;\n , 'it''s;'; ;; SELECT 2 # ;\n;"
+            ),
+            vec![
+                "SELECT ';' /* ; */, `a;b`, \"c\\\";\" -- ;\n , 'it''s;'",
+                "SELECT 2"
+            ]
+        );
+        assert!(statements(" ; -- nothing\n /* nor here */ ;").is_empty());
+    }
+
+    #[test]
+    fn executable_comments_are_code_when_their_version_fits() {
+        let text = "/*!40101 SET NAMES utf8 */; /*!SELECT '*/' */; /*!100100 SELECT 3 */; /*M! SELECT 4 */";
+        let resolved = resolve_executable_comments(text);
+        assert_eq!(resolved.len(), text.len());
+        assert_eq!(statements(&resolved), vec!["SET NAMES utf8", "SELECT '*/'"]);
+    }
+
+    #[test]
+    fn optimizer_hints_stay() {
+        assert_eq!(
+            statements("SELECT /*+ MRR(t) */ 1"),
+            vec!["SELECT /*+ MRR(t) */ 1"]
+        );
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_and_long_lists_are_not() {
+        let deep = format!("SELECT {}1", "1+".repeat(MAX_EXPRESSION_DEPTH + 1));
+        assert_eq!(check_nesting(&deep).map_err(|e| e.code), Err(1436));
+        let parentheses = format!(
+            "SELECT {}1{}",
+            "(".repeat(MAX_PARENTHESES),
+            ")".repeat(MAX_PARENTHESES)
+        );
+        assert_eq!(check_nesting(&parentheses).map_err(|e| e.code), Err(1436));
+        let list = format!("INSERT INTO t VALUES {}(-1)", "(-1,-2),".repeat(100_000));
+        assert_eq!(check_nesting(&list), Ok(()));
+        let conditions = format!("SELECT 1 WHERE a IN ({}0)", "-1,".repeat(100_000));
+        assert_eq!(check_nesting(&conditions), Ok(()));
+    }
+}

@@ -1,0 +1,351 @@
+//! The statements that Sheaf knows, as the parser delivers them.
+//!
+//! Queries and expressions stay in sqlparser's AST. What only MySQL has, and sqlparser does not parse, has types of
+//! its own here.
+
+use sheaf_table::ColumnType;
+use sqlparser::ast;
+
+/// A table's name as written: the database may be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName {
+    pub database: Option<String>,
+    pub table: String,
+}
+
+#[derive(Clone, Debug)]
+pub enum Statement {
+    Query(Box<ast::Query>),
+    Insert(Box<ast::Insert>),
+    LoadData(Box<LoadData>),
+    Explain(Box<Explain>),
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+    },
+    DropDatabase {
+        name: String,
+        if_exists: bool,
+    },
+    CreateTable(Box<CreateTable>),
+    DropTables {
+        names: Vec<TableName>,
+        if_exists: bool,
+    },
+    AlterTable {
+        name: TableName,
+        changes: Vec<TableChange>,
+    },
+    RenameTables(Vec<(TableName, TableName)>),
+    TruncateTable(TableName),
+    /// ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE: the verb in lower case and the tables.
+    Maintain {
+        verb: &'static str,
+        names: Vec<TableName>,
+    },
+    Use(String),
+    Set(Vec<Assignment>),
+    SetTransaction {
+        scope: Scope,
+        isolation: Option<String>,
+        read_only: Option<bool>,
+    },
+    Show(Show),
+    /// FLUSH STATUS.
+    FlushStatus,
+    /// The other FLUSH statements, which have nothing to do here.
+    Flush,
+    Kill {
+        connection: bool,
+        id: Box<ast::Expr>,
+    },
+    Prepare {
+        name: String,
+        source: PrepareSource,
+    },
+    Execute {
+        name: String,
+        using: Vec<String>,
+    },
+    Deallocate {
+        name: String,
+    },
+    /// BEGIN and START TRANSACTION.
+    Begin,
+    Commit,
+    Rollback,
+    Savepoint,
+    LockTables(Vec<TableName>),
+    UnlockTables,
+    Do(Vec<ast::Expr>),
+    /// Parsed, and not executed by this version; the text names the statement.
+    Unsupported(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Explain {
+    pub format: ExplainFormat,
+    /// EXPLAIN ANALYZE: run it and show what happened.
+    pub analyze: bool,
+    pub statement: Statement,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExplainFormat {
+    Traditional,
+    Json,
+    Tree,
+}
+
+// Definitions.
+
+#[derive(Clone, Debug)]
+pub struct CreateTable {
+    pub name: TableName,
+    pub if_not_exists: bool,
+    pub columns: Vec<ColumnDefinition>,
+    pub keys: Vec<KeyDefinition>,
+    pub collation: Option<String>,
+    pub character_set: Option<String>,
+    pub auto_increment: Option<u64>,
+    pub comment: String,
+    /// CREATE TABLE … LIKE other.
+    pub like: Option<TableName>,
+    /// CREATE TABLE … SELECT.
+    pub query: Option<Box<ast::Query>>,
+    /// Clauses that were read and have no effect, for warnings.
+    pub ignored: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ColumnDefinition {
+    pub name: String,
+    pub ty: TypeName,
+    pub not_null: bool,
+    /// NULL was written.
+    pub explicit_null: bool,
+    pub default: Option<ast::Expr>,
+    pub on_update: Option<ast::Expr>,
+    pub auto_increment: bool,
+    pub comment: String,
+}
+
+/// A column's type as written. Texts get their collation from the column, the table or the default, in this
+/// order, so it is not part of the type yet.
+#[derive(Clone, Debug)]
+pub struct TypeName {
+    /// With [`sheaf_table::Collation`]'s default in it.
+    pub ty: ColumnType,
+    pub character_set: Option<String>,
+    pub collation: Option<String>,
+    /// CHAR(n) BINARY: the `_bin` collation of its character set.
+    pub binary: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    Primary,
+    Unique,
+    Plain,
+}
+
+#[derive(Clone, Debug)]
+pub struct KeyDefinition {
+    pub kind: KeyKind,
+    pub name: Option<String>,
+    pub parts: Vec<KeyPart>,
+    pub comment: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPart {
+    pub column: String,
+    pub prefix_length: Option<u32>,
+    pub descending: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum TableChange {
+    AddKey(KeyDefinition),
+    DropKey {
+        name: String,
+    },
+    DropPrimaryKey,
+    RenameKey {
+        old: String,
+        new: String,
+    },
+    RenameTo(TableName),
+    /// ENGINE=…, ALGORITHM=…, LOCK=…, DISABLE KEYS and the like: read, nothing to do.
+    Nothing,
+    /// The text names what is not supported.
+    Unsupported(String),
+}
+
+// Loading.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDuplicate {
+    Error,
+    Ignore,
+    Replace,
+}
+
+#[derive(Clone, Debug)]
+pub struct LoadData {
+    pub local: bool,
+    pub file: String,
+    pub on_duplicate: OnDuplicate,
+    pub table: TableName,
+    pub character_set: Option<String>,
+    pub format: FileFormat,
+    pub ignore_lines: u64,
+    /// Empty: all columns in their order.
+    pub targets: Vec<LoadTarget>,
+    pub set: Vec<(String, ast::Expr)>,
+}
+
+/// The shape of a data file, with MySQL's defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileFormat {
+    pub fields_terminated_by: Vec<u8>,
+    pub enclosed_by: Option<u8>,
+    pub optionally_enclosed: bool,
+    pub escaped_by: Option<u8>,
+    pub lines_starting_by: Vec<u8>,
+    pub lines_terminated_by: Vec<u8>,
+}
+
+impl Default for FileFormat {
+    fn default() -> Self {
+        FileFormat {
+            fields_terminated_by: b"\t".to_vec(),
+            enclosed_by: None,
+            optionally_enclosed: false,
+            escaped_by: Some(b'\\'),
+            lines_starting_by: Vec::new(),
+            lines_terminated_by: b"\n".to_vec(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadTarget {
+    Column(String),
+    /// A user variable, without its `@`.
+    Variable(String),
+}
+
+// Variables.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// SET x, SET @@x: the session's.
+    Default,
+    Session,
+    Global,
+}
+
+#[derive(Clone, Debug)]
+pub enum Assignment {
+    System {
+        scope: Scope,
+        name: String,
+        value: SetValue,
+    },
+    /// A user variable, without its `@`.
+    User {
+        name: String,
+        value: Box<ast::Expr>,
+    },
+    Names {
+        character_set: Option<String>,
+        collation: Option<String>,
+    },
+    CharacterSet(Option<String>),
+}
+
+#[derive(Clone, Debug)]
+pub enum SetValue {
+    /// SET x = DEFAULT.
+    Default,
+    /// A bare word, as in `SET sql_mode = ANSI` or `SET x = ON`.
+    Word(String),
+    Expression(Box<ast::Expr>),
+}
+
+#[derive(Clone, Debug)]
+pub enum PrepareSource {
+    Text(String),
+    Variable(String),
+}
+
+// SHOW.
+
+/// LIKE 'pattern' or WHERE condition at the end of a SHOW.
+#[derive(Clone, Debug, Default)]
+pub enum Filter {
+    #[default]
+    None,
+    Like(String),
+    Where(Box<ast::Expr>),
+}
+
+#[derive(Clone, Debug)]
+pub enum Show {
+    Databases(Filter),
+    Tables {
+        full: bool,
+        database: Option<String>,
+        filter: Filter,
+    },
+    TableStatus {
+        database: Option<String>,
+        filter: Filter,
+    },
+    Columns {
+        full: bool,
+        table: TableName,
+        filter: Filter,
+    },
+    Index {
+        table: TableName,
+        filter: Filter,
+    },
+    CreateTable(TableName),
+    CreateDatabase(String),
+    Variables {
+        scope: Scope,
+        filter: Filter,
+    },
+    Status {
+        scope: Scope,
+        filter: Filter,
+    },
+    Warnings {
+        errors_only: bool,
+        count: bool,
+        limit: Option<(u64, u64)>,
+    },
+    ProcessList {
+        full: bool,
+    },
+    Engines,
+    Plugins,
+    Privileges,
+    CharacterSet(Filter),
+    Collation(Filter),
+    Grants,
+    /// Lists of things that Sheaf does not have, always empty: the text is MySQL's name of the list.
+    Empty(EmptyList),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyList {
+    Triggers,
+    Events,
+    ProcedureStatus,
+    FunctionStatus,
+    OpenTables,
+    BinaryLogs,
+}

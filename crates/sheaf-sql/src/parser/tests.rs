@@ -1,0 +1,255 @@
+//! What clients, dumps and drivers send.
+
+use super::statement::*;
+use super::*;
+
+fn parse(text: &str) -> Result<Statement> {
+    let text = scan::resolve_executable_comments(text);
+    let (range, _) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;
+    parse_statement(&text[range], &SheafDialect::default())
+}
+
+fn parsed(text: &str) -> Statement {
+    match parse(text) {
+        Ok(statement) => statement,
+        Err(error) => panic!("{text}: {error}"),
+    }
+}
+
+#[test]
+fn a_syntax_error_names_its_place() {
+    let error = parse("SELECT 1\nFROM t WHERE )").expect_err("not SQL");
+    assert_eq!((error.code, error.sqlstate), (1064, "42000"));
+    assert!(
+        error.message.ends_with("near ')' at line 2"),
+        "{}",
+        error.message
+    );
+    let error = parse("SELEC 1").expect_err("not SQL");
+    assert!(
+        error.message.ends_with("near 'SELEC 1' at line 1"),
+        "{}",
+        error.message
+    );
+    let error = parse("SELECT 1 FROM").expect_err("not SQL");
+    assert!(
+        error.message.ends_with("near '' at line 1"),
+        "{}",
+        error.message
+    );
+    let error = parse("SHOW INDEX t").expect_err("not SQL");
+    assert!(
+        error.message.ends_with("near 't' at line 1"),
+        "{}",
+        error.message
+    );
+}
+
+#[test]
+fn an_empty_statement_is_error_1065() {
+    assert_eq!(
+        parse(" /* nothing */ ; ").map_err(|e| e.code).err(),
+        Some(1065)
+    );
+}
+
+#[test]
+fn every_statement_of_a_dump_is_read() {
+    for text in [
+        "/*!40101 SET @OLD_CHARACTER_SET_CLIENT=@@CHARACTER_SET_CLIENT */;",
+        "/*!40014 SET @OLD_UNIQUE_CHECKS=@@UNIQUE_CHECKS, UNIQUE_CHECKS=0 */;",
+        "/*!50503 SET NAMES utf8mb4 */;",
+        "/*!40103 SET TIME_ZONE='+00:00' */;",
+        "/*!40101 SET SQL_MODE=@OLD_SQL_MODE */;",
+        "DROP TABLE IF EXISTS `orders`;",
+        "LOCK TABLES `orders` WRITE;",
+        "/*!40000 ALTER TABLE `orders` DISABLE KEYS */;",
+        "INSERT INTO `orders` VALUES (1,'a'),(2,NULL);",
+        "UNLOCK TABLES;",
+        "CREATE DATABASE /*!32312 IF NOT EXISTS*/ `shop` /*!40100 DEFAULT CHARACTER SET utf8mb4 */;",
+        "SET SESSION SQL_MODE='NO_AUTO_VALUE_ON_ZERO';",
+        "SET GLOBAL optimizer_switch='mrr=on,mrr_cost_based=off', SESSION sort_buffer_size = 4*1024*1024;",
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;",
+        "START TRANSACTION /*!40100 WITH CONSISTENT SNAPSHOT */;",
+        "SHOW VARIABLES LIKE 'lower_case_%';",
+        "SHOW SESSION STATUS WHERE Variable_name LIKE 'Handler%' AND Value > 0",
+        "SELECT @@version_comment LIMIT 1",
+        "KILL QUERY 12",
+        "ANALYZE TABLE a, b.c",
+        "EXPLAIN FORMAT=JSON SELECT 1",
+        "FLUSH LOCAL STATUS",
+        "PREPARE s FROM 'SELECT ?'",
+        "EXECUTE s USING @a, @b",
+        "DEALLOCATE PREPARE s",
+        "SELECT * FROM t WHERE a = 1 LOCK IN SHARE MODE",
+        "SHOW FULL COLUMNS FROM `t` FROM `d` LIKE '%'",
+        "SHOW WARNINGS LIMIT 10",
+        "INSERT INTO t SET a = 1, b = DEFAULT",
+        "REPLACE INTO t (a) VALUES (1)",
+        "RENAME TABLE a TO b, c.d TO e",
+    ] {
+        parsed(text);
+    }
+}
+
+#[test]
+fn set_keeps_scope_and_value() {
+    let Statement::Set(assignments) =
+        parsed("SET @a := 1, GLOBAL x = DEFAULT, @@session.y = ON, z = 'q', @@w = 1+1")
+    else {
+        panic!("not SET");
+    };
+    let shown: Vec<String> = assignments
+        .iter()
+        .map(|assignment| match assignment {
+            Assignment::User { name, value } => format!("@{name}={value}"),
+            Assignment::System { scope, name, value } => format!(
+                "{scope:?} {name}={}",
+                match value {
+                    SetValue::Default => "DEFAULT".into(),
+                    SetValue::Word(word) => format!("word {word}"),
+                    SetValue::Expression(expression) => expression.to_string(),
+                }
+            ),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "@a=1",
+            "Global x=DEFAULT",
+            "Session y=word ON",
+            "Global z='q'",
+            "Default w=1 + 1"
+        ]
+    );
+}
+
+#[test]
+fn load_data_takes_all_options() {
+    let Statement::LoadData(load) = parsed(
+        r#"LOAD DATA LOCAL INFILE '/tmp/a.csv' IGNORE INTO TABLE d.t CHARACTER SET utf8mb4
+           FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '"' ESCAPED BY '\\'
+           LINES STARTING BY '>' TERMINATED BY '\r\n' IGNORE 1 LINES (a, @x, b) SET c = @x + 1"#,
+    ) else {
+        panic!("not LOAD DATA");
+    };
+    assert!(load.local);
+    assert_eq!(load.on_duplicate, OnDuplicate::Ignore);
+    assert_eq!(
+        load.format,
+        FileFormat {
+            fields_terminated_by: b",".to_vec(),
+            enclosed_by: Some(b'"'),
+            optionally_enclosed: true,
+            escaped_by: Some(b'\\'),
+            lines_starting_by: b">".to_vec(),
+            lines_terminated_by: b"\r\n".to_vec(),
+        }
+    );
+    assert_eq!(load.ignore_lines, 1);
+    assert_eq!(
+        load.targets,
+        [
+            LoadTarget::Column("a".into()),
+            LoadTarget::Variable("x".into()),
+            LoadTarget::Column("b".into())
+        ]
+    );
+    assert_eq!(load.set[0].0, "c");
+}
+
+#[test]
+fn create_table_reads_types_options_and_keys() {
+    let Statement::CreateTable(table) = parsed(
+        "CREATE TABLE IF NOT EXISTS d.t (
+            id BIGINT(20) UNSIGNED NOT NULL AUTO_INCREMENT COMMENT 'key',
+            name VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT 'x',
+            price DECIMAL(15,2) NOT NULL DEFAULT 0.00,
+            kind ENUM('a','b') NULL,
+            at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3),
+            flag BOOL, body TEXT, code CHAR(3) BINARY,
+            PRIMARY KEY (id), UNIQUE KEY u (name(5), kind DESC) USING BTREE COMMENT 'c', KEY (price),
+            CONSTRAINT fk FOREIGN KEY (kind) REFERENCES other (id) ON DELETE CASCADE ON UPDATE SET NULL
+        ) ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='no'",
+    ) else {
+        panic!("not CREATE TABLE");
+    };
+    assert!(table.if_not_exists);
+    let types: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| column.ty.ty.to_string())
+        .collect();
+    assert_eq!(
+        types,
+        [
+            "bigint unsigned",
+            "varchar(40)",
+            "decimal(15,2)",
+            "enum('a','b')",
+            "timestamp(3)",
+            "tinyint(1)",
+            "text",
+            "char(3)"
+        ]
+    );
+    assert_eq!(table.keys.len(), 3);
+    assert_eq!(table.keys[1].parts[0].prefix_length, Some(5));
+    assert!(table.keys[1].parts[1].descending);
+    assert_eq!(table.auto_increment, Some(7));
+    assert_eq!(table.ignored, ["FOREIGN KEY"]);
+}
+
+#[test]
+fn a_type_with_wrong_parameters_is_mysqls_error() {
+    let code = |text: &str| parse(text).map_err(|error| error.code).err();
+    assert_eq!(code("CREATE TABLE t (a DECIMAL(80,2))"), Some(1426));
+    assert_eq!(code("CREATE TABLE t (a DECIMAL(5,6))"), Some(1427));
+    assert_eq!(code("CREATE TABLE t (a VARCHAR(70000))"), Some(1074));
+    assert_eq!(code("CREATE TABLE t (a DATETIME(9))"), Some(1426));
+    assert_eq!(code("CREATE TABLE t (a VARCHAR UNSIGNED)"), Some(1064));
+    assert_eq!(code("CREATE TABLE t (a JSON)"), Some(1235));
+}
+
+#[test]
+fn alter_adds_and_drops_keys() {
+    let Statement::AlterTable { changes, .. } = parsed(
+        "ALTER TABLE t ADD UNIQUE INDEX i (a, b(3)), DROP KEY j, ADD PRIMARY KEY (a), ALGORITHM=INPLACE",
+    ) else {
+        panic!("not ALTER TABLE");
+    };
+    assert!(
+        matches!(&changes[0], TableChange::AddKey(key) if key.kind == KeyKind::Unique && key.parts.len() == 2)
+    );
+    assert!(matches!(&changes[1], TableChange::DropKey { name } if name == "j"));
+    assert!(matches!(&changes[2], TableChange::AddKey(key) if key.kind == KeyKind::Primary));
+    assert!(matches!(&changes[3], TableChange::Nothing));
+}
+
+#[test]
+fn parameters_are_literals_wherever_they_stand() {
+    let dialect = SheafDialect::default();
+    let text = "SELECT ?, a - ? FROM t WHERE b = ? AND c = '?' LIMIT ?";
+    let (_, count) = parse_with_parameters(text, &dialect, Parameters::Unknown).expect("prepared");
+    assert_eq!(count, 4);
+    let values = [
+        sheaf_table::Value::Text("x'; DROP TABLE t".into()),
+        sheaf_table::Value::Int(-5),
+        sheaf_table::Value::Null,
+        sheaf_table::Value::Int(3),
+    ];
+    let (statement, _) =
+        parse_with_parameters(text, &dialect, Parameters::Values(&values)).expect("executed");
+    let Statement::Query(query) = statement else {
+        panic!("not a query")
+    };
+    assert_eq!(
+        query.to_string(),
+        "SELECT 'x''; DROP TABLE t', a - (-5) FROM t WHERE b = NULL AND c = '?' LIMIT 3"
+    );
+    let error = parse_with_parameters(text, &dialect, Parameters::Values(&values[..3]))
+        .expect_err("one is missing");
+    assert_eq!(error.code, 1210);
+}

@@ -1,0 +1,256 @@
+//! Prepared statements, of the protocol (COM_STMT_*) and of SQL (PREPARE, EXECUTE, DEALLOCATE).
+//!
+//! A prepared statement is its text. Executing it puts the parameters' values in the places of the `?`, as literal
+//! tokens before the statement is parsed, so a parameter can stand wherever a literal can and is never read as
+//! SQL.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use sheaf_table::Value;
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::{PrepareSource, Statement};
+use crate::parser::{self, Parameters, scan};
+use crate::query::SessionValues;
+use crate::result::{BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags};
+use crate::session::{PreparedInfo, Session};
+use crate::status::Command;
+
+/// The most bytes of text that a session's prepared statements may have together.
+const MAX_PREPARED_TEXT_BYTES: usize = 16 << 20;
+
+/// A session's prepared statements.
+#[derive(Default)]
+pub(crate) struct PreparedStatements {
+    by_id: BTreeMap<u32, Prepared>,
+    /// Those of SQL's PREPARE.
+    names: BTreeMap<String, u32>,
+    last_id: u32,
+}
+
+struct Prepared {
+    text: String,
+    parameters: usize,
+}
+
+impl Session {
+    /// Prepares a statement for the protocol.
+    pub fn prepare(&mut self, sql: &str) -> Result<PreparedInfo> {
+        if self.engine.is_shutting_down() || self.handle.is_killed() {
+            return Err(SqlError::server_shutdown());
+        }
+        self.clear_warnings();
+        self.handle.commands.count(Command::StmtPrepare);
+        let (id, columns) = self.add_prepared(sql)?;
+        let parameters = self
+            .prepared
+            .by_id
+            .get(&id)
+            .map_or(0, |prepared| prepared.parameters);
+        Ok(PreparedInfo {
+            id,
+            parameters: vec![parameter_meta(); parameters],
+            columns,
+            warnings: self.warnings.wire_count(),
+        })
+    }
+
+    fn add_prepared(&mut self, sql: &str) -> Result<(u32, Vec<ColumnMeta>)> {
+        if sql.len() > self.variables.max_allowed_packet() {
+            return Err(SqlError::net_packet_too_large());
+        }
+        let limit = self.engine.globals().max_prepared_statements();
+        let text_bytes: usize = self
+            .prepared
+            .by_id
+            .values()
+            .map(|prepared| prepared.text.len())
+            .sum();
+        if self.engine.prepared_statements.load(Ordering::Relaxed) >= limit as u64
+            || text_bytes + sql.len() > MAX_PREPARED_TEXT_BYTES
+        {
+            return Err(SqlError::max_prepared_statements(limit as u64));
+        }
+        let text = scan::resolve_executable_comments(sql);
+        let (range, next) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;
+        if let Some((following, _)) = scan::first_statement(&text[next..]) {
+            let at = next + following.start;
+            return Err(SqlError::parse_error(
+                &text[at..],
+                1 + text[..at].matches('\n').count() as u64,
+            ));
+        }
+        let text = text[range].to_string();
+        let (statement, parameters) =
+            parser::parse_with_parameters(&text, &self.dialect(), Parameters::Unknown)?;
+        let columns = self.columns_of_statement(&statement, &text)?;
+        let id = self.prepared.next_id();
+        self.prepared
+            .by_id
+            .insert(id, Prepared { text, parameters });
+        self.engine
+            .prepared_statements
+            .fetch_add(1, Ordering::Relaxed);
+        Ok((id, columns))
+    }
+
+    /// The columns of a query; statements whose result is not known before they run have none here.
+    fn columns_of_statement(&self, statement: &Statement, text: &str) -> Result<Vec<ColumnMeta>> {
+        match statement {
+            Statement::Query(query) => {
+                stacker::maybe_grow(8 << 20, 32 << 20, || self.describe_query(query, text))
+            }
+            Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Runs a prepared statement with values for its parameters.
+    pub fn execute_prepared(
+        &mut self,
+        id: u32,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let Some(prepared) = self.prepared.by_id.get(&id) else {
+            return Err(SqlError::unknown_statement_handler(
+                &id.to_string(),
+                "mysqld_stmt_execute",
+            ));
+        };
+        if parameters.len() != prepared.parameters {
+            return Err(SqlError::wrong_arguments("mysqld_stmt_execute"));
+        }
+        let text = prepared.text.clone();
+        self.handle.commands.count(Command::StmtExecute);
+        self.set_more_results(false);
+        self.run(&text, sink, |session, sink| {
+            session.run_prepared(&text, parameters, sink)
+        })
+    }
+
+    fn run_prepared(
+        &mut self,
+        text: &str,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (statement, _) =
+            parser::parse_with_parameters(text, &self.dialect(), Parameters::Values(parameters))?;
+        self.dispatch(statement, text, sink)
+    }
+
+    /// Unknown ids are ignored, as COM_STMT_CLOSE has no answer.
+    pub fn close_prepared(&mut self, id: u32) {
+        if self.prepared.by_id.remove(&id).is_some() {
+            self.prepared.names.retain(|_, known| *known != id);
+            self.engine
+                .prepared_statements
+                .fetch_sub(1, Ordering::Relaxed);
+            self.handle.commands.count(Command::StmtClose);
+        }
+    }
+
+    pub(crate) fn close_all_prepared(&mut self) {
+        let count = self.prepared.by_id.len() as u64;
+        self.engine
+            .prepared_statements
+            .fetch_sub(count, Ordering::Relaxed);
+        self.prepared = PreparedStatements::default();
+    }
+
+    /// PREPARE name FROM …
+    pub(crate) fn prepare_by_name(
+        &mut self,
+        name: &str,
+        source: PrepareSource,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let sql = match source {
+            PrepareSource::Text(text) => text,
+            PrepareSource::Variable(variable) => match self.user_variable(&variable) {
+                Value::Text(text) => text,
+                other => other.to_string(),
+            },
+        };
+        // A name that is used again loses its old statement even if the new one is wrong.
+        if let Some(old) = self.prepared.names.remove(name) {
+            self.close_prepared(old);
+        }
+        let (id, _) = self.add_prepared(&sql)?;
+        self.prepared.names.insert(name.to_string(), id);
+        self.ok(sink, 0, "Statement prepared".to_string())
+    }
+
+    /// EXECUTE name USING @a, …
+    pub(crate) fn execute_by_name(
+        &mut self,
+        name: &str,
+        using: &[String],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let prepared = self
+            .prepared
+            .names
+            .get(name)
+            .and_then(|id| self.prepared.by_id.get(id));
+        let prepared =
+            prepared.ok_or_else(|| SqlError::unknown_statement_handler(name, "EXECUTE"))?;
+        if prepared.parameters != using.len() {
+            return Err(SqlError::wrong_arguments("EXECUTE"));
+        }
+        let text = prepared.text.clone();
+        let values: Vec<Value> = using
+            .iter()
+            .map(|variable| self.user_variable(variable))
+            .collect();
+        self.run_prepared(&text, &values, sink)
+    }
+
+    /// DEALLOCATE PREPARE name.
+    pub(crate) fn deallocate_by_name(
+        &mut self,
+        name: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match self.prepared.names.remove(name) {
+            Some(id) => self.close_prepared(id),
+            None => {
+                return Err(SqlError::unknown_statement_handler(
+                    name,
+                    "DEALLOCATE PREPARE",
+                ));
+            }
+        }
+        self.ok(sink, 0, String::new())
+    }
+}
+
+impl PreparedStatements {
+    /// Ids count up and wrap around; an id in use is passed over.
+    fn next_id(&mut self) -> u32 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1);
+            if self.last_id != 0 && !self.by_id.contains_key(&self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+}
+
+/// MySQL describes a parameter whose type it does not know as a text.
+fn parameter_meta() -> ColumnMeta {
+    ColumnMeta {
+        name: "?".into(),
+        org_name: String::new(),
+        table: String::new(),
+        org_table: String::new(),
+        database: String::new(),
+        type_: MysqlColumnType::VarString,
+        collation_id: BINARY_COLLATION_ID,
+        length: 0,
+        decimals: 31,
+        flags: column_flags::BINARY,
+    }
+}

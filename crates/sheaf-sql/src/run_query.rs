@@ -1,0 +1,356 @@
+//! SELECT: from the syntax tree to rows at the sink.
+//!
+//! ```text
+//!   syntax tree -> query::logical_plan -> optimizer -> operators -> worker threads -> batches -> sink
+//!                        |                                                               ^
+//!                        '- tables of the plan: metadata locks until the last batch -----'
+//! ```
+//!
+//! Planning takes no lock on the tables it looks at. Once the plan is known its tables are locked against changes of
+//! their definition, and if one changed in between, the statement is planned again.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_execution::TaskContext;
+use datafusion_expr::{LogicalPlan, TableSource};
+use sheaf_exec::{MemoryTableSource, SheafTableSource};
+use sheaf_optimizer::{
+    ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
+};
+use sheaf_table::{ReadGuard, Table, TableError, WriteGuard};
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::query::{Header, LoweredQuery, QueryContext, logical_plan};
+use crate::result::{ColumnMeta, ResultSink};
+use crate::session::Session;
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 8192;
+/// How often a statement is planned again because a table changed under it.
+const MAX_REPLANS: usize = 8;
+/// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
+const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
+
+/// A planned query with the locks that keep its plan valid.
+pub(crate) struct PlannedQuery {
+    pub(crate) physical: PhysicalQuery,
+    pub(crate) columns: Vec<ColumnMeta>,
+    /// Tables that the query reads.
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) task: Arc<TaskContext>,
+    _guards: Vec<ReadGuard>,
+}
+
+impl PlannedQuery {
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.physical.schema()
+    }
+
+    pub(crate) fn explain_rows(&self) -> &[ExplainRow] {
+        &self.physical.explain
+    }
+}
+
+impl Session {
+    /// SELECT for the client.
+    pub(crate) fn query(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let limit = self.variables.sql_select_limit();
+        let planned = self.plan_query(query, text, None)?;
+        let columns = planned.columns.clone();
+        let mut announced = false;
+        let mut rows = 0u64;
+        self.run_planned(planned, |batch| {
+            if !announced {
+                sink.columns(&columns)?;
+                announced = true;
+            }
+            let room = usize::try_from(limit - rows).unwrap_or(usize::MAX);
+            if room < batch.num_rows() {
+                rows = limit;
+                if room > 0 {
+                    sink.rows(&batch.slice(0, room))?;
+                }
+                return Ok(());
+            }
+            rows += batch.num_rows() as u64;
+            sink.rows(batch)
+        })?;
+        if !announced {
+            sink.columns(&columns)?;
+        }
+        self.found_rows = rows;
+        self.row_count = -1;
+        sink.end_of_rows(self.end_of_rows())
+    }
+
+    /// Runs a query and hands over its batches.
+    pub(crate) fn run_query(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        take: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let planned = self.plan_query(query, text, None)?;
+        self.run_planned(planned, take)
+    }
+
+    pub(crate) fn run_planned(
+        &mut self,
+        planned: PlannedQuery,
+        mut take: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let _watchdog = self.watchdog();
+        let plan = Arc::clone(&planned.physical.plan);
+        let stream = self.engine.runtime().run(
+            plan,
+            Arc::clone(&planned.task),
+            self.handle.cancel_flag().clone(),
+        );
+        for batch in stream {
+            take(&batch?)?;
+        }
+        Ok(())
+    }
+
+    /// Plans a query and locks its tables against changes of their definition. `extra` is a table that exists for this
+    /// query only, as SHOW … WHERE needs it.
+    pub(crate) fn plan_query(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        extra: Option<&Arc<MemoryTableSource>>,
+    ) -> Result<PlannedQuery> {
+        for _ in 0..MAX_REPLANS {
+            let lowered = self.lower(query, text, extra)?;
+            let sources = tables_of(&lowered.plan)?;
+            let guards = sources
+                .iter()
+                .map(|table| self.lock_for_read(table))
+                .collect::<Result<Vec<_>>>()?;
+            if guards
+                .iter()
+                .zip(&sources)
+                .all(|(guard, table)| Arc::ptr_eq(guard, table))
+            {
+                return self.finish_plan(lowered, sources, guards);
+            }
+        }
+        Err(SqlError::new(
+            1412,
+            "HY000",
+            "Table definition has changed, please retry transaction",
+        ))
+    }
+
+    fn lower(
+        &self,
+        query: &ast::Query,
+        text: &str,
+        extra: Option<&Arc<MemoryTableSource>>,
+    ) -> Result<LoweredQuery> {
+        let virtual_tables =
+            |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
+                if let Some(extra) = extra
+                    && extra.name == table
+                {
+                    return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
+                }
+                let found = crate::information_schema::virtual_table(database, table, self)?;
+                Ok(found.map(|(schema, batch)| {
+                    Arc::new(MemoryTableSource::new(
+                        table.to_string(),
+                        schema,
+                        vec![batch],
+                    )) as Arc<dyn TableSource>
+                }))
+            };
+        logical_plan(
+            query,
+            &QueryContext {
+                sql: text,
+                catalog: self.engine.catalog(),
+                session: self,
+                parameters: &[],
+                virtual_tables: &virtual_tables,
+            },
+        )
+    }
+
+    fn finish_plan(
+        &mut self,
+        lowered: LoweredQuery,
+        tables: Vec<Arc<Table>>,
+        guards: Vec<ReadGuard>,
+    ) -> Result<PlannedQuery> {
+        let columns = self.columns_of(&lowered.plan, &lowered.headers);
+        let context = self.planner_context();
+        let optimized = optimize_logical(lowered.plan, &context)?;
+        let physical = plan_physical(&optimized, &context)?;
+        Ok(PlannedQuery {
+            physical,
+            columns,
+            tables,
+            task: context.task,
+            _guards: guards,
+        })
+    }
+
+    /// Columns of a query without running or locking anything, for PREPARE.
+    pub(crate) fn describe_query(&self, query: &ast::Query, text: &str) -> Result<Vec<ColumnMeta>> {
+        let lowered = self.lower(query, text, None)?;
+        Ok(self.columns_of(&lowered.plan, &lowered.headers))
+    }
+
+    fn columns_of(&self, plan: &LogicalPlan, headers: &[Header]) -> Vec<ColumnMeta> {
+        let collation_id = self.result_collation_id();
+        let fields = plan.schema().fields();
+        fields
+            .iter()
+            .zip(headers)
+            .map(|(field, header)| ColumnMeta::new(field, header, collation_id))
+            .collect()
+    }
+
+    fn planner_context(&mut self) -> PlannerContext {
+        let settings = PlannerSettings {
+            switch: self.variables.optimizer_switch(),
+            mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),
+            join_buffer_bytes: self.variables.join_buffer_bytes(),
+            batch_rows: BATCH_ROWS,
+            target_partitions: self.engine.worker_threads(),
+            query_memory_bytes: self.engine.memory().query_bytes,
+            ..PlannerSettings::default()
+        };
+        PlannerContext {
+            settings,
+            counters: Arc::clone(&self.handle.counters),
+            cancel: self.handle.cancel_flag().clone(),
+            task: self.task_context(),
+        }
+    }
+
+    fn task_context(&mut self) -> Arc<TaskContext> {
+        let (engine, id) = (&self.engine, self.handle.id());
+        let task = self.task.get_or_insert_with(|| {
+            let runtime = engine.runtime();
+            runtime.task_context(
+                id.to_string(),
+                runtime.session_config(BATCH_ROWS, engine.worker_threads()),
+            )
+        });
+        Arc::clone(task)
+    }
+
+    /// Waits for a lock in slices, until the session's limit or a kill.
+    fn wait_for_lock<T>(
+        &self,
+        mut attempt: impl FnMut(Duration) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let deadline =
+            Instant::now() + Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        loop {
+            match attempt(LOCK_WAIT_SLICE) {
+                Err(TableError::LockWaitTimeout) => {
+                    self.handle.cancel_flag().check()?;
+                    if Instant::now() >= deadline {
+                        return Err(SqlError::lock_wait_timeout());
+                    }
+                    self.handle.set_state("Waiting for table metadata lock");
+                }
+                Err(error) => return Err(error.into()),
+                Ok(guard) => {
+                    self.handle.set_state("executing");
+                    return Ok(guard);
+                }
+            }
+        }
+    }
+
+    fn lock_for_read(&self, table: &Table) -> Result<ReadGuard> {
+        let definition = &table.definition;
+        let catalog = self.engine.catalog();
+        self.wait_for_lock(|wait| {
+            catalog.open_for_read(&definition.database, &definition.name, wait)
+        })
+    }
+
+    /// Opens a table as the one writer of it.
+    pub(crate) fn lock_for_write(&self, database: &str, table: &str) -> Result<WriteGuard> {
+        let catalog = self.engine.catalog();
+        self.wait_for_lock(|wait| catalog.open_for_write(database, table, wait))
+    }
+
+    /// Runs a change of definitions, which waits for the statements that use the table.
+    pub(crate) fn with_definition_lock<T>(
+        &self,
+        change: impl FnMut(Duration) -> Result<T, TableError>,
+    ) -> Result<T> {
+        self.wait_for_lock(change)
+    }
+
+    /// Ends the statement when `max_execution_time` is over; `None` without a limit.
+    fn watchdog(&self) -> Option<Watchdog> {
+        let limit = Duration::from_millis(self.variables.max_execution_time_ms());
+        if limit.is_zero() {
+            return None;
+        }
+        let handle = Arc::clone(&self.handle);
+        let (finished, waits) = mpsc::channel::<()>();
+        let thread = std::thread::Builder::new()
+            .name("sheaf-timeout".into())
+            .spawn(move || {
+                if waits.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    handle.time_out();
+                }
+            });
+        thread.ok().map(|thread| Watchdog {
+            finished: Some(finished),
+            thread: Some(thread),
+        })
+    }
+}
+
+/// A thread that waits for a statement's end, or for the end of its time.
+struct Watchdog {
+    finished: Option<mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // Hanging up tells the thread; after the join it cannot hit the session's next statement.
+        self.finished.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The tables that a plan reads, each once.
+fn tables_of(plan: &LogicalPlan) -> Result<Vec<Arc<Table>>> {
+    let mut tables: Vec<Arc<Table>> = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            let source: &dyn Any = scan.source.as_ref();
+            if let Some(source) = source.downcast_ref::<SheafTableSource>()
+                && !tables.iter().any(|table| Arc::ptr_eq(table, &source.table))
+            {
+                tables.push(Arc::clone(&source.table));
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(tables)
+}

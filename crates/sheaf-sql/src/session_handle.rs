@@ -1,0 +1,197 @@
+//! What other threads may know of a session, and do to it: SHOW PROCESSLIST, KILL, shutdown.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use sheaf_access::{CancelFlag, SessionCounters};
+
+use crate::status::CommandCounters;
+
+/// The start of a statement's text that SHOW FULL PROCESSLIST keeps, in bytes.
+const MAX_SHOWN_STATEMENT_BYTES: usize = 4 << 10;
+
+/// Ends the connection's wait for its next request.
+type Disconnect = Box<dyn FnOnce() + Send>;
+
+/// What a session is doing.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    pub user: String,
+    pub host: String,
+    pub database: Option<String>,
+    /// `Sleep` or `Query`, as SHOW PROCESSLIST says.
+    pub command: &'static str,
+    /// A phase such as `executing` or `sorting index i_l_shipdate`.
+    pub state: String,
+    /// When the command began.
+    pub since: Instant,
+    /// The statement, or its start.
+    pub statement: Option<String>,
+}
+
+/// Other threads' view of a session.
+pub struct SessionHandle {
+    id: u64,
+    killed: AtomicBool,
+    cancel: CancelFlag,
+    timed_out: AtomicBool,
+    disconnect: Mutex<Option<Disconnect>>,
+    activity: Mutex<Activity>,
+    pub(crate) counters: Arc<SessionCounters>,
+    pub(crate) commands: CommandCounters,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is valid after every statement, so a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SessionHandle {
+    pub(crate) fn new(id: u64, user: &str, host: &str) -> SessionHandle {
+        SessionHandle {
+            id,
+            killed: AtomicBool::new(false),
+            cancel: CancelFlag::new(),
+            timed_out: AtomicBool::new(false),
+            disconnect: Mutex::new(None),
+            activity: Mutex::new(Activity {
+                user: user.to_string(),
+                host: host.to_string(),
+                database: None,
+                command: "Sleep",
+                state: String::new(),
+                since: Instant::now(),
+                statement: None,
+            }),
+            counters: Arc::new(SessionCounters::default()),
+            commands: CommandCounters::default(),
+        }
+    }
+
+    /// The connection id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The session shall end: its connection is to be closed.
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Acquire)
+    }
+
+    /// What ends the connection's wait for the next request when the session is killed: the protocol floor shuts
+    /// the socket down here. Called at most once, from another thread, and at once if the session is dead already.
+    pub fn on_kill(&self, disconnect: Disconnect) {
+        *lock(&self.disconnect) = Some(disconnect);
+        if self.is_killed() {
+            self.disconnect();
+        }
+    }
+
+    fn disconnect(&self) {
+        let disconnect = lock(&self.disconnect).take();
+        if let Some(disconnect) = disconnect {
+            disconnect();
+        }
+    }
+
+    /// Ends the running statement with error 1317; the session goes on.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Ends the session: its statement and its connection.
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::Release);
+        self.cancel.cancel();
+        self.disconnect();
+    }
+
+    /// Ends the running statement because its time is over.
+    pub(crate) fn time_out(&self) {
+        self.timed_out.store(true, Ordering::Release);
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn is_timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Acquire)
+    }
+
+    pub fn cancel_flag(&self) -> &CancelFlag {
+        &self.cancel
+    }
+
+    pub fn activity(&self) -> Activity {
+        lock(&self.activity).clone()
+    }
+
+    pub(crate) fn set_user(&self, user: &str, host: &str) {
+        let mut activity = lock(&self.activity);
+        activity.user = user.to_string();
+        activity.host = host.to_string();
+    }
+
+    pub(crate) fn set_database(&self, database: Option<&str>) {
+        lock(&self.activity).database = database.map(str::to_string);
+    }
+
+    pub(crate) fn set_state(&self, state: &str) {
+        let mut activity = lock(&self.activity);
+        activity.state.clear();
+        activity.state.push_str(state);
+    }
+
+    /// A statement starts: an earlier KILL QUERY that found none running does not end this one.
+    pub(crate) fn begin_statement(&self, text: &str) {
+        self.timed_out.store(false, Ordering::Release);
+        if !self.is_killed() {
+            self.cancel.reset();
+        }
+        let mut end = text.len().min(MAX_SHOWN_STATEMENT_BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut activity = lock(&self.activity);
+        activity.command = "Query";
+        activity.state = "executing".to_string();
+        activity.since = Instant::now();
+        activity.statement = Some(text[..end].to_string());
+    }
+
+    pub(crate) fn end_statement(&self) {
+        let mut activity = lock(&self.activity);
+        activity.command = "Sleep";
+        activity.state.clear();
+        activity.since = Instant::now();
+        activity.statement = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_disconnects_once_even_if_it_came_first() {
+        let handle = SessionHandle::new(7, "root", "localhost");
+        handle.kill();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        handle.on_kill(Box::new(move || {
+            sender.send(()).expect("the receiver waits")
+        }));
+        assert_eq!(receiver.recv(), Ok(()));
+        handle.kill();
+        assert!(receiver.recv().is_err(), "the callback is gone");
+    }
+
+    #[test]
+    fn a_statement_lowers_the_flag_of_an_earlier_kill_query() {
+        let handle = SessionHandle::new(7, "root", "localhost");
+        handle.cancel();
+        handle.begin_statement("SELECT 1");
+        assert!(!handle.cancel_flag().is_cancelled());
+        assert_eq!(handle.activity().statement.as_deref(), Some("SELECT 1"));
+        handle.end_statement();
+        assert_eq!(handle.activity().command, "Sleep");
+    }
+}

@@ -1,0 +1,234 @@
+//! Status counters: what SHOW STATUS lists.
+//!
+//! Three sources meet here. Each session counts its access methods' work ([`SessionCounters`]) and its statements
+//! by kind ([`CommandCounters`]); the engine keeps the sums of sessions that ended or flushed; the buffer pool has
+//! counters of its own, shown under InnoDB's names. A global value is the engine's sum plus what the live
+//! sessions have counted since.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sheaf_access::SessionCounters;
+use sheaf_storage::{PAGE_SIZE, PoolCounters};
+
+macro_rules! commands {
+    ($($command:ident => $name:literal,)*) => {
+        /// Kinds of statements that are counted, as `Com_*`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Command {
+            $($command,)*
+        }
+
+        const COMMANDS: &[&str] = &[$($name,)*];
+    };
+}
+
+commands! {
+    AlterTable => "Com_alter_table",
+    Analyze => "Com_analyze",
+    Begin => "Com_begin",
+    ChangeDb => "Com_change_db",
+    Commit => "Com_commit",
+    CreateDb => "Com_create_db",
+    CreateTable => "Com_create_table",
+    DeallocSql => "Com_dealloc_sql",
+    Do => "Com_do",
+    DropDb => "Com_drop_db",
+    DropTable => "Com_drop_table",
+    ExecuteSql => "Com_execute_sql",
+    Explain => "Com_explain_other",
+    Flush => "Com_flush",
+    Insert => "Com_insert",
+    InsertSelect => "Com_insert_select",
+    Kill => "Com_kill",
+    Load => "Com_load",
+    LockTables => "Com_lock_tables",
+    PrepareSql => "Com_prepare_sql",
+    RenameTable => "Com_rename_table",
+    Rollback => "Com_rollback",
+    Savepoint => "Com_savepoint",
+    Select => "Com_select",
+    SetOption => "Com_set_option",
+    Show => "Com_show",
+    StmtClose => "Com_stmt_close",
+    StmtExecute => "Com_stmt_execute",
+    StmtPrepare => "Com_stmt_prepare",
+    Truncate => "Com_truncate",
+    UnlockTables => "Com_unlock_tables",
+    Questions => "Questions",
+    Errors => "Statement_errors",
+}
+
+/// Statements by kind.
+#[derive(Debug)]
+pub struct CommandCounters {
+    counts: Vec<AtomicU64>,
+}
+
+impl Default for CommandCounters {
+    fn default() -> Self {
+        CommandCounters {
+            counts: COMMANDS.iter().map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
+impl CommandCounters {
+    pub fn count(&self, command: Command) {
+        self.counts[command as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn get(&self, command: Command) -> u64 {
+        self.counts[command as usize].load(Ordering::Relaxed)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        COMMANDS
+            .iter()
+            .zip(&self.counts)
+            .map(|(name, count)| (*name, count.load(Ordering::Relaxed)))
+    }
+
+    /// Moves all counts into `total` and leaves zeros.
+    pub fn fold_into(&self, total: &CommandCounters) {
+        for (own, sum) in self.counts.iter().zip(&total.counts) {
+            sum.fetch_add(own.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Adds all counts to `total` and keeps them.
+    pub fn add_to(&self, total: &CommandCounters) {
+        for (own, sum) in self.counts.iter().zip(&total.counts) {
+            sum.fetch_add(own.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
+/// What the engine knows besides counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServerGauges {
+    pub uptime_seconds: u64,
+    pub connections: u64,
+    pub threads_connected: u64,
+    pub threads_running: u64,
+    pub max_used_connections: u64,
+    pub aborted_connects: u64,
+    pub aborted_clients: u64,
+    pub prepared_statements: u64,
+    pub open_tables: u64,
+    pub query_memory_bytes: u64,
+}
+
+/// All status variables by name, with values as SHOW STATUS prints them.
+pub fn entries(
+    handler: &SessionCounters,
+    commands: &CommandCounters,
+    pool: &PoolCounters,
+    gauges: &ServerGauges,
+    last_query_cost: f64,
+) -> Vec<(&'static str, String)> {
+    let mut all: Vec<(&'static str, String)> = Vec::new();
+    let mut add = |name: &'static str, value: u64| all.push((name, value.to_string()));
+    for (name, value) in handler.entries() {
+        add(name, value);
+    }
+    for (name, value) in commands.entries() {
+        add(name, value);
+    }
+    add("Queries", commands.get(Command::Questions));
+    let page_bytes = PAGE_SIZE as u64;
+    add(
+        "Innodb_buffer_pool_bytes_data",
+        (pool.pages_total - pool.pages_free) * page_bytes,
+    );
+    add(
+        "Innodb_buffer_pool_bytes_dirty",
+        pool.pages_dirty * page_bytes,
+    );
+    add(
+        "Innodb_buffer_pool_pages_data",
+        pool.pages_total - pool.pages_free,
+    );
+    add("Innodb_buffer_pool_pages_dirty", pool.pages_dirty);
+    add("Innodb_buffer_pool_pages_flushed", pool.pages_written);
+    add("Innodb_buffer_pool_pages_free", pool.pages_free);
+    add("Innodb_buffer_pool_pages_total", pool.pages_total);
+    add("Innodb_buffer_pool_read_ahead", pool.read_ahead);
+    add("Innodb_buffer_pool_read_requests", pool.read_requests);
+    add("Innodb_buffer_pool_reads", pool.reads);
+    add("Innodb_data_fsyncs", pool.syncs);
+    add("Innodb_data_read", pool.data_read);
+    add("Innodb_data_reads", pool.data_reads);
+    add("Innodb_data_writes", pool.write_requests);
+    add("Innodb_data_written", pool.data_written);
+    add("Innodb_page_size", page_bytes);
+    add("Innodb_pages_read", pool.pages_read);
+    add("Innodb_pages_written", pool.pages_written);
+    add("Aborted_clients", gauges.aborted_clients);
+    add("Aborted_connects", gauges.aborted_connects);
+    add("Connections", gauges.connections);
+    add("Max_used_connections", gauges.max_used_connections);
+    add("Open_tables", gauges.open_tables);
+    add("Prepared_stmt_count", gauges.prepared_statements);
+    add("Query_memory_bytes", gauges.query_memory_bytes);
+    add("Slow_queries", 0);
+    add("Threads_connected", gauges.threads_connected);
+    add("Threads_running", gauges.threads_running);
+    add("Uptime", gauges.uptime_seconds);
+    all.push(("Last_query_cost", format!("{last_query_cost:.6}")));
+    all.push(("Ssl_cipher", String::new()));
+    all.sort_unstable_by_key(|(name, _)| *name);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_moves_counts() {
+        let (session, engine) = (CommandCounters::default(), CommandCounters::default());
+        session.count(Command::Select);
+        session.count(Command::Select);
+        session.fold_into(&engine);
+        assert_eq!(
+            (session.get(Command::Select), engine.get(Command::Select)),
+            (0, 2)
+        );
+    }
+
+    #[test]
+    fn the_names_that_tools_read_are_there_once() {
+        let all = entries(
+            &SessionCounters::default(),
+            &CommandCounters::default(),
+            &PoolCounters::default(),
+            &ServerGauges::default(),
+            0.0,
+        );
+        for name in [
+            "Handler_read_key",
+            "Handler_mrr_init",
+            "Handler_mrr_rowid_refills",
+            "Handler_icp_attempts",
+            "Handler_icp_match",
+            "Innodb_buffer_pool_read_requests",
+            "Innodb_rows_read",
+            "Innodb_data_reads",
+            "Threads_connected",
+            "Questions",
+            "Uptime",
+            "Com_select",
+            "Last_query_cost",
+        ] {
+            assert_eq!(
+                all.iter().filter(|(known, _)| *known == name).count(),
+                1,
+                "{name}"
+            );
+        }
+        assert!(
+            all.windows(2).all(|pair| pair[0].0 < pair[1].0),
+            "sorted, no name twice"
+        );
+    }
+}

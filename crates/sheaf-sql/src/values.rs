@@ -1,0 +1,353 @@
+//! What expressions may ask of the session, and the values of expressions outside of queries.
+
+use sheaf_table::Value;
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::Scope;
+use crate::query::SessionValues;
+use crate::rows::value_at;
+use crate::session::{SERVER_VERSION, Session};
+use crate::variables::{VariableValue, Variables};
+
+impl From<&VariableValue> for Value {
+    fn from(value: &VariableValue) -> Value {
+        match value {
+            VariableValue::Bool(on) => Value::Int(i64::from(*on)),
+            VariableValue::Integer(number) => match i64::try_from(*number) {
+                Ok(number) => Value::Int(number),
+                Err(_) => Value::UInt(u64::try_from(*number).unwrap_or(u64::MAX)),
+            },
+            VariableValue::Float(number) => Value::Double(*number),
+            VariableValue::Text(text) => Value::Text(text.clone()),
+        }
+    }
+}
+
+impl SessionValues for Session {
+    fn current_database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    fn user(&self) -> String {
+        format!("{}@{}", self.info.user, self.info.host)
+    }
+
+    fn connection_id(&self) -> u64 {
+        self.id()
+    }
+
+    fn last_insert_id(&self) -> u64 {
+        self.last_insert_id
+    }
+
+    fn row_count(&self) -> i64 {
+        self.row_count
+    }
+
+    fn found_rows(&self) -> u64 {
+        self.found_rows
+    }
+
+    fn now_utc_micros(&self) -> i64 {
+        // SET timestamp = n pins the clock, as replication and tests do; 0 lets it go.
+        match self.variables.get("timestamp") {
+            Ok(VariableValue::Float(seconds)) if *seconds > 0.0 => (seconds * 1e6) as i64,
+            _ => self.statement_start_micros,
+        }
+    }
+
+    fn time_zone_offset_seconds(&self) -> i32 {
+        self.variables.time_zone_offset_seconds()
+    }
+
+    fn version(&self) -> String {
+        SERVER_VERSION.to_string()
+    }
+
+    fn system_variable(&self, global: bool, name: &str) -> Option<Value> {
+        let name = name.to_ascii_lowercase();
+        if global {
+            Variables::check_readable(Scope::Global, &name).ok()?;
+            return self.engine.globals().get(&name).ok().map(Value::from);
+        }
+        Some(match name.as_str() {
+            "timestamp" => Value::Double(self.now_utc_micros() as f64 / 1e6),
+            "last_insert_id" | "identity" => Value::UInt(self.last_insert_id),
+            "warning_count" => Value::UInt(self.warnings.previous_count()),
+            "error_count" => Value::UInt(self.warnings.previous_errors()),
+            // Values that only the engine has are read from the engine.
+            name => {
+                let value = if Variables::is_global_only(name) {
+                    self.engine.globals().get(name).ok().map(Value::from)
+                } else {
+                    self.variables.get(name).ok().map(Value::from)
+                };
+                match value? {
+                    Value::Text(text) if text.is_empty() && name == "character_set_results" => {
+                        Value::Null
+                    }
+                    Value::Text(text) if text == "NULL" && name == "secure_file_priv" => {
+                        Value::Null
+                    }
+                    value => value,
+                }
+            }
+        })
+    }
+
+    fn user_variable(&self, name: &str) -> Value {
+        self.user_variables
+            .get(&name.to_lowercase())
+            .cloned()
+            .unwrap_or(Value::Null)
+    }
+}
+
+/// The value of a literal, with its sign; `None` for everything else.
+pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
+    match expression {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => number(digits),
+            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
+                Some(Value::Text(text.clone()))
+            }
+            ast::Value::HexStringLiteral(digits) => hexadecimal(digits).map(Value::Bytes),
+            ast::Value::Boolean(truth) => Some(Value::Int(i64::from(*truth))),
+            ast::Value::Null => Some(Value::Null),
+            _ => None,
+        },
+        ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Minus,
+            expr,
+        } => match literal(expr)? {
+            Value::Int(number) => number.checked_neg().map(Value::Int),
+            Value::UInt(number) if number == i64::MIN.unsigned_abs() => Some(Value::Int(i64::MIN)),
+            Value::UInt(number) => Some(Value::Decimal {
+                unscaled: -i128::from(number),
+                scale: 0,
+            }),
+            Value::Decimal { unscaled, scale } => Some(Value::Decimal {
+                unscaled: -unscaled,
+                scale,
+            }),
+            Value::Double(number) => Some(Value::Double(-number)),
+            _ => None,
+        },
+        ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Plus,
+            expr,
+        }
+        | ast::Expr::Nested(expr) => literal(expr),
+        _ => None,
+    }
+}
+
+/// A number as MySQL types it: integers by size, digits with a point as DECIMAL, with an exponent as DOUBLE.
+pub(crate) fn number(digits: &str) -> Option<Value> {
+    if digits.contains(['e', 'E']) {
+        return digits
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+            .map(Value::Double);
+    }
+    if let Some((whole, fraction)) = digits.split_once('.') {
+        let scale = u8::try_from(fraction.len())
+            .ok()
+            .filter(|scale| *scale <= sheaf_table::types::MAX_DECIMAL_SCALE);
+        let unscaled = format!("{whole}{fraction}").parse::<i128>().ok();
+        return match (unscaled, scale) {
+            (Some(unscaled), Some(scale)) => Some(Value::Decimal { unscaled, scale }),
+            _ => digits.parse().ok().map(Value::Double),
+        };
+    }
+    if let Ok(number) = digits.parse::<i64>() {
+        return Some(Value::Int(number));
+    }
+    if let Ok(number) = digits.parse::<u64>() {
+        return Some(Value::UInt(number));
+    }
+    match digits.parse::<i128>() {
+        Ok(unscaled) => Some(Value::Decimal { unscaled, scale: 0 }),
+        Err(_) => digits.parse().ok().map(Value::Double),
+    }
+}
+
+/// The bytes of a hexadecimal literal; an odd digit at the start stands alone.
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let padded = if digits.len() % 2 == 1 {
+        format!("0{digits}")
+    } else {
+        digits.to_string()
+    };
+    let nibble = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    padded
+        .as_bytes()
+        .chunks_exact(2)
+        .map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?))
+        .collect()
+}
+
+impl Session {
+    /// The value of an expression without columns. `text` is the statement that it stands in.
+    pub(crate) fn evaluate(&mut self, expression: &ast::Expr, text: &str) -> Result<Value> {
+        let mut values = self.evaluate_all(std::slice::from_ref(expression), text)?;
+        values
+            .pop()
+            .ok_or_else(|| SqlError::unknown("an expression without a value"))
+    }
+
+    /// The values of expressions without columns, in one query for those that are not simple.
+    pub(crate) fn evaluate_all(
+        &mut self,
+        expressions: &[ast::Expr],
+        text: &str,
+    ) -> Result<Vec<Value>> {
+        let mut values: Vec<Option<Value>> = expressions
+            .iter()
+            .map(|expression| self.simple_value(expression))
+            .collect();
+        let rest: Vec<ast::Expr> = expressions
+            .iter()
+            .zip(&values)
+            .filter(|(_, value)| value.is_none())
+            .map(|(expression, _)| expression.clone())
+            .collect();
+        if !rest.is_empty() {
+            let row = self.evaluate_by_query(rest, text)?;
+            for (slot, value) in values.iter_mut().filter(|value| value.is_none()).zip(row) {
+                *slot = Some(value);
+            }
+        }
+        Ok(values.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// Literals, variables, and arithmetic on whole numbers: what SET and VALUES consist of.
+    fn simple_value(&self, expression: &ast::Expr) -> Option<Value> {
+        if let Some(value) = literal(expression) {
+            return Some(value);
+        }
+        match expression {
+            ast::Expr::Nested(inner) => self.simple_value(inner),
+            ast::Expr::Identifier(name) if name.quote_style.is_none() => {
+                if let Some(name) = name.value.strip_prefix("@@") {
+                    self.system_variable(false, name)
+                } else {
+                    name.value
+                        .strip_prefix('@')
+                        .filter(|name| !name.is_empty())
+                        .map(|name| self.user_variable(name))
+                }
+            }
+            ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [scope, name] if scope.value.eq_ignore_ascii_case("@@global") => {
+                    self.system_variable(true, &name.value)
+                }
+                [scope, name]
+                    if scope.value.eq_ignore_ascii_case("@@session")
+                        || scope.value.eq_ignore_ascii_case("@@local") =>
+                {
+                    self.system_variable(false, &name.value)
+                }
+                _ => None,
+            },
+            ast::Expr::BinaryOp { left, op, right } => {
+                let (Value::Int(left), Value::Int(right)) =
+                    (self.simple_value(left)?, self.simple_value(right)?)
+                else {
+                    return None;
+                };
+                match op {
+                    ast::BinaryOperator::Plus => left.checked_add(right),
+                    ast::BinaryOperator::Minus => left.checked_sub(right),
+                    ast::BinaryOperator::Multiply => left.checked_mul(right),
+                    _ => None,
+                }
+                .map(Value::Int)
+            }
+            _ => None,
+        }
+    }
+
+    /// SELECT expression, …
+    fn evaluate_by_query(&mut self, expressions: Vec<ast::Expr>, text: &str) -> Result<Vec<Value>> {
+        let count = expressions.len();
+        let query = select_of(expressions)?;
+        let mut row = None;
+        self.run_query(&query, text, |batch| {
+            for position in 0..batch.num_rows() {
+                if row.is_some() {
+                    return Err(SqlError::new(
+                        1242,
+                        "21000",
+                        "Subquery returns more than 1 row",
+                    ));
+                }
+                let values: Result<Vec<Value>> = batch
+                    .columns()
+                    .iter()
+                    .map(|column| value_at(column.as_ref(), position))
+                    .collect();
+                row = Some(values?);
+            }
+            Ok(())
+        })?;
+        Ok(row.unwrap_or_else(|| vec![Value::Null; count]))
+    }
+}
+
+/// The query that selects these expressions from no table.
+fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
+    let crate::parser::Statement::Query(mut query) =
+        crate::parser::parse_statement("SELECT 1", &crate::dialect::SheafDialect::default())?
+    else {
+        return Err(SqlError::unknown("SELECT 1 is no query"));
+    };
+    if let ast::SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = expressions
+            .into_iter()
+            .enumerate()
+            .map(|(n, expr)| ast::SelectItem::ExprWithAlias {
+                expr,
+                alias: ast::Ident::new(format!("value_{n}")),
+            })
+            .collect();
+    }
+    Ok(query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::SheafDialect;
+
+    fn literal_of(text: &str) -> Option<Value> {
+        literal(&crate::parser::parse_expression(text, &SheafDialect::default()).expect(text))
+    }
+
+    #[test]
+    fn literals_are_typed_as_mysql_types_them() {
+        assert_eq!(literal_of("-42"), Some(Value::Int(-42)));
+        assert_eq!(
+            literal_of("18446744073709551615"),
+            Some(Value::UInt(u64::MAX))
+        );
+        assert_eq!(
+            literal_of("-9223372036854775808"),
+            Some(Value::Int(i64::MIN))
+        );
+        assert_eq!(
+            literal_of("1.50"),
+            Some(Value::Decimal {
+                unscaled: 150,
+                scale: 2
+            })
+        );
+        assert_eq!(literal_of("1e3"), Some(Value::Double(1000.0)));
+        assert_eq!(literal_of("'it''s'"), Some(Value::Text("it's".into())));
+        assert_eq!(literal_of("X'0aff'"), Some(Value::Bytes(vec![10, 255])));
+        assert_eq!(literal_of("NULL"), Some(Value::Null));
+        assert_eq!(literal_of("NOW()"), None);
+    }
+}

@@ -1,0 +1,794 @@
+//! System variables: what SET assigns, SHOW VARIABLES lists and `@@name` reads.
+//!
+//! One table describes every variable: its scope, its type with limits, its default. Names, defaults and the four
+//! errors (1193 unknown, 1231 wrong value, 1232 wrong type, 1238 read only) are MySQL's, so that clients, drivers
+//! and dumps find what they ask for. Many of the variables tune engines that are not here; they are kept, shown
+//! and without effect, and the table says so by leaving them out of [`Variables`]'s accessors.
+//!
+//! The engine holds the global values. A session starts with a shared copy of them and gets one of its own when it
+//! first changes a session value.
+
+mod sql_mode;
+mod table;
+
+use std::fmt;
+use std::sync::Arc;
+
+use sheaf_optimizer::OptimizerSwitch;
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::Scope;
+pub use sql_mode::SqlMode;
+use table::DEFINITIONS;
+
+/// The longest value of a text variable, in bytes.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+
+/// Where a variable lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lives {
+    /// One value for all: SET GLOBAL only.
+    Global,
+    /// One value per session and a global one that new sessions start with.
+    Both,
+    /// One value per session.
+    Session,
+    /// Cannot be set.
+    ReadOnly,
+}
+
+/// A variable's type and its limits.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Bool,
+    /// Values outside are clamped with warning 1292.
+    Integer {
+        min: i64,
+        max: u64,
+    },
+    Float {
+        min: f64,
+        max: f64,
+    },
+    Text,
+    /// One of these words, or its position.
+    Choice(&'static [&'static str]),
+    OptimizerSwitch,
+    SqlMode,
+    CharacterSet,
+    Collation,
+    TimeZone,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+struct Definition {
+    name: &'static str,
+    lives: Lives,
+    kind: Kind,
+    /// As text of its kind.
+    default: &'static str,
+}
+
+/// A variable's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum VariableValue {
+    Bool(bool),
+    Integer(i128),
+    Float(f64),
+    Text(String),
+}
+
+impl fmt::Display for VariableValue {
+    /// As SHOW VARIABLES prints it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VariableValue::Bool(true) => f.write_str("ON"),
+            VariableValue::Bool(false) => f.write_str("OFF"),
+            VariableValue::Integer(number) => write!(f, "{number}"),
+            VariableValue::Float(number) => write!(f, "{number:.6}"),
+            VariableValue::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What SET assigns, after its expression is evaluated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NewValue {
+    Default,
+    Null,
+    Integer(i128),
+    Float(f64),
+    Text(String),
+}
+
+impl NewValue {
+    fn text(&self) -> String {
+        match self {
+            NewValue::Default => "DEFAULT".into(),
+            NewValue::Null => "NULL".into(),
+            NewValue::Integer(number) => number.to_string(),
+            NewValue::Float(number) => number.to_string(),
+            NewValue::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// A value was not taken as given: warning 1292.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Truncated {
+    pub variable: String,
+    pub value: String,
+}
+
+/// A set of values: the global ones, or a session's.
+#[derive(Clone)]
+pub struct Variables {
+    values: Arc<Vec<VariableValue>>,
+}
+
+/// The variable that a name stands for; the other spellings are MariaDB's and older MySQL's.
+fn canonical(name: &str) -> &str {
+    match name {
+        "mrr_buffer_size" => "read_rnd_buffer_size",
+        "tx_isolation" => "transaction_isolation",
+        "tx_read_only" => "transaction_read_only",
+        "storage_engine" => "default_storage_engine",
+        "identity" => "last_insert_id",
+        "max_statement_time" => "max_execution_time",
+        name => name,
+    }
+}
+
+/// Spellings that are listed beside their variable.
+const ALIASES: [&str; 3] = ["mrr_buffer_size", "tx_isolation", "tx_read_only"];
+
+fn position(name: &str) -> Result<usize> {
+    let lower = name.to_ascii_lowercase();
+    DEFINITIONS
+        .binary_search_by(|definition| definition.name.cmp(canonical(&lower)))
+        .map_err(|_| SqlError::unknown_system_variable(name))
+}
+
+/// The switch that a stored value stands for; the empty one is the default.
+fn optimizer_switch(text: &str) -> OptimizerSwitch {
+    let mut switch = OptimizerSwitch::default();
+    // Stored values were applied before, so this cannot fail.
+    let _ = switch.apply(text);
+    switch
+}
+
+impl Definition {
+    fn default_value(&self) -> VariableValue {
+        match self.kind {
+            Kind::Bool => VariableValue::Bool(self.default == "ON"),
+            Kind::Integer { .. } => {
+                VariableValue::Integer(self.default.parse().unwrap_or_default())
+            }
+            Kind::Float { .. } => VariableValue::Float(self.default.parse().unwrap_or_default()),
+            Kind::OptimizerSwitch => VariableValue::Text(OptimizerSwitch::default().to_string()),
+            _ => VariableValue::Text(self.default.to_string()),
+        }
+    }
+
+    fn wrong_value(&self, new: &NewValue) -> SqlError {
+        SqlError::wrong_value_for_variable(self.name, &new.text())
+    }
+
+    /// Checks and converts a new value; `current` is what flags are merged into.
+    fn convert(
+        &self,
+        new: &NewValue,
+        current: &VariableValue,
+    ) -> Result<(VariableValue, Option<Truncated>)> {
+        let value = match self.kind {
+            Kind::Bool => VariableValue::Bool(self.boolean(new)?),
+            Kind::Integer { min, max } => {
+                let NewValue::Integer(number) = new else {
+                    return Err(SqlError::wrong_type_for_variable(self.name));
+                };
+                let clamped = (*number).clamp(i128::from(min), i128::from(max));
+                let truncated = (clamped != *number).then(|| Truncated {
+                    variable: self.name.into(),
+                    value: number.to_string(),
+                });
+                return Ok((VariableValue::Integer(clamped), truncated));
+            }
+            Kind::Float { min, max } => {
+                let number = match new {
+                    NewValue::Integer(number) => *number as f64,
+                    NewValue::Float(number) => *number,
+                    _ => return Err(SqlError::wrong_type_for_variable(self.name)),
+                };
+                let clamped = number.clamp(min, max);
+                let truncated = (clamped != number).then(|| Truncated {
+                    variable: self.name.into(),
+                    value: number.to_string(),
+                });
+                return Ok((VariableValue::Float(clamped), truncated));
+            }
+            Kind::Text => match new {
+                NewValue::Text(text) if text.len() <= MAX_TEXT_BYTES => {
+                    VariableValue::Text(text.clone())
+                }
+                NewValue::Null => VariableValue::Text(String::new()),
+                NewValue::Text(_) => return Err(self.wrong_value(new)),
+                _ => return Err(SqlError::wrong_type_for_variable(self.name)),
+            },
+            Kind::Choice(words) => {
+                let found = match new {
+                    NewValue::Text(text) => {
+                        words.iter().find(|word| word.eq_ignore_ascii_case(text))
+                    }
+                    NewValue::Integer(number) => {
+                        usize::try_from(*number).ok().and_then(|n| words.get(n))
+                    }
+                    NewValue::Float(_) => return Err(SqlError::wrong_type_for_variable(self.name)),
+                    _ => None,
+                };
+                VariableValue::Text(found.ok_or_else(|| self.wrong_value(new))?.to_string())
+            }
+            Kind::OptimizerSwitch => {
+                let NewValue::Text(text) = new else {
+                    return Err(self.wrong_value(new));
+                };
+                let mut switch = optimizer_switch(&current.to_string());
+                switch
+                    .apply(text)
+                    .map_err(|piece| SqlError::wrong_value_for_variable(self.name, &piece))?;
+                VariableValue::Text(switch.to_string())
+            }
+            Kind::SqlMode => match new {
+                NewValue::Text(text) => VariableValue::Text(SqlMode::parse(text)?.to_string()),
+                NewValue::Integer(0) => VariableValue::Text(String::new()),
+                _ => return Err(self.wrong_value(new)),
+            },
+            Kind::CharacterSet => match new {
+                NewValue::Text(text) => VariableValue::Text(character_set(text)?.to_string()),
+                NewValue::Null if self.name == "character_set_results" => {
+                    VariableValue::Text(String::new())
+                }
+                _ => return Err(self.wrong_value(new)),
+            },
+            Kind::Collation => match new {
+                NewValue::Text(text) => VariableValue::Text(collation(text)?.1.to_string()),
+                _ => return Err(self.wrong_value(new)),
+            },
+            Kind::TimeZone => {
+                let NewValue::Text(text) = new else {
+                    return Err(SqlError::wrong_type_for_variable(self.name));
+                };
+                if time_zone_offset_seconds(text).is_none() {
+                    return Err(SqlError::new(
+                        1298,
+                        "HY000",
+                        format!("Unknown or incorrect time zone: '{text}'"),
+                    ));
+                }
+                VariableValue::Text(text.clone())
+            }
+        };
+        Ok((value, None))
+    }
+
+    fn boolean(&self, new: &NewValue) -> Result<bool> {
+        match new {
+            NewValue::Integer(0) => Ok(false),
+            NewValue::Integer(1) => Ok(true),
+            NewValue::Text(text)
+                if text.eq_ignore_ascii_case("ON") || text.eq_ignore_ascii_case("TRUE") =>
+            {
+                Ok(true)
+            }
+            NewValue::Text(text)
+                if text.eq_ignore_ascii_case("OFF") || text.eq_ignore_ascii_case("FALSE") =>
+            {
+                Ok(false)
+            }
+            NewValue::Float(_) => Err(SqlError::wrong_type_for_variable(self.name)),
+            _ => Err(self.wrong_value(new)),
+        }
+    }
+}
+
+impl Default for Variables {
+    fn default() -> Self {
+        Variables {
+            values: Arc::new(DEFINITIONS.iter().map(Definition::default_value).collect()),
+        }
+    }
+}
+
+impl Variables {
+    /// The value of a variable. Error 1193.
+    pub fn get(&self, name: &str) -> Result<&VariableValue> {
+        Ok(&self.values[position(name)?])
+    }
+
+    /// Checks that a variable may be read as `@@global.name` or `@@session.name`. Error 1238 as MySQL has it.
+    pub fn check_readable(scope: Scope, name: &str) -> Result<()> {
+        let definition = &DEFINITIONS[position(name)?];
+        match (scope, definition.lives) {
+            (Scope::Global, Lives::Session) => Err(SqlError::new(
+                1238,
+                "HY000",
+                format!("Variable '{name}' is a SESSION variable"),
+            )),
+            (Scope::Session, Lives::Global) => Err(SqlError::new(
+                1238,
+                "HY000",
+                format!("Variable '{name}' is a GLOBAL variable"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// True if sessions have no value of their own.
+    pub fn is_global_only(name: &str) -> bool {
+        position(name).is_ok_and(|position| {
+            matches!(DEFINITIONS[position].lives, Lives::Global | Lives::ReadOnly)
+        })
+    }
+
+    /// Sets a value that no statement may set, such as the version or the size of the pool.
+    pub(crate) fn set_internally(&mut self, name: &str, value: VariableValue) {
+        if let Ok(position) = position(name) {
+            Arc::make_mut(&mut self.values)[position] = value;
+        }
+    }
+
+    /// All variables with their values, by name. `global` leaves out what only sessions have.
+    pub fn all(&self, global: bool) -> Vec<(&'static str, String)> {
+        let mut all: Vec<(&'static str, String)> = DEFINITIONS
+            .iter()
+            .zip(self.values.iter())
+            .filter(|(definition, _)| !(global && definition.lives == Lives::Session))
+            .map(|(definition, value)| (definition.name, value.to_string()))
+            .collect();
+        for alias in ALIASES {
+            if let Ok(value) = self.get(alias) {
+                all.push((alias, value.to_string()));
+            }
+        }
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all
+    }
+
+    fn assign(&mut self, position: usize, value: VariableValue) {
+        Arc::make_mut(&mut self.values)[position] = value;
+    }
+
+    fn text(&self, name: &str) -> &str {
+        match self.get(name) {
+            Ok(VariableValue::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    fn integer(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Ok(VariableValue::Integer(number)) => u64::try_from(*number).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    fn boolean(&self, name: &str) -> bool {
+        matches!(self.get(name), Ok(VariableValue::Bool(true)))
+    }
+}
+
+/// Assigns to a session's or the global variables, as the scope of the SET and of the variable say.
+///
+/// # Errors
+/// 1193, 1228, 1229, 1231, 1232, 1238.
+pub fn assign(
+    session: &mut Variables,
+    global: &mut Variables,
+    scope: Scope,
+    name: &str,
+    new: &NewValue,
+) -> Result<Option<Truncated>> {
+    let position = position(name)?;
+    let definition = &DEFINITIONS[position];
+    let to_global = match (scope, definition.lives) {
+        (_, Lives::ReadOnly) => return Err(SqlError::read_only_variable(definition.name)),
+        (Scope::Global, Lives::Session) => return Err(SqlError::local_variable(definition.name)),
+        (Scope::Default | Scope::Session, Lives::Global) => {
+            return Err(SqlError::global_variable(definition.name));
+        }
+        (Scope::Global, _) => true,
+        (Scope::Default | Scope::Session, _) => false,
+    };
+    let target = if to_global {
+        &mut *global
+    } else {
+        &mut *session
+    };
+    if *new == NewValue::Default {
+        // A session's default is the global value; the global default is the compiled one.
+        let value = if to_global || definition.lives == Lives::Session {
+            definition.default_value()
+        } else {
+            global.values[position].clone()
+        };
+        let target = if to_global { global } else { session };
+        target.assign(position, value);
+        return Ok(None);
+    }
+    let (value, truncated) = definition.convert(new, &target.values[position])?;
+    target.assign(position, value);
+    follow(target, definition.name);
+    Ok(truncated)
+}
+
+/// The character set of a connection and its collation follow each other, as do a database's.
+fn follow(variables: &mut Variables, changed: &str) {
+    for (set, collation_name) in [
+        ("character_set_connection", "collation_connection"),
+        ("character_set_database", "collation_database"),
+        ("character_set_server", "collation_server"),
+    ] {
+        if changed == set {
+            let default = default_collation(variables.text(set)).to_string();
+            variables.set_internally(collation_name, VariableValue::Text(default));
+        } else if changed == collation_name
+            && let Ok((_, name)) = collation(variables.text(collation_name))
+        {
+            let character_set = name.split('_').next().unwrap_or(name).to_string();
+            variables.set_internally(set, VariableValue::Text(character_set));
+        }
+    }
+}
+
+/// The values that the session acts on.
+impl Variables {
+    pub fn autocommit(&self) -> bool {
+        self.boolean("autocommit")
+    }
+
+    pub fn sql_mode(&self) -> SqlMode {
+        SqlMode::parse(self.text("sql_mode")).unwrap_or_default()
+    }
+
+    pub fn optimizer_switch(&self) -> OptimizerSwitch {
+        optimizer_switch(self.text("optimizer_switch"))
+    }
+
+    /// Bytes of the row-id buffer of one multi-range read.
+    pub fn mrr_buffer_bytes(&self) -> usize {
+        self.integer("read_rnd_buffer_size") as usize
+    }
+
+    pub fn join_buffer_bytes(&self) -> usize {
+        self.integer("join_buffer_size") as usize
+    }
+
+    pub fn max_allowed_packet(&self) -> usize {
+        self.integer("max_allowed_packet") as usize
+    }
+
+    pub fn wait_timeout_seconds(&self) -> u64 {
+        self.integer("wait_timeout")
+    }
+
+    pub fn net_write_timeout_seconds(&self) -> u64 {
+        self.integer("net_write_timeout")
+    }
+
+    pub fn net_read_timeout_seconds(&self) -> u64 {
+        self.integer("net_read_timeout")
+    }
+
+    pub fn lock_wait_timeout_seconds(&self) -> u64 {
+        self.integer("lock_wait_timeout")
+    }
+
+    /// 0: no limit.
+    pub fn max_execution_time_ms(&self) -> u64 {
+        self.integer("max_execution_time")
+    }
+
+    pub fn max_error_count(&self) -> usize {
+        self.integer("max_error_count") as usize
+    }
+
+    pub fn sql_select_limit(&self) -> u64 {
+        self.integer("sql_select_limit")
+    }
+
+    pub fn max_prepared_statements(&self) -> usize {
+        self.integer("max_prepared_stmt_count") as usize
+    }
+
+    pub fn local_infile(&self) -> bool {
+        self.boolean("local_infile")
+    }
+
+    /// Seconds east of UTC.
+    pub fn time_zone_offset_seconds(&self) -> i32 {
+        time_zone_offset_seconds(self.text("time_zone")).unwrap_or(0)
+    }
+
+    /// The collation of literals, by name.
+    pub fn collation_connection(&self) -> &str {
+        self.text("collation_connection")
+    }
+
+    /// The collation id that result texts are labelled with.
+    pub fn result_collation_id(&self) -> u16 {
+        let results = self.text("character_set_results");
+        if results.is_empty() || results == "binary" {
+            return 63;
+        }
+        // The collation of the connection if that is of the same character set.
+        let connection = self.text("collation_connection");
+        let name = if connection.split('_').next() == Some(results) {
+            connection
+        } else {
+            default_collation(results)
+        };
+        collation(name).map_or(255, |(id, _)| id)
+    }
+}
+
+/// Character sets that clients name. Text is UTF-8 throughout; the narrower names are accepted for clients that send
+/// nothing beyond ASCII under them.
+pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
+    ("ascii", "US ASCII", "ascii_general_ci", 1),
+    ("binary", "Binary pseudo charset", "binary", 1),
+    ("latin1", "cp1252 West European", "latin1_swedish_ci", 1),
+    ("utf8", "UTF-8 Unicode", "utf8_general_ci", 3),
+    ("utf8mb3", "UTF-8 Unicode", "utf8mb3_general_ci", 3),
+    ("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
+];
+
+/// Collations that clients name, with MySQL's ids. Columns have four of them (see [`sheaf_table::Collation`]); a
+/// connection may ask for the others and gets the nearest.
+pub const COLLATIONS: [(u16, &str); 16] = [
+    (8, "latin1_swedish_ci"),
+    (11, "ascii_general_ci"),
+    (33, "utf8mb3_general_ci"),
+    (33, "utf8_general_ci"),
+    (45, "utf8mb4_general_ci"),
+    (46, "utf8mb4_bin"),
+    (47, "latin1_bin"),
+    (48, "latin1_general_ci"),
+    (63, "binary"),
+    (65, "ascii_bin"),
+    (83, "utf8mb3_bin"),
+    (83, "utf8_bin"),
+    (192, "utf8mb3_unicode_ci"),
+    (224, "utf8mb4_unicode_ci"),
+    (246, "utf8mb4_unicode_520_ci"),
+    (255, "utf8mb4_0900_ai_ci"),
+];
+
+/// The character set of that name. Error 1115.
+pub fn character_set(name: &str) -> Result<&'static str> {
+    CHARACTER_SETS
+        .iter()
+        .find(|(set, ..)| set.eq_ignore_ascii_case(name))
+        .map(|(set, ..)| *set)
+        .ok_or_else(|| SqlError::unknown_character_set(name))
+}
+
+/// Id and name of a collation. Error 1273.
+pub fn collation(name: &str) -> Result<(u16, &'static str)> {
+    COLLATIONS
+        .iter()
+        .find(|(_, collation)| collation.eq_ignore_ascii_case(name))
+        .copied()
+        .ok_or_else(|| SqlError::unknown_collation(name))
+}
+
+/// The name of the collation of that id; clients send ids that may be any of MySQL's.
+pub fn collation_of_id(id: u16) -> &'static str {
+    COLLATIONS
+        .iter()
+        .find(|(known, _)| *known == id)
+        .map_or("utf8mb4_0900_ai_ci", |(_, name)| name)
+}
+
+/// The collation that a character set has when none is named.
+pub fn default_collation(character_set: &str) -> &'static str {
+    CHARACTER_SETS
+        .iter()
+        .find(|(set, ..)| set.eq_ignore_ascii_case(character_set))
+        .map_or("utf8mb4_0900_ai_ci", |(_, _, collation, _)| collation)
+}
+
+/// `SYSTEM` (UTC here), `UTC`, or `+hh:mm` from -13:59 to +14:00.
+pub fn time_zone_offset_seconds(text: &str) -> Option<i32> {
+    if text.eq_ignore_ascii_case("SYSTEM") || text.eq_ignore_ascii_case("UTC") {
+        return Some(0);
+    }
+    let (sign, rest) = match text.as_bytes().first()? {
+        b'+' => (1, &text[1..]),
+        b'-' => (-1, &text[1..]),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let digits = |part: &str| {
+        part.len() <= 2 && !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())
+    };
+    if !digits(hours) || !digits(minutes) {
+        return None;
+    }
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let offset = sign * (hours * 3600 + minutes * 60);
+    (minutes < 60 && (-50_340..=50_400).contains(&offset)).then_some(offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(scope: Scope, name: &str, value: NewValue) -> Result<String> {
+        let (mut session, mut global) = (Variables::default(), Variables::default());
+        assign(&mut session, &mut global, scope, name, &value)?;
+        let changed = if scope == Scope::Global {
+            &global
+        } else {
+            &session
+        };
+        Ok(changed.get(name)?.to_string())
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_its_defaults_are_valid() {
+        for pair in DEFINITIONS.windows(2) {
+            assert!(
+                pair[0].name < pair[1].name,
+                "{} < {}",
+                pair[0].name,
+                pair[1].name
+            );
+        }
+        for definition in DEFINITIONS {
+            let default = definition.default_value();
+            let new = match &default {
+                VariableValue::Integer(number) => NewValue::Integer(*number),
+                VariableValue::Float(number) => NewValue::Float(*number),
+                other => NewValue::Text(other.to_string()),
+            };
+            let (converted, truncated) = definition.convert(&new, &default).expect(definition.name);
+            assert_eq!(
+                (converted, truncated),
+                (default, None),
+                "{}",
+                definition.name
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_assignments_are_mysqls_errors() {
+        let code = |scope, name, value| set(scope, name, value).map_err(|error| error.code).err();
+        assert_eq!(
+            code(Scope::Default, "no_such", NewValue::Integer(1)),
+            Some(1193)
+        );
+        assert_eq!(
+            code(Scope::Default, "version", NewValue::Text("9".into())),
+            Some(1238)
+        );
+        assert_eq!(
+            code(Scope::Default, "max_connections", NewValue::Integer(9)),
+            Some(1229)
+        );
+        assert_eq!(
+            code(
+                Scope::Default,
+                "sort_buffer_size",
+                NewValue::Text("big".into())
+            ),
+            Some(1232)
+        );
+        assert_eq!(
+            code(Scope::Default, "autocommit", NewValue::Integer(7)),
+            Some(1231)
+        );
+        assert_eq!(
+            code(
+                Scope::Default,
+                "optimizer_switch",
+                NewValue::Text("mrr=perhaps".into())
+            ),
+            Some(1231)
+        );
+        assert_eq!(
+            code(
+                Scope::Default,
+                "character_set_client",
+                NewValue::Text("ebcdic".into())
+            ),
+            Some(1115)
+        );
+        assert_eq!(
+            code(Scope::Default, "time_zone", NewValue::Text("+25:00".into())),
+            Some(1298)
+        );
+    }
+
+    #[test]
+    fn a_number_outside_the_limits_is_clamped_with_a_warning() {
+        let (mut session, mut global) = (Variables::default(), Variables::default());
+        let truncated = assign(
+            &mut session,
+            &mut global,
+            Scope::Session,
+            "read_rnd_buffer_size",
+            &NewValue::Integer(-5),
+        );
+        assert_eq!(
+            truncated,
+            Ok(Some(Truncated {
+                variable: "read_rnd_buffer_size".into(),
+                value: "-5".into()
+            }))
+        );
+        assert_eq!(session.mrr_buffer_bytes(), 1);
+    }
+
+    #[test]
+    fn mrr_buffer_size_and_read_rnd_buffer_size_are_one_variable() {
+        let (mut session, mut global) = (Variables::default(), Variables::default());
+        assert_eq!(session.mrr_buffer_bytes(), 256 << 10);
+        assign(
+            &mut session,
+            &mut global,
+            Scope::Session,
+            "mrr_buffer_size",
+            &NewValue::Integer(4 << 20),
+        )
+        .expect("valid");
+        assert_eq!(
+            session.get("read_rnd_buffer_size"),
+            Ok(&VariableValue::Integer(4 << 20))
+        );
+        assert_eq!(global.mrr_buffer_bytes(), 256 << 10);
+    }
+
+    #[test]
+    fn optimizer_switch_merges_flags_and_keeps_unknown_ones() {
+        let text = set(
+            Scope::Session,
+            "optimizer_switch",
+            NewValue::Text("mrr=off,split_materialized=off".into()),
+        )
+        .expect("valid");
+        assert!(text.contains("mrr=off,"), "{text}");
+        assert!(text.contains("index_condition_pushdown=on"), "{text}");
+        assert!(text.ends_with("split_materialized=off"), "{text}");
+    }
+
+    #[test]
+    fn default_means_the_global_value() {
+        let (mut session, mut global) = (Variables::default(), Variables::default());
+        assign(
+            &mut session,
+            &mut global,
+            Scope::Global,
+            "join_buffer_size",
+            &NewValue::Integer(1 << 20),
+        )
+        .expect("valid");
+        assign(
+            &mut session,
+            &mut global,
+            Scope::Session,
+            "join_buffer_size",
+            &NewValue::Default,
+        )
+        .expect("valid");
+        assert_eq!(session.join_buffer_bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn time_zones_are_offsets() {
+        assert_eq!(time_zone_offset_seconds("SYSTEM"), Some(0));
+        assert_eq!(time_zone_offset_seconds("-05:30"), Some(-19_800));
+        assert_eq!(time_zone_offset_seconds("+14:01"), None);
+        assert_eq!(time_zone_offset_seconds("Europe/Berlin"), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! The value of `sql_mode`: the set of dialect and strictness flags.
+
+use std::fmt;
+
+use crate::error::{Result, SqlError};
+
+/// Flags in MySQL's order of display.
+const FLAGS: [&str; 20] = [
+    "REAL_AS_FLOAT",
+    "PIPES_AS_CONCAT",
+    "ANSI_QUOTES",
+    "IGNORE_SPACE",
+    "ONLY_FULL_GROUP_BY",
+    "NO_UNSIGNED_SUBTRACTION",
+    "NO_DIR_IN_CREATE",
+    "ANSI",
+    "NO_AUTO_VALUE_ON_ZERO",
+    "NO_BACKSLASH_ESCAPES",
+    "STRICT_TRANS_TABLES",
+    "STRICT_ALL_TABLES",
+    "NO_ZERO_IN_DATE",
+    "NO_ZERO_DATE",
+    "ALLOW_INVALID_DATES",
+    "ERROR_FOR_DIVISION_BY_ZERO",
+    "TRADITIONAL",
+    "NO_ENGINE_SUBSTITUTION",
+    "HIGH_NOT_PRECEDENCE",
+    "PAD_CHAR_TO_FULL_LENGTH",
+];
+
+/// Flags that stand for several.
+const ANSI: &str = "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI";
+const TRADITIONAL: &str = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
+                           ERROR_FOR_DIVISION_BY_ZERO,TRADITIONAL,NO_ENGINE_SUBSTITUTION";
+
+/// MySQL 8's default.
+pub(super) const DEFAULT: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
+                                  ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+
+/// Modes of old versions that dumps still name; they have no effect.
+const OBSOLETE: [&str; 12] = [
+    "NO_AUTO_CREATE_USER",
+    "NO_FIELD_OPTIONS",
+    "NO_KEY_OPTIONS",
+    "NO_TABLE_OPTIONS",
+    "MYSQL323",
+    "MYSQL40",
+    "POSTGRESQL",
+    "ORACLE",
+    "MSSQL",
+    "DB2",
+    "MAXDB",
+    "TIME_TRUNCATE_FRACTIONAL",
+];
+
+/// A set of modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SqlMode {
+    bits: u32,
+}
+
+impl Default for SqlMode {
+    fn default() -> Self {
+        SqlMode::parse(DEFAULT).unwrap_or(SqlMode { bits: 0 })
+    }
+}
+
+impl SqlMode {
+    /// Reads a list of modes separated by commas. Error 1231 with the first unknown one.
+    pub fn parse(text: &str) -> Result<SqlMode> {
+        let mut mode = SqlMode { bits: 0 };
+        for word in text
+            .split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+        {
+            let upper = word.to_ascii_uppercase();
+            match upper.as_str() {
+                "ANSI" => mode.add_all(ANSI),
+                "TRADITIONAL" => mode.add_all(TRADITIONAL),
+                upper if FLAGS.contains(&upper) => mode.add_all(upper),
+                upper if OBSOLETE.contains(&upper) => {}
+                _ => return Err(SqlError::wrong_value_for_variable("sql_mode", word)),
+            }
+        }
+        Ok(mode)
+    }
+
+    fn add_all(&mut self, words: &str) {
+        for word in words.split(',') {
+            if let Some(position) = FLAGS.iter().position(|flag| *flag == word) {
+                self.bits |= 1 << position;
+            }
+        }
+    }
+
+    pub fn contains(self, flag: &str) -> bool {
+        FLAGS
+            .iter()
+            .position(|known| *known == flag)
+            .is_some_and(|position| self.bits & (1 << position) != 0)
+    }
+
+    /// A value that does not fit is an error, not a warning.
+    pub fn is_strict(self) -> bool {
+        self.contains("STRICT_TRANS_TABLES") || self.contains("STRICT_ALL_TABLES")
+    }
+}
+
+impl fmt::Display for SqlMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = FLAGS
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| self.bits & (1 << n) != 0)
+            .map(|(_, flag)| *flag)
+            .collect();
+        f.write_str(&words.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_read_and_shown_in_mysqls_order() {
+        assert_eq!(SqlMode::default().to_string(), DEFAULT);
+        let mode = SqlMode::parse("strict_all_tables, pipes_as_concat,NO_AUTO_CREATE_USER")
+            .expect("valid");
+        assert_eq!(mode.to_string(), "PIPES_AS_CONCAT,STRICT_ALL_TABLES");
+        assert!(mode.is_strict());
+        assert!(
+            SqlMode::parse("ansi")
+                .expect("valid")
+                .contains("ANSI_QUOTES")
+        );
+        assert_eq!(SqlMode::parse("LOOSE").map_err(|e| e.code), Err(1231));
+    }
+}

@@ -1,0 +1,115 @@
+//! The warnings of the last statement: what SHOW WARNINGS lists.
+
+/// How grave a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Note,
+    Warning,
+    Error,
+}
+
+impl Level {
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Note => "Note",
+            Level::Warning => "Warning",
+            Level::Error => "Error",
+        }
+    }
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub level: Level,
+    pub code: u16,
+    pub message: String,
+}
+
+/// The messages of one statement. Only `max_error_count` of them are kept; all are counted.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings {
+    kept: Vec<Warning>,
+    count: u64,
+    errors: u64,
+    limit: usize,
+    /// Counts of the statement before, which `SELECT @@warning_count` asks for.
+    previous: (u64, u64),
+}
+
+impl Warnings {
+    /// Starts a statement's list.
+    pub fn clear(&mut self, limit: usize) {
+        *self = Warnings {
+            limit,
+            previous: (self.count, self.errors),
+            ..Warnings::default()
+        };
+    }
+
+    pub fn add(&mut self, level: Level, code: u16, message: impl Into<String>) {
+        self.count += 1;
+        self.errors += u64::from(level == Level::Error);
+        if self.kept.len() < self.limit {
+            self.kept.push(Warning {
+                level,
+                code,
+                message: message.into(),
+            });
+        }
+    }
+
+    pub fn warn(&mut self, code: u16, message: impl Into<String>) {
+        self.add(Level::Warning, code, message);
+    }
+
+    pub fn note(&mut self, code: u16, message: impl Into<String>) {
+        self.add(Level::Note, code, message);
+    }
+
+    pub fn kept(&self) -> &[Warning] {
+        &self.kept
+    }
+
+    /// Messages of this statement, with those that were not kept.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Those of them that are errors.
+    pub fn errors(&self) -> u64 {
+        self.errors
+    }
+
+    /// `@@warning_count` while the next statement runs.
+    pub fn previous_count(&self) -> u64 {
+        self.previous.0
+    }
+
+    /// `@@error_count` while the next statement runs.
+    pub fn previous_errors(&self) -> u64 {
+        self.previous.1
+    }
+
+    /// The count as the protocol sends it.
+    pub fn wire_count(&self) -> u16 {
+        u16::try_from(self.count).unwrap_or(u16::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_counted_and_some_kept() {
+        let mut warnings = Warnings::default();
+        warnings.clear(2);
+        for row in 1..=5 {
+            warnings.warn(1261, format!("row {row}"));
+        }
+        assert_eq!((warnings.count(), warnings.kept().len()), (5, 2));
+        warnings.clear(2);
+        assert_eq!(warnings.count(), 0);
+    }
+}
