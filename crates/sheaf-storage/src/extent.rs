@@ -174,7 +174,7 @@ impl Space {
 
     /// Adds a free extent; in the first one of a group the group's own pages are used. Returns what is used.
     pub(crate) fn add_free_extent(&self) -> u64 {
-        let first_of_group = self.extent_count() % EXTENTS_PER_GROUP == 0;
+        let first_of_group = self.extent_count().is_multiple_of(EXTENTS_PER_GROUP);
         let used = if first_of_group { GROUP_PAGES } else { 0 };
         self.add_extent(used, NO_TREE);
         used

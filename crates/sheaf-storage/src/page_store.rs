@@ -225,7 +225,7 @@ impl PageStore {
             Err(error) => return Err(error),
         };
         for extent in before..before + grown {
-            if extent % EXTENTS_PER_GROUP == 0 {
+            if extent.is_multiple_of(EXTENTS_PER_GROUP) {
                 self.create_extent_map(extent / EXTENTS_PER_GROUP)?;
             }
             self.space.add_free_extent();

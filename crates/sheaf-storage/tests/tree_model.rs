@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -54,14 +55,17 @@ fn random_statement(
         let value = random_value(random);
         if random.below(100) < inserts {
             let result = tree.insert(&mut undo, &key, &value);
-            if model.contains_key(&key) {
-                assert!(
-                    matches!(result, Err(StorageError::DuplicateKey { .. })),
-                    "{result:?}"
-                );
-            } else {
-                result.unwrap();
-                model.insert(key, value);
+            match model.entry(key) {
+                Entry::Occupied(_) => {
+                    assert!(
+                        matches!(result, Err(StorageError::DuplicateKey { .. })),
+                        "{result:?}"
+                    );
+                }
+                Entry::Vacant(place) => {
+                    result.unwrap();
+                    place.insert(value);
+                }
             }
         } else if random.below(2) == 0 {
             // A key that exists, if the model has one from here on.

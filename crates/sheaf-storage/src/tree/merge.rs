@@ -11,7 +11,7 @@ use crate::mini_transaction::MiniTransaction;
 use crate::redo::RedoRecord;
 use crate::tree::Tree;
 use crate::tree::node::{NODE_CAPACITY, Node, NodeMut, common_prefix};
-use crate::tree::search::new_page_image;
+use crate::tree::search::{Target, new_page_image};
 
 /// A node with fewer used bytes than this looks for a sibling to merge with.
 pub(super) const UNDERFULL_BYTES: usize = NODE_CAPACITY / 4;
@@ -128,7 +128,8 @@ impl Tree {
 
     /// While the root has a single child: copies the child up and frees it.
     fn lower_root(&self) -> Result<()> {
-        loop {
+        // Looked at without a latch first: this is asked often, and everybody passes through the root.
+        while self.root_has_single_child()? {
             let mut change = MiniTransaction::begin(&self.store);
             let root = change.latch(self.root)?;
             let node = Node(change.page(root));
@@ -149,5 +150,18 @@ impl Tree {
             self.counts.add_pages(level, -1);
             self.counts.set_height(level);
         }
+        Ok(())
+    }
+
+    fn root_has_single_child(&self) -> Result<bool> {
+        self.retry(|failures| {
+            let level = self.root_level()?;
+            let Some(root) = self.find(Target::Last, level, failures)? else {
+                return Ok(false);
+            };
+            let single = level > 0 && root.view().count() == 1;
+            root.validate()?;
+            Ok(single && root.guard().page_id() == self.root)
+        })
     }
 }
