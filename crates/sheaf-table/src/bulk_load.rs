@@ -25,13 +25,13 @@ use std::time::Duration;
 
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::{
-    BulkBuilder, Direction, KeyRange, LeafCursor, MAX_ENTRY_BYTES, ReadAhead, TreeId,
+    BulkBuilder, Direction, KeyRange, LeafCursor, MAX_ENTRY_BYTES, ReadAhead, StorageError, TreeId,
 };
 
 use crate::catalog::{Catalog, WriteGuard};
 use crate::error::{Result, TableError};
 use crate::external_sort::{ExternalSort, SortedEntries};
-use crate::index_build::{IndexSorts, IndexTree, LongValue, PROGRESS_STEP, append_unique};
+use crate::index_build::{IndexSorts, IndexTree, LongValue, PROGRESS_STEP};
 use crate::key_codec::KeyLayout;
 use crate::overflow::{OverflowReference, chunks};
 use crate::progress::Progress;
@@ -78,10 +78,7 @@ pub struct BulkLoad {
 
 /// The rows, sorted so far or not.
 enum Clustered {
-    Sorted {
-        builder: BulkBuilder,
-        last_key: Vec<u8>,
-    },
+    Sorted(Box<BulkBuilder>),
     Unsorted {
         first: TreeId,
         sort: ExternalSort,
@@ -238,10 +235,7 @@ impl BulkLoad {
         progress.begin(&format!("loading {}", table.definition.name), None);
         Ok(BulkLoad {
             catalog: catalog.clone(),
-            clustered: Clustered::Sorted {
-                builder: BulkBuilder::new(storage)?,
-                last_key: Vec::new(),
-            },
+            clustered: Clustered::Sorted(Box::new(BulkBuilder::new(storage)?)),
             overflow: None,
             indexer,
             written: Vec::new(),
@@ -294,7 +288,7 @@ impl BulkLoad {
             }
         }
         self.rows += 1;
-        if self.rows % PROGRESS_STEP == 0 {
+        if self.rows.is_multiple_of(PROGRESS_STEP) {
             if self.progress.is_cancelled() {
                 return Err(TableError::Interrupted);
             }
@@ -330,31 +324,29 @@ impl BulkLoad {
         values: impl Fn(usize) -> ValueRef<'v>,
     ) -> Result<()> {
         match &mut self.clustered {
-            Clustered::Sorted { builder, last_key } if *last_key <= self.key || self.rows == 0 => {
-                append_unique(builder, &self.key, &self.row, || {
+            Clustered::Sorted(builder) => match builder.append(&self.key, &self.row) {
+                Err(StorageError::UnsortedKeys) => self.start_to_sort(),
+                appended => or_duplicate(appended, || {
                     table.duplicate(&table.definition.primary, values)
-                })?;
-                last_key.clear();
-                last_key.extend_from_slice(&self.key);
-                Ok(())
-            }
-            Clustered::Sorted { .. } => {
-                let Clustered::Sorted { builder, .. } =
-                    std::mem::replace(&mut self.clustered, Clustered::Taken)
-                else {
-                    return Ok(());
-                };
-                let first = builder.finish()?;
-                self.written.push(first);
-                let directory = self.catalog.storage().temp_dir();
-                let mut sort = ExternalSort::new(&directory, self.sort_bytes);
-                sort.push(&self.key, &self.row)?;
-                self.clustered = Clustered::Unsorted { first, sort };
-                Ok(())
-            }
+                }),
+            },
             Clustered::Unsorted { sort, .. } => sort.push(&self.key, &self.row),
             Clustered::Taken => Err(TableError::Interrupted),
         }
+    }
+
+    /// The current row is the first that came out of order.
+    fn start_to_sort(&mut self) -> Result<()> {
+        let Clustered::Sorted(builder) = std::mem::replace(&mut self.clustered, Clustered::Taken)
+        else {
+            return Err(TableError::Interrupted);
+        };
+        let first = builder.finish()?;
+        self.written.push(first);
+        let mut sort = ExternalSort::new(&self.catalog.storage().temp_dir(), self.sort_bytes);
+        sort.push(&self.key, &self.row)?;
+        self.clustered = Clustered::Unsorted { first, sort };
+        Ok(())
     }
 
     fn error_of_indexer(&mut self) -> TableError {
@@ -380,7 +372,7 @@ impl BulkLoad {
         let mut primary = None;
         let mut first = None;
         match std::mem::replace(&mut self.clustered, Clustered::Taken) {
-            Clustered::Sorted { builder, .. } => {
+            Clustered::Sorted(builder) => {
                 let tree = builder.finish()?;
                 self.written.push(tree);
                 primary = Some(tree);
@@ -512,6 +504,17 @@ impl Drop for BulkLoad {
     }
 }
 
+/// The result of an append, with equal keys as the error that names them.
+fn or_duplicate(
+    appended: Result<(), StorageError>,
+    duplicate: impl FnOnce() -> TableError,
+) -> Result<()> {
+    match appended {
+        Err(StorageError::DuplicateKey { .. }) => Err(duplicate()),
+        other => Ok(other?),
+    }
+}
+
 /// A tree to write.
 enum Task {
     Rows {
@@ -623,7 +626,7 @@ impl MergedRows {
         let mut builder = BulkBuilder::new(catalog.storage())?;
         let mut has_first = self.first.advance()?;
         let mut has_rest = self.rest.advance()?;
-        let mut written = 0;
+        let mut written = 0u64;
         while has_first || has_rest {
             let from_first =
                 has_first && (!has_rest || self.first.key.as_slice() <= self.rest.entry().0);
@@ -631,7 +634,7 @@ impl MergedRows {
                 true => (self.first.key.as_slice(), self.first.row.as_slice()),
                 false => self.rest.entry(),
             };
-            append_unique(&mut builder, key, row, || match table.view(row) {
+            or_duplicate(builder.append(key, row), || match table.view(row) {
                 Ok(view) => {
                     table.duplicate(&table.definition.primary, |column| view.value_ref(column))
                 }
@@ -642,7 +645,7 @@ impl MergedRows {
             } else {
                 has_rest = self.rest.advance()?;
                 written += 1;
-                if written % PROGRESS_STEP == 0 {
+                if written.is_multiple_of(PROGRESS_STEP) {
                     if progress.is_cancelled() {
                         return Err(TableError::Interrupted);
                     }

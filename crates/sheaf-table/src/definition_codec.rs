@@ -120,7 +120,7 @@ impl Writer {
     fn index(&mut self, index: &Index) {
         self.number(u64::from(index.id));
         self.text(&index.name);
-        self.number(u64::from(index.unique) * UNIQUE | u64::from(index.primary) * PRIMARY);
+        self.number((u64::from(index.unique) * UNIQUE) | (u64::from(index.primary) * PRIMARY));
         self.number(index.tree.0);
         self.text(&index.comment);
         self.number(index.parts.len() as u64);

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sheaf_storage::{BulkBuilder, Direction, KeyRange, ReadAhead, Storage, StorageError, TreeId};
+use sheaf_storage::{BulkBuilder, Direction, KeyRange, ReadAhead, Storage, TreeId};
 
 use crate::error::{Result, TableError};
 use crate::external_sort::{ExternalSort, SortedEntries};
@@ -129,14 +129,14 @@ pub(crate) fn build_index(
         index,
         layout: &layout,
     };
-    for (_, sort) in sorts.into_sorts()? {
-        progress.begin(&format!("building index {}", index.name), Some(sort.len()));
-        return build.write(storage, sort.finish(memory_bytes)?, progress);
-    }
-    Err(TableError::corrupt(
-        &table.definition.name,
-        "an index build has no sort",
-    ))
+    let Some((_, sort)) = sorts.into_sorts()?.pop() else {
+        return Err(TableError::corrupt(
+            &table.definition.name,
+            "an index build has no sort",
+        ));
+    };
+    progress.begin(&format!("building index {}", index.name), Some(sort.len()));
+    build.write(storage, sort.finish(memory_bytes)?, progress)
 }
 
 /// A secondary index about to be written from sorted entries.
@@ -159,7 +159,7 @@ impl IndexTree<'_> {
     ) -> Result<TreeId> {
         let mut builder = BulkBuilder::new(storage)?;
         let mut previous = Vec::new();
-        let mut written = 0;
+        let mut written = 0u64;
         while entries.advance()? {
             let (key, payload) = entries.entry();
             if self.index.unique {
@@ -172,7 +172,7 @@ impl IndexTree<'_> {
             }
             builder.append(key, payload)?;
             written += 1;
-            if written % PROGRESS_STEP == 0 {
+            if written.is_multiple_of(PROGRESS_STEP) {
                 if progress.is_cancelled() {
                     return Err(TableError::Interrupted);
                 }
@@ -215,18 +215,5 @@ impl IndexTree<'_> {
             key: format!("{}.{}", self.definition.name, self.index.name),
             entry: texts.join("-"),
         }
-    }
-}
-
-/// Appends to a builder; equal keys are an error of the caller's making.
-pub(crate) fn append_unique(
-    builder: &mut BulkBuilder,
-    key: &[u8],
-    value: &[u8],
-    duplicate: impl FnOnce() -> TableError,
-) -> Result<()> {
-    match builder.append(key, value) {
-        Err(StorageError::DuplicateKey { .. }) => Err(duplicate()),
-        other => Ok(other?),
     }
 }

@@ -70,10 +70,7 @@ fn sample(tree: &Arc<Tree>, layout: &KeyLayout) -> Result<Vec<u64>> {
     let mut cursor = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
     let mut starts = starts.iter();
     let mut entries = 0u64;
-    loop {
-        let Some(leaf) = cursor.next_leaf()? else {
-            break;
-        };
+    while let Some(leaf) = cursor.next_leaf()? {
         for entry in 0..leaf.len() {
             leaf.key_into(entry, &mut key);
             entries += 1;

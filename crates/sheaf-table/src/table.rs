@@ -615,3 +615,14 @@ fn last_key(tree: &Arc<Tree>) -> Result<Option<Vec<u8>>> {
     leaf.key_into(leaf.len() - 1, &mut key);
     Ok(Some(key))
 }
+
+/// The name only: a table is too much to print.
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Table({}.{})",
+            self.definition.database, self.definition.name
+        )
+    }
+}

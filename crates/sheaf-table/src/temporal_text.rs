@@ -105,10 +105,9 @@ pub fn parse_time(text: &str, digits: u8) -> Result<i64, NotTemporal> {
         None => (false, text),
     };
     // A date in front makes it a datetime, of which the time of day is taken.
-    if !negative && size.len() >= 12 && size.bytes().take_while(u8::is_ascii_digit).count() != 6 {
-        if let Ok((micros, _)) = parse_datetime(size, digits) {
-            return Ok(micros.rem_euclid(DAY));
-        }
+    let may_be_datetime = !negative && size.len() >= 12 && run_of_digits(size.as_bytes()) != 6;
+    if may_be_datetime && let Ok((micros, _)) = parse_datetime(size, digits) {
+        return Ok(micros.rem_euclid(DAY));
     }
     let mut input = Input::new(size);
     let run = input.digits_ahead();
@@ -172,6 +171,13 @@ fn clock(hours: u64, minutes: u64, seconds: u64) -> Result<i64, NotTemporal> {
     Ok((hours * 3600 + minutes * 60 + seconds) as i64 * SECOND)
 }
 
+fn run_of_digits(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count()
+}
+
 /// What is left to read.
 struct Input<'a> {
     rest: &'a [u8],
@@ -189,10 +195,7 @@ impl<'a> Input<'a> {
     }
 
     fn digits_ahead(&self) -> usize {
-        self.rest
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count()
+        run_of_digits(self.rest)
     }
 
     /// One to `most` digits.
