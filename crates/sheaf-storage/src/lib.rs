@@ -12,6 +12,7 @@
 //! what this module re-exports and never see a page.
 
 pub mod buffer_pool;
+mod checkpointer;
 pub mod counters;
 pub mod disk;
 pub mod error;
@@ -45,6 +46,6 @@ pub use prefetch::PrefetchSummary;
 pub use storage::{Storage, StorageOptions};
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, MAX_ENTRY_BYTES, MAX_KEY_BYTES,
-    PointReader, ReadAhead, Tree, TreeStatistics, prefix_successor,
+    PointReader, ReadAhead, Tree, TreeCheck, TreeStatistics, prefix_successor,
 };
 pub use undo::StatementUndo;

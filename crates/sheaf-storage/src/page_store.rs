@@ -38,6 +38,8 @@ pub(crate) struct PageStore {
 
 struct Changes {
     permits: usize,
+    /// Permits given so far.
+    begun: u64,
     clean: bool,
     /// Why no more changes are accepted, if they are not.
     refused: Option<StorageError>,
@@ -144,6 +146,7 @@ impl PageStore {
             next_tree: AtomicU64::new(header.next_tree.0),
             changes: Mutex::new(Changes {
                 permits: 0,
+                begun: 0,
                 clean,
                 refused: None,
             }),
@@ -310,6 +313,7 @@ impl PageStore {
             changes.clean = false;
         }
         changes.permits += 1;
+        changes.begun += 1;
         Ok(ChangePermit {
             store: self.clone(),
         })
@@ -332,6 +336,11 @@ impl PageStore {
         }
         self.checkpoint_locked(&mut changes, prepare)?;
         Ok(true)
+    }
+
+    /// Changes begun so far.
+    pub(crate) fn changes_begun(&self) -> u64 {
+        self.changes.lock().begun
     }
 
     /// Waits until no change is under way, accepts no more of them, and makes a last checkpoint.

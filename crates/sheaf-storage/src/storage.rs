@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::buffer_pool::{BufferPool, PoolOptions};
+use crate::checkpointer::IdleCheckpointer;
 use crate::counters::PoolCounters;
 use crate::disk::{self, Disk, DiskKind};
 use crate::error::{Result, StorageError};
@@ -56,7 +57,7 @@ pub struct StorageOptions {
     pub fill_factor: f32,
     /// Limit of one statement's before-images, in bytes; beyond it [`StorageError::StatementTooLarge`].
     pub max_statement_undo_bytes: usize,
-    /// Whether a background thread writes dirty pages back.
+    /// Whether background threads write dirty pages back and make checkpoints when nothing changes.
     pub background_writer: bool,
 }
 
@@ -82,6 +83,7 @@ pub struct Storage {
     /// The trees in use. A tree that nobody uses stays here, for its counts, until it is dropped.
     trees: Mutex<BTreeMap<TreeId, Arc<Tree>>>,
     temp_dir: PathBuf,
+    checkpointer: Mutex<Option<IdleCheckpointer>>,
     /// Held until the storage is dropped.
     _lock: Option<File>,
 }
@@ -198,10 +200,14 @@ impl Storage {
             catalog,
             trees: Mutex::new(trees),
             temp_dir,
+            checkpointer: Mutex::new(None),
             _lock: lock,
         });
         if is_new {
             storage.checkpoint()?;
+        }
+        if storage.options.background_writer {
+            *storage.checkpointer.lock() = Some(IdleCheckpointer::start(&storage)?);
         }
         Ok(storage)
     }
@@ -347,11 +353,27 @@ impl Storage {
         self.store.checkpoint(|| self.write_counts())
     }
 
+    /// Makes a checkpoint if no change has begun since `seen`, which an earlier step returned. Returns what to pass to
+    /// the next step. A background thread does this, if there are background threads.
+    pub fn idle_checkpoint_step(&self, seen: Option<u64>) -> Result<u64> {
+        let begun = self.store.changes_begun();
+        if seen == Some(begun) {
+            self.checkpoint()?;
+        }
+        Ok(begun)
+    }
+
     /// Clean shutdown: everything is on disk when this returns, and no change is accepted afterwards. Waits for
     /// statements that are changing something.
     pub fn close(&self) -> Result<()> {
+        self.stop_checkpointer();
         self.store.close(|| self.write_counts())?;
         self.store.pool.close()
+    }
+
+    fn stop_checkpointer(&self) {
+        let checkpointer = self.checkpointer.lock().take();
+        drop(checkpointer);
     }
 
     /// Brings the counts of all trees in the directory up to date.
@@ -370,6 +392,7 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
+        self.stop_checkpointer();
         // Does not wait for statements, which may belong to this very thread.
         match self.checkpoint() {
             Ok(true) | Err(StorageError::Closed) => {}

@@ -278,3 +278,22 @@ fn a_statement_that_cannot_be_rolled_back_stops_all_changes() {
     assert!(tree.insert(&mut undo, b"new", b"").is_err());
     assert!(storage.close().is_err());
 }
+
+#[test]
+fn an_idle_storage_becomes_clean_by_itself() {
+    let first = disk(10);
+    let storage = open(&first);
+    let (tree, model) = filled(&storage, 5_000);
+    let seen = storage.idle_checkpoint_step(None).unwrap();
+    let mut undo = storage.begin_statement();
+    tree.delete(&mut undo, b"no such key").unwrap();
+    let seen = storage.idle_checkpoint_step(Some(seen)).unwrap();
+    storage.idle_checkpoint_step(Some(seen)).unwrap();
+    undo.commit();
+    storage.idle_checkpoint_step(Some(seen)).unwrap();
+    let found = first.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(11));
+    drop((tree, storage));
+    let storage = open(&found);
+    let id = storage.tree_ids().unwrap().pop().unwrap();
+    check(&storage.tree(id).unwrap(), &model);
+}
