@@ -25,17 +25,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::counters::{self, DiskTraffic, PerThreadCounter, PoolCounters};
+use crate::counters::{self, PerThreadCounter, PoolCounters};
 use crate::disk::{self, Disk, FileId, Operation};
 use crate::error::{Result, StorageError};
-use crate::eviction::ClockHand;
 use crate::frame_arena::{FrameArena, FrameId};
 use crate::guard::{ExclusiveGuard, OptimisticGuard, SharedGuard};
 use crate::latch::{self, Access, ParkingLot, Refusal};
 use crate::page::{PAGE_SIZE, PageId};
 use crate::page_read::{Claim, PageRead};
 use crate::page_table::{Heat, PageTable, PageWord, state};
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::pool_core::{FrameDescriptor, PoolCore};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, thread};
 use crate::write_back::{BackgroundWriter, WriteBack, WriterSignal};
 
@@ -89,251 +89,6 @@ impl PoolOptions {
     }
 }
 
-/// What a frame holds.
-pub(crate) struct FrameDescriptor {
-    page: AtomicU64,
-    flags: AtomicU32,
-}
-
-/// `FrameDescriptor::page` of a frame that holds none.
-const NO_PAGE: u64 = u64::MAX;
-
-impl FrameDescriptor {
-    /// The page was changed since it was last copied for write-back.
-    const DIRTY: u32 = 1;
-    /// A copy of the page is on its way to disk.
-    const WRITING: u32 = 2;
-    /// The page was prefetched and has not been used.
-    const READ_AHEAD: u32 = 4;
-
-    fn new() -> FrameDescriptor {
-        FrameDescriptor {
-            page: AtomicU64::new(NO_PAGE),
-            flags: AtomicU32::new(0),
-        }
-    }
-
-    pub(crate) fn page(&self) -> Option<PageId> {
-        let page = self.page.load(Ordering::Acquire);
-        (page != NO_PAGE).then_some(PageId(page))
-    }
-
-    /// Whether the page has changes that are not, or not surely, on disk.
-    pub(crate) fn is_dirty(&self) -> bool {
-        self.flags.load(Ordering::Acquire) & (Self::DIRTY | Self::WRITING) != 0
-    }
-
-    /// Whether write-back has something to do.
-    pub(crate) fn wants_writing(&self) -> bool {
-        self.flags.load(Ordering::Acquire) & (Self::DIRTY | Self::WRITING) == Self::DIRTY
-    }
-}
-
-/// The part of the pool that operations in flight need when they complete: everything but the disk.
-pub(crate) struct PoolCore {
-    table: PageTable,
-    arena: Arc<FrameArena>,
-    descriptors: Box<[FrameDescriptor]>,
-    free: Mutex<Vec<FrameId>>,
-    parking: ParkingLot,
-    pub(crate) hand: ClockHand,
-    pub(crate) traffic: DiskTraffic,
-    accesses: PerThreadCounter,
-    dirty: AtomicUsize,
-    read_ahead: AtomicUsize,
-    /// Reads that were submitted and are not complete.
-    pub(crate) reads_in_flight: AtomicUsize,
-    pub(crate) file_name: String,
-}
-
-impl PoolCore {
-    pub(crate) fn arena(&self) -> &Arc<FrameArena> {
-        &self.arena
-    }
-
-    pub(crate) fn parking(&self) -> &ParkingLot {
-        &self.parking
-    }
-
-    pub(crate) fn descriptor(&self, frame: FrameId) -> &FrameDescriptor {
-        &self.descriptors[frame.0 as usize]
-    }
-
-    pub(crate) fn descriptors(&self) -> &[FrameDescriptor] {
-        &self.descriptors
-    }
-
-    pub(crate) fn word(&self, page: PageId) -> Option<&AtomicU64> {
-        self.table.word(page)
-    }
-
-    pub(crate) fn take_free_frame(&self) -> Option<FrameId> {
-        self.free.lock().pop()
-    }
-
-    pub(crate) fn free_frames(&self) -> usize {
-        self.free.lock().len()
-    }
-
-    /// Returns a frame that no word and no operation names any more.
-    pub(crate) fn give_free_frame(&self, frame: FrameId) {
-        self.descriptor(frame)
-            .page
-            .store(NO_PAGE, Ordering::Release);
-        self.free.lock().push(frame);
-    }
-
-    /// The frame holds this page from now on, clean.
-    pub(crate) fn assign(&self, frame: FrameId, page: PageId, read_ahead: bool) {
-        let descriptor = self.descriptor(frame);
-        let flags = if read_ahead {
-            FrameDescriptor::READ_AHEAD
-        } else {
-            0
-        };
-        descriptor.flags.store(flags, Ordering::Release);
-        descriptor.page.store(page.0, Ordering::Release);
-    }
-
-    /// The page in the frame was changed. The caller holds it exclusively.
-    pub(crate) fn mark_dirty(&self, frame: FrameId) {
-        let old = self
-            .descriptor(frame)
-            .flags
-            .fetch_or(FrameDescriptor::DIRTY, Ordering::AcqRel);
-        if old & (FrameDescriptor::DIRTY | FrameDescriptor::WRITING) == 0 {
-            self.dirty.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// The page's changes are not wanted any more. The caller holds it exclusively. Returns whether it is clean now; it
-    /// is not while an earlier copy of it is being written.
-    pub(crate) fn forget_changes(&self, frame: FrameId) -> bool {
-        let old = self
-            .descriptor(frame)
-            .flags
-            .fetch_and(!FrameDescriptor::DIRTY, Ordering::AcqRel);
-        if old & FrameDescriptor::WRITING != 0 {
-            return false;
-        }
-        if old & FrameDescriptor::DIRTY != 0 {
-            self.dirty.fetch_sub(1, Ordering::Relaxed);
-        }
-        true
-    }
-
-    /// The page is about to be copied for writing. The caller holds it shared. False if there is nothing to write, or
-    /// if it is being written already: two writes of one page must not overtake each other.
-    pub(crate) fn begin_writing(&self, frame: FrameId) -> bool {
-        let flags = &self.descriptor(frame).flags;
-        let mut seen = flags.load(Ordering::Acquire);
-        loop {
-            if seen & (FrameDescriptor::DIRTY | FrameDescriptor::WRITING) != FrameDescriptor::DIRTY
-            {
-                return false;
-            }
-            let next = seen & !FrameDescriptor::DIRTY | FrameDescriptor::WRITING;
-            match flags.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return true,
-                Err(now) => seen = now,
-            }
-        }
-    }
-
-    /// The write of the page is over.
-    pub(crate) fn end_writing(&self, frame: FrameId, written: bool) {
-        let flags = &self.descriptor(frame).flags;
-        if !written {
-            flags.fetch_or(FrameDescriptor::DIRTY, Ordering::AcqRel);
-        }
-        let old = flags.fetch_and(!FrameDescriptor::WRITING, Ordering::AcqRel);
-        if old & FrameDescriptor::DIRTY == 0 {
-            self.dirty.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Frames whose page differs from its copy on disk.
-    pub(crate) fn dirty_frames(&self) -> usize {
-        self.dirty.load(Ordering::Relaxed)
-    }
-
-    /// Takes one frame out of the prefetch quota, if it is not used up.
-    pub(crate) fn take_quota(&self, quota: usize) -> bool {
-        let taken = self.read_ahead.fetch_add(1, Ordering::Relaxed) < quota;
-        if !taken {
-            self.return_quota();
-        }
-        taken
-    }
-
-    pub(crate) fn return_quota(&self) {
-        self.read_ahead.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// A prefetched page stops counting against the quota. Returns whether it did count.
-    pub(crate) fn end_read_ahead(&self, frame: FrameId) -> bool {
-        let flags = &self.descriptor(frame).flags;
-        if flags.load(Ordering::Relaxed) & FrameDescriptor::READ_AHEAD == 0 {
-            return false;
-        }
-        let old = flags.fetch_and(!FrameDescriptor::READ_AHEAD, Ordering::AcqRel);
-        let counted = old & FrameDescriptor::READ_AHEAD != 0;
-        if counted {
-            self.return_quota();
-        }
-        counted
-    }
-
-    /// To be called when an access left the page at this heat: its first use ends its time as a prefetched page.
-    #[inline]
-    fn note_use(&self, latched: PageWord) {
-        if latched.heat() == Heat::Cold {
-            self.end_read_ahead(latched.frame());
-        }
-    }
-
-    /// The clock hand's victim leaves memory, if it still may. Returns whether its frame became free.
-    pub(crate) fn try_evict(&self, page: PageId, frame: FrameId) -> bool {
-        let Some(word) = self.word(page) else {
-            return false;
-        };
-        let seen = PageWord(word.load(Ordering::Acquire));
-        if seen.state() != state::UNLOCKED
-            || seen.frame() != frame
-            || seen.heat() == Heat::Hot
-            || self.descriptor(frame).is_dirty()
-            || latch::exchange(word, seen, seen.with_state(state::EXCLUSIVE)).is_err()
-        {
-            return false;
-        }
-        // A page becomes dirty only under an exclusive latch, and that is ours now.
-        if self.descriptor(frame).is_dirty() {
-            self.parking.replace(page, word, seen);
-            return false;
-        }
-        self.drop_page(page, word, seen);
-        true
-    }
-
-    /// Takes an exclusively latched, clean page out of memory.
-    fn drop_page(&self, page: PageId, word: &AtomicU64, latched: PageWord) {
-        let frame = latched.frame();
-        if self.end_read_ahead(frame) {
-            counters::add(&self.traffic.read_ahead_unused, 1);
-        }
-        counters::add(&self.traffic.evictions, 1);
-        self.descriptor(frame)
-            .page
-            .store(NO_PAGE, Ordering::Release);
-        let evicted = latched
-            .with_next_version()
-            .with_state(state::EVICTED)
-            .with_heat(Heat::New);
-        self.parking.replace(page, word, evicted);
-        self.free.lock().push(frame);
-    }
-}
-
 /// See the [module](self).
 pub struct BufferPool {
     core: Arc<PoolCore>,
@@ -364,21 +119,7 @@ impl BufferPool {
         let staging_pages =
             (options.pool_bytes / PAGE_SIZE / 32).clamp(MIN_STAGING_PAGES, MAX_STAGING_PAGES);
         let frames = Self::affordable_frames(&options, pages, staging_pages)?;
-        let core = Arc::new(PoolCore {
-            table,
-            arena: Arc::new(FrameArena::new(frames)?),
-            descriptors: (0..frames).map(|_| FrameDescriptor::new()).collect(),
-            // Popped from the end: low frames, which lie together, are used first.
-            free: Mutex::new((0..frames as u32).rev().map(FrameId).collect()),
-            parking: ParkingLot::new(),
-            hand: ClockHand::new(),
-            traffic: DiskTraffic::default(),
-            accesses: PerThreadCounter::new(),
-            dirty: AtomicUsize::new(0),
-            read_ahead: AtomicUsize::new(0),
-            reads_in_flight: AtomicUsize::new(0),
-            file_name: disk.file_name(file),
-        });
+        let core = Arc::new(PoolCore::new(table, frames, disk.file_name(file))?);
         let pool = Arc::new(BufferPool {
             core,
             disk,
@@ -431,7 +172,7 @@ impl BufferPool {
     /// Bytes allocated at present; never above `PoolOptions::pool_bytes`.
     pub fn memory_bytes(&self) -> usize {
         let retired = *self.growth.lock();
-        let frames = self.core.arena.frames();
+        let frames = self.core.arena().frames();
         let bytes = Self::fixed_bytes(self.write_back.staging_pages())
             + PageTable::bytes_for(self.page_count())
             + FrameArena::bytes_for(0)
@@ -502,14 +243,14 @@ impl BufferPool {
             return Err(error);
         }
         for frame in payment {
-            self.core.arena.release_memory(frame);
+            self.core.arena().release_memory(frame);
             *retired += 1;
         }
         Ok(())
     }
 
     fn take_frames_for_table(&self, count: usize, retired: usize) -> Result<Vec<FrameId>> {
-        let frames = self.core.arena.frames();
+        let frames = self.core.arena().frames();
         if frames - retired < MIN_FRAMES + count {
             return Err(StorageError::PoolExhausted {
                 frames: frames - retired,
@@ -676,7 +417,7 @@ impl BufferPool {
                         // An earlier copy is on its way to disk: the frame is needed until it has arrived.
                         let released = latched.with_next_version().with_state(state::UNLOCKED);
                         self.core
-                            .parking
+                            .parking()
                             .replace(page, word, released.with_heat(Heat::Cold));
                     }
                     return;
@@ -743,7 +484,7 @@ impl BufferPool {
             if let Ok(latched) = latch::try_exclusive(word, Access::Maintenance) {
                 if self.core.descriptor(latched.frame()).is_dirty() {
                     let released = latched.with_state(state::UNLOCKED);
-                    self.core.parking.replace(page, word, released);
+                    self.core.parking().replace(page, word, released);
                 } else {
                     self.core.drop_page(page, word, latched);
                 }
@@ -770,8 +511,8 @@ impl BufferPool {
             data_written: counters::get(&traffic.data_written),
             syncs: counters::get(&traffic.syncs),
             evictions: counters::get(&traffic.evictions),
-            pages_total: (self.core.arena.frames() - retired) as u64,
-            pages_free: self.core.free.lock().len() as u64,
+            pages_total: (self.core.arena().frames() - retired) as u64,
+            pages_free: self.core.free_frames() as u64,
             pages_dirty: self.core.dirty_frames() as u64,
         }
     }
@@ -807,7 +548,7 @@ impl BufferPool {
     fn await_read(&self, page: PageId, word: &AtomicU64) {
         counters::add(&self.core.traffic.read_ahead_waits, 1);
         let reading = |word: PageWord| word.state() == state::READING;
-        self.core.parking.wait_while(page, word, &reading, &|| {
+        self.core.parking().wait_while(page, word, &reading, &|| {
             self.disk.wait(self.file, page.offset(), &|| {
                 let seen = PageWord(word.load(Ordering::Acquire));
                 !reading(seen) || !seen.has_waiters()
@@ -834,7 +575,7 @@ impl BufferPool {
     #[cold]
     fn await_latch(&self, page: PageId, word: &AtomicU64, blocked: &dyn Fn(PageWord) -> bool) {
         self.core
-            .parking
+            .parking()
             .wait_while(page, word, blocked, &thread::park);
     }
 
@@ -868,7 +609,7 @@ impl BufferPool {
             }
         }
         Err(StorageError::PoolExhausted {
-            frames: self.core.arena.frames(),
+            frames: self.core.arena().frames(),
         })
     }
 

@@ -8,12 +8,12 @@
 //! Prefetched pages that were not used yet are new; the hand spares them once, so that they are not evicted between
 //! their arrival and their use. The prefetch quota bounds how many there can be.
 
-use crate::buffer_pool::PoolCore;
 use crate::counters;
 use crate::frame_arena::FrameId;
 use crate::latch;
 use crate::page::PageId;
 use crate::page_table::{Heat, PageWord, state};
+use crate::pool_core::PoolCore;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Rounds after which every page that is not in use has been offered for eviction: the first may only cool pages down.

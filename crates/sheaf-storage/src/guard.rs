@@ -25,10 +25,10 @@ use std::cmp::Ordering as Comparison;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
-use crate::buffer_pool::PoolCore;
 use crate::latch;
 use crate::page::{Lsn, Page, PageId, header};
 use crate::page_table::PageWord;
+use crate::pool_core::PoolCore;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::word_loads::UnlatchedPage;
 

@@ -27,6 +27,7 @@ pub mod page;
 mod page_read;
 mod page_store;
 pub mod page_table;
+mod pool_core;
 pub mod prefetch;
 mod redo;
 pub mod storage;

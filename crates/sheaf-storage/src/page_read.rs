@@ -7,7 +7,6 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::buffer_pool::PoolCore;
 use crate::counters;
 use crate::disk::{Buffers, Completion, FileId, Operation, Token};
 use crate::error::{Result, StorageError};
@@ -15,6 +14,7 @@ use crate::frame_arena::FrameId;
 use crate::latch;
 use crate::page::{PAGE_SIZE, PageId};
 use crate::page_table::{Heat, PageWord, state};
+use crate::pool_core::PoolCore;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, thread};
 

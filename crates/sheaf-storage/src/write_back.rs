@@ -21,7 +21,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::buffer_pool::{BufferPool, PoolCore};
+use crate::buffer_pool::BufferPool;
 use crate::counters;
 use crate::disk::{AlignedBuffer, Buffers, Completion, Operation, STRETCH_BYTES, Token};
 use crate::error::{Result, StorageError};
@@ -30,6 +30,7 @@ use crate::latch::{self, Access};
 use crate::page::{PAGE_SIZE, Page, PageId};
 use crate::page_table::Heat;
 use crate::page_table::PageWord;
+use crate::pool_core::PoolCore;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, thread};
 

@@ -56,6 +56,8 @@ impl Files {
         match result {
             Ok(()) => Ok(true),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
+            // The file could be opened for direct I/O; that nothing can be added to it must not prevent a start.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(true),
             Err(error) => Err(StorageError::io("probe of direct I/O", name, 0, error)),
         }
     }
