@@ -5,9 +5,11 @@
 //! catalog, INSERT and LOAD DATA to the tables, SELECT through lowering, DataFusion's logical planner and
 //! Sheaf's optimizer to a physical plan.
 
+mod context;
 pub mod dialect;
 pub mod engine;
 pub mod error;
+mod lower;
 pub mod query;
 pub mod result;
 pub mod session;

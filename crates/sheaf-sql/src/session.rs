@@ -135,7 +135,10 @@ impl Session {
         _parameters: &[sheaf_table::Value],
         _sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        Err(SqlError::unknown_statement_handler(&id.to_string(), "mysqld_stmt_execute"))
+        Err(SqlError::unknown_statement_handler(
+            &id.to_string(),
+            "mysqld_stmt_execute",
+        ))
     }
 
     /// Unknown ids are ignored, as COM_STMT_CLOSE has no answer.
