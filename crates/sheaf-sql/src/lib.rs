@@ -11,6 +11,8 @@ pub mod engine;
 pub mod error;
 mod lower;
 pub mod query;
+#[cfg(test)]
+mod query_tests;
 pub mod result;
 pub mod session;
 
