@@ -7,6 +7,7 @@
 
 mod catalog_text;
 mod ddl;
+mod context;
 pub mod dialect;
 mod dispatch;
 pub mod engine;
@@ -18,7 +19,10 @@ mod insert;
 mod load_data;
 pub mod parser;
 mod prepared;
+mod lower;
 pub mod query;
+#[cfg(test)]
+mod query_tests;
 pub mod result;
 mod rows;
 mod run_query;

@@ -10,11 +10,19 @@
 
 use std::sync::Arc;
 
-use datafusion_expr::{LogicalPlan, TableSource};
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{Column, DataFusionError, SchemaError};
+use datafusion_expr::{Expr, LogicalPlan, TableSource};
+use datafusion_optimizer::analyzer::Analyzer;
+use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
+use sheaf_exec::functions::EvaluationError;
+use sheaf_exec::typing::resolve_plan;
 use sheaf_table::{Catalog, Value};
-use sqlparser::ast::Query;
+use sqlparser::ast::{Query, SetExpr, Statement};
 
+use crate::context::StatementContext;
 use crate::error::{Result, SqlError};
+use crate::lower::{self, HIDDEN_SUFFIX, TableReference};
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
 /// The values are those at the start of the statement.
@@ -84,6 +92,237 @@ pub struct LoweredQuery {
 ///
 /// # Errors
 /// MySQL's for names (1046, 1054, 1052, 1146, 1305), arguments (1582), aggregates (1111, 1055) and constants.
-pub fn logical_plan(_query: &Query, _context: &QueryContext<'_>) -> Result<LoweredQuery> {
-    Err(SqlError::not_supported_yet("SELECT"))
+pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery> {
+    let lowered = lower::lower(query, context)?;
+    let options = ConfigOptions::default();
+    let provider = StatementContext::new(&lowered.tables, &options);
+    let planner = SqlToRel::new_with_options(&provider, parser_options());
+    let plan = planner
+        .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
+        .and_then(resolve_plan)
+        .and_then(|plan| Analyzer::new().execute_and_check(plan, &options, |_, _| {}))
+        .map_err(|error| planning_error(error, query))?;
+    let headers = headers(&plan, &lowered.headers, &lowered.tables);
+    Ok(LoweredQuery {
+        plan,
+        headers,
+        parameter_count: lowered.parameter_count,
+        locking: lowered.locking,
+    })
+}
+
+fn parser_options() -> ParserOptions {
+    ParserOptions::new()
+        // Names arrive exact.
+        .with_enable_ident_normalization(false)
+        .with_parse_float_as_decimal(true)
+        .with_default_null_ordering(NullOrdering::NullsMin)
+}
+
+/// Headers of the result: the items' own, and for what a wildcard brought the columns' names.
+fn headers(plan: &LogicalPlan, items: &[Option<String>], tables: &[TableReference]) -> Vec<Header> {
+    let schema = plan.schema();
+    let from_wildcards = schema.fields().len() + items.iter().filter(|item| item.is_none()).count();
+    let from_wildcards = from_wildcards.saturating_sub(items.len());
+    let wildcards = items.iter().filter(|item| item.is_none()).count();
+    let origins = origins(plan);
+    let mut names: Vec<Option<String>> = Vec::with_capacity(schema.fields().len());
+    for item in items {
+        match item {
+            Some(header) => names.push(Some(header.clone())),
+            // Of a single wildcard the columns are known; of several, the names of the columns decide.
+            None if wildcards == 1 => names.extend(std::iter::repeat_n(None, from_wildcards)),
+            None => {}
+        }
+    }
+    if names.len() != schema.fields().len() {
+        names = vec![None; schema.fields().len()];
+    }
+    schema
+        .fields()
+        .iter()
+        .zip(names)
+        .zip(origins)
+        .map(|((field, name), origin)| {
+            let own_name = field.name().split(HIDDEN_SUFFIX).next().unwrap_or_default();
+            let name = name.unwrap_or_else(|| own_name.to_string());
+            let Some(column) = origin else {
+                return Header {
+                    name,
+                    ..Header::default()
+                };
+            };
+            let alias = column
+                .relation
+                .as_ref()
+                .map(|relation| relation.table().to_string())
+                .unwrap_or_default();
+            let table = tables.iter().find(|table| table.alias == alias);
+            Header {
+                name,
+                org_name: column.name.clone(),
+                org_table: table.map(|table| table.table.clone()).unwrap_or_default(),
+                database: table
+                    .map(|table| table.database.clone())
+                    .unwrap_or_default(),
+                table: alias,
+            }
+        })
+        .collect()
+}
+
+/// For each column of the result, the column of a table that it shows unchanged, if it is that.
+fn origins(plan: &LogicalPlan) -> Vec<Option<Column>> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let below = origins(&projection.input);
+            let schema = projection.input.schema();
+            let origin = |expr: &Expr| match expr {
+                Expr::Column(column) => below.get(schema.maybe_index_of_column(column)?)?.clone(),
+                Expr::Alias(alias) => match alias.expr.as_ref() {
+                    Expr::Column(column) => {
+                        below.get(schema.maybe_index_of_column(column)?)?.clone()
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            projection.expr.iter().map(origin).collect()
+        }
+        LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Distinct(_) => plan
+            .inputs()
+            .first()
+            .map(|input| origins(input))
+            .unwrap_or_default(),
+        // Whatever is qualified here is a column of a table, or of a derived one.
+        _ => plan
+            .schema()
+            .columns()
+            .into_iter()
+            .map(|column| column.relation.is_some().then_some(column))
+            .collect(),
+    }
+}
+
+/// DataFusion's errors of planning as MySQL's.
+fn planning_error(error: DataFusionError, query: &Query) -> SqlError {
+    if let Some(known) = EvaluationError::find(&error) {
+        return SqlError::new(known.code, known.sqlstate, known.message.clone());
+    }
+    let mut source = &error;
+    loop {
+        source = match source {
+            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => inner,
+            DataFusionError::Collection(errors) if !errors.is_empty() => &errors[0],
+            DataFusionError::SchemaError(schema_error, _) => {
+                return match schema_error.as_ref() {
+                    SchemaError::FieldNotFound { field, .. } => {
+                        let name = column_text(field);
+                        SqlError::bad_field(&name, clause_of(query, &field.name))
+                    }
+                    SchemaError::AmbiguousReference { field } => SqlError::non_unique_column(
+                        &column_text(field),
+                        clause_of(query, &field.name),
+                    ),
+                    SchemaError::DuplicateUnqualifiedField { name } => {
+                        SqlError::duplicate_field_name(name)
+                    }
+                    SchemaError::DuplicateQualifiedField { name, .. } => {
+                        SqlError::duplicate_field_name(name)
+                    }
+                };
+            }
+            DataFusionError::Plan(text) => return plan_error(text),
+            DataFusionError::NotImplemented(text) => return SqlError::not_supported_yet(text),
+            _ => break,
+        };
+    }
+    SqlError::unknown(error.strip_backtrace())
+}
+
+fn column_text(column: &Column) -> String {
+    match &column.relation {
+        Some(relation) => format!("{}.{}", relation.table(), column.name),
+        None => column.name.clone(),
+    }
+}
+
+/// Errors that DataFusion gives as text only.
+fn plan_error(text: &str) -> SqlError {
+    if text.contains("must be in GROUP BY or an aggregate function")
+        || text.contains("must appear in the GROUP BY clause")
+    {
+        return SqlError::new(
+            1055,
+            "42000",
+            format!(
+                "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and not functionally dependent on \
+                 it; this is incompatible with sql_mode=only_full_group_by ({text})"
+            ),
+        );
+    }
+    if text.contains("should only return one column")
+        || text.contains("must return exactly one column")
+    {
+        return SqlError::new(1241, "21000", "Operand should contain 1 column(s)");
+    }
+    if text.contains("have different number of columns") || text.contains("same number of columns")
+    {
+        return SqlError::new(
+            1222,
+            "21000",
+            "The used SELECT statements have a different number of columns",
+        );
+    }
+    SqlError::unknown(text)
+}
+
+/// The clause in which a column name occurs first, as MySQL's messages call it.
+fn clause_of(query: &Query, column: &str) -> &'static str {
+    let mut body = query.body.as_ref();
+    while let SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    let SetExpr::Select(select) = body else {
+        return "field list";
+    };
+    let mentions = |text: String| {
+        text.to_lowercase()
+            .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'))
+            .any(|word| word == column.to_lowercase())
+    };
+    if select
+        .projection
+        .iter()
+        .any(|item| mentions(item.to_string()))
+    {
+        "field list"
+    } else if select.from.iter().any(|table| mentions(table.to_string())) {
+        "on clause"
+    } else if select
+        .selection
+        .as_ref()
+        .is_some_and(|condition| mentions(condition.to_string()))
+    {
+        "where clause"
+    } else if mentions(select.group_by.to_string()) {
+        "group statement"
+    } else if select
+        .having
+        .as_ref()
+        .is_some_and(|condition| mentions(condition.to_string()))
+    {
+        "having clause"
+    } else if query
+        .order_by
+        .as_ref()
+        .is_some_and(|order| mentions(order.to_string()))
+    {
+        "order clause"
+    } else {
+        "field list"
+    }
 }

@@ -1,0 +1,94 @@
+//! What SqlToRel asks about tables and functions, answered for a lowered query.
+//!
+//! Tables are looked up by the number that the pass over the syntax tree gave to their reference, functions among
+//! Sheaf's own and the few of DataFusion's that mean what MySQL means.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::DataType;
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{Result, TableReference, plan_err};
+use datafusion_expr::planner::ContextProvider;
+use datafusion_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use sheaf_exec::aggregates::{aggregate_function, aggregate_names};
+use sheaf_exec::functions::{function_names, scalar_function};
+
+use crate::lower;
+
+/// The window function (not aggregate) of this name. MySQL's windows are standard SQL, and so are DataFusion's.
+pub(crate) fn window_function(name: &str) -> Option<Arc<WindowUDF>> {
+    static FUNCTIONS: LazyLock<Vec<Arc<WindowUDF>>> =
+        LazyLock::new(datafusion_functions_window::all_default_window_functions);
+    FUNCTIONS
+        .iter()
+        .find(|function| function.name() == name)
+        .cloned()
+}
+
+/// The tables and functions of one statement.
+pub(crate) struct StatementContext<'a> {
+    tables: &'a [lower::TableReference],
+    options: &'a ConfigOptions,
+}
+
+impl<'a> StatementContext<'a> {
+    pub(crate) fn new(
+        tables: &'a [lower::TableReference],
+        options: &'a ConfigOptions,
+    ) -> StatementContext<'a> {
+        StatementContext { tables, options }
+    }
+}
+
+impl ContextProvider for StatementContext<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let number = name
+            .table()
+            .strip_prefix('#')
+            .and_then(|number| number.parse::<usize>().ok());
+        match number.and_then(|number| self.tables.get(number)) {
+            Some(table) => Ok(Arc::clone(&table.source)),
+            None => plan_err!("no table {name}"),
+        }
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        scalar_function(name)
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        aggregate_function(name)
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        window_function(name)
+    }
+
+    fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        function_names().map(str::to_string).collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        aggregate_names().map(str::to_string).collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,76 @@
+//! Pieces of syntax tree.
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, UnaryOperator, Value as Literal, ValueWithSpan,
+};
+use sqlparser::tokenizer::Span;
+
+pub(super) fn literal(value: Literal) -> Expr {
+    Expr::Value(ValueWithSpan {
+        value,
+        span: Span::empty(),
+    })
+}
+
+pub(super) fn text(text: impl Into<String>) -> Expr {
+    literal(Literal::SingleQuotedString(text.into()))
+}
+
+pub(super) fn null() -> Expr {
+    literal(Literal::Null)
+}
+
+/// A number as its digits; a sign makes it a negation, as the parser would.
+pub(super) fn number(digits: impl ToString) -> Expr {
+    let digits = digits.to_string();
+    match digits.strip_prefix('-') {
+        Some(digits) => Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr: Box::new(literal(Literal::Number(digits.to_string(), false))),
+        },
+        None => literal(Literal::Number(digits, false)),
+    }
+}
+
+pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    // In parentheses: SqlToRel folds chains of operators on a stack of its own, which must not see through ours.
+    Expr::Nested(Box::new(Expr::BinaryOp {
+        left: Box::new(left),
+        op,
+        right: Box::new(right),
+    }))
+}
+
+pub(super) fn not(condition: Expr) -> Expr {
+    Expr::UnaryOp {
+        op: UnaryOperator::Not,
+        expr: Box::new(Expr::Nested(Box::new(condition))),
+    }
+}
+
+pub(super) fn argument(expr: Expr) -> FunctionArg {
+    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
+}
+
+pub(super) fn function(name: &str, args: Vec<FunctionArg>) -> Function {
+    Function {
+        name: ObjectName::from(vec![Ident::with_quote('`', name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    }
+}
+
+/// A call; the name is exact.
+pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
+    Expr::Function(function(name, args.into_iter().map(argument).collect()))
+}

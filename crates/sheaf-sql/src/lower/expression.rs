@@ -1,0 +1,642 @@
+//! Expressions: operators become calls, conditions and values are told apart.
+
+use sqlparser::ast::{
+    BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, Interval,
+    ObjectName, Query, TrimWhereField, UnaryOperator, Value as Literal, ValueWithSpan,
+};
+
+use super::Lowering;
+use super::build::{binary, call, literal, not, number, text};
+use super::select::Use;
+use crate::error::{Result, SqlError};
+
+/// A lowered expression: a truth value of DataFusion's, or a value of MySQL's.
+pub(super) enum Lowered {
+    Condition(Expr),
+    Value(Expr),
+}
+
+impl Lowered {
+    fn into_value(self) -> Expr {
+        match self {
+            Lowered::Value(value) => value,
+            Lowered::Condition(condition) => call("$int", vec![condition]),
+        }
+    }
+
+    fn into_condition(self) -> Expr {
+        match self {
+            Lowered::Condition(condition) => condition,
+            Lowered::Value(value) => call("$truth", vec![value]),
+        }
+    }
+}
+
+/// The text of an identifier-like unit of time.
+fn unit_name(field: &DateTimeField) -> String {
+    match field {
+        DateTimeField::Custom(ident) => ident.value.clone(),
+        DateTimeField::Week(_) => "week".to_string(),
+        other => other.to_string().to_ascii_lowercase(),
+    }
+}
+
+fn unsupported(what: impl std::fmt::Display) -> SqlError {
+    SqlError::not_supported_yet(what)
+}
+
+/// 1241: a row where one value is wanted.
+pub(super) fn operand_columns(columns: usize) -> SqlError {
+    SqlError::new(
+        1241,
+        "21000",
+        format!("Operand should contain {columns} column(s)"),
+    )
+}
+
+impl Lowering<'_> {
+    /// The expression as a value; conditions are 0 and 1.
+    pub(super) fn value(&mut self, expr: Expr) -> Result<Expr> {
+        Ok(self.expression(expr)?.into_value())
+    }
+
+    /// The expression as a condition; values are true unless zero.
+    pub(super) fn condition(&mut self, expr: Expr) -> Result<Expr> {
+        Ok(self.expression(expr)?.into_condition())
+    }
+
+    pub(super) fn values(&mut self, exprs: Vec<Expr>) -> Result<Vec<Expr>> {
+        exprs.into_iter().map(|expr| self.value(expr)).collect()
+    }
+
+    fn call_on_values(&mut self, name: &str, exprs: Vec<Expr>) -> Result<Lowered> {
+        Ok(Lowered::Value(call(name, self.values(exprs)?)))
+    }
+
+    pub(super) fn subquery(&mut self, query: Query) -> Result<Box<Query>> {
+        let allowed = std::mem::replace(&mut self.aggregates_allowed, true);
+        let lowered = self.query(query, Use::Subquery);
+        self.aggregates_allowed = allowed;
+        Ok(Box::new(lowered?.0))
+    }
+
+    pub(super) fn expression(&mut self, expr: Expr) -> Result<Lowered> {
+        self.nested(|this| this.expression_inner(expr))
+    }
+
+    fn expression_inner(&mut self, expr: Expr) -> Result<Lowered> {
+        use Lowered::{Condition, Value};
+        Ok(match expr {
+            Expr::Nested(inner) => self.expression(*inner)?,
+            Expr::Identifier(ident) => {
+                if let Some(variable) = self.variable(&[&ident.value])? {
+                    return Ok(Value(variable));
+                }
+                if ident.quote_style.is_none()
+                    && ident.value.eq_ignore_ascii_case("current_user")
+                    && let Some(user) = self.session_function("current_user", None)
+                {
+                    return Ok(Value(user));
+                }
+                Value(Expr::Identifier(self.column_ident(ident)))
+            }
+            Expr::CompoundIdentifier(mut parts) => {
+                let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+                if let Some(variable) = self.variable(&names)? {
+                    return Ok(Value(variable));
+                }
+                // A database before the table says nothing that the table's alias does not.
+                if parts.len() == 3 {
+                    parts.remove(0);
+                }
+                if let Some(column) = parts.pop() {
+                    parts.push(self.column_ident(column));
+                }
+                Value(Expr::CompoundIdentifier(parts))
+            }
+            Expr::Value(value) => self.literal(value)?,
+            Expr::Prefixed { prefix, value } => {
+                let value = self.value(*value)?;
+                Value(if prefix.value.eq_ignore_ascii_case("_binary") {
+                    call("$cast_binary", vec![value])
+                } else {
+                    value
+                })
+            }
+            Expr::TypedString(typed) => {
+                let value = self.literal(typed.value)?.into_value();
+                Value(self.cast(value, &typed.data_type)?)
+            }
+            Expr::BinaryOp { left, op, right } => self.binary_operator(*left, op, *right)?,
+            Expr::UnaryOp { op, expr } => self.unary_operator(op, *expr)?,
+            Expr::IsNull(inner) => Condition(Expr::IsNull(Box::new(self.value(*inner)?))),
+            Expr::IsNotNull(inner) => Condition(Expr::IsNotNull(Box::new(self.value(*inner)?))),
+            Expr::IsTrue(inner) => Condition(Expr::IsTrue(Box::new(self.condition(*inner)?))),
+            Expr::IsNotTrue(inner) => Condition(Expr::IsNotTrue(Box::new(self.condition(*inner)?))),
+            Expr::IsFalse(inner) => Condition(Expr::IsFalse(Box::new(self.condition(*inner)?))),
+            Expr::IsNotFalse(inner) => {
+                Condition(Expr::IsNotFalse(Box::new(self.condition(*inner)?)))
+            }
+            Expr::IsUnknown(inner) => Condition(Expr::IsUnknown(Box::new(self.condition(*inner)?))),
+            Expr::IsNotUnknown(inner) => {
+                Condition(Expr::IsNotUnknown(Box::new(self.condition(*inner)?)))
+            }
+            Expr::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
+                let (subject, low, high) =
+                    (self.value(*expr)?, self.value(*low)?, self.value(*high)?);
+                let from = call("$ge", vec![subject.clone(), low]);
+                let to = call("$le", vec![subject, high]);
+                negate_if(negated, binary(from, BinaryOperator::And, to))
+            }
+            Expr::InList {
+                expr,
+                list,
+                negated,
+            } => negate_if(negated, self.in_list(*expr, list)?),
+            Expr::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
+                if let Expr::Tuple(items) = expr.as_ref() {
+                    return Err(unsupported(format!(
+                        "a row of {} values IN a subquery",
+                        items.len()
+                    )));
+                }
+                let expr = Box::new(self.value(*expr)?);
+                Condition(Expr::InSubquery {
+                    expr,
+                    subquery: self.subquery(*subquery)?,
+                    negated,
+                })
+            }
+            Expr::Like {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+                any: false,
+            } => {
+                let escape = match escape_char.map(|escape| escape.value) {
+                    Some(
+                        Literal::SingleQuotedString(escape) | Literal::DoubleQuotedString(escape),
+                    ) => escape,
+                    _ => "\\".to_string(),
+                };
+                let args = vec![self.value(*expr)?, self.value(*pattern)?, text(escape)];
+                negate_if(negated, call("$like", args))
+            }
+            Expr::RLike {
+                negated,
+                expr,
+                pattern,
+                ..
+            } => {
+                let args = vec![self.value(*expr)?, self.value(*pattern)?];
+                negate_if(negated, call("regexp_like", args))
+            }
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => {
+                let left = Box::new(self.value(*left)?);
+                let Expr::Subquery(query) = *right else {
+                    return Err(unsupported("ANY of a list"));
+                };
+                let subquery = self.subquery(*query)?;
+                Condition(if compare_op == BinaryOperator::Eq {
+                    Expr::InSubquery {
+                        expr: left,
+                        subquery,
+                        negated: false,
+                    }
+                } else {
+                    let right = Box::new(Expr::Subquery(subquery));
+                    Expr::AnyOp {
+                        left,
+                        compare_op,
+                        right,
+                        is_some: false,
+                    }
+                })
+            }
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => {
+                let left = Box::new(self.value(*left)?);
+                let Expr::Subquery(query) = *right else {
+                    return Err(unsupported("ALL of a list"));
+                };
+                let subquery = self.subquery(*query)?;
+                Condition(if compare_op == BinaryOperator::NotEq {
+                    Expr::InSubquery {
+                        expr: left,
+                        subquery,
+                        negated: true,
+                    }
+                } else {
+                    Expr::AllOp {
+                        left,
+                        compare_op,
+                        right: Box::new(Expr::Subquery(subquery)),
+                    }
+                })
+            }
+            Expr::Convert {
+                expr,
+                data_type,
+                charset,
+                ..
+            } => {
+                let value = self.value(*expr)?;
+                Value(match (data_type, charset) {
+                    (Some(data_type), _) => self.cast(value, &data_type)?,
+                    (None, Some(charset)) if charset.to_string().eq_ignore_ascii_case("binary") => {
+                        call("$cast_binary", vec![value])
+                    }
+                    _ => call("$cast_char", vec![value]),
+                })
+            }
+            Expr::Cast {
+                expr, data_type, ..
+            } => {
+                let value = self.value(*expr)?;
+                Value(self.cast(value, &data_type)?)
+            }
+            Expr::Extract { field, expr, .. } => Value(call(
+                "$extract",
+                vec![text(unit_name(&field)), self.value(*expr)?],
+            )),
+            Expr::Ceil { expr, .. } => self.call_on_values("ceil", vec![*expr])?,
+            Expr::Floor { expr, .. } => self.call_on_values("floor", vec![*expr])?,
+            Expr::Position { expr, r#in } => self.call_on_values("locate", vec![*expr, *r#in])?,
+            Expr::Substring {
+                expr,
+                substring_from,
+                substring_for,
+                ..
+            } => {
+                let from = substring_from.map_or_else(|| number(1), |from| *from);
+                let mut args = vec![*expr, from];
+                args.extend(substring_for.map(|length| *length));
+                self.call_on_values("substring", args)?
+            }
+            Expr::Trim {
+                trim_where,
+                trim_what,
+                expr,
+                ..
+            } => {
+                let place = match trim_where {
+                    Some(TrimWhereField::Leading) => "l",
+                    Some(TrimWhereField::Trailing) => "t",
+                    _ => "b",
+                };
+                let removed = trim_what.map_or_else(|| text(" "), |what| *what);
+                self.call_on_values("$trim", vec![*expr, removed, text(place)])?
+            }
+            Expr::Collate { expr, collation } => {
+                let value = self.value(*expr)?;
+                Value(call("$collate", vec![value, text(object_text(&collation))]))
+            }
+            Expr::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => {
+                let operand = operand.map(|operand| self.value(*operand)).transpose()?;
+                let mut args = Vec::with_capacity(2 * conditions.len() + 1);
+                for branch in conditions {
+                    args.push(match &operand {
+                        Some(operand) => {
+                            call("$eq", vec![operand.clone(), self.value(branch.condition)?])
+                        }
+                        None => self.condition(branch.condition)?,
+                    });
+                    args.push(self.value(branch.result)?);
+                }
+                if let Some(default) = else_result {
+                    args.push(self.value(*default)?);
+                }
+                Value(call("$case", args))
+            }
+            Expr::Exists { subquery, negated } => Condition(Expr::Exists {
+                subquery: self.subquery(*subquery)?,
+                negated,
+            }),
+            Expr::Subquery(query) => Value(Expr::Subquery(self.subquery(*query)?)),
+            Expr::Function(function) => self.function(function)?,
+            Expr::Tuple(_) => return Err(operand_columns(1)),
+            Expr::Interval(_) => return Err(SqlError::parse_error("INTERVAL", 1)),
+            Expr::MatchAgainst { .. } => return Err(unsupported("MATCH ... AGAINST")),
+            other => return Err(unsupported(other)),
+        })
+    }
+
+    fn literal(&mut self, value: ValueWithSpan) -> Result<Lowered> {
+        Ok(Lowered::Value(match value.value {
+            Literal::Boolean(_) => return Ok(Lowered::Condition(Expr::Value(value))),
+            Literal::Placeholder(_) => self.parameter(value.span.start),
+            Literal::Number(digits, _) => number_literal(&digits),
+            Literal::DoubleQuotedString(string)
+            | Literal::SingleQuotedString(string)
+            | Literal::NationalStringLiteral(string) => text(string),
+            Literal::SingleQuotedByteStringLiteral(bits)
+            | Literal::DoubleQuotedByteStringLiteral(bits) => match u64::from_str_radix(&bits, 2) {
+                Ok(bits) => number(bits),
+                Err(_) => return Err(SqlError::parse_error(&format!("b'{bits}'"), 1)),
+            },
+            other => literal(other),
+        }))
+    }
+
+    fn binary_operator(&mut self, left: Expr, op: BinaryOperator, right: Expr) -> Result<Lowered> {
+        use BinaryOperator as Op;
+        if let (Expr::Tuple(left_items), Expr::Tuple(right_items)) = (&left, &right) {
+            return self.row_comparison(left_items.clone(), op, right_items.clone());
+        }
+        match (&op, &left, &right) {
+            (Op::Plus, _, Expr::Interval(interval)) => {
+                let interval = interval.clone();
+                return Ok(Lowered::Value(self.add_interval(
+                    "$date_add",
+                    left,
+                    interval,
+                )?));
+            }
+            (Op::Plus, Expr::Interval(interval), _) => {
+                let interval = interval.clone();
+                return Ok(Lowered::Value(self.add_interval(
+                    "$date_add",
+                    right,
+                    interval,
+                )?));
+            }
+            (Op::Minus, _, Expr::Interval(interval)) => {
+                let interval = interval.clone();
+                return Ok(Lowered::Value(self.add_interval(
+                    "$date_subtract",
+                    left,
+                    interval,
+                )?));
+            }
+            _ => {}
+        }
+        let comparison = match op {
+            Op::Eq => Some("$eq"),
+            Op::NotEq => Some("$ne"),
+            Op::Lt => Some("$lt"),
+            Op::LtEq => Some("$le"),
+            Op::Gt => Some("$gt"),
+            Op::GtEq => Some("$ge"),
+            Op::Spaceship => Some("$null_safe_eq"),
+            _ => None,
+        };
+        if let Some(name) = comparison {
+            return Ok(Lowered::Condition(call(
+                name,
+                vec![self.value(left)?, self.value(right)?],
+            )));
+        }
+        let logic = match op {
+            Op::And => Some(Op::And),
+            Op::Or => Some(Op::Or),
+            // True if exactly one side is.
+            Op::Xor => Some(Op::NotEq),
+            _ => None,
+        };
+        if let Some(op) = logic {
+            return Ok(Lowered::Condition(binary(
+                self.condition(left)?,
+                op,
+                self.condition(right)?,
+            )));
+        }
+        let name = match op {
+            Op::Plus => "$add",
+            Op::Minus => "$subtract",
+            Op::Multiply => "$multiply",
+            Op::Divide => "$divide",
+            Op::MyIntegerDivide => "$integer_divide",
+            Op::Modulo => "mod",
+            Op::StringConcat => "concat",
+            Op::BitwiseAnd => "$bit_and",
+            Op::BitwiseOr => "$bit_or",
+            Op::BitwiseXor => "$bit_xor",
+            Op::PGBitwiseShiftLeft => "$shift_left",
+            Op::PGBitwiseShiftRight => "$shift_right",
+            other => return Err(unsupported(other)),
+        };
+        self.call_on_values(name, vec![left, right])
+    }
+
+    fn unary_operator(&mut self, op: UnaryOperator, expr: Expr) -> Result<Lowered> {
+        Ok(match (op, expr) {
+            (
+                UnaryOperator::Minus,
+                Expr::Value(ValueWithSpan {
+                    value: Literal::Number(digits, _),
+                    ..
+                }),
+            ) => Lowered::Value(number_literal(&format!("-{digits}"))),
+            (UnaryOperator::Minus, expr) => self.call_on_values("$negate", vec![expr])?,
+            (UnaryOperator::Plus, expr) => Lowered::Value(self.value(expr)?),
+            (UnaryOperator::BitwiseNot, expr) => self.call_on_values("$bit_not", vec![expr])?,
+            (UnaryOperator::Not | UnaryOperator::BangNot, expr) => {
+                Lowered::Condition(not(self.condition(expr)?))
+            }
+            (op, _) => return Err(unsupported(op)),
+        })
+    }
+
+    /// `(a, b) = (c, d)` and its relatives, value by value.
+    fn row_comparison(
+        &mut self,
+        left: Vec<Expr>,
+        op: BinaryOperator,
+        right: Vec<Expr>,
+    ) -> Result<Lowered> {
+        if left.len() != right.len() {
+            return Err(operand_columns(left.len()));
+        }
+        let (left, right) = (self.values(left)?, self.values(right)?);
+        let all = |name: &str, joined: BinaryOperator| {
+            let pairs = left.iter().zip(&right);
+            let comparisons =
+                pairs.map(|(left, right)| call(name, vec![left.clone(), right.clone()]));
+            comparisons
+                .reduce(|all, next| binary(all, joined.clone(), next))
+                .ok_or_else(|| operand_columns(1))
+        };
+        Ok(Lowered::Condition(match op {
+            BinaryOperator::Eq => all("$eq", BinaryOperator::And)?,
+            BinaryOperator::NotEq => all("$ne", BinaryOperator::Or)?,
+            BinaryOperator::Spaceship => all("$null_safe_eq", BinaryOperator::And)?,
+            BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq => {
+                // a < c, or a = c and b < d: the last position decides about equality.
+                let strict = if matches!(op, BinaryOperator::Lt | BinaryOperator::LtEq) {
+                    "$lt"
+                } else {
+                    "$gt"
+                };
+                let last = match op {
+                    BinaryOperator::Lt => "$lt",
+                    BinaryOperator::LtEq => "$le",
+                    BinaryOperator::Gt => "$gt",
+                    _ => "$ge",
+                };
+                let mut pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
+                let Some((a, b)) = pairs.pop() else {
+                    return Err(operand_columns(1));
+                };
+                let mut result = call(last, vec![a, b]);
+                for (a, b) in pairs.into_iter().rev() {
+                    let equal = call("$eq", vec![a.clone(), b.clone()]);
+                    let rest = binary(equal, BinaryOperator::And, result);
+                    result = binary(call(strict, vec![a, b]), BinaryOperator::Or, rest);
+                }
+                result
+            }
+            _ => return Err(operand_columns(1)),
+        }))
+    }
+
+    fn in_list(&mut self, expr: Expr, list: Vec<Expr>) -> Result<Expr> {
+        if let Expr::Tuple(items) = expr {
+            let mut any: Option<Expr> = None;
+            for row in list {
+                let Expr::Tuple(row) = row else {
+                    return Err(operand_columns(items.len()));
+                };
+                let equal = self
+                    .row_comparison(items.clone(), BinaryOperator::Eq, row)?
+                    .into_condition();
+                any = Some(match any {
+                    Some(any) => binary(any, BinaryOperator::Or, equal),
+                    None => equal,
+                });
+            }
+            return any.ok_or_else(|| operand_columns(1));
+        }
+        let mut args = vec![self.value(expr)?];
+        args.extend(self.values(list)?);
+        Ok(call("$in", args))
+    }
+
+    /// `date + INTERVAL n unit`.
+    pub(super) fn add_interval(
+        &mut self,
+        name: &str,
+        date: Expr,
+        interval: Interval,
+    ) -> Result<Expr> {
+        let unit = interval
+            .leading_field
+            .as_ref()
+            .map(unit_name)
+            .unwrap_or_default();
+        let args = vec![self.value(date)?, self.value(*interval.value)?, text(unit)];
+        Ok(call(name, args))
+    }
+
+    /// CAST(value AS type).
+    pub(super) fn cast(&self, value: Expr, data_type: &DataType) -> Result<Expr> {
+        let fsp = |digits: &Option<u64>| number(digits.unwrap_or(0));
+        let exact = |info: &ExactNumberInfo| match info {
+            ExactNumberInfo::None => (10, 0),
+            ExactNumberInfo::Precision(precision) => (*precision as i64, 0),
+            ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision as i64, *scale),
+        };
+        Ok(match data_type {
+            DataType::Signed
+            | DataType::SignedInteger
+            | DataType::BigInt(_)
+            | DataType::Int(_)
+            | DataType::Integer(_) => call("$cast_signed", vec![value]),
+            DataType::Unsigned
+            | DataType::UnsignedInteger
+            | DataType::BigIntUnsigned(_)
+            | DataType::IntUnsigned(_)
+            | DataType::IntegerUnsigned(_) => call("$cast_unsigned", vec![value]),
+            DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => {
+                let (precision, scale) = exact(info);
+                call(
+                    "$cast_decimal",
+                    vec![value, number(precision), number(scale)],
+                )
+            }
+            DataType::Double(_)
+            | DataType::DoublePrecision
+            | DataType::Real
+            | DataType::Float64 => call("$cast_double", vec![value]),
+            DataType::Float(_) => call("$cast_float", vec![value]),
+            DataType::Char(length)
+            | DataType::Character(length)
+            | DataType::Varchar(length)
+            | DataType::Nvarchar(length)
+            | DataType::CharVarying(length)
+            | DataType::CharacterVarying(length) => {
+                let mut args = vec![value];
+                if let Some(CharacterLength::IntegerLength { length, .. }) = length {
+                    args.push(number(length));
+                }
+                call("$cast_char", args)
+            }
+            DataType::Text => call("$cast_char", vec![value]),
+            DataType::Binary(length) => {
+                let mut args = vec![value];
+                args.extend(length.map(number));
+                call("$cast_binary", args)
+            }
+            DataType::Date => call("$cast_date", vec![value]),
+            DataType::Datetime(digits) | DataType::Timestamp(digits, _) => {
+                call("$cast_datetime", vec![value, fsp(digits)])
+            }
+            DataType::Time(digits, _) => call("$cast_time", vec![value, fsp(digits)]),
+            DataType::Custom(name, _) if object_text(name).eq_ignore_ascii_case("year") => {
+                call("$cast_signed", vec![value])
+            }
+            other => return Err(unsupported(format!("CAST AS {other}"))),
+        })
+    }
+}
+
+fn negate_if(negated: bool, condition: Expr) -> Lowered {
+    Lowered::Condition(if negated { not(condition) } else { condition })
+}
+
+/// A name without quotes.
+pub(super) fn object_text(name: &ObjectName) -> String {
+    let parts: Vec<&str> = name
+        .0
+        .iter()
+        .filter_map(|part| part.as_ident())
+        .map(|ident| ident.value.as_str())
+        .collect();
+    parts.join(".")
+}
+
+/// A number as MySQL types it: with an exponent a double, otherwise exact.
+fn number_literal(digits: &str) -> Expr {
+    /// DECIMALs of more digits do not fit an `i128`.
+    const MAX_EXACT_DIGITS: usize = 38;
+    let count = digits.bytes().filter(u8::is_ascii_digit).count();
+    if digits.contains(['e', 'E']) || count > MAX_EXACT_DIGITS {
+        return call("$cast_double", vec![text(digits)]);
+    }
+    number(digits)
+}

@@ -1,0 +1,424 @@
+//! Function calls: names and argument counts are checked, special forms written out, aggregates renamed.
+
+use sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, OrderByExpr, Value as Literal, WindowSpec, WindowType,
+};
+
+use sheaf_exec::functions::{as_function, scalar_function};
+
+use super::Lowering;
+use super::build::{argument, call, function, null, number, text};
+use super::expression::{Lowered, object_text};
+use crate::context::window_function;
+use crate::error::{Result, SqlError};
+
+/// Aggregates of MySQL by their names here.
+fn aggregate_name(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "count" => "count",
+        "sum" => "$sum",
+        "avg" => "avg",
+        "min" => "min",
+        "max" => "max",
+        "any_value" => "any_value",
+        "group_concat" => "$group_concat",
+        "std" | "stddev" | "stddev_pop" => "stddev_pop",
+        "stddev_samp" => "stddev",
+        "variance" | "var_pop" => "var_pop",
+        "var_samp" => "var",
+        "bit_and" => "bit_and",
+        "bit_or" => "bit_or",
+        "bit_xor" => "bit_xor",
+        _ => return None,
+    })
+}
+
+/// 1582.
+fn wrong_argument_count(name: &str) -> SqlError {
+    SqlError::new(
+        1582,
+        "42000",
+        format!("Incorrect parameter count in the call to native function '{name}'"),
+    )
+}
+
+/// 1111.
+fn invalid_group_function() -> SqlError {
+    SqlError::new(1111, "HY000", "Invalid use of group function")
+}
+
+/// A call taken apart.
+struct Arguments {
+    values: Vec<Expr>,
+    star: bool,
+    distinct: bool,
+    order_by: Vec<OrderByExpr>,
+    separator: Option<String>,
+}
+
+fn take_arguments(args: FunctionArguments) -> Result<Arguments> {
+    let mut taken = Arguments {
+        values: vec![],
+        star: false,
+        distinct: false,
+        order_by: vec![],
+        separator: None,
+    };
+    let list = match args {
+        FunctionArguments::None => return Ok(taken),
+        FunctionArguments::Subquery(query) => {
+            taken.values.push(Expr::Subquery(query));
+            return Ok(taken);
+        }
+        FunctionArguments::List(list) => list,
+    };
+    taken.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    for arg in list.args {
+        match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => taken.values.push(expr),
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => taken.star = true,
+            other => return Err(SqlError::not_supported_yet(other)),
+        }
+    }
+    for clause in list.clauses {
+        match clause {
+            FunctionArgumentClause::OrderBy(order_by) => taken.order_by = order_by,
+            FunctionArgumentClause::Separator(value) => {
+                taken.separator = match value.value {
+                    Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
+                        Some(text)
+                    }
+                    other => return Err(SqlError::not_supported_yet(other)),
+                }
+            }
+            FunctionArgumentClause::IgnoreOrRespectNulls(_) => {}
+            other => return Err(SqlError::not_supported_yet(other)),
+        }
+    }
+    Ok(taken)
+}
+
+/// A unit of time given as an argument, as in TIMESTAMPDIFF(MONTH, a, b).
+fn unit_argument(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(ident.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+impl Lowering<'_> {
+    fn no_such_function(&self, name: &str) -> SqlError {
+        let database = self.context.session.current_database();
+        let name = match database {
+            Some(database) => format!("{database}.{name}"),
+            None => name.to_string(),
+        };
+        SqlError::new(1305, "42000", format!("FUNCTION {name} does not exist"))
+    }
+
+    pub(super) fn function(&mut self, call: Function) -> Result<Lowered> {
+        let written = object_text(&call.name);
+        let name = written.to_ascii_lowercase();
+        let over = call.over;
+        let mut arguments = take_arguments(call.args)?;
+        if let Some(aggregate) = aggregate_name(&name) {
+            let over = over.map(|over| self.window(over)).transpose()?;
+            return Ok(Lowered::Value(self.aggregate(aggregate, arguments, over)?));
+        }
+        if let Some(over) = over {
+            if window_function(&name).is_none() {
+                return Err(self.no_such_function(&written));
+            }
+            let over = self.window(over)?;
+            let args = self.values(arguments.values)?;
+            let mut windowed = function(&name, args.into_iter().map(argument).collect());
+            windowed.over = Some(over);
+            windowed.null_treatment = call.null_treatment;
+            return Ok(Lowered::Value(Expr::Function(windowed)));
+        }
+        if arguments.star || arguments.distinct {
+            return Err(SqlError::parse_error(&format!("{written}(*)"), 1));
+        }
+        if let Some(special) = self.special_function(&name, &mut arguments.values)? {
+            return Ok(special);
+        }
+        let Some(udf) = scalar_function(&name).filter(|_| !name.starts_with('$')) else {
+            return Err(self.no_such_function(&written));
+        };
+        let count = arguments.values.len();
+        if let Some(function) = as_function(&udf)
+            && (count < function.least_arguments || count > function.most_arguments)
+        {
+            return Err(wrong_argument_count(&written));
+        }
+        let args = self.values(arguments.values)?;
+        let lowered = super::build::call(udf.name(), args);
+        Ok(if udf.name() == "regexp_like" {
+            Lowered::Condition(lowered)
+        } else {
+            Lowered::Value(lowered)
+        })
+    }
+
+    /// Functions that are special forms. The arguments are taken out if it is one.
+    fn special_function(&mut self, name: &str, values: &mut Vec<Expr>) -> Result<Option<Lowered>> {
+        let count = values.len();
+        let expect = |fits: bool| {
+            if fits {
+                Ok(())
+            } else {
+                Err(wrong_argument_count(name))
+            }
+        };
+        if count <= 1 {
+            let fsp = match values.first() {
+                Some(Expr::Value(value)) => match &value.value {
+                    Literal::Number(digits, _) => digits.parse::<u8>().ok(),
+                    _ => None,
+                },
+                _ => None,
+            };
+            if (count == 0 || fsp.is_some())
+                && let Some(value) = self.session_function(name, fsp)
+            {
+                return Ok(Some(Lowered::Value(value)));
+            }
+        }
+        let mut args = match name {
+            "if" | "ifnull" | "isnull" | "date_add" | "date_sub" | "adddate" | "subdate"
+            | "timestampadd" | "timestampdiff" | "unix_timestamp" | "from_unixtime"
+            | "coalesce" | "trim" => std::mem::take(values),
+            _ => return Ok(None),
+        }
+        .into_iter();
+        let mut next = || args.next().unwrap_or_else(null);
+        Ok(Some(match name {
+            "if" => {
+                expect(count == 3)?;
+                let (condition, then, otherwise) = (next(), next(), next());
+                let args = vec![
+                    self.condition(condition)?,
+                    self.value(then)?,
+                    self.value(otherwise)?,
+                ];
+                Lowered::Value(call("$case", args))
+            }
+            "ifnull" => {
+                expect(count == 2)?;
+                let (value, otherwise) = (next(), next());
+                Lowered::Value(call(
+                    "coalesce",
+                    vec![self.value(value)?, self.value(otherwise)?],
+                ))
+            }
+            "coalesce" => {
+                expect(count > 0)?;
+                let values: Vec<Expr> = std::iter::once(next()).chain(args).collect();
+                Lowered::Value(call("coalesce", self.values(values)?))
+            }
+            "isnull" => {
+                expect(count == 1)?;
+                Lowered::Condition(Expr::IsNull(Box::new(self.value(next())?)))
+            }
+            "trim" => {
+                expect(count == 1)?;
+                Lowered::Value(call(
+                    "$trim",
+                    vec![self.value(next())?, text(" "), text("b")],
+                ))
+            }
+            "date_add" | "date_sub" | "adddate" | "subdate" => {
+                expect(count == 2)?;
+                let marker = if matches!(name, "date_add" | "adddate") {
+                    "$date_add"
+                } else {
+                    "$date_subtract"
+                };
+                let (date, amount) = (next(), next());
+                Lowered::Value(match amount {
+                    Expr::Interval(interval) => self.add_interval(marker, date, interval)?,
+                    days if name.ends_with("date") => call(
+                        marker,
+                        vec![self.value(date)?, self.value(days)?, text("day")],
+                    ),
+                    other => return Err(SqlError::parse_error(&other.to_string(), 1)),
+                })
+            }
+            "timestampadd" => {
+                expect(count == 3)?;
+                let (unit, amount, date) = (next(), next(), next());
+                let unit = unit_argument(&unit)
+                    .ok_or_else(|| SqlError::parse_error(&unit.to_string(), 1))?;
+                Lowered::Value(call(
+                    "$date_add",
+                    vec![self.value(date)?, self.value(amount)?, text(unit)],
+                ))
+            }
+            "timestampdiff" => {
+                expect(count == 3)?;
+                let (unit, from, to) = (next(), next(), next());
+                let unit = unit_argument(&unit)
+                    .ok_or_else(|| SqlError::parse_error(&unit.to_string(), 1))?;
+                Lowered::Value(call(
+                    "timestampdiff",
+                    vec![text(unit), self.value(from)?, self.value(to)?],
+                ))
+            }
+            "unix_timestamp" => {
+                expect(count <= 1)?;
+                Lowered::Value(if count == 0 {
+                    self.unix_now()
+                } else {
+                    call(
+                        "$unix_timestamp",
+                        vec![self.value(next())?, self.zone_offset()],
+                    )
+                })
+            }
+            _ => {
+                expect(count == 1 || count == 2)?;
+                let seconds = next();
+                let converted = call(
+                    "$from_unixtime",
+                    vec![self.value(seconds)?, self.zone_offset()],
+                );
+                Lowered::Value(if count == 2 {
+                    call("date_format", vec![converted, self.value(next())?])
+                } else {
+                    converted
+                })
+            }
+        }))
+    }
+
+    fn aggregate(
+        &mut self,
+        name: &str,
+        arguments: Arguments,
+        over: Option<WindowType>,
+    ) -> Result<Expr> {
+        if !self.aggregates_allowed && over.is_none() {
+            return Err(invalid_group_function());
+        }
+        // An aggregate of an aggregate is wrong, unless the outer one is a window function.
+        let allowed = std::mem::replace(&mut self.aggregates_allowed, over.is_some());
+        let lowered = self.aggregate_call(name, arguments, over);
+        self.aggregates_allowed = allowed;
+        lowered
+    }
+
+    fn aggregate_call(
+        &mut self,
+        name: &str,
+        arguments: Arguments,
+        over: Option<WindowType>,
+    ) -> Result<Expr> {
+        let Arguments {
+            values,
+            star,
+            distinct,
+            order_by,
+            separator,
+        } = arguments;
+        let build = |name: &str, args: Vec<FunctionArg>| {
+            let mut aggregate = function(name, args);
+            if let FunctionArguments::List(list) = &mut aggregate.args {
+                list.duplicate_treatment = distinct.then_some(DuplicateTreatment::Distinct);
+            }
+            aggregate.over = over.clone();
+            Expr::Function(aggregate)
+        };
+        if name == "count" && star {
+            return Ok(build(
+                name,
+                vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)],
+            ));
+        }
+        if star || values.is_empty() {
+            return Err(SqlError::parse_error(")", 1));
+        }
+        let mut args = self.values(values)?;
+        if name == "count" && distinct && args.len() > 1 {
+            args = vec![call("$tuple_key", args)];
+        }
+        if name == "$group_concat" {
+            let joined = if args.len() == 1 {
+                args.remove(0)
+            } else {
+                call("concat", args)
+            };
+            return self.group_concat(joined, distinct, order_by, separator);
+        }
+        if args.len() != 1 {
+            return Err(SqlError::parse_error(",", 1));
+        }
+        let argument_of = |name: &str| build(name, args.iter().cloned().map(argument).collect());
+        Ok(match name {
+            // The type and the rounding of a quotient are those of AVG.
+            "avg" => call("$divide", vec![argument_of("$sum"), argument_of("count")]),
+            "bit_and" => call("coalesce", vec![argument_of(name), number(u64::MAX)]),
+            "bit_or" | "bit_xor" => call(
+                "$cast_unsigned",
+                vec![call("coalesce", vec![argument_of(name), number(0)])],
+            ),
+            _ => argument_of(name),
+        })
+    }
+
+    /// The order is asked for by a key, so that nothing needs to be sorted before the aggregate.
+    fn group_concat(
+        &mut self,
+        joined: Expr,
+        distinct: bool,
+        order_by: Vec<OrderByExpr>,
+        separator: Option<String>,
+    ) -> Result<Expr> {
+        let mut directions = String::new();
+        let mut keys = Vec::new();
+        for order in order_by {
+            directions.push(if order.options.asc == Some(false) {
+                'd'
+            } else {
+                'a'
+            });
+            keys.push(self.value(order.expr)?);
+        }
+        let order_key = if keys.is_empty() {
+            null()
+        } else {
+            call(
+                "$sort_key",
+                std::iter::once(text(directions)).chain(keys).collect(),
+            )
+        };
+        let distinct_key = if distinct {
+            call("$tuple_key", vec![joined.clone()])
+        } else {
+            null()
+        };
+        let args = vec![
+            call("$cast_char", vec![joined]),
+            text(separator.unwrap_or_else(|| ",".to_string())),
+            self.group_concat_limit(),
+            distinct_key,
+            order_key,
+        ];
+        Ok(call("$group_concat", args))
+    }
+
+    fn window(&mut self, over: WindowType) -> Result<WindowType> {
+        Ok(match over {
+            WindowType::WindowSpec(spec) => WindowType::WindowSpec(self.window_spec(spec)?),
+            named => named,
+        })
+    }
+
+    pub(super) fn window_spec(&mut self, spec: WindowSpec) -> Result<WindowSpec> {
+        Ok(WindowSpec {
+            partition_by: self.values(spec.partition_by)?,
+            order_by: self.order_by_items(spec.order_by, false)?,
+            ..spec
+        })
+    }
+}

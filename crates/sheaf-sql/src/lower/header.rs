@@ -1,0 +1,214 @@
+//! Result headers: MySQL names a column of the result after the text of its expression, as the client wrote it.
+//!
+//! The syntax tree does not keep that text, but it keeps the place of each SELECT keyword. So the statement is cut into
+//! tokens once more, and the select list after a SELECT into items at its commas.
+
+use std::ops::Range;
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use crate::dialect::SheafDialect;
+
+/// A statement's text with its tokens.
+pub(crate) struct StatementText<'a> {
+    text: &'a str,
+    tokens: Vec<TokenWithSpan>,
+    /// Byte position at which each line begins.
+    lines: Vec<usize>,
+}
+
+impl<'a> StatementText<'a> {
+    /// A text that has no tokens (it was never parsed) gives no headers.
+    pub(crate) fn new(text: &'a str) -> StatementText<'a> {
+        let dialect = SheafDialect::default();
+        let tokens = Tokenizer::new(&dialect, text)
+            .tokenize_with_location()
+            .unwrap_or_default();
+        let lines = std::iter::once(0)
+            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+            .collect();
+        StatementText {
+            text,
+            tokens,
+            lines,
+        }
+    }
+
+    /// Number of `?` in the text.
+    pub(crate) fn parameter_count(&self) -> usize {
+        self.tokens
+            .iter()
+            .filter(|token| is_parameter(&token.token))
+            .count()
+    }
+
+    /// Which `?` of the text stands here, from 0.
+    pub(super) fn parameter_at(&self, location: Location) -> Option<usize> {
+        let mut parameters = self
+            .tokens
+            .iter()
+            .filter(|token| is_parameter(&token.token));
+        parameters.position(|token| token.span.start == location)
+    }
+
+    fn byte_at(&self, location: Location) -> Option<usize> {
+        let line = *self
+            .lines
+            .get(usize::try_from(location.line.checked_sub(1)?).ok()?)?;
+        let column = usize::try_from(location.column.checked_sub(1)?).ok()?;
+        let rest = &self.text[line..];
+        Some(
+            line + rest
+                .char_indices()
+                .nth(column)
+                .map_or(rest.len(), |(at, _)| at),
+        )
+    }
+
+    /// The text of each item of the select list whose SELECT stands at `select`, aliases included. Empty if there is
+    /// no such SELECT.
+    pub(super) fn select_items(&self, select: Location) -> Vec<&'a str> {
+        let Some(keyword) = self
+            .tokens
+            .iter()
+            .position(|token| token.span.start == select && is_select(&token.token))
+        else {
+            return Vec::new();
+        };
+        let mut items = Vec::new();
+        let mut depth = 0usize;
+        let mut item: Option<Range<usize>> = None;
+        let mut at_start = true;
+        for (at, token) in self.tokens.iter().enumerate().skip(keyword + 1) {
+            match &token.token {
+                Token::Whitespace(_) => continue,
+                Token::Word(word)
+                    if at_start && word.quote_style.is_none() && is_modifier(&word.value) =>
+                {
+                    continue;
+                }
+                Token::Word(word)
+                    if depth == 0 && word.quote_style.is_none() && ends_list(word.keyword) =>
+                {
+                    break;
+                }
+                Token::SemiColon | Token::EOF => break,
+                Token::RParen if depth == 0 => break,
+                Token::RParen => depth -= 1,
+                Token::LParen => depth += 1,
+                Token::Comma if depth == 0 => {
+                    items.extend(item.take().and_then(|range| self.slice(range)));
+                    continue;
+                }
+                _ => {}
+            }
+            at_start = false;
+            item = Some(item.map_or(at, |range| range.start)..at + 1);
+        }
+        items.extend(item.and_then(|range| self.slice(range)));
+        items
+    }
+
+    fn slice(&self, tokens: Range<usize>) -> Option<&'a str> {
+        let start = self.byte_at(self.tokens[tokens.start].span.start)?;
+        let end = self.byte_at(self.tokens[tokens.end - 1].span.end)?;
+        self.text.get(start..end)
+    }
+}
+
+fn is_parameter(token: &Token) -> bool {
+    matches!(token, Token::Placeholder(text) if text == "?")
+}
+
+fn is_select(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.keyword == Keyword::SELECT)
+}
+
+fn is_modifier(word: &str) -> bool {
+    const MODIFIERS: [&str; 11] = [
+        "all",
+        "distinct",
+        "distinctrow",
+        "high_priority",
+        "straight_join",
+        "sql_small_result",
+        "sql_big_result",
+        "sql_buffer_result",
+        "sql_no_cache",
+        "sql_cache",
+        "sql_calc_found_rows",
+    ];
+    MODIFIERS
+        .iter()
+        .any(|modifier| word.eq_ignore_ascii_case(modifier))
+}
+
+/// Reserved words that can follow a select list.
+fn ends_list(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::FROM
+            | Keyword::INTO
+            | Keyword::WHERE
+            | Keyword::GROUP
+            | Keyword::HAVING
+            | Keyword::ORDER
+            | Keyword::LIMIT
+            | Keyword::UNION
+            | Keyword::EXCEPT
+            | Keyword::INTERSECT
+            | Keyword::FOR
+            | Keyword::WINDOW
+            | Keyword::LOCK
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(sql: &str) -> Vec<&str> {
+        let text = StatementText::new(sql);
+        let select = text
+            .tokens
+            .iter()
+            .find(|token| is_select(&token.token))
+            .map(|token| token.span.start);
+        select
+            .map(|select| text.select_items(select))
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn items_keep_the_text_of_the_client() {
+        assert_eq!(items("SELECT 1+1"), ["1+1"]);
+        assert_eq!(
+            items(
+                "select DISTINCT  COUNT( * ) ,\n  concat('a,b', x)  from t where (1, 2) = (a, b)"
+            ),
+            ["COUNT( * )", "concat('a,b', x)"]
+        );
+        assert_eq!(
+            items("SELECT 'é' , b AS c UNION SELECT 2"),
+            ["'é'", "b AS c"]
+        );
+        assert_eq!(
+            items("SELECT (SELECT a, b FROM c), EXTRACT(DAY FROM d);"),
+            ["(SELECT a, b FROM c)", "EXTRACT(DAY FROM d)"]
+        );
+    }
+
+    #[test]
+    fn parameters_are_numbered_by_place() {
+        let text = StatementText::new("SELECT ?, '?', `?` FROM t WHERE a = ?");
+        assert_eq!(text.parameter_count(), 2);
+        let places: Vec<_> = text
+            .tokens
+            .iter()
+            .filter(|token| is_parameter(&token.token))
+            .map(|token| token.span.start)
+            .collect();
+        assert_eq!(text.parameter_at(places[1]), Some(1));
+    }
+}

@@ -1,0 +1,127 @@
+//! The pass over the syntax tree: MySQL's operators become markers, names become exact.
+//!
+//! DataFusion's SqlToRel would give each operator its own meaning (`/` of integers, `=` of a string and a number, AND of
+//! integers). So this pass runs first and leaves it nothing to interpret:
+//!
+//! - Each operator, cast and special form becomes a call of a function of [`sheaf_exec::functions`]: `a + b` is
+//!   `$add(a, b)`. Conditions and values are kept apart here, because MySQL's conditions are integers and DataFusion's
+//!   are not: where a condition is a value it is wrapped in `$int`, where a value is a condition in `$truth`.
+//! - Each reference to a table is renamed to its number (`#3`), so that the catalog lookup gives every
+//!   reference a source of its own, with its index hints; its alias is made explicit.
+//! - Column names become those of the definition, since MySQL's are case-insensitive and SqlToRel's are not.
+//! - Functions of the session and `?` become literals.
+//! - Result headers are cut from the statement's text ([`header`]).
+//!
+//! Functions and their argument counts are checked here, where the error can name them.
+
+mod build;
+mod expression;
+mod function;
+mod header;
+mod select;
+mod session;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion_expr::TableSource;
+use sqlparser::ast::{Ident, Query};
+
+use crate::error::{Result, SqlError};
+use crate::query::QueryContext;
+
+pub(crate) use header::StatementText;
+pub(crate) use select::HIDDEN_SUFFIX;
+
+/// The deepest nesting of expressions and queries that is followed (error 1436 beyond).
+pub(crate) const MAX_NESTING: usize = 250;
+
+/// One reference to a table in the statement.
+pub(crate) struct TableReference {
+    pub source: Arc<dyn TableSource>,
+    /// The name that columns are qualified with.
+    pub alias: String,
+    pub database: String,
+    pub table: String,
+}
+
+/// What the pass found out.
+pub(crate) struct Lowered {
+    pub query: Query,
+    /// References by number.
+    pub tables: Vec<TableReference>,
+    /// Header of each item of the outermost select list; `None` stands for a wildcard.
+    pub headers: Vec<Option<String>>,
+    pub parameter_count: usize,
+    pub locking: bool,
+}
+
+/// Lowers a query.
+pub(crate) fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
+    let text = StatementText::new(context.sql);
+    let mut lowering = Lowering {
+        context,
+        text: &text,
+        names: HashMap::new(),
+        tables: Vec::new(),
+        ctes: Vec::new(),
+        parameters_seen: 0,
+        locking: false,
+        depth: 0,
+        aggregates_allowed: true,
+    };
+    let (query, headers) = lowering.query(query.clone(), select::Use::Result)?;
+    Ok(Lowered {
+        query,
+        headers,
+        parameter_count: text.parameter_count().max(lowering.parameters_seen),
+        locking: lowering.locking,
+        tables: lowering.tables,
+    })
+}
+
+/// The state of the pass.
+struct Lowering<'a> {
+    context: &'a QueryContext<'a>,
+    text: &'a StatementText<'a>,
+    /// How each column name that occurred is spelled, by its lower-case form: columns by their definition, aliases
+    /// by their first occurrence.
+    names: HashMap<String, String>,
+    tables: Vec<TableReference>,
+    /// Names of the common table expressions in scope.
+    ctes: Vec<String>,
+    parameters_seen: usize,
+    locking: bool,
+    depth: usize,
+    /// False inside of WHERE and ON.
+    aggregates_allowed: bool,
+}
+
+impl Lowering<'_> {
+    /// The exact spelling of a column name or alias.
+    fn column_name(&mut self, name: &str) -> String {
+        self.names
+            .entry(name.to_lowercase())
+            .or_insert_with(|| name.to_string())
+            .clone()
+    }
+
+    fn column_ident(&mut self, ident: Ident) -> Ident {
+        Ident {
+            value: self.column_name(&ident.value),
+            quote_style: Some('`'),
+            span: ident.span,
+        }
+    }
+
+    /// Runs `inner` one level deeper.
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth == MAX_NESTING {
+            return Err(SqlError::stack_overrun(MAX_NESTING));
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+}

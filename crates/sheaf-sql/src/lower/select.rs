@@ -1,0 +1,577 @@
+//! Queries: common table expressions, FROM, select lists, grouping, ordering.
+
+use std::collections::HashSet;
+
+use sheaf_exec::{IndexHints, SheafTableSource};
+use sqlparser::ast::{
+    Cte, Expr, GroupByExpr, GroupByWithModifier, Ident, Join, JoinConstraint, JoinOperator,
+    LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
+    TableIndexHintType, TableIndexHints, TableWithJoins, Value as Literal, ValueWithSpan,
+};
+use std::sync::Arc;
+
+use super::build::call;
+use super::expression::object_text;
+use super::{Lowering, TableReference};
+use crate::error::{Result, SqlError};
+
+/// What a query's columns are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// The result of the statement: duplicate names are fine.
+    Result,
+    /// A table that is referred to by column names: duplicates are error 1060.
+    Table,
+    /// A value, IN or EXISTS: names do not matter.
+    Subquery,
+}
+
+/// Sets apart a name that occurs twice; everything from here on is not shown.
+pub(crate) const HIDDEN_SUFFIX: char = '\0';
+
+/// Headers of a select list; `None` is a wildcard.
+type Headers = Vec<Option<String>>;
+
+fn is_number(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Value(ValueWithSpan {
+            value: Literal::Number(..),
+            ..
+        })
+    )
+}
+
+/// Taken apart from the alias that an item's text may end with.
+fn is_plain_column(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Identifier(ident) if !ident.value.starts_with('@') => Some(ident),
+        Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with('@') => parts.last(),
+        _ => None,
+    }
+}
+
+/// The header of an item without an alias.
+fn header_of(expr: &Expr, written: Option<&str>) -> String {
+    if let Some(column) = is_plain_column(expr) {
+        return column.value.clone();
+    }
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
+                return text.clone();
+            }
+            Literal::Null => return "NULL".to_string(),
+            _ => {}
+        },
+        _ => {}
+    }
+    written.map_or_else(|| expr.to_string(), str::to_string)
+}
+
+fn index_hints(
+    hints: &[TableIndexHints],
+    index_exists: impl Fn(&str) -> bool,
+    table: &str,
+) -> Result<IndexHints> {
+    let mut taken = IndexHints::default();
+    for hint in hints {
+        let names: Vec<String> = hint
+            .index_names
+            .iter()
+            .map(|name| name.value.clone())
+            .collect();
+        if let Some(unknown) = names.iter().find(|name| !index_exists(name)) {
+            return Err(SqlError::key_does_not_exist(unknown, table));
+        }
+        match hint.hint_type {
+            TableIndexHintType::Use => taken.use_index.get_or_insert_default().extend(names),
+            TableIndexHintType::Force => taken.force_index.extend(names),
+            TableIndexHintType::Ignore => taken.ignore_index.extend(names),
+        }
+    }
+    Ok(taken)
+}
+
+impl Lowering<'_> {
+    /// A query and the headers of its result.
+    pub(super) fn query(&mut self, query: Query, purpose: Use) -> Result<(Query, Headers)> {
+        self.nested(|this| {
+            let ctes = this.ctes.len();
+            let lowered = this.query_inner(query, purpose);
+            this.ctes.truncate(ctes);
+            lowered
+        })
+    }
+
+    fn query_inner(&mut self, mut query: Query, purpose: Use) -> Result<(Query, Headers)> {
+        if let Some(with) = &mut query.with {
+            for cte in std::mem::take(&mut with.cte_tables) {
+                let lowered = self.common_table(cte, with.recursive)?;
+                with.cte_tables.push(lowered);
+            }
+        }
+        let (body, headers) = self.set_expression(*query.body, purpose)?;
+        query.body = Box::new(body);
+        if let Some(order_by) = query.order_by {
+            query.order_by = Some(self.order_by(order_by)?);
+        }
+        query.limit_clause = query
+            .limit_clause
+            .map(|limit| self.limit(limit))
+            .transpose()?;
+        self.locking |= !query.locks.is_empty();
+        query.locks.clear();
+        Ok((query, headers))
+    }
+
+    fn common_table(&mut self, mut cte: Cte, recursive: bool) -> Result<Cte> {
+        if recursive {
+            self.ctes.push(cte.alias.name.value.clone());
+        }
+        let (query, _) = self.query(*cte.query, Use::Table)?;
+        cte.query = Box::new(query);
+        if !recursive {
+            self.ctes.push(cte.alias.name.value.clone());
+        }
+        cte.alias = self.table_alias(cte.alias);
+        Ok(cte)
+    }
+
+    fn table_alias(&mut self, mut alias: TableAlias) -> TableAlias {
+        alias.name.quote_style = Some('`');
+        for column in &mut alias.columns {
+            column.name = self.column_ident(column.name.clone());
+        }
+        alias
+    }
+
+    fn set_expression(&mut self, body: SetExpr, purpose: Use) -> Result<(SetExpr, Headers)> {
+        Ok(match body {
+            SetExpr::Select(select) => {
+                let (select, headers) = self.select(*select, purpose)?;
+                (SetExpr::Select(Box::new(select)), headers)
+            }
+            SetExpr::Query(query) => {
+                let (query, headers) = self.query(*query, purpose)?;
+                (SetExpr::Query(Box::new(query)), headers)
+            }
+            SetExpr::SetOperation {
+                left,
+                op,
+                set_quantifier,
+                right,
+            } => {
+                let (left, headers) = self.nested(|this| this.set_expression(*left, purpose))?;
+                let (right, _) = self.nested(|this| this.set_expression(*right, purpose))?;
+                (
+                    SetExpr::SetOperation {
+                        left: Box::new(left),
+                        op,
+                        set_quantifier,
+                        right: Box::new(right),
+                    },
+                    headers,
+                )
+            }
+            SetExpr::Values(mut values) => {
+                let mut width = 0;
+                for row in &mut values.rows {
+                    let items = std::mem::take(&mut row.content);
+                    width = items.len();
+                    row.content = self.values(items)?;
+                }
+                values.value_keyword = false;
+                (
+                    SetExpr::Values(values),
+                    (0..width).map(|at| Some(format!("column_{at}"))).collect(),
+                )
+            }
+            other => return Err(SqlError::not_supported_yet(other)),
+        })
+    }
+
+    fn select(&mut self, mut select: Select, purpose: Use) -> Result<(Select, Headers)> {
+        select.optimizer_hints.clear();
+        select.select_modifiers = None;
+        let from = std::mem::take(&mut select.from);
+        for table in from {
+            if let Some(table) = self.table_with_joins(table)? {
+                select.from.push(table);
+            }
+        }
+        let allowed = std::mem::replace(&mut self.aggregates_allowed, false);
+        select.selection = select
+            .selection
+            .map(|condition| self.condition(condition))
+            .transpose()?;
+        self.aggregates_allowed = allowed;
+        let written = self.text.select_items(select.select_token.0.span.start);
+        let (projection, headers) =
+            self.projection(std::mem::take(&mut select.projection), &written, purpose)?;
+        select.projection = projection;
+        select.group_by = self.group_by(select.group_by)?;
+        select.having = select
+            .having
+            .map(|condition| self.condition(condition))
+            .transpose()?;
+        for window in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(spec) = &mut window.1 {
+                *spec = self.window_spec(spec.clone())?;
+            }
+        }
+        Ok((select, headers))
+    }
+
+    fn projection(
+        &mut self,
+        items: Vec<SelectItem>,
+        written: &[&str],
+        purpose: Use,
+    ) -> Result<(Vec<SelectItem>, Headers)> {
+        let has_text = written.len() == items.len();
+        let has_wildcard = items.iter().any(|item| {
+            matches!(
+                item,
+                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
+            )
+        });
+        let mut used = HashSet::new();
+        let mut lowered = Vec::with_capacity(items.len());
+        let mut headers = Vec::with_capacity(items.len());
+        for (position, item) in items.into_iter().enumerate() {
+            let (expr, header, is_alias) = match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let header = header_of(&expr, has_text.then(|| written[position]));
+                    (expr, header, false)
+                }
+                SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value, true),
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    options,
+                ) => {
+                    // A database before the table says nothing that the table's alias does not.
+                    let table = name.0.last().cloned().into_iter().collect();
+                    let kind = SelectItemQualifiedWildcardKind::ObjectName(ObjectName(table));
+                    lowered.push(SelectItem::QualifiedWildcard(kind, options));
+                    headers.push(None);
+                    continue;
+                }
+                wildcard @ SelectItem::Wildcard(_) => {
+                    lowered.push(wildcard);
+                    headers.push(None);
+                    continue;
+                }
+                other => return Err(SqlError::not_supported_yet(other)),
+            };
+            let plain = is_plain_column(&expr).is_some();
+            let name = self.column_name(&header);
+            let is_new = used.insert(name.to_lowercase());
+            if !is_new && purpose == Use::Table {
+                return Err(SqlError::duplicate_field_name(&header));
+            }
+            // A wildcard may bring the same name again.
+            let hidden = !is_new || (has_wildcard && purpose == Use::Result && plain && !is_alias);
+            let value = self.value(expr)?;
+            lowered.push(if plain && !is_alias && !hidden {
+                SelectItem::UnnamedExpr(value)
+            } else {
+                let value = if plain {
+                    value
+                } else {
+                    call("$result", vec![value])
+                };
+                let name = if hidden {
+                    format!("{name}{HIDDEN_SUFFIX}{position}")
+                } else {
+                    name
+                };
+                SelectItem::ExprWithAlias {
+                    expr: value,
+                    alias: Ident::with_quote('`', name),
+                }
+            });
+            headers.push(Some(header));
+        }
+        Ok((lowered, headers))
+    }
+
+    fn group_by(&mut self, group_by: GroupByExpr) -> Result<GroupByExpr> {
+        let GroupByExpr::Expressions(exprs, modifiers) = group_by else {
+            return Err(SqlError::not_supported_yet("GROUP BY ALL"));
+        };
+        let mut lowered = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            lowered.push(if is_number(&expr) {
+                expr
+            } else {
+                self.value(expr)?
+            });
+        }
+        Ok(match modifiers.as_slice() {
+            [] => GroupByExpr::Expressions(lowered, vec![]),
+            [GroupByWithModifier::Rollup] => {
+                let sets = lowered.into_iter().map(|expr| vec![expr]).collect();
+                GroupByExpr::Expressions(vec![Expr::Rollup(sets)], vec![])
+            }
+            _ => {
+                return Err(SqlError::not_supported_yet(
+                    "GROUP BY modifiers other than WITH ROLLUP",
+                ));
+            }
+        })
+    }
+
+    fn order_by(&mut self, order_by: OrderBy) -> Result<OrderBy> {
+        let kind = match order_by.kind {
+            OrderByKind::Expressions(items) => {
+                OrderByKind::Expressions(self.order_by_items(items, true)?)
+            }
+            all => all,
+        };
+        Ok(OrderBy {
+            kind,
+            interpolate: None,
+        })
+    }
+
+    /// `ordinals`: a number is the position of a column.
+    pub(super) fn order_by_items(
+        &mut self,
+        items: Vec<OrderByExpr>,
+        ordinals: bool,
+    ) -> Result<Vec<OrderByExpr>> {
+        items
+            .into_iter()
+            .map(|mut item| {
+                if !(ordinals && is_number(&item.expr)) {
+                    item.expr = self.value(item.expr)?;
+                }
+                Ok(item)
+            })
+            .collect()
+    }
+
+    fn limit(&mut self, limit: LimitClause) -> Result<LimitClause> {
+        Ok(match limit {
+            LimitClause::LimitOffset {
+                limit,
+                offset,
+                limit_by,
+            } => LimitClause::LimitOffset {
+                limit: limit.map(|limit| self.value(limit)).transpose()?,
+                offset: match offset {
+                    Some(mut offset) => {
+                        offset.value = self.value(offset.value)?;
+                        Some(offset)
+                    }
+                    None => None,
+                },
+                limit_by,
+            },
+            LimitClause::OffsetCommaLimit { offset, limit } => {
+                // Evaluated in the order of the text, for the sake of `?`.
+                let offset = self.value(offset)?;
+                LimitClause::OffsetCommaLimit {
+                    offset,
+                    limit: self.value(limit)?,
+                }
+            }
+        })
+    }
+
+    /// `None` for `DUAL`, which is no table.
+    fn table_with_joins(&mut self, table: TableWithJoins) -> Result<Option<TableWithJoins>> {
+        if let TableFactor::Table { name, .. } = &table.relation
+            && name.0.len() == 1
+            && object_text(name).eq_ignore_ascii_case("dual")
+        {
+            return Ok(None);
+        }
+        let relation = self.table_factor(table.relation)?;
+        let joins = table
+            .joins
+            .into_iter()
+            .map(|join| self.join(join))
+            .collect::<Result<_>>()?;
+        Ok(Some(TableWithJoins { relation, joins }))
+    }
+
+    fn join(&mut self, join: Join) -> Result<Join> {
+        let relation = self.table_factor(join.relation)?;
+        let operator = match join.join_operator {
+            JoinOperator::Join(constraint)
+            | JoinOperator::Inner(constraint)
+            | JoinOperator::CrossJoin(constraint)
+            | JoinOperator::StraightJoin(constraint) => match self.join_constraint(constraint)? {
+                JoinConstraint::None => JoinOperator::CrossJoin(JoinConstraint::None),
+                constraint => JoinOperator::Inner(constraint),
+            },
+            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+                JoinOperator::LeftOuter(self.join_constraint(constraint)?)
+            }
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+                JoinOperator::RightOuter(self.join_constraint(constraint)?)
+            }
+            other => return Err(SqlError::not_supported_yet(format!("{other:?}"))),
+        };
+        Ok(Join {
+            relation,
+            global: false,
+            join_operator: operator,
+        })
+    }
+
+    fn join_constraint(&mut self, constraint: JoinConstraint) -> Result<JoinConstraint> {
+        Ok(match constraint {
+            JoinConstraint::On(condition) => {
+                let allowed = std::mem::replace(&mut self.aggregates_allowed, false);
+                let condition = self.condition(condition);
+                self.aggregates_allowed = allowed;
+                JoinConstraint::On(condition?)
+            }
+            JoinConstraint::Using(columns) => JoinConstraint::Using(
+                columns
+                    .into_iter()
+                    .map(|column| {
+                        let name = self.column_name(&object_text(&column));
+                        ObjectName::from(vec![Ident::with_quote('`', name)])
+                    })
+                    .collect(),
+            ),
+            other => other,
+        })
+    }
+
+    fn table_factor(&mut self, factor: TableFactor) -> Result<TableFactor> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                index_hints,
+                ..
+            } => self.table(name, alias, &index_hints),
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                sample,
+            } => {
+                let Some(alias) = alias else {
+                    return Err(SqlError::new(
+                        1248,
+                        "42000",
+                        "Every derived table must have its own alias",
+                    ));
+                };
+                let (query, _) = self.query(*subquery, Use::Table)?;
+                let alias = Some(self.table_alias(alias));
+                Ok(TableFactor::Derived {
+                    lateral,
+                    subquery: Box::new(query),
+                    alias,
+                    sample,
+                })
+            }
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                let Some(inner) = self.table_with_joins(*table_with_joins)? else {
+                    return Err(SqlError::parse_error("DUAL", 1));
+                };
+                Ok(TableFactor::NestedJoin {
+                    table_with_joins: Box::new(inner),
+                    alias,
+                })
+            }
+            other => Err(SqlError::not_supported_yet(other)),
+        }
+    }
+
+    fn table(
+        &mut self,
+        name: ObjectName,
+        alias: Option<TableAlias>,
+        hints: &[TableIndexHints],
+    ) -> Result<TableFactor> {
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .filter_map(|part| part.as_ident())
+            .map(|ident| ident.value.clone())
+            .collect();
+        let (database, table) = match parts.as_slice() {
+            [table] if self.ctes.contains(table) => return Ok(plain_table(table, alias)),
+            [table] => match self.context.session.current_database() {
+                Some(database) => (database.to_string(), table.clone()),
+                None => return Err(SqlError::no_database_selected()),
+            },
+            [database, table] => (database.clone(), table.clone()),
+            _ => return Err(SqlError::parse_error(&name.to_string(), 1)),
+        };
+        let alias = alias.map(|alias| self.table_alias(alias));
+        let known_as = alias
+            .as_ref()
+            .map_or_else(|| table.clone(), |alias| alias.name.value.clone());
+        let number = self.tables.len();
+        let source = match (self.context.virtual_tables)(&database, &table)? {
+            Some(source) => source,
+            None => {
+                let opened = self
+                    .context
+                    .catalog
+                    .table(&database, &table)
+                    .map_err(|error| {
+                        SqlError::new(error.mysql_code(), error.sqlstate(), error.to_string())
+                    })?;
+                let definition = &opened.definition;
+                let exists = |index: &str| {
+                    let known = std::iter::once(&definition.primary).chain(&definition.secondary);
+                    known
+                        .map(|index| index.name.as_str())
+                        .any(|known| known.eq_ignore_ascii_case(index))
+                };
+                let hints = index_hints(hints, exists, &table)?;
+                Arc::new(SheafTableSource::new(
+                    opened,
+                    number as u32,
+                    known_as.clone(),
+                    hints,
+                ))
+            }
+        };
+        for field in source.schema().fields() {
+            self.column_name(field.name());
+        }
+        self.tables.push(TableReference {
+            source,
+            alias: known_as.clone(),
+            database,
+            table,
+        });
+        let alias = alias.unwrap_or_else(|| TableAlias {
+            explicit: true,
+            name: Ident::with_quote('`', known_as),
+            columns: vec![],
+            at: None,
+        });
+        Ok(plain_table(&format!("#{number}"), Some(alias)))
+    }
+}
+
+fn plain_table(name: &str, alias: Option<TableAlias>) -> TableFactor {
+    TableFactor::Table {
+        name: ObjectName::from(vec![Ident::with_quote('`', name)]),
+        alias,
+        args: None,
+        with_hints: vec![],
+        version: None,
+        with_ordinality: false,
+        partitions: vec![],
+        json_path: None,
+        sample: None,
+        index_hints: vec![],
+    }
+}

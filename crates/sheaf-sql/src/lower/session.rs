@@ -1,0 +1,158 @@
+//! Values of the statement and its session, as literals: `?`, `@@variables`, `@variables`, NOW(), DATABASE().
+
+use sheaf_exec::functions::calendar::{self, MICROS_PER_SECOND};
+use sheaf_table::Value;
+use sqlparser::ast::{Expr, Value as Literal};
+use sqlparser::tokenizer::Location;
+
+use super::Lowering;
+use super::build::{call, literal, null, number, text};
+use crate::error::{Result, SqlError};
+
+/// A value as syntax that means it.
+pub(super) fn value_literal(value: &Value) -> Expr {
+    let printed = || text(value.to_string());
+    match value {
+        Value::Null => null(),
+        Value::Int(v) => number(v),
+        Value::UInt(v) => number(v),
+        Value::Decimal { unscaled, scale } => {
+            number(sheaf_table::value::decimal_text(*unscaled, *scale))
+        }
+        Value::Float(v) => call("$cast_double", vec![text(v.to_string())]),
+        Value::Double(v) => call("$cast_double", vec![text(v.to_string())]),
+        Value::Text(v) => text(v),
+        Value::Bytes(bytes) => literal(Literal::HexStringLiteral(
+            bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
+        )),
+        Value::Date(_) => call("$cast_date", vec![printed()]),
+        Value::Time(_) => call("$cast_time", vec![printed(), number(6)]),
+        Value::DateTime(_) | Value::Timestamp(_) => {
+            call("$cast_datetime", vec![printed(), number(6)])
+        }
+        Value::Year(year) => number(year),
+        Value::Enum(position) => number(position),
+    }
+}
+
+impl Lowering<'_> {
+    /// The value of a `?`.
+    pub(super) fn parameter(&mut self, location: Location) -> Expr {
+        let position = self
+            .text
+            .parameter_at(location)
+            .unwrap_or(self.parameters_seen);
+        self.parameters_seen += 1;
+        self.context
+            .parameters
+            .get(position)
+            .map_or_else(null, value_literal)
+    }
+
+    /// `@name`, `@@name`, `@@session.name`, `@@global.name`, if the identifier is one of those.
+    pub(super) fn variable(&self, parts: &[&str]) -> Result<Option<Expr>> {
+        let Some(first) = parts.first().and_then(|part| part.strip_prefix('@')) else {
+            return Ok(None);
+        };
+        let Some(system) = first.strip_prefix('@') else {
+            return Ok(Some(value_literal(
+                &self.context.session.user_variable(first),
+            )));
+        };
+        let (global, name) = match (system.to_ascii_lowercase().as_str(), parts.get(1)) {
+            ("global", Some(name)) => (true, (*name).to_string()),
+            ("session" | "local", Some(name)) => (false, (*name).to_string()),
+            (name, None) => (false, name.to_string()),
+            (structured, Some(name)) => (false, format!("{structured}.{name}")),
+        };
+        match self
+            .context
+            .session
+            .system_variable(global, &name.to_ascii_lowercase())
+        {
+            Some(value) => Ok(Some(value_literal(&value))),
+            None => Err(SqlError::unknown_system_variable(&name)),
+        }
+    }
+
+    /// The statement's start in the session's time zone.
+    fn local_now(&self) -> i64 {
+        let session = self.context.session;
+        session.now_utc_micros() + i64::from(session.time_zone_offset_seconds()) * MICROS_PER_SECOND
+    }
+
+    /// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that take
+    /// the number of fraction digits.
+    pub(super) fn session_function(&self, name: &str, fsp: Option<u8>) -> Option<Expr> {
+        let session = self.context.session;
+        let digits = fsp.unwrap_or(0).min(6);
+        let cut = |micros: i64| micros - micros.rem_euclid(10i64.pow(6 - u32::from(digits)));
+        let datetime = |micros: i64| {
+            let mut printed = String::new();
+            calendar::push_datetime(&mut printed, cut(micros), digits);
+            call("$cast_datetime", vec![text(printed), number(digits)])
+        };
+        let date = |micros: i64| {
+            let mut printed = String::new();
+            calendar::push_date(&mut printed, calendar::split_datetime(micros).0);
+            call("$cast_date", vec![text(printed)])
+        };
+        let time = |micros: i64| {
+            let mut printed = String::new();
+            calendar::push_time(
+                &mut printed,
+                cut(calendar::split_datetime(micros).1),
+                digits,
+            );
+            call("$cast_time", vec![text(printed), number(digits)])
+        };
+        Some(match name {
+            "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate" => {
+                datetime(self.local_now())
+            }
+            "utc_timestamp" => datetime(session.now_utc_micros()),
+            "curdate" | "current_date" => date(self.local_now()),
+            "utc_date" => date(session.now_utc_micros()),
+            "curtime" | "current_time" => time(self.local_now()),
+            "utc_time" => time(session.now_utc_micros()),
+            "database" | "schema" => session.current_database().map_or_else(null, text),
+            "user" | "current_user" | "session_user" | "system_user" => text(session.user()),
+            "version" => text(session.version()),
+            "connection_id" => number(session.connection_id()),
+            "last_insert_id" => number(session.last_insert_id()),
+            "row_count" => number(session.row_count()),
+            "found_rows" => number(session.found_rows()),
+            _ => return None,
+        })
+    }
+
+    /// Seconds that the session's time zone is ahead of UTC.
+    pub(super) fn zone_offset(&self) -> Expr {
+        number(self.context.session.time_zone_offset_seconds())
+    }
+
+    /// Seconds since 1970, for UNIX_TIMESTAMP().
+    pub(super) fn unix_now(&self) -> Expr {
+        number(
+            self.context
+                .session
+                .now_utc_micros()
+                .div_euclid(MICROS_PER_SECOND),
+        )
+    }
+
+    /// The longest result of GROUP_CONCAT, in bytes.
+    pub(super) fn group_concat_limit(&self) -> Expr {
+        const DEFAULT: u64 = 1024;
+        let value = match self
+            .context
+            .session
+            .system_variable(false, "group_concat_max_len")
+        {
+            Some(Value::UInt(limit)) => limit,
+            Some(Value::Int(limit)) => u64::try_from(limit).unwrap_or(DEFAULT),
+            _ => DEFAULT,
+        };
+        number(value.min(sheaf_exec::functions::error::MAX_RESULT_BYTES as u64))
+    }
+}
