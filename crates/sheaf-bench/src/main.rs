@@ -43,14 +43,14 @@ enum Command {
     },
     /// Serves a Sheaf database: how the benchmarks start Sheaf as a process of its own.
     #[command(hide = true)]
-    Serve(sheaf::serve::ServeOptions),
+    Serve(sheaf::serve::ServeArguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Reference(options) => reference::run(&options),
         Command::RecordAnswers { scale, queries, out } => answers::record(scale, &queries, &out),
-        Command::Serve(options) => sheaf::serve::run(&options).map_err(BenchError::from_display),
+        Command::Serve(options) => sheaf::serve::run(options).map(|_| ()).map_err(BenchError::from_display),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -29,7 +29,7 @@ pub struct Options {
     scale: f64,
     /// Buffer pool of each server; Sheaf's whole process may use twice that.
     #[arg(long, default_value = "256M", value_parser = sheaf::size::parse_size)]
-    memory: u64,
+    memory: usize,
     /// Peers to compare with, of `mariadb` and `postgres`.
     #[arg(long, value_delimiter = ',')]
     against: Vec<String>,
@@ -68,7 +68,7 @@ struct Loaded {
 pub fn run(options: &Options) -> Result<(), BenchError> {
     let work = options.work.clone().unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"));
     let tbl = data::tbl_folder(&work, options.scale)?;
-    let budget = Budget { memory_bytes: options.memory * 2, pool_bytes: options.memory };
+    let budget = Budget { memory_bytes: options.memory as u64 * 2, pool_bytes: options.memory as u64 };
     let mut servers: Vec<Box<dyn Server>> = vec![Box::new(crate::peers::sheaf::server(
         work.join(format!("sheaf-{}", options.scale)),
         budget,

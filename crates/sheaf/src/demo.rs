@@ -4,9 +4,12 @@
 //! through LOAD DATA LOCAL INFILE, and runs the reference queries twice, first with an empty buffer pool and then
 //! with a warm one. What it prints comes from the session's status counters and from EXPLAIN.
 
+use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,26 +17,27 @@ use arrow::record_batch::RecordBatch;
 use arrow::util::display::array_value_to_string;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use sheaf_server::ServerOptions;
 use sheaf_sql::{
     ColumnMeta, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo,
     SqlError,
 };
 
-use crate::serve::{self, ServeOptions};
+use crate::serve::serve_until_signal;
 use crate::size::{format_size, parse_size};
 use crate::tpch::{
     REFERENCE_CASES, ReferenceCase, TABLES, TableReader, Variant, expected_rows, schema_statements,
 };
 
-/// Options of `sheaf demo`.
-#[derive(Args, Debug)]
-pub struct DemoOptions {
+/// Arguments of `sheaf demo`.
+#[derive(Debug, Args)]
+pub struct DemoArguments {
     /// TPC-H scale factor: 0.1 is 600,000 lines of orders, about 200 MB with all indexes.
     #[arg(long, default_value_t = 0.1)]
     scale: f64,
-    /// Memory of the whole process; small, so that the tables do not fit.
+    /// Memory of the whole process, such as 64M; small, so that the tables do not fit.
     #[arg(long, default_value = "64M", value_parser = parse_size)]
-    memory: u64,
+    memory: usize,
     /// Where to keep the database; a temporary folder that is removed at the end unless given.
     #[arg(long)]
     data_dir: Option<PathBuf>,
@@ -45,57 +49,62 @@ pub struct DemoOptions {
 /// The database that the demo fills.
 const DATABASE: &str = "tpch";
 
+/// Where `--serve` listens: the port that MySQL clients try by default.
+const SERVE_PORT: u16 = 3306;
+
+/// What running statements get to finish when the server is told to end.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+
 /// Runs the demo.
-pub fn run(options: &DemoOptions) -> Result<(), SqlError> {
-    let (folder, temporary) = match &options.data_dir {
+pub fn run(arguments: &DemoArguments) -> Result<ExitCode, Box<dyn Error>> {
+    let (folder, temporary) = match &arguments.data_dir {
         Some(folder) => (folder.clone(), false),
-        None => (
-            std::env::temp_dir().join(format!("sheaf-demo-{}", std::process::id())),
-            true,
-        ),
+        None => (std::env::temp_dir().join(format!("sheaf-demo-{}", std::process::id())), true),
     };
-    let outcome = run_in(&folder, options);
+    let outcome = run_in(&folder, arguments);
     if temporary {
         // A folder that cannot be removed is only a leftover; the demo's outcome matters more.
         let _ = std::fs::remove_dir_all(&folder);
     }
-    outcome
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
-fn run_in(folder: &Path, options: &DemoOptions) -> Result<(), SqlError> {
-    let memory_bytes = usize::try_from(options.memory).unwrap_or(usize::MAX);
+fn run_in(folder: &Path, arguments: &DemoArguments) -> Result<(), Box<dyn Error>> {
     let engine = Engine::open(
         folder,
-        EngineOptions { memory_bytes, ..EngineOptions::default() },
+        EngineOptions { memory_bytes: arguments.memory, ..EngineOptions::default() },
     )?;
-    let shown = demonstrate(&engine, folder, options);
-    engine.close()?;
-    drop(engine);
-    shown?;
-    if options.serve {
-        println!("\nServing; connect with:  mariadb -h 127.0.0.1 -u root {DATABASE}");
-        return serve::run(&ServeOptions::new(folder.to_owned(), options.memory));
+    let shown = demonstrate(&engine, folder, arguments);
+    if shown.is_ok() && arguments.serve {
+        println!("\nConnect with:  mariadb -h 127.0.0.1 -u root {DATABASE}");
+        let options = ServerOptions {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], SERVE_PORT))),
+            socket: None,
+            max_connections: engine.options().max_connections,
+        };
+        return serve_until_signal(&engine, options, DRAIN_TIME);
     }
-    Ok(())
+    engine.close()?;
+    Ok(shown?)
 }
 
 fn demonstrate(
     engine: &Arc<Engine>,
     folder: &Path,
-    options: &DemoOptions,
+    arguments: &DemoArguments,
 ) -> Result<(), SqlError> {
     println!(
         "TPC-H at scale {} in {}, {} of memory, {} of it buffer pool.\n",
-        options.scale,
+        arguments.scale,
         folder.display(),
-        format_size(options.memory),
-        format_size(engine.storage().pool_bytes() as u64),
+        format_size(arguments.memory),
+        format_size(engine.storage().pool_bytes()),
     );
     let mut session = engine.session(SessionInfo::default())?;
     if is_loaded(&mut session)? {
         println!("The tables are here already: nothing to load.");
     } else {
-        load(&mut session, options.scale)?;
+        load(&mut session, arguments.scale)?;
     }
     for case in &REFERENCE_CASES {
         show_case(engine, case)?;
