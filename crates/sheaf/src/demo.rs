@@ -23,9 +23,9 @@ use sheaf_sql::{
     SqlError,
 };
 
-use crate::serve::serve_until_signal;
-use crate::size::{format_size, parse_size};
-use crate::tpch::{
+use sheaf::serve::serve_until_signal;
+use sheaf::size::{format_size, parse_size};
+use sheaf::tpch::{
     REFERENCE_CASES, ReferenceCase, TABLES, TableReader, Variant, expected_rows, schema_statements,
 };
 
