@@ -1,1 +1,62 @@
-fn main() {}
+//! Benchmarks of Sheaf against the systems its users run today.
+//!
+//! A comparison runs real servers from Debian's packages on the same data in the same run, taking turns, because
+//! the machines that it runs on are noisy: what counts is the ratio within one run. Nothing here asserts; the
+//! tables are written for people, and `docs/benchmarks.md` is written by the command itself.
+
+mod answers;
+mod data;
+mod error;
+mod machine;
+mod peers;
+mod reference;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::BenchError;
+
+#[derive(Parser)]
+#[command(name = "sheaf-bench", about = "Benchmarks of Sheaf against its peers")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The reference queries, cold and warm, under every switch setting, against MariaDB and PostgreSQL.
+    Reference(reference::Options),
+    /// Runs the 22 TPC-H queries on MariaDB and writes its answers to files (the tests compare with them).
+    RecordAnswers {
+        /// TPC-H scale factor of the data.
+        #[arg(long, default_value_t = 0.01)]
+        scale: f64,
+        /// Folder with the queries, one `.sql` file each.
+        #[arg(long, default_value = "crates/sheaf/tests/tpch/queries")]
+        queries: PathBuf,
+        /// Folder that receives one `.tsv` file per query.
+        #[arg(long, default_value = "crates/sheaf/tests/tpch/answers")]
+        out: PathBuf,
+    },
+    /// Serves a Sheaf database: how the benchmarks start Sheaf as a process of its own.
+    #[command(hide = true)]
+    Serve(sheaf::serve::ServeArguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Reference(options) => reference::run(&options),
+        Command::RecordAnswers { scale, queries, out } => answers::record(scale, &queries, &out),
+        Command::Serve(options) => sheaf::serve::run(options).map(|_| ()).map_err(BenchError::from_display),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sheaf-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -29,6 +29,10 @@
 //! # use arrow::{array::AsArray, datatypes::Int32Type};
 //! ```
 
+pub mod serve;
+pub mod size;
+pub mod tpch;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

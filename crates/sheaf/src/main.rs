@@ -2,8 +2,6 @@
 
 mod demo;
 mod result_printer;
-mod serve;
-mod size;
 mod sql_shell;
 mod statement_reader;
 
@@ -12,6 +10,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use sheaf::serve;
 use tracing_subscriber::EnvFilter;
 
 /// A relational database for tables that outgrow memory.

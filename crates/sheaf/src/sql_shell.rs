@@ -22,7 +22,7 @@ use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
 use crate::result_printer::{Layout, ResultPrinter};
-use crate::size::parse_size;
+use sheaf::size::parse_size;
 use crate::statement_reader::{Statement, StatementReader};
 
 /// Lines that the history file keeps.

@@ -9,3 +9,5 @@ mod harness;
 mod protocol;
 mod raw_client;
 mod results;
+mod sqllogic;
+mod tpch;

@@ -1,0 +1,112 @@
+//! The servers that a benchmark compares: Sheaf, and its peers from Debian's packages.
+//!
+//! Each is a real process with a data folder of its own, started with the same budget. A peer that is not
+//! installed is left out with a message that says what to install.
+
+pub mod mariadb;
+pub mod mysql_client;
+pub mod mysql_server;
+pub mod postgres;
+pub mod sheaf;
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::BenchError;
+
+/// What a server may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Memory of the whole process, where the server can bound it, in bytes.
+    pub memory_bytes: u64,
+    /// Buffer pool, in bytes.
+    pub pool_bytes: u64,
+}
+
+/// The rows of a result as text, for comparing answers between servers.
+pub type TextRows = Vec<Vec<Option<String>>>;
+
+/// One statement's outcome: how long the client waited, and what came back.
+pub struct Timed {
+    /// From sending the statement to having its last row.
+    pub elapsed: Duration,
+    /// The rows as text; NULL is `None`.
+    pub rows: TextRows,
+}
+
+/// A server under comparison.
+pub trait Server {
+    /// The name that tables print.
+    fn name(&self) -> &'static str;
+    /// The version that the running server reports.
+    fn version(&mut self) -> Result<String, BenchError>;
+    /// Starts the server on its data folder and returns when it answers. Its cache is empty.
+    fn start(&mut self) -> Result<(), BenchError>;
+    /// Stops the server cleanly and returns when its process has ended.
+    fn stop(&mut self) -> Result<(), BenchError>;
+    /// Creates the TPC-H schema with all its indexes and loads the `.tbl` files of `folder`.
+    fn load(&mut self, folder: &Path) -> Result<(), BenchError>;
+    /// Runs `sql` in a fresh session after `settings`; only `sql` is timed.
+    fn run(&mut self, sql: &str, settings: &[&str]) -> Result<Timed, BenchError>;
+    /// Counters of the last statement that say what it read, by name; empty where the server has none.
+    fn counters(&self) -> &[(String, u64)];
+    /// Peak resident memory since the start, in bytes.
+    fn peak_memory_bytes(&self) -> u64;
+    /// True when the server understands MySQL's switches, so that a case's variants differ.
+    fn has_switches(&self) -> bool;
+}
+
+/// A port on the loopback interface that is free right now.
+pub fn free_port() -> Result<u16, BenchError> {
+    TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(BenchError::from_display)
+}
+
+/// Seconds that a server gets to answer after its start, and to end after it was told to.
+const START_STOP_LIMIT: Duration = Duration::from_secs(120);
+
+/// Waits until something listens on `port`, or the process has ended.
+pub fn wait_until_listening(server: &'static str, child: &mut Child, port: u16) -> Result<(), BenchError> {
+    let deadline = Instant::now() + START_STOP_LIMIT;
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        if let Some(status) = child.try_wait().map_err(BenchError::from_display)? {
+            return Err(BenchError::server(server, format!("ended while starting: {status}")));
+        }
+        if Instant::now() > deadline {
+            return Err(BenchError::server(server, format!("does not listen on port {port}")));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Asks the process to end with `signal` and waits for it.
+pub fn end_process(server: &'static str, child: &mut Child, signal: i32) -> Result<(), BenchError> {
+    let process = i32::try_from(child.id()).map_err(BenchError::from_display)?;
+    // SAFETY: kill has no memory effects here; the process is our child and has not been waited for, so its
+    // number cannot belong to another process.
+    unsafe { libc::kill(process, signal) };
+    let deadline = Instant::now() + START_STOP_LIMIT;
+    loop {
+        if child.try_wait().map_err(BenchError::from_display)?.is_some() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(BenchError::server(server, "does not end after it was told to"));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Empties the operating system's page cache where this process may, for servers that read through it.
+pub fn drop_operating_system_cache() {
+    // SAFETY: sync takes no arguments and touches no memory of this process.
+    unsafe { libc::sync() };
+    // Without the right to write here the cache stays warm; the results name the server as buffered.
+    let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
+}
