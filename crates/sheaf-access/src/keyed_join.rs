@@ -20,7 +20,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt32Array};
+use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::SchemaRef;
 use sheaf_storage::{Direction, KeyRange, LeafCursor, PointReader, ReadAhead, Tree};
@@ -316,10 +316,15 @@ impl Sharing {
         if rows.is_empty() {
             return Ok(None);
         }
-        Ok(Some((
-            UInt32Array::from(outer),
-            take_record_batch(&self.batch, &UInt32Array::from(rows))?,
-        )))
+        let taken = UInt32Array::from(rows);
+        // Arrow's take refuses a batch without columns, which is what a join that only counts asks for.
+        let inner = if self.batch.num_columns() == 0 {
+            let options = RecordBatchOptions::new().with_row_count(Some(taken.len()));
+            RecordBatch::try_new_with_options(self.batch.schema(), Vec::new(), &options)?
+        } else {
+            take_record_batch(&self.batch, &taken)?
+        };
+        Ok(Some((UInt32Array::from(outer), inner)))
     }
 }
 

@@ -330,10 +330,8 @@ impl Lowering<'_> {
             Expr::Function(aggregate)
         };
         if name == "count" && star {
-            return Ok(build(
-                name,
-                vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)],
-            ));
+            // A constant that is never NULL: no planner has to know what the star means.
+            return Ok(build(name, vec![argument(number(1))]));
         }
         if star || values.is_empty() {
             return Err(SqlError::parse_error(")", 1));
