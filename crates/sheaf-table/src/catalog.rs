@@ -220,11 +220,10 @@ impl Catalog {
                 dropped += 1;
             }
             let _changing = self.next_table_id.lock();
-            let mut databases = self.databases.write();
             // Another connection may have made a table meanwhile.
-            if databases.get(name).is_some_and(|tables| tables.is_empty()) {
+            if self.tables(name).is_ok_and(|tables| tables.is_empty()) {
                 self.change(|tree, undo| Ok(tree.delete(undo, &database_key(name)).map(drop)?))?;
-                databases.remove(name);
+                self.databases.write().remove(name);
                 self.schema_version.fetch_add(1, Ordering::AcqRel);
                 return Ok(dropped);
             }

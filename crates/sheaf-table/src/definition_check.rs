@@ -276,8 +276,8 @@ pub(crate) fn needs_overflow(definition: &TableDefinition) -> bool {
         .filter_map(|column| column.ty.max_bytes())
         .sum();
     let row = RowLayout::new(&definition.columns).fixed_bytes() as u64 + strings;
-    // A key repeats columns of the row; keys of characters may be longer than these.
-    2 * row > MAX_ENTRY_BYTES as u64
+    // The key repeats columns of the row, and may take half as much again for characters.
+    row + row * 3 / 2 > MAX_ENTRY_BYTES as u64
 }
 
 fn check_column(column: &mut Column) -> Result<()> {

@@ -12,6 +12,7 @@ pub mod error;
 mod external_sort;
 mod index_build;
 pub mod key_codec;
+pub mod key_range;
 pub mod number_text;
 mod overflow;
 pub mod progress;
@@ -30,7 +31,8 @@ pub use bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::{Catalog, ReadGuard, WriteGuard};
 pub use collation::Collation;
 pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
-pub use key_codec::{EncodedRange, KeyLayout, KeyPart, PartBounds, PartKind};
+pub use key_codec::{KeyLayout, KeyPart, PartKind};
+pub use key_range::{EncodedRange, PartBounds};
 pub use progress::{NoProgress, Progress};
 pub use row_codec::{RowLayout, RowView, ValueRef};
 pub use schema::{

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Storage, StorageOptions, Tree};
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec,
@@ -565,6 +566,49 @@ fn failed_bulk_loads_leave_the_table_empty() {
         Arc::new(NoProgress),
     );
     assert!(matches!(again, Err(TableError::TableNotEmpty { .. })));
+}
+
+#[test]
+fn a_full_disk_while_loading_leaves_the_table_as_it_was() {
+    let disk = SimulatedDisk::new(SimulationOptions::new(7));
+    let options = StorageOptions {
+        pool_bytes: 4 << 20,
+        ..StorageOptions::default()
+    };
+    let catalog = Catalog::open(Storage::open_on(disk.clone(), options).unwrap()).unwrap();
+    catalog.create_database("d").unwrap();
+    catalog.create_table(example()).unwrap();
+    disk.set_capacity(12 << 20);
+    let full = load(
+        &catalog,
+        many_rows(200_000, |i| i),
+        1 << 20,
+        Arc::new(NoProgress),
+    )
+    .unwrap_err();
+    assert_eq!(full.mysql_code(), 1021, "{full}");
+    let table = catalog.table("d", "t").unwrap();
+    assert!(table.is_empty().unwrap());
+    // The room is free again: what fits is loaded, however often something else did not.
+    for _ in 0..3 {
+        assert!(
+            load(
+                &catalog,
+                many_rows(200_000, |i| i),
+                1 << 20,
+                Arc::new(NoProgress)
+            )
+            .is_err()
+        );
+    }
+    load(
+        &catalog,
+        many_rows(5_000, |i| i),
+        1 << 20,
+        Arc::new(NoProgress),
+    )
+    .unwrap();
+    assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 5_000);
 }
 
 #[test]

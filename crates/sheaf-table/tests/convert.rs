@@ -1,0 +1,298 @@
+//! Values are stored, or refused, as MySQL does.
+
+use sheaf_table::convert::{Mode, text_to_column, to_column};
+use sheaf_table::{Column, ColumnIssue, ColumnProblem, ColumnType, Value};
+
+fn column(ty: &str) -> Column {
+    Column::new("c", ColumnType::parse(ty).unwrap(), true)
+}
+
+/// The stored value's text in strict mode, or MySQL's code and message.
+fn store(ty: &str, value: Value) -> Result<String, (u16, String)> {
+    to_column(&column(ty), &value, Mode::Strict)
+        .map(|(value, _)| value.to_string())
+        .map_err(|problem| {
+            let issue = ColumnIssue {
+                problem,
+                column: "c".into(),
+                row: 1,
+            };
+            (issue.mysql_code(), issue.to_string())
+        })
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.into())
+}
+
+#[test]
+fn text_is_stored_as_mysql_stores_it() {
+    for (ty, given, stored) in [
+        ("int", "12", "12"),
+        ("int", " -12 ", "-12"),
+        ("int", "1.5", "2"),
+        ("int", "-2.5", "-3"),
+        ("int", "1e2", "100"),
+        ("tinyint unsigned", "255", "255"),
+        (
+            "bigint unsigned",
+            "18446744073709551615",
+            "18446744073709551615",
+        ),
+        ("decimal(5,2)", "1.005", "1.01"),
+        ("decimal(5,2)", "-999.99", "-999.99"),
+        (
+            "decimal(38,0)",
+            "99999999999999999999999999999999999999",
+            "99999999999999999999999999999999999999",
+        ),
+        ("double", "1e3", "1000"),
+        ("float", "0.1", "0.1"),
+        ("char(3)", "ab   ", "ab"),
+        ("varchar(3)", "äöü", "äöü"),
+        ("varchar(2)", "ab ", "ab"),
+        ("binary(3)", "a", "a\0\0"),
+        ("date", "24-2-29", "2024-02-29"),
+        ("date", "2024-02-29 23:59:59.9", "2024-02-29"),
+        ("datetime", "2024-02-29 23:59:59.5", "2024-03-01 00:00:00"),
+        (
+            "datetime(1)",
+            "2024-02-29 23:59:59.55",
+            "2024-02-29 23:59:59.600000",
+        ),
+        ("time", "-1:02:03", "-01:02:03"),
+        ("year", "24", "2024"),
+        ("year", "0", "2000"),
+        ("enum('a','b')", "B", "2"),
+        ("enum('a','b')", "1", "1"),
+        ("tinyint(1)", "1", "1"),
+    ] {
+        assert_eq!(
+            store(ty, text(given)).as_deref(),
+            Ok(stored),
+            "{given:?} as {ty}"
+        );
+    }
+}
+
+#[test]
+fn strict_mode_refuses_with_mysqls_errors() {
+    for (ty, given, code, message) in [
+        (
+            "int",
+            "abc",
+            1366,
+            "Incorrect integer value: 'abc' for column 'c' at row 1",
+        ),
+        (
+            "int",
+            "",
+            1366,
+            "Incorrect integer value: '' for column 'c' at row 1",
+        ),
+        (
+            "int",
+            "12abc",
+            1265,
+            "Data truncated for column 'c' at row 1",
+        ),
+        (
+            "tinyint",
+            "128",
+            1264,
+            "Out of range value for column 'c' at row 1",
+        ),
+        (
+            "int unsigned",
+            "-1",
+            1264,
+            "Out of range value for column 'c' at row 1",
+        ),
+        (
+            "decimal(5,2)",
+            "1000",
+            1264,
+            "Out of range value for column 'c' at row 1",
+        ),
+        (
+            "decimal(5,2)",
+            "x",
+            1366,
+            "Incorrect decimal value: 'x' for column 'c' at row 1",
+        ),
+        (
+            "double",
+            "x",
+            1265,
+            "Data truncated for column 'c' at row 1",
+        ),
+        (
+            "float",
+            "1e39",
+            1264,
+            "Out of range value for column 'c' at row 1",
+        ),
+        (
+            "varchar(2)",
+            "abc",
+            1406,
+            "Data too long for column 'c' at row 1",
+        ),
+        (
+            "tinyblob",
+            &"x".repeat(256),
+            1406,
+            "Data too long for column 'c' at row 1",
+        ),
+        (
+            "date",
+            "2024-02-30",
+            1292,
+            "Incorrect date value: '2024-02-30' for column 'c' at row 1",
+        ),
+        (
+            "datetime",
+            "x",
+            1292,
+            "Incorrect datetime value: 'x' for column 'c' at row 1",
+        ),
+        (
+            "timestamp",
+            "1960-01-01",
+            1292,
+            "Incorrect datetime value: '1960-01-01 00:00:00' for column 'c' at row 1",
+        ),
+        (
+            "time",
+            "839:00:00",
+            1292,
+            "Incorrect time value: '839:00:00' for column 'c' at row 1",
+        ),
+        (
+            "year",
+            "1900",
+            1264,
+            "Out of range value for column 'c' at row 1",
+        ),
+        (
+            "enum('a','b')",
+            "c",
+            1265,
+            "Data truncated for column 'c' at row 1",
+        ),
+    ] {
+        assert_eq!(
+            store(ty, text(given)),
+            Err((code, message.to_string())),
+            "{given:?} as {ty}"
+        );
+    }
+}
+
+#[test]
+fn other_values_are_converted_too() {
+    for (ty, given, stored) in [
+        ("int", Value::Double(2.5), "2"),
+        (
+            "int",
+            Value::Decimal {
+                unscaled: 25,
+                scale: 1,
+            },
+            "3",
+        ),
+        ("decimal(5,1)", Value::Double(0.15), "0.2"),
+        ("varchar(10)", Value::Int(-5), "-5"),
+        ("date", Value::Int(20240229), "2024-02-29"),
+        ("date", Value::DateTime(-1), "1969-12-31"),
+        ("datetime", Value::Date(1), "1970-01-02 00:00:00"),
+        ("bigint", Value::Date(0), "19700101"),
+        ("time", Value::Int(101112), "10:11:12"),
+        ("year", Value::Int(0), "0000"),
+        ("varchar(10)", Value::Bytes(b"abc".to_vec()), "abc"),
+    ] {
+        assert_eq!(
+            store(ty, given.clone()).as_deref(),
+            Ok(stored),
+            "{given:?} as {ty}"
+        );
+    }
+    assert_eq!(
+        store("varchar(10)", Value::Bytes(vec![b'a', 0xFF])),
+        Err((
+            1366,
+            "Incorrect string value: '\\xFF' for column 'c' at row 1".into()
+        ))
+    );
+}
+
+#[test]
+fn lenient_mode_stores_the_nearest_value_with_a_warning() {
+    for (ty, given, stored, problem) in [
+        ("tinyint", "300", "127", ColumnProblem::OutOfRange),
+        ("int unsigned", "-5", "0", ColumnProblem::OutOfRange),
+        ("int", "12abc", "12", ColumnProblem::Truncated),
+        ("varchar(2)", "abc", "ab", ColumnProblem::TooLong),
+        ("enum('a')", "x", "0", ColumnProblem::Truncated),
+        ("decimal(3,1)", "-100", "-99.9", ColumnProblem::OutOfRange),
+    ] {
+        let (value, found) = to_column(&column(ty), &text(given), Mode::Lenient).unwrap();
+        assert_eq!(
+            (value.to_string().as_str(), found),
+            (stored, Some(problem)),
+            "{given:?} as {ty}"
+        );
+    }
+    let not_null = Column::new("c", ColumnType::Int { unsigned: false }, false);
+    assert_eq!(
+        to_column(&not_null, &Value::Null, Mode::Strict),
+        Err(ColumnProblem::Null)
+    );
+    assert_eq!(
+        to_column(&not_null, &Value::Null, Mode::Lenient),
+        Ok((Value::Int(0), Some(ColumnProblem::Null)))
+    );
+}
+
+#[test]
+fn lost_decimals_are_a_note() {
+    let (value, problem) =
+        to_column(&column("decimal(5,2)"), &text("1.234"), Mode::Strict).unwrap();
+    assert_eq!(
+        (value.to_string().as_str(), problem),
+        ("1.23", Some(ColumnProblem::Truncated))
+    );
+}
+
+#[test]
+fn fields_go_the_short_way_with_the_same_result() {
+    for (ty, given) in [
+        ("int", "123"),
+        ("int", "-7"),
+        ("int", "99999999999"),
+        ("int", "x"),
+        ("decimal(15,2)", "901.0"),
+        ("decimal(15,2)", "-0.04"),
+        ("decimal(15,2)", "17"),
+        ("decimal(15,2)", "1.239"),
+        ("decimal(15,2)", "."),
+        ("decimal(4,2)", "100"),
+        ("date", "1998-12-01"),
+        ("date", "1998-02-29"),
+        ("char(4)", "ab  "),
+        ("varchar(3)", "abcd"),
+        ("text", "abc"),
+        ("double", "1.5"),
+        ("tinyint unsigned", "-0"),
+    ] {
+        let column = column(ty);
+        let mut short = Value::Text("memory".into());
+        let short = text_to_column(&column, given, Mode::Strict, &mut short)
+            .map(|problem| (short, problem));
+        assert_eq!(
+            short,
+            to_column(&column, &text(given), Mode::Strict),
+            "{given:?} as {ty}"
+        );
+    }
+}
