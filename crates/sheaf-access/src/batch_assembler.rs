@@ -280,7 +280,7 @@ impl BatchAssembler {
         let mut selection = std::mem::take(&mut self.selection);
         selection.clear();
         selection.extend_from_slice(candidates);
-        if let Encoded::Entries(condition) = &self.encoded {
+        if let Encoded::Entries(condition) = &mut self.encoded {
             condition.retain(layout, block, &mut selection)?;
         }
         let mut walked = candidates.len();
@@ -299,7 +299,7 @@ impl BatchAssembler {
         tally.metrics.rows_examined += walked as u64;
         tally.rows_read += walked as u64;
         if let Some(part) = self.last_part {
-            block.locate(layout, part)?;
+            block.locate(layout, part, &selection)?;
         }
         for builder in &mut self.builders {
             builder.append_entries(layout, block, &selection)?;

@@ -297,7 +297,6 @@ impl BytesSet {
 }
 
 /// Tests under AND and OR. `T` tests one column.
-#[derive(Clone, Debug)]
 pub(crate) enum Tests<T> {
     One(T),
     And(Vec<Tests<T>>),
@@ -305,6 +304,39 @@ pub(crate) enum Tests<T> {
 }
 
 impl<T> Tests<T> {
+    /// All of these, without ANDs directly in the AND.
+    fn all(terms: Vec<Tests<T>>) -> Self {
+        let mut flat = Vec::with_capacity(terms.len());
+        for term in terms {
+            match term {
+                Tests::And(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        Tests::And(flat)
+    }
+
+    /// All of these. `merge` makes one of two terms of an AND, if it can, and says whether it has.
+    pub(crate) fn all_merged(terms: Vec<Tests<T>>, merge: impl Fn(&mut T, &T) -> bool) -> Self {
+        let Tests::And(terms) = Self::all(terms) else {
+            return Self::never();
+        };
+        let mut merged: Vec<Tests<T>> = Vec::with_capacity(terms.len());
+        for term in terms {
+            let is_merged = match &term {
+                Tests::One(test) => merged.iter_mut().any(|other| match other {
+                    Tests::One(other) => merge(other, test),
+                    _ => false,
+                }),
+                _ => false,
+            };
+            if !is_merged {
+                merged.push(term);
+            }
+        }
+        Tests::And(merged)
+    }
+
     /// A test that nothing passes.
     pub(crate) fn never() -> Self {
         Tests::Or(Vec::new())
@@ -312,9 +344,9 @@ impl<T> Tests<T> {
 
     /// Keeps in `selection` what passes, in its order. `test` does the same for one column.
     pub(crate) fn retain<E>(
-        &self,
+        &mut self,
         selection: &mut Vec<u32>,
-        test: &mut impl FnMut(&T, &mut Vec<u32>) -> Result<(), E>,
+        test: &mut impl FnMut(&mut T, &mut Vec<u32>) -> Result<(), E>,
     ) -> Result<(), E> {
         match self {
             Tests::One(one) => test(one, selection),
@@ -460,14 +492,14 @@ mod tests {
 
     #[test]
     fn or_keeps_the_order_of_the_selection() {
-        let tests = Tests::Or(vec![
+        let mut tests = Tests::Or(vec![
             Tests::One(7),
             Tests::And(vec![Tests::One(3), Tests::One(2)]),
             Tests::One(10),
         ]);
         let mut selection: Vec<u32> = (1..=20).rev().collect();
-        let mut divisible = |divisor: &u32, selection: &mut Vec<u32>| -> Result<(), ()> {
-            selection.retain(|entry| entry % divisor == 0);
+        let mut divisible = |divisor: &mut u32, selection: &mut Vec<u32>| -> Result<(), ()> {
+            selection.retain(|entry| entry % *divisor == 0);
             Ok(())
         };
         tests.retain(&mut selection, &mut divisible).unwrap();

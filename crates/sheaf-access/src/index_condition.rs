@@ -81,7 +81,7 @@ impl IndexCondition {
         metrics: &mut ScanMetrics,
     ) -> Result<()> {
         metrics.icp_attempts += selection.len() as u64;
-        if let Some(encoded) = &self.encoded {
+        if let Some(encoded) = &mut self.encoded {
             encoded.retain(layout, block, selection)?;
         }
         if let Some(part) = &mut self.rest {
@@ -112,7 +112,7 @@ impl BatchPart {
         std::mem::swap(block, &mut self.pending);
         selection.extend(0..entries as u32);
         if let Some(part) = self.last_part {
-            block.locate(layout, part)?;
+            block.locate(layout, part, selection)?;
         }
         for builder in &mut self.builders {
             builder.append_entries(layout, block, selection)?;

@@ -37,11 +37,11 @@ impl EntryBlock {
         self.located = 0;
     }
 
-    /// Appends all entries of a leaf, ascending.
-    pub(crate) fn push_leaf(&mut self, leaf: &LeafEntries, tag: u32) {
+    /// Appends the first `count` entries of a leaf, ascending.
+    pub(crate) fn push_leaf(&mut self, leaf: &LeafEntries, count: usize, tag: u32) {
         self.located = 0;
         let prefix = leaf.prefix();
-        for entry in 0..leaf.len() {
+        for entry in 0..count {
             self.keys.push_pieces([prefix, leaf.suffix(entry)]);
             self.payloads.push(leaf.value(entry));
         }
@@ -56,11 +56,17 @@ impl EntryBlock {
         self.tags.push(other.tags[entry]);
     }
 
-    /// Finds where all parts up to and including `part` start and end in each entry.
+    /// Finds where all parts up to and including `part` start and end in the selected entries. Entries that are not
+    /// selected now must not be selected later.
     ///
     /// # Errors
     /// `Corrupt` if a key ends within a part.
-    pub(crate) fn locate(&mut self, layout: &KeyLayout, part: usize) -> Result<()> {
+    pub(crate) fn locate(
+        &mut self,
+        layout: &KeyLayout,
+        part: usize,
+        selection: &[u32],
+    ) -> Result<()> {
         if self.located == 0 {
             self.starts.resize_with(layout.parts.len() + 1, Vec::new);
             self.starts[0].clear();
@@ -69,10 +75,17 @@ impl EntryBlock {
         }
         while self.located <= part + 1 {
             let (before, after) = self.starts.split_at_mut(self.located);
-            let starts = &before[self.located - 1];
             let ends = &mut after[0];
-            ends.clear();
-            locate_ends(layout, self.located - 1, &self.keys, starts, ends)?;
+            ends.resize(self.keys.len(), 0);
+            let starts = &before[self.located - 1];
+            locate_ends(
+                layout,
+                self.located - 1,
+                &self.keys,
+                selection,
+                starts,
+                ends,
+            )?;
             self.located += 1;
         }
         Ok(())
@@ -92,40 +105,29 @@ impl EntryBlock {
     }
 }
 
-/// Appends to `ends` where part `part` ends in each key, given where it starts.
+/// Puts into `ends` where part `part` ends in each selected key, given where it starts.
 fn locate_ends(
     layout: &KeyLayout,
     part: usize,
     keys: &ByteStrings,
+    selection: &[u32],
     starts: &[u16],
-    ends: &mut Vec<u16>,
+    ends: &mut [u16],
 ) -> Result<()> {
     let description = &layout.parts[part];
-    let mut shortest = 0;
-    match description.fixed_width {
-        Some(width) => {
-            let width = width as u16;
-            for (key, &start) in keys.iter().zip(starts) {
-                let null = description.nullable && key.get(usize::from(start)) == Some(&0);
-                let end = start + if null { 1 } else { width };
-                shortest |= usize::from(usize::from(end) > key.len());
-                ends.push(end);
-            }
-        }
-        None => {
-            for (key, &start) in keys.iter().zip(starts) {
-                let length = layout.part_length(part, &key[usize::from(start)..])?;
-                let end = usize::from(start) + length;
-                shortest |= usize::from(end > key.len());
-                ends.push(end as u16);
-            }
-        }
+    let mut is_short = false;
+    for &entry in selection {
+        let entry = entry as usize;
+        let (key, start) = (keys.get(entry), usize::from(starts[entry]));
+        let end = match description.fixed_width {
+            Some(_) if description.nullable && key.get(start) == Some(&0) => start + 1,
+            Some(width) => start + width,
+            None => start + layout.part_length(part, key.get(start..).unwrap_or_default())?,
+        };
+        is_short |= end > key.len();
+        ends[entry] = end as u16;
     }
-    if shortest != 0 {
-        Err(short_key())
-    } else {
-        Ok(())
-    }
+    if is_short { Err(short_key()) } else { Ok(()) }
 }
 
 fn short_key() -> crate::error::AccessError {

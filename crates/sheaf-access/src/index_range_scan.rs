@@ -32,7 +32,7 @@ pub(crate) struct IndexRangeScan {
 impl EntrySource for RangeCursor {
     fn fill(&mut self, block: &mut EntryBlock, tally: &mut Tally) -> Result<bool> {
         let filled = self.next_leaf(tally, |leaf, tally| {
-            block.push_leaf(leaf, 0);
+            block.push_leaf(leaf, leaf.len(), 0);
             tally.metrics.index_entries += leaf.len() as u64;
             Ok(())
         })?;

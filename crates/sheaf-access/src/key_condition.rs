@@ -15,13 +15,12 @@ use crate::words::load_big;
 
 /// A condition on the entries of one secondary index.
 pub(crate) struct KeyCondition {
-    tests: Tests<KeyTest>,
-    /// The last part that is tested; none if no column is.
-    last_part: Option<usize>,
+    /// All of them must be true. Each with the last part that it tests, in the order of these: an entry that fails on an
+    /// early part is not searched for the later ones.
+    terms: Vec<(Option<usize>, Tests<KeyTest>)>,
 }
 
 /// A test of one part. NULL passes only `IsNull`.
-#[derive(Clone, Debug)]
 struct KeyTest {
     part: usize,
     /// The part begins with a NULL byte.
@@ -29,7 +28,6 @@ struct KeyTest {
     kind: TestKind,
 }
 
-#[derive(Clone, Debug)]
 enum TestKind {
     IsNull,
     /// A number of at most 8 bytes.
@@ -57,36 +55,43 @@ impl KeyCondition {
             layout: &table.secondary_layouts[position],
         };
         let tests = compiler.compile(condition)?;
-        let mut last_part = None;
-        last_tested_part(&tests, &mut last_part);
-        Ok(Self { tests, last_part })
+        let terms = match tests {
+            Tests::And(terms) => terms,
+            other => vec![other],
+        };
+        let mut terms: Vec<_> = terms
+            .into_iter()
+            .map(|term| (last_tested_part(&term), term))
+            .collect();
+        terms.sort_by_key(|(part, _)| *part);
+        Ok(Self { terms })
     }
 
     /// Keeps in `selection` the entries for which the condition is true.
     pub(crate) fn retain(
-        &self,
+        &mut self,
         layout: &KeyLayout,
         block: &mut EntryBlock,
         selection: &mut Vec<u32>,
     ) -> Result<()> {
-        if let Some(part) = self.last_part {
-            block.locate(layout, part)?;
-        }
-        let block = &*block;
-        self.tests
-            .retain(selection, &mut |test: &KeyTest, selection| {
+        for (part, term) in &mut self.terms {
+            if let Some(part) = part {
+                block.locate(layout, *part, selection)?;
+            }
+            let block = &*block;
+            term.retain(selection, &mut |test: &mut KeyTest, selection| {
                 test.retain(block, selection);
-                Ok(())
-            })
+                Ok::<_, AccessError>(())
+            })?;
+        }
+        Ok(())
     }
 }
 
-fn last_tested_part(tests: &Tests<KeyTest>, last: &mut Option<usize>) {
+fn last_tested_part(tests: &Tests<KeyTest>) -> Option<usize> {
     match tests {
-        Tests::One(test) => *last = (*last).max(Some(test.part)),
-        Tests::And(terms) | Tests::Or(terms) => {
-            terms.iter().for_each(|term| last_tested_part(term, last))
-        }
+        Tests::One(test) => Some(test.part),
+        Tests::And(terms) | Tests::Or(terms) => terms.iter().filter_map(last_tested_part).max(),
     }
 }
 
@@ -111,7 +116,7 @@ impl Compiler<'_> {
                 .collect::<Result<Vec<_>>>()
         };
         match condition {
-            EncodedCondition::And(terms) => Ok(Tests::And(merge(compile_all(terms)?))),
+            EncodedCondition::And(terms) => Ok(Tests::all_merged(compile_all(terms)?, merge)),
             EncodedCondition::Or(terms) => Ok(Tests::Or(compile_all(terms)?)),
             EncodedCondition::Compare {
                 value: Value::Null, ..
@@ -244,32 +249,20 @@ impl Compiler<'_> {
     }
 }
 
-/// Merges ranges of one part, as BETWEEN gives them, into one.
-fn merge(terms: Vec<Tests<KeyTest>>) -> Vec<Tests<KeyTest>> {
-    let mut merged: Vec<Tests<KeyTest>> = Vec::with_capacity(terms.len());
-    for term in terms {
-        if let Tests::One(KeyTest {
-            part,
-            kind: TestKind::Word { set, .. },
-            ..
-        }) = &term
-        {
-            let earlier = merged.iter_mut().find_map(|other| match other {
-                Tests::One(KeyTest {
-                    part: same,
-                    kind: TestKind::Word { set: other, .. },
-                    ..
-                }) if same == part => other.intersect(set).map(|both| (other, both)),
-                _ => None,
-            });
-            if let Some((set, both)) = earlier {
-                *set = both;
-                continue;
-            }
+/// Makes one range of two of the same part, as BETWEEN gives them. False: it cannot be done.
+fn merge(test: &mut KeyTest, other: &KeyTest) -> bool {
+    let (TestKind::Word { set, .. }, TestKind::Word { set: other_set, .. }) =
+        (&mut test.kind, &other.kind)
+    else {
+        return false;
+    };
+    match set.intersect(other_set) {
+        Some(both) if test.part == other.part => {
+            *set = both;
+            true
         }
-        merged.push(term);
+        _ => false,
     }
-    merged
 }
 
 impl KeyTest {

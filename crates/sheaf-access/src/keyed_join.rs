@@ -23,7 +23,7 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::SchemaRef;
-use sheaf_storage::{Direction, KeyRange, LeafCursor, PointReader, ReadAhead, Tree};
+use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, PointReader, ReadAhead, Tree};
 
 use crate::batch_assembler::{BatchAssembler, TaggedBatch};
 use crate::cancel::CancelFlag;
@@ -99,12 +99,14 @@ impl KeyedLookup {
         } else {
             spec.buffer_bytes.min(UNBATCHED_BYTES)
         };
+        let tree = Arc::clone(spec.index.tree(&spec.table));
         let walk = KeyWalk {
-            tree: Arc::clone(spec.index.tree(&spec.table)),
             buffer: KeyBuffer::new(buffer_bytes, fixed_key_bytes(layout, spec.key_parts), true),
             windows: KeyWindows::new(),
             cancel: cancel.clone(),
-            cursor: None,
+            cursor: tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off),
+            more: false,
+            tree,
             group: 0,
             unique: complete && (definition.unique || definition.primary),
         };
@@ -179,7 +181,6 @@ impl KeyedLookup {
             Inner::Rows { .. } if batched => self.tally.mrr_init += 1,
             Inner::Rows { .. } => {}
         }
-        self.walk.cursor = None;
         self.walk.windows.start(
             &self.walk.tree,
             &self.walk.buffer,
@@ -328,14 +329,30 @@ impl Sharing {
     }
 }
 
+/// How many of the leaf's first entries begin with `key`.
+fn leading_matches(leaf: &LeafEntries, key: &[u8]) -> usize {
+    let prefix = leaf.prefix();
+    let common = prefix.len().min(key.len());
+    if prefix[..common] != key[..common] {
+        return 0;
+    }
+    let rest = &key[common..];
+    (0..leaf.len())
+        .take_while(|&entry| leaf.suffix(entry).starts_with(rest))
+        .count()
+}
+
 /// Walks the distinct neighbouring keys of a buffer through a tree.
 struct KeyWalk {
     tree: Arc<Tree>,
     buffer: KeyBuffer,
     windows: KeyWindows,
     cancel: CancelFlag,
-    /// Entries of the key being looked up that are still to come.
-    cursor: Option<LeafCursor>,
+    /// Goes to each key in turn. One cursor for all: it keeps its copy of a leaf, and needs no bound, because the entries
+    /// tell where a key ends.
+    cursor: LeafCursor,
+    /// Entries of the key being looked up may follow on the next leaf.
+    more: bool,
     /// The buffer position of the first of the equal keys being looked up: the tag of what they find.
     group: u32,
     /// A key has one match at most.
@@ -360,16 +377,27 @@ impl KeyWalk {
         }
     }
 
-    /// Opens a cursor on the entries that begin with the next key. False if there is no further key.
-    fn next_cursor(&mut self, tally: &mut Tally) -> Result<bool> {
-        if !self.next_key(tally)? {
-            return Ok(false);
+    /// Gives `visit` some entries that begin with the key being looked up, or with the next one. False when all keys are
+    /// looked up.
+    fn next_matches(
+        &mut self,
+        tally: &mut Tally,
+        visit: impl FnOnce(&LeafEntries, usize, u32),
+    ) -> Result<bool> {
+        self.cancel.check()?;
+        if !self.more {
+            if !self.next_key(tally)? {
+                return Ok(false);
+            }
+            self.cursor.seek(self.windows.key());
         }
-        self.cursor = Some(self.tree.scan(
-            KeyRange::prefix(self.windows.key()),
-            Direction::Forward,
-            ReadAhead::Off,
-        ));
+        self.more = false;
+        if let Some(leaf) = self.cursor.next_leaf()? {
+            let matches = leading_matches(leaf, self.windows.key());
+            // The next leaf may go on with the same key if this one ends with it.
+            self.more = matches == leaf.len() && !self.unique;
+            visit(leaf, matches, self.group);
+        }
         Ok(true)
     }
 
@@ -401,20 +429,15 @@ impl KeyWalk {
         tally: &mut Tally,
     ) -> Result<bool> {
         while !block.is_full(wanted) {
-            let Some(cursor) = &mut self.cursor else {
-                if !self.next_cursor(tally)? {
-                    return Ok(false);
-                }
-                continue;
-            };
-            match cursor.next_leaf()? {
-                Some(leaf) => {
-                    (0..leaf.len()).for_each(|row| block.push(leaf.value(row), self.group));
-                    tally.step(Direction::Forward, leaf.len());
-                }
-                None => self.cursor = None,
+            let mut found = 0;
+            let more = self.next_matches(tally, |leaf, matches, group| {
+                (0..matches).for_each(|row| block.push(leaf.value(row), group));
+                found = matches;
+            })?;
+            tally.step(Direction::Forward, found);
+            if !more {
+                return Ok(false);
             }
-            self.cancel.check()?;
         }
         Ok(true)
     }
@@ -422,30 +445,22 @@ impl KeyWalk {
     /// Forgets the keys.
     fn clear(&mut self) {
         self.buffer.clear();
-        self.cursor = None;
+        self.more = false;
     }
 }
 
 impl EntrySource for KeyWalk {
     fn fill(&mut self, block: &mut EntryBlock, tally: &mut Tally) -> Result<bool> {
         while block.len() < BLOCK_ENTRIES {
-            let Some(cursor) = &mut self.cursor else {
-                if !self.next_cursor(tally)? {
-                    break;
-                }
-                continue;
-            };
-            match cursor.next_leaf()? {
-                Some(leaf) => {
-                    block.push_leaf(leaf, self.group);
-                    tally.metrics.index_entries += leaf.len() as u64;
-                    if self.unique {
-                        self.cursor = None;
-                    }
-                }
-                None => self.cursor = None,
+            let mut found = 0;
+            let more = self.next_matches(tally, |leaf, matches, group| {
+                block.push_leaf(leaf, matches, group);
+                found = matches;
+            })?;
+            tally.metrics.index_entries += found as u64;
+            if !more {
+                break;
             }
-            self.cancel.check()?;
         }
         Ok(!block.is_empty())
     }

@@ -40,6 +40,7 @@ mod scan;
 mod spec;
 mod split;
 mod tally;
+mod verdict_memo;
 mod words;
 
 pub use arrow_types::{TYPE_KEY, arrow_field, arrow_type, projected_schema, table_schema};

@@ -6,25 +6,21 @@ use crate::columns::{ColumnSource, NumberKind, Place, Source, scale_of};
 use crate::condition::{CompareOp, EncodedCondition};
 use crate::encoded::{BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain};
 use crate::error::{AccessError, Result};
+use crate::verdict_memo::VerdictMemo;
 use crate::words::{load_little, load_little_wide, ordered_float};
 
 /// A condition on rows.
 pub(crate) struct RowCondition {
     tests: Tests<RowTest>,
-    /// A long value, and the sort key of the string that is being compared.
-    long_value: Vec<u8>,
-    sort_key: Vec<u8>,
 }
 
 /// A test of one column. NULL passes only `IsNull`.
-#[derive(Clone, Debug)]
 struct RowTest {
     column: usize,
     null_bit: Option<(usize, u8)>,
     kind: TestKind,
 }
 
-#[derive(Clone, Debug)]
 enum TestKind {
     IsNull,
     /// A number of at most 8 bytes.
@@ -40,10 +36,18 @@ enum TestKind {
         width: usize,
         ranges: Vec<(i128, i128)>,
     },
-    /// A string; with a collation its sort key is compared.
+    /// A string, compared as it is.
     Bytes {
-        collation: Option<Collation>,
         set: BytesSet,
+        long_value: Vec<u8>,
+    },
+    /// A string, compared by its sort key.
+    Text {
+        collation: Collation,
+        set: BytesSet,
+        memo: VerdictMemo,
+        long_value: Vec<u8>,
+        sort_key: Vec<u8>,
     },
 }
 
@@ -55,8 +59,6 @@ impl RowCondition {
     pub(crate) fn compile(table: &Table, condition: &EncodedCondition) -> Result<Self> {
         Ok(Self {
             tests: compile(table, condition)?,
-            long_value: Vec::new(),
-            sort_key: Vec::new(),
         })
     }
 
@@ -67,9 +69,8 @@ impl RowCondition {
         rows: &[RowView<'_>],
         selection: &mut Vec<u32>,
     ) -> Result<()> {
-        let (long_value, sort_key) = (&mut self.long_value, &mut self.sort_key);
         self.tests.retain(selection, &mut |test, selection| {
-            test.retain(table, rows, selection, long_value, sort_key)
+            test.retain(table, rows, selection)
         })
     }
 }
@@ -82,7 +83,7 @@ fn compile(table: &Table, condition: &EncodedCondition) -> Result<Tests<RowTest>
             .collect::<Result<Vec<_>>>()
     };
     match condition {
-        EncodedCondition::And(terms) => Ok(Tests::And(merge(compile_all(terms)?))),
+        EncodedCondition::And(terms) => Ok(Tests::all_merged(compile_all(terms)?, merge)),
         EncodedCondition::Or(terms) => Ok(Tests::Or(compile_all(terms)?)),
         EncodedCondition::Compare {
             value: Value::Null, ..
@@ -103,32 +104,20 @@ fn compile(table: &Table, condition: &EncodedCondition) -> Result<Tests<RowTest>
     }
 }
 
-/// Merges ranges of one column, as BETWEEN gives them, into one.
-fn merge(terms: Vec<Tests<RowTest>>) -> Vec<Tests<RowTest>> {
-    let mut merged: Vec<Tests<RowTest>> = Vec::with_capacity(terms.len());
-    for term in terms {
-        if let Tests::One(RowTest {
-            column,
-            kind: TestKind::Word { set, .. },
-            ..
-        }) = &term
-        {
-            let earlier = merged.iter_mut().find_map(|other| match other {
-                Tests::One(RowTest {
-                    column: same,
-                    kind: TestKind::Word { set: other, .. },
-                    ..
-                }) if same == column => other.intersect(set).map(|both| (other, both)),
-                _ => None,
-            });
-            if let Some((set, both)) = earlier {
-                *set = both;
-                continue;
-            }
+/// Makes one range of two of the same column, as BETWEEN gives them. False: it cannot be done.
+fn merge(test: &mut RowTest, other: &RowTest) -> bool {
+    let (TestKind::Word { set, .. }, TestKind::Word { set: other_set, .. }) =
+        (&mut test.kind, &other.kind)
+    else {
+        return false;
+    };
+    match set.intersect(other_set) {
+        Some(both) if test.column == other.column => {
+            *set = both;
+            true
         }
-        merged.push(term);
+        _ => false,
     }
-    merged
 }
 
 enum Operand<'a> {
@@ -232,7 +221,19 @@ fn column_test(table: &Table, column: usize, operand: Operand<'_>) -> Result<Tes
                     BytesSet::one_of(non_null(values).map(bytes).collect::<Result<_>>()?)
                 }
             };
-            TestKind::Bytes { collation, set }
+            match collation {
+                None => TestKind::Bytes {
+                    set,
+                    long_value: Vec::new(),
+                },
+                Some(collation) => TestKind::Text {
+                    collation,
+                    set,
+                    memo: VerdictMemo::new(),
+                    long_value: Vec::new(),
+                    sort_key: Vec::new(),
+                },
+            }
         }
     };
     Ok(Tests::One(RowTest {
@@ -296,12 +297,10 @@ fn string_bytes(collation: Option<Collation>, value: &Value) -> Option<Vec<u8>> 
 
 impl RowTest {
     fn retain(
-        &self,
+        &mut self,
         table: &Table,
         rows: &[RowView<'_>],
         selection: &mut Vec<u32>,
-        long_value: &mut Vec<u8>,
-        sort_key: &mut Vec<u8>,
     ) -> Result<()> {
         if let Some((byte, mask)) = self.null_bit {
             let null_passes = matches!(self.kind, TestKind::IsNull);
@@ -309,7 +308,7 @@ impl RowTest {
                 (rows[row as usize].bytes()[byte] & mask != 0) == null_passes
             });
         }
-        match &self.kind {
+        match &mut self.kind {
             TestKind::IsNull => {}
             TestKind::Word {
                 offset,
@@ -349,30 +348,59 @@ impl RowTest {
                         .any(|&(low, high)| low <= number && number <= high)
                 });
             }
-            TestKind::Bytes { collation, set } => {
-                let mut kept = 0;
-                for position in 0..selection.len() {
-                    let entry = selection[position];
-                    let row = &rows[entry as usize];
-                    let mut bytes = row.get_bytes(self.column);
-                    if row.is_overflow(self.column) {
-                        table.read_overflow(bytes, long_value)?;
-                        bytes = long_value;
-                    }
-                    let passes = match collation {
-                        None => set.contains(bytes),
-                        Some(collation) => {
-                            sort_key.clear();
-                            collation.sort_key_into(&String::from_utf8_lossy(bytes), sort_key);
-                            set.contains(sort_key)
-                        }
-                    };
-                    selection[kept] = entry;
-                    kept += usize::from(passes);
-                }
-                selection.truncate(kept);
+            TestKind::Bytes { set, long_value } => {
+                try_retain(selection, |row| {
+                    Ok(set.contains(string_of(
+                        table,
+                        &rows[row as usize],
+                        self.column,
+                        long_value,
+                    )?))
+                })?;
+            }
+            TestKind::Text {
+                collation,
+                set,
+                memo,
+                long_value,
+                sort_key,
+            } => {
+                try_retain(selection, |row| {
+                    let string = string_of(table, &rows[row as usize], self.column, long_value)?;
+                    Ok(memo.verdict(string, |string| {
+                        sort_key.clear();
+                        collation.sort_key_into(&String::from_utf8_lossy(string), sort_key);
+                        set.contains(sort_key)
+                    }))
+                })?;
             }
         }
         Ok(())
     }
+}
+
+/// The string in a column of a row; `long_value` holds it if the row does not.
+fn string_of<'a>(
+    table: &Table,
+    row: &RowView<'a>,
+    column: usize,
+    long_value: &'a mut Vec<u8>,
+) -> Result<&'a [u8]> {
+    if row.is_overflow(column) {
+        table.read_overflow(row.get_bytes(column), long_value)?;
+        return Ok(long_value);
+    }
+    Ok(row.get_bytes(column))
+}
+
+/// Keeps the rows that `test` accepts, in their order.
+fn try_retain(selection: &mut Vec<u32>, mut test: impl FnMut(u32) -> Result<bool>) -> Result<()> {
+    let mut kept = 0;
+    for position in 0..selection.len() {
+        let row = selection[position];
+        selection[kept] = row;
+        kept += usize::from(test(row)?);
+    }
+    selection.truncate(kept);
+    Ok(())
 }
