@@ -258,6 +258,23 @@ fn ascending_inserts_fill_leaves() {
 }
 
 #[test]
+fn ascending_inserts_of_any_size_split_leaves_that_are_full_to_the_last_byte() {
+    let storage = open(&disk(1));
+    for key_bytes in 8..48 {
+        let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+        let mut undo = storage.begin_statement();
+        for i in 0..3_000u32 {
+            let mut key = format!("note{i:04}").into_bytes();
+            key.resize(key_bytes, b'.');
+            tree.insert(&mut undo, &key, &vec![1; key_bytes / 3])
+                .unwrap();
+        }
+        undo.commit();
+        assert_eq!(tree.check().unwrap().entries, 3_000);
+    }
+}
+
+#[test]
 fn bulk_built_trees_equal_inserted_ones() {
     for (seed, entries) in [(1, 0), (2, 1), (3, 300), (4, 5_000), (5, 60_000)] {
         let disk = disk(seed);

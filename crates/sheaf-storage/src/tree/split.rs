@@ -9,7 +9,7 @@
 //! in which a tree grows higher.
 //!
 //! Where to cut is decided by bytes and by the length of the separator ([`split_position`]). When keys arrive in
-//! ascending order, the rightmost leaf is not halved: it stays full and the new leaf begins empty.
+//! ascending order, the rightmost leaf is not halved: it stays full and the new leaf begins (almost) empty.
 
 use crate::error::Result;
 use crate::extent::{PageRequest, SMALL_TREE_LEAVES};
@@ -29,12 +29,22 @@ struct Cut {
 impl Cut {
     fn of(node: Node<'_>, key: &[u8]) -> Cut {
         let count = node.count();
-        if node.is_leaf() && node.high_fence().is_none() && count > 0 {
+        if node.is_leaf() && node.high_fence().is_none() && count > 1 {
             let last = node.key(count - 1);
             if key > last.as_slice() {
-                return Cut {
-                    slot: count,
-                    separator: separator(&last, key).to_vec(),
+                // The full leaf gets the separator as its high fence. If it has no room for that, its last entry goes.
+                let after_last = separator(&last, key);
+                return if after_last.len() <= node.free_bytes() {
+                    Cut {
+                        slot: count,
+                        separator: after_last.to_vec(),
+                    }
+                } else {
+                    let before_last = separator(&node.key(count - 2), &last).to_vec();
+                    Cut {
+                        slot: count - 1,
+                        separator: before_last,
+                    }
                 };
             }
         }
