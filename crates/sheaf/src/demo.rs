@@ -59,7 +59,10 @@ const DRAIN_TIME: Duration = Duration::from_secs(10);
 pub fn run(arguments: &DemoArguments) -> Result<ExitCode, Box<dyn Error>> {
     let (folder, temporary) = match &arguments.data_dir {
         Some(folder) => (folder.clone(), false),
-        None => (std::env::temp_dir().join(format!("sheaf-demo-{}", std::process::id())), true),
+        None => (
+            std::env::temp_dir().join(format!("sheaf-demo-{}", std::process::id())),
+            true,
+        ),
     };
     let outcome = run_in(&folder, arguments);
     if temporary {
@@ -72,7 +75,10 @@ pub fn run(arguments: &DemoArguments) -> Result<ExitCode, Box<dyn Error>> {
 fn run_in(folder: &Path, arguments: &DemoArguments) -> Result<(), Box<dyn Error>> {
     let engine = Engine::open(
         folder,
-        EngineOptions { memory_bytes: arguments.memory, ..EngineOptions::default() },
+        EngineOptions {
+            memory_bytes: arguments.memory,
+            ..EngineOptions::default()
+        },
     )?;
     let shown = demonstrate(&engine, folder, arguments);
     if shown.is_ok() && arguments.serve {
@@ -117,22 +123,25 @@ fn demonstrate(
 }
 
 fn is_loaded(session: &mut Session) -> Result<bool, SqlError> {
-    let count = format!(
-        "select count(*) from information_schema.tables where table_schema = '{DATABASE}'"
-    );
+    let count =
+        format!("select count(*) from information_schema.tables where table_schema = '{DATABASE}'");
     let rows = query(session, &count)?.rows;
     Ok(rows.first().and_then(|row| row.first()) == Some(&TABLES.len().to_string()))
 }
 
 fn load(session: &mut Session, scale: f64) -> Result<(), SqlError> {
-    query(session, &format!("create database if not exists {DATABASE}"))?;
+    query(
+        session,
+        &format!("create database if not exists {DATABASE}"),
+    )?;
     session.set_database(DATABASE)?;
     let start = Instant::now();
     for statement in schema_statements() {
         query(session, statement)?;
     }
-    let style = ProgressStyle::with_template("loading {msg:10} {bar:40} {human_pos} rows, {elapsed}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template("loading {msg:10} {bar:40} {human_pos} rows, {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
     for table in TABLES {
         let bar = ProgressBar::new(expected_rows(table, scale)).with_style(style.clone());
         bar.set_message(table);
@@ -140,7 +149,10 @@ fn load(session: &mut Session, scale: f64) -> Result<(), SqlError> {
         let progress = bar.clone();
         let reader = TableReader::new(table, scale)
             .map(|reader| reader.with_progress(move |rows| progress.set_position(rows)));
-        let mut sink = Collected { file: reader, ..Collected::default() };
+        let mut sink = Collected {
+            file: reader,
+            ..Collected::default()
+        };
         session.execute(
             &format!(
                 "load data local infile '{table}.tbl' into table {table} fields terminated by '|'"
@@ -150,7 +162,10 @@ fn load(session: &mut Session, scale: f64) -> Result<(), SqlError> {
         bar.finish_and_clear();
     }
     query(session, &format!("analyze table {}", TABLES.join(", ")))?;
-    println!("Loaded with all indexes in {:.1} s.", start.elapsed().as_secs_f64());
+    println!(
+        "Loaded with all indexes in {:.1} s.",
+        start.elapsed().as_secs_f64()
+    );
     Ok(())
 }
 
@@ -199,8 +214,11 @@ fn show_case(engine: &Arc<Engine>, case: &ReferenceCase) -> Result<(), SqlError>
             continue;
         }
         printed.push(plan);
-        let shared: Vec<&str> =
-            plans.iter().filter(|(_, other)| other == plan).map(|(variant, _)| variant.name()).collect();
+        let shared: Vec<&str> = plans
+            .iter()
+            .filter(|(_, other)| other == plan)
+            .map(|(variant, _)| variant.name())
+            .collect();
         println!("  explain ({}):\n{plan}", shared.join(", "));
     }
     Ok(())
@@ -222,7 +240,10 @@ fn measure(engine: &Arc<Engine>, session: &mut Session, sql: &str) -> Result<Cos
         status
             .rows
             .iter()
-            .find(|row| row.first().is_some_and(|first| first.eq_ignore_ascii_case(name)))
+            .find(|row| {
+                row.first()
+                    .is_some_and(|first| first.eq_ignore_ascii_case(name))
+            })
             .and_then(|row| row.get(1)?.parse().ok())
             .unwrap_or(0)
     };
@@ -247,7 +268,11 @@ fn measure(engine: &Arc<Engine>, session: &mut Session, sql: &str) -> Result<Cos
 
 /// The columns of EXPLAIN that explain most, one line per table.
 fn explain_lines(plan: &Collected) -> String {
-    let position = |name: &str| plan.names.iter().position(|column| column.eq_ignore_ascii_case(name));
+    let position = |name: &str| {
+        plan.names
+            .iter()
+            .position(|column| column.eq_ignore_ascii_case(name))
+    };
     let shown = ["table", "type", "key", "key_len", "ref", "rows", "Extra"];
     let mut text = String::new();
     for row in &plan.rows {
@@ -290,7 +315,8 @@ impl ResultSink for Collected {
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), SqlError> {
         for row in 0..batch.num_rows() {
             let fields = batch.columns().iter().map(|column| {
-                array_value_to_string(column, row).map_err(|error| SqlError::unknown(error.to_string()))
+                array_value_to_string(column, row)
+                    .map_err(|error| SqlError::unknown(error.to_string()))
             });
             self.rows.push(fields.collect::<Result<_, _>>()?);
         }
@@ -308,7 +334,9 @@ impl ResultSink for Collected {
     fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>, SqlError> {
         match self.file.take() {
             Some(reader) => Ok(Box::new(reader)),
-            None => Err(SqlError::unknown(format!("there is no file {name} to send"))),
+            None => Err(SqlError::unknown(format!(
+                "there is no file {name} to send"
+            ))),
         }
     }
 }

@@ -22,8 +22,8 @@ use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
 use crate::result_printer::{Layout, ResultPrinter};
-use sheaf::size::parse_size;
 use crate::statement_reader::{Statement, StatementReader};
+use sheaf::size::parse_size;
 
 /// Lines that the history file keeps.
 const HISTORY_LINES: usize = 10_000;

@@ -51,9 +51,18 @@ impl DB for Client {
         }
         let mut rows = Vec::new();
         for row in result.by_ref() {
-            rows.push(row.map_err(ClientError)?.unwrap().into_iter().map(text).collect());
+            rows.push(
+                row.map_err(ClientError)?
+                    .unwrap()
+                    .into_iter()
+                    .map(text)
+                    .collect(),
+            );
         }
-        Ok(DBOutput::Rows { types: vec![DefaultColumnType::Any; columns], rows })
+        Ok(DBOutput::Rows {
+            types: vec![DefaultColumnType::Any; columns],
+            rows,
+        })
     }
 }
 
@@ -77,7 +86,10 @@ fn sqllogic_files_pass() {
     assert!(!files.is_empty(), "no .slt files in {}", folder.display());
     let mut failures = Vec::new();
     for file in files {
-        let database = format!("slt_{}", file.file_stem().unwrap_or_default().to_string_lossy());
+        let database = format!(
+            "slt_{}",
+            file.file_stem().unwrap_or_default().to_string_lossy()
+        );
         let mut runner = Runner::new(|| async {
             let options = OptsBuilder::new()
                 .ip_or_hostname(Some("127.0.0.1"))
@@ -95,12 +107,18 @@ fn sqllogic_files_pass() {
             Ok(Client(connection))
         });
         // Every record runs even after a failure, so that one report shows all of them.
-        let records = sqllogictest::parse_file::<DefaultColumnType>(&file).expect("the file parses");
+        let records =
+            sqllogictest::parse_file::<DefaultColumnType>(&file).expect("the file parses");
         for record in records {
             if let Err(error) = runner.run(record) {
                 failures.push(error.display(false).to_string());
             }
         }
     }
-    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n\n"));
+    assert!(
+        failures.is_empty(),
+        "{} failures:\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
 }

@@ -15,7 +15,9 @@ use crate::harness::{TestServer, text_rows};
 const SCALE: f64 = 0.01;
 
 fn folder(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/tpch").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/tpch")
+        .join(name)
 }
 
 fn queries() -> Vec<(String, String)> {
@@ -23,7 +25,11 @@ fn queries() -> Vec<(String, String)> {
         .expect("the queries can be listed")
         .map(|entry| entry.expect("a folder entry").path())
         .map(|path| {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let sql = fs::read_to_string(&path).expect("a query file can be read");
             (name, sql.trim().trim_end_matches(';').to_owned())
         })
@@ -47,7 +53,9 @@ fn load(session: &mut Conn, scale: f64) {
         std::io::copy(&mut reader, out)?;
         Ok(())
     })));
-    session.query_drop("create database tpch").expect("a new database");
+    session
+        .query_drop("create database tpch")
+        .expect("a new database");
     session.query_drop("use tpch").expect("the new database");
     for statement in schema_statements() {
         session.query_drop(statement).expect("a TPC-H table");
@@ -92,7 +100,12 @@ fn answers_do_not_depend_on_how_they_are_computed() {
     let mut report = Vec::new();
     for (title, settings) in [
         ("defaults", vec![]),
-        ("icp and mrr off", vec!["set optimizer_switch='index_condition_pushdown=off,mrr=off,batched_key_access=off'"]),
+        (
+            "icp and mrr off",
+            vec![
+                "set optimizer_switch='index_condition_pushdown=off,mrr=off,batched_key_access=off'",
+            ],
+        ),
         (
             "icp, mrr and bka forced",
             vec![
@@ -123,6 +136,10 @@ fn answers_do_not_depend_on_how_they_are_computed() {
         }
         text
     });
-    report.extend(forced.into_iter().map(|line| format!("forced indexes: {line}")));
+    report.extend(
+        forced
+            .into_iter()
+            .map(|line| format!("forced indexes: {line}")),
+    );
     assert!(report.is_empty(), "{}", report.join("\n"));
 }
