@@ -32,6 +32,8 @@ mod set;
 mod show;
 mod status;
 mod table_writer;
+#[cfg(test)]
+mod tests;
 mod values;
 pub mod variables;
 mod warnings;

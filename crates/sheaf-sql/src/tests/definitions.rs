@@ -1,0 +1,127 @@
+//! Databases, tables, indexes, and what SHOW says of them.
+
+use super::Bench;
+
+#[test]
+fn a_database_comes_and_goes() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE DATABASE shop");
+    assert_eq!(bench.error("CREATE DATABASE shop"), 1007);
+    let ok = bench.ok("CREATE DATABASE IF NOT EXISTS shop");
+    assert_eq!(ok.warnings, 1);
+    assert_eq!(bench.rows("SHOW DATABASES LIKE 's%'"), ["shop"]);
+    bench.ok("USE shop; CREATE TABLE t (a INT)");
+    assert_eq!(bench.ok("DROP DATABASE shop").ok.affected_rows, 1);
+    assert_eq!(bench.error("DROP DATABASE shop"), 1008);
+    assert_eq!(bench.error("CREATE TABLE t (a INT)"), 1046, "the current database is gone");
+    assert_eq!(bench.error("USE shop"), 1049);
+    assert_eq!(bench.error("DROP DATABASE information_schema"), 1044);
+}
+
+#[test]
+fn show_create_table_gives_back_what_was_created() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, name VARCHAR(20) DEFAULT 'x', \
+              price DECIMAL(8,2) NOT NULL DEFAULT 0, at DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3), \
+              PRIMARY KEY (id), UNIQUE KEY u (name(5)), KEY p (price, name))");
+    let shown = bench.rows("SHOW CREATE TABLE t").concat();
+    for piece in [
+        "CREATE TABLE `t`", "`id` bigint unsigned NOT NULL AUTO_INCREMENT", "DEFAULT 'x'", "PRIMARY KEY (`id`)",
+        "UNIQUE KEY `u` (`name`(5))", "KEY `p` (`price`,`name`)", "DEFAULT CURRENT_TIMESTAMP(3)",
+    ] {
+        assert!(shown.contains(piece), "{piece} in {shown}");
+    }
+    assert_eq!(
+        bench.rows("SHOW COLUMNS FROM t"),
+        [
+            "id|bigint unsigned|NO|PRI|NULL|auto_increment",
+            "name|varchar(20)|YES|UNI|x|",
+            "price|decimal(8,2)|NO|MUL|0.00|",
+            "at|datetime(3)|YES||CURRENT_TIMESTAMP(3)|DEFAULT_GENERATED",
+        ]
+    );
+    assert_eq!(bench.rows("DESCRIBE t name"), ["name|varchar(20)|YES|UNI|x|"]);
+}
+
+#[test]
+fn wrong_definitions_are_mysqls_errors() {
+    let mut bench = Bench::new();
+    for (sql, code) in [
+        ("CREATE TABLE t ()", 1064),
+        ("CREATE TABLE t (a INT, A INT)", 1060),
+        ("CREATE TABLE t (a INT, KEY (b))", 1072),
+        ("CREATE TABLE t (a INT AUTO_INCREMENT)", 1075),
+        ("CREATE TABLE t (a TEXT, KEY (a))", 1170),
+        ("CREATE TABLE t (a INT, KEY k (a), KEY K (a))", 1061),
+        ("CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))", 1068),
+        ("CREATE TABLE t (a INT NULL, PRIMARY KEY (a))", 1171),
+        ("CREATE TABLE t (a INT DEFAULT 'x')", 1067),
+        ("CREATE TABLE t (a TEXT DEFAULT 'x')", 1101),
+        ("CREATE TABLE t (a INT NOT NULL DEFAULT NULL)", 1067),
+        ("CREATE TABLE t (a VARCHAR(9) CHARACTER SET klingon)", 1115),
+        ("CREATE TABLE t (a VARCHAR(9) COLLATE klingon_ci)", 1273),
+        ("CREATE TABLE information_schema.t (a INT)", 1044),
+        ("CREATE TABLE nowhere.t (a INT)", 1049),
+        ("DROP TABLE t", 1051),
+    ] {
+        assert_eq!(bench.error(sql), code, "{sql}");
+    }
+    bench.ok("CREATE TABLE t (a INT)");
+    assert_eq!(bench.error("CREATE TABLE t (a INT)"), 1050);
+    assert_eq!(bench.ok("CREATE TABLE IF NOT EXISTS t (a INT)").warnings, 1);
+    assert_eq!(bench.error("ALTER TABLE t DROP KEY k"), 1091);
+    assert_eq!(bench.error("ALTER TABLE t ADD COLUMN b INT"), 1235);
+}
+
+#[test]
+fn keys_are_added_to_filled_tables() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c INT)");
+    bench.ok("INSERT INTO t VALUES (1,'x',5),(2,'y',5),(3,'z',6)");
+    bench.ok("CREATE INDEX i ON t (c, b(3))");
+    bench.ok("ALTER TABLE t ADD UNIQUE KEY u (b), ADD KEY (c)");
+    assert_eq!(bench.error("CREATE UNIQUE INDEX v ON t (c)"), 1062);
+    let keys = bench.rows("SHOW INDEX FROM t");
+    let names: Vec<String> =
+        keys.iter().map(|row| row.split('|').skip(1).take(4).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(names, ["0 PRIMARY 1 a", "0 u 1 b", "1 i 1 c", "1 i 2 b", "1 c 1 c"]);
+    assert_eq!(bench.rows("CHECK TABLE t"), ["test.t|check|status|OK"]);
+    assert_eq!(bench.rows("ANALYZE TABLE t"), ["test.t|analyze|status|OK"]);
+    bench.ok("DROP INDEX i ON t");
+    assert_eq!(bench.rows("SHOW KEYS FROM t FROM test").len(), 3);
+}
+
+#[test]
+fn tables_are_renamed_truncated_and_dropped() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE a (x INT PRIMARY KEY, KEY k (x)); INSERT INTO a VALUES (1),(2)");
+    bench.ok("RENAME TABLE a TO b");
+    bench.ok("CREATE TABLE c LIKE b");
+    assert_eq!(bench.rows("SHOW TABLES"), ["b", "c"]);
+    assert_eq!(bench.rows("SHOW INDEX FROM c").len(), 2);
+    assert_eq!(bench.table_rows("b"), ["1", "2"]);
+    bench.ok("TRUNCATE TABLE b");
+    assert!(bench.table_rows("b").is_empty());
+    assert_eq!(bench.error("DROP TABLE b, missing"), 1051);
+    assert_eq!(bench.rows("SHOW TABLES LIKE 'b'"), ["b"], "one missing table keeps the others");
+    assert_eq!(bench.ok("DROP TABLE IF EXISTS b, missing, c").warnings, 1);
+    assert!(bench.rows("SHOW TABLES").is_empty());
+}
+
+#[test]
+fn definitions_survive_closing() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT, KEY (b)); INSERT INTO t VALUES (1,2)");
+    let shown = bench.rows("SHOW CREATE TABLE t");
+    let Bench { session, engine, directory } = bench;
+    drop(session);
+    engine.close().expect("a clean close");
+    drop(engine);
+    let options = crate::EngineOptions { memory_bytes: 32 << 20, ..crate::EngineOptions::default() };
+    let engine = crate::Engine::open(&directory.path().join("data"), options).expect("it opens again");
+    let info = crate::SessionInfo { database: Some("test".into()), ..crate::SessionInfo::default() };
+    let session = engine.session(info).expect("a session");
+    let mut bench = Bench { session, engine, directory };
+    assert_eq!(bench.rows("SHOW CREATE TABLE t"), shown);
+    assert_eq!(bench.table_rows("t"), ["1|2"]);
+}
