@@ -35,6 +35,11 @@ use crate::variables::{VariableValue, Variables};
 pub const MIN_MEMORY_BYTES: usize = 16 << 20;
 /// The smallest buffer pool: a few pages for each level of the trees that a statement touches.
 pub const MIN_POOL_BYTES: usize = 1 << 20;
+/// The default of `max_allowed_packet` is this part of the memory: the syntax tree of a statement is many times as
+/// big as its text.
+const PACKET_SHARE: usize = 32;
+const MIN_PACKET_BYTES: usize = 1 << 20;
+const MAX_PACKET_BYTES: usize = 64 << 20;
 /// Spill files of all statements together.
 const MAX_TEMP_BYTES: u64 = 1 << 40;
 /// Worker threads are never more than this.
@@ -175,6 +180,9 @@ impl Engine {
         let mut globals = Variables::default();
         let integer = |number: usize| VariableValue::Integer(number as i128);
         let text = |text: String| VariableValue::Text(text);
+        let packet_bytes =
+            (options.memory_bytes / PACKET_SHARE).clamp(MIN_PACKET_BYTES, MAX_PACKET_BYTES);
+        globals.set_internally("max_allowed_packet", integer(packet_bytes));
         globals.set_internally("innodb_buffer_pool_size", integer(memory.pool_bytes));
         globals.set_internally("max_connections", integer(options.max_connections));
         globals.set_internally("port", integer(usize::from(options.port)));

@@ -6,8 +6,8 @@
 //! Sheaf's optimizer to a physical plan.
 
 mod catalog_text;
-mod ddl;
 mod context;
+mod ddl;
 pub mod dialect;
 mod dispatch;
 pub mod engine;
@@ -17,9 +17,9 @@ mod field_reader;
 pub mod information_schema;
 mod insert;
 mod load_data;
+mod lower;
 pub mod parser;
 mod prepared;
-mod lower;
 pub mod query;
 #[cfg(test)]
 mod query_tests;

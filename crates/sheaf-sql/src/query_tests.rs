@@ -53,7 +53,11 @@ impl SessionValues for FixedSession {
         (name == "max_allowed_packet").then_some(Value::Int(64 << 20))
     }
     fn user_variable(&self, name: &str) -> Value {
-        if name == "x" { Value::Int(42) } else { Value::Null }
+        if name == "x" {
+            Value::Int(42)
+        } else {
+            Value::Null
+        }
     }
 }
 
@@ -67,7 +71,11 @@ fn table(name: &str, columns: &[(&str, &str)], key: &[&str]) -> CreateTable {
         .collect();
     let mut request = CreateTable::new("test", name, columns);
     if !key.is_empty() {
-        request.primary_key = Some(key.iter().map(|column| IndexPartSpec::column(*column)).collect());
+        request.primary_key = Some(
+            key.iter()
+                .map(|column| IndexPartSpec::column(*column))
+                .collect(),
+        );
     }
     request.collation = Collation::default();
     request
@@ -80,7 +88,15 @@ fn catalog() -> Arc<Catalog> {
     let catalog = Catalog::open(storage).unwrap();
     catalog.create_database("test").unwrap();
     let tables = [
-        table("nation", &[("n_nationkey", "int"), ("n_name", "char(25)"), ("n_regionkey", "int")], &["n_nationkey"]),
+        table(
+            "nation",
+            &[
+                ("n_nationkey", "int"),
+                ("n_name", "char(25)"),
+                ("n_regionkey", "int"),
+            ],
+            &["n_nationkey"],
+        ),
         table(
             "customer",
             &[
@@ -133,7 +149,10 @@ fn catalog() -> Arc<Catalog> {
 fn parse(sql: &str) -> Query {
     let dialect = SheafDialect::default();
     let mut parser = Parser::new(&dialect).try_with_sql(sql).unwrap();
-    match parser.parse_statement().unwrap_or_else(|error| panic!("{sql}: {error}")) {
+    match parser
+        .parse_statement()
+        .unwrap_or_else(|error| panic!("{sql}: {error}"))
+    {
         Statement::Query(query) => *query,
         other => panic!("{other} is no query"),
     }
@@ -143,7 +162,13 @@ fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<Lower
     let query = parse(sql);
     logical_plan(
         &query,
-        &QueryContext { sql, catalog, session: &FixedSession, parameters, virtual_tables: &|_, _| Ok(None) },
+        &QueryContext {
+            sql,
+            catalog,
+            session: &FixedSession,
+            parameters,
+            virtual_tables: &|_, _| Ok(None),
+        },
     )
 }
 
@@ -155,7 +180,10 @@ fn plan(catalog: &Catalog, sql: &str) -> Result<LoweredQuery, SqlError> {
 fn evaluate(catalog: &Catalog, expression: &str) -> Result<(String, String), SqlError> {
     let lowered = plan(catalog, &format!("SELECT {expression}"))?;
     let LogicalPlan::Projection(projection) = &lowered.plan else {
-        return Err(SqlError::unknown(format!("no projection: {}", lowered.plan.display_indent())));
+        return Err(SqlError::unknown(format!(
+            "no projection: {}",
+            lowered.plan.display_indent()
+        )));
     };
     let field = Arc::clone(&lowered.plan.schema().fields()[0]);
     let failed = |error: datafusion_common::DataFusionError| SqlError::unknown(error.to_string());
@@ -197,7 +225,12 @@ fn expressions_have_the_values_of_mysql() {
             Err(error) => wrong.push(format!("{expression}: {error}, not {expected}")),
         }
     }
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// The predicate of the plan's filter.
@@ -209,7 +242,9 @@ fn filter_of(catalog: &Catalog, condition: &str, table: &str) -> String {
         }
     }
     match plan(catalog, &format!("SELECT 1 FROM {table} WHERE {condition}")) {
-        Ok(lowered) => find(&lowered.plan).map_or_else(String::new, |predicate| predicate.to_string()),
+        Ok(lowered) => {
+            find(&lowered.plan).map_or_else(String::new, |predicate| predicate.to_string())
+        }
         Err(error) => error.to_string(),
     }
 }
@@ -218,6 +253,9 @@ fn filter_of(catalog: &Catalog, condition: &str, table: &str) -> String {
 fn conditions_on_columns_compare_with_literals_of_the_columns_type() {
     let catalog = catalog();
     for (condition, expected) in [("l_shipdate >= '1997-01-01'", "")] {
-        println!("{condition}  =>  {} {expected}", filter_of(&catalog, condition, "lineitem"));
+        println!(
+            "{condition}  =>  {} {expected}",
+            filter_of(&catalog, condition, "lineitem")
+        );
     }
 }

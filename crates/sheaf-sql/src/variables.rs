@@ -135,7 +135,6 @@ fn canonical(name: &str) -> &str {
         "tx_read_only" => "transaction_read_only",
         "storage_engine" => "default_storage_engine",
         "identity" => "last_insert_id",
-        "max_statement_time" => "max_execution_time",
         name => name,
     }
 }
@@ -485,7 +484,11 @@ impl Variables {
 
     /// 0: no limit.
     pub fn max_execution_time_ms(&self) -> u64 {
-        self.integer("max_execution_time")
+        // MariaDB's variable is in seconds, with fractions.
+        match self.get("max_statement_time") {
+            Ok(VariableValue::Float(seconds)) if *seconds > 0.0 => (seconds * 1000.0).ceil() as u64,
+            _ => self.integer("max_execution_time"),
+        }
     }
 
     pub fn max_error_count(&self) -> usize {

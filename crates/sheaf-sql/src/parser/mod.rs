@@ -14,6 +14,7 @@ mod parameters;
 pub(crate) mod scan;
 mod show;
 pub mod statement;
+mod types;
 
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;

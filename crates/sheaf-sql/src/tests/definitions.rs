@@ -13,7 +13,11 @@ fn a_database_comes_and_goes() {
     bench.ok("USE shop; CREATE TABLE t (a INT)");
     assert_eq!(bench.ok("DROP DATABASE shop").ok.affected_rows, 1);
     assert_eq!(bench.error("DROP DATABASE shop"), 1008);
-    assert_eq!(bench.error("CREATE TABLE t (a INT)"), 1046, "the current database is gone");
+    assert_eq!(
+        bench.error("CREATE TABLE t (a INT)"),
+        1046,
+        "the current database is gone"
+    );
     assert_eq!(bench.error("USE shop"), 1049);
     assert_eq!(bench.error("DROP DATABASE information_schema"), 1044);
 }
@@ -21,13 +25,20 @@ fn a_database_comes_and_goes() {
 #[test]
 fn show_create_table_gives_back_what_was_created() {
     let mut bench = Bench::new();
-    bench.ok("CREATE TABLE t (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, name VARCHAR(20) DEFAULT 'x', \
+    bench.ok(
+        "CREATE TABLE t (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, name VARCHAR(20) DEFAULT 'x', \
               price DECIMAL(8,2) NOT NULL DEFAULT 0, at DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3), \
-              PRIMARY KEY (id), UNIQUE KEY u (name(5)), KEY p (price, name))");
+              PRIMARY KEY (id), UNIQUE KEY u (name(5)), KEY p (price, name))",
+    );
     let shown = bench.rows("SHOW CREATE TABLE t").concat();
     for piece in [
-        "CREATE TABLE `t`", "`id` bigint unsigned NOT NULL AUTO_INCREMENT", "DEFAULT 'x'", "PRIMARY KEY (`id`)",
-        "UNIQUE KEY `u` (`name`(5))", "KEY `p` (`price`,`name`)", "DEFAULT CURRENT_TIMESTAMP(3)",
+        "CREATE TABLE `t`",
+        "`id` bigint unsigned NOT NULL AUTO_INCREMENT",
+        "DEFAULT 'x'",
+        "PRIMARY KEY (`id`)",
+        "UNIQUE KEY `u` (`name`(5))",
+        "KEY `p` (`price`,`name`)",
+        "DEFAULT CURRENT_TIMESTAMP(3)",
     ] {
         assert!(shown.contains(piece), "{piece} in {shown}");
     }
@@ -40,7 +51,10 @@ fn show_create_table_gives_back_what_was_created() {
             "at|datetime(3)|YES||CURRENT_TIMESTAMP(3)|DEFAULT_GENERATED",
         ]
     );
-    assert_eq!(bench.rows("DESCRIBE t name"), ["name|varchar(20)|YES|UNI|x|"]);
+    assert_eq!(
+        bench.rows("DESCRIBE t name"),
+        ["name|varchar(20)|YES|UNI|x|"]
+    );
 }
 
 #[test]
@@ -82,9 +96,14 @@ fn keys_are_added_to_filled_tables() {
     bench.ok("ALTER TABLE t ADD UNIQUE KEY u (b), ADD KEY (c)");
     assert_eq!(bench.error("CREATE UNIQUE INDEX v ON t (c)"), 1062);
     let keys = bench.rows("SHOW INDEX FROM t");
-    let names: Vec<String> =
-        keys.iter().map(|row| row.split('|').skip(1).take(4).collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!(names, ["0 PRIMARY 1 a", "0 u 1 b", "1 i 1 c", "1 i 2 b", "1 c 1 c"]);
+    let names: Vec<String> = keys
+        .iter()
+        .map(|row| row.split('|').skip(1).take(4).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(
+        names,
+        ["0 PRIMARY 1 a", "0 u 1 b", "1 i 1 c", "1 i 2 b", "1 c 1 c"]
+    );
     assert_eq!(bench.rows("CHECK TABLE t"), ["test.t|check|status|OK"]);
     assert_eq!(bench.rows("ANALYZE TABLE t"), ["test.t|analyze|status|OK"]);
     bench.ok("DROP INDEX i ON t");
@@ -103,7 +122,11 @@ fn tables_are_renamed_truncated_and_dropped() {
     bench.ok("TRUNCATE TABLE b");
     assert!(bench.table_rows("b").is_empty());
     assert_eq!(bench.error("DROP TABLE b, missing"), 1051);
-    assert_eq!(bench.rows("SHOW TABLES LIKE 'b'"), ["b"], "one missing table keeps the others");
+    assert_eq!(
+        bench.rows("SHOW TABLES LIKE 'b'"),
+        ["b"],
+        "one missing table keeps the others"
+    );
     assert_eq!(bench.ok("DROP TABLE IF EXISTS b, missing, c").warnings, 1);
     assert!(bench.rows("SHOW TABLES").is_empty());
 }
@@ -113,15 +136,30 @@ fn definitions_survive_closing() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT, KEY (b)); INSERT INTO t VALUES (1,2)");
     let shown = bench.rows("SHOW CREATE TABLE t");
-    let Bench { session, engine, directory } = bench;
+    let Bench {
+        session,
+        engine,
+        directory,
+    } = bench;
     drop(session);
     engine.close().expect("a clean close");
     drop(engine);
-    let options = crate::EngineOptions { memory_bytes: 32 << 20, ..crate::EngineOptions::default() };
-    let engine = crate::Engine::open(&directory.path().join("data"), options).expect("it opens again");
-    let info = crate::SessionInfo { database: Some("test".into()), ..crate::SessionInfo::default() };
+    let options = crate::EngineOptions {
+        memory_bytes: 32 << 20,
+        ..crate::EngineOptions::default()
+    };
+    let engine =
+        crate::Engine::open(&directory.path().join("data"), options).expect("it opens again");
+    let info = crate::SessionInfo {
+        database: Some("test".into()),
+        ..crate::SessionInfo::default()
+    };
     let session = engine.session(info).expect("a session");
-    let mut bench = Bench { session, engine, directory };
+    let mut bench = Bench {
+        session,
+        engine,
+        directory,
+    };
     assert_eq!(bench.rows("SHOW CREATE TABLE t"), shown);
     assert_eq!(bench.table_rows("t"), ["1|2"]);
 }

@@ -6,14 +6,28 @@ use super::Bench;
 fn values_defaults_and_auto_increment() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 7, b VARCHAR(5) NOT NULL DEFAULT 'd')");
-    let ok = bench.ok("INSERT INTO t (a) VALUES (1), (DEFAULT), (NULL)").ok;
+    let ok = bench
+        .ok("INSERT INTO t (a) VALUES (1), (DEFAULT), (NULL)")
+        .ok;
     assert_eq!((ok.affected_rows, ok.last_insert_id), (3, 1));
     assert_eq!(ok.info, "Records: 3  Duplicates: 0  Warnings: 0");
     let ok = bench.ok("INSERT INTO t () VALUES ()").ok;
-    assert_eq!((ok.affected_rows, ok.last_insert_id, ok.info.as_str()), (1, 4, ""));
+    assert_eq!(
+        (ok.affected_rows, ok.last_insert_id, ok.info.as_str()),
+        (1, 4, "")
+    );
     bench.ok("INSERT INTO t VALUES (10, -5, 'x')");
-    assert_eq!(bench.ok("INSERT INTO t SET b = 'set', a = 2*3").ok.last_insert_id, 11);
-    assert_eq!(bench.table_rows("t"), ["1|1|d", "2|7|d", "3|NULL|d", "4|7|d", "10|-5|x", "11|6|set"]);
+    assert_eq!(
+        bench
+            .ok("INSERT INTO t SET b = 'set', a = 2*3")
+            .ok
+            .last_insert_id,
+        11
+    );
+    assert_eq!(
+        bench.table_rows("t"),
+        ["1|1|d", "2|7|d", "3|NULL|d", "4|7|d", "10|-5|x", "11|6|set"]
+    );
 }
 
 #[test]
@@ -48,8 +62,11 @@ fn ignore_and_lenient_modes_warn() {
     let ok = bench.ok("INSERT IGNORE INTO t VALUES (1,'x'),(1,'y'),(300,'long')");
     assert_eq!(ok.ok.info, "Records: 3  Duplicates: 1  Warnings: 3");
     assert_eq!(bench.table_rows("t"), ["1|x", "127|lon"]);
-    let codes: Vec<String> =
-        bench.rows("SHOW WARNINGS").iter().map(|row| row.split('|').nth(1).unwrap_or_default().to_string()).collect();
+    let codes: Vec<String> = bench
+        .rows("SHOW WARNINGS")
+        .iter()
+        .map(|row| row.split('|').nth(1).unwrap_or_default().to_string())
+        .collect();
     assert_eq!(codes, ["1062", "1264", "1265"]);
     bench.ok("SET sql_mode = ''");
     assert_eq!(bench.ok("INSERT INTO t VALUES ('2x','y')").warnings, 1);

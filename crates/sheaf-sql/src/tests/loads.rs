@@ -5,8 +5,14 @@ use crate::EngineOptions;
 use crate::error::Result;
 
 fn load(bench: &mut Bench, file: &str, options: &str) -> Result<Collected> {
-    let mut sink = Collected { files: vec![("f".into(), file.as_bytes().to_vec())], ..Collected::default() };
-    bench.session.execute(&format!("LOAD DATA LOCAL INFILE 'f' INTO TABLE t {options}"), &mut sink)?;
+    let mut sink = Collected {
+        files: vec![("f".into(), file.as_bytes().to_vec())],
+        ..Collected::default()
+    };
+    bench.session.execute(
+        &format!("LOAD DATA LOCAL INFILE 'f' INTO TABLE t {options}"),
+        &mut sink,
+    )?;
     Ok(sink)
 }
 
@@ -14,14 +20,24 @@ fn load(bench: &mut Bench, file: &str, options: &str) -> Result<Collected> {
 fn a_file_fills_an_empty_table_and_adds_to_a_filled_one() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c DATE, KEY (b))");
-    let loaded = load(&mut bench, "2|two|2024-02-29|\n1|one|\\N|\n", "FIELDS TERMINATED BY '|' LINES TERMINATED BY '|\\n'");
+    let loaded = load(
+        &mut bench,
+        "2|two|2024-02-29|\n1|one|\\N|\n",
+        "FIELDS TERMINATED BY '|' LINES TERMINATED BY '|\\n'",
+    );
     let ok = loaded.expect("it fits").ok;
     assert_eq!(ok.info, "Records: 2  Deleted: 0  Skipped: 0  Warnings: 0");
     assert_eq!(ok.affected_rows, 2);
-    let loaded = load(&mut bench, "a,b,c\n\"3\",\"th,ree\",2024-01-01\n",
-        "FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' IGNORE 1 LINES");
+    let loaded = load(
+        &mut bench,
+        "a,b,c\n\"3\",\"th,ree\",2024-01-01\n",
+        "FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' IGNORE 1 LINES",
+    );
     assert_eq!(loaded.expect("it fits").ok.affected_rows, 1);
-    assert_eq!(bench.table_rows("t"), ["1|one|NULL", "2|two|2024-02-29", "3|th,ree|2024-01-01"]);
+    assert_eq!(
+        bench.table_rows("t"),
+        ["1|one|NULL", "2|two|2024-02-29", "3|th,ree|2024-01-01"]
+    );
     assert_eq!(bench.rows("CHECK TABLE t"), ["test.t|check|status|OK"]);
 }
 
@@ -31,8 +47,18 @@ fn columns_variables_and_set() {
     bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10) DEFAULT 'd', c INT)");
     load(&mut bench, "5\tx\t1\n", "(@n, @skipped, a) SET c = 40 + 2").expect("it fits");
     assert_eq!(bench.table_rows("t"), ["1|d|42"]);
-    assert_eq!(load(&mut bench, "1\n", "(nowhere)").map(|_| ()).map_err(|error| error.code), Err(1054));
-    assert_eq!(load(&mut bench, "1\n", "(a, a)").map(|_| ()).map_err(|error| error.code), Err(1110));
+    assert_eq!(
+        load(&mut bench, "1\n", "(nowhere)")
+            .map(|_| ())
+            .map_err(|error| error.code),
+        Err(1054)
+    );
+    assert_eq!(
+        load(&mut bench, "1\n", "(a, a)")
+            .map(|_| ())
+            .map_err(|error| error.code),
+        Err(1110)
+    );
 }
 
 #[test]
@@ -50,8 +76,14 @@ fn local_files_are_lenient_and_server_files_are_not() {
     assert_eq!(bench.error("LOAD DATA INFILE 'long' INTO TABLE t"), 1262);
     assert_eq!(bench.error("LOAD DATA INFILE 'wrong' INTO TABLE t"), 1366);
     assert_eq!(bench.error("LOAD DATA INFILE 'missing' INTO TABLE t"), 29);
-    assert_eq!(bench.error("LOAD DATA INFILE '/etc/passwd' INTO TABLE t"), 1290);
-    assert!(bench.table_rows("t").is_empty(), "nothing of the failed loads remains");
+    assert_eq!(
+        bench.error("LOAD DATA INFILE '/etc/passwd' INTO TABLE t"),
+        1290
+    );
+    assert!(
+        bench.table_rows("t").is_empty(),
+        "nothing of the failed loads remains"
+    );
     bench.ok("INSERT INTO t VALUES (9, 'there')");
     assert_eq!(bench.error("LOAD DATA INFILE 'wrong' INTO TABLE t"), 1366);
     assert_eq!(bench.table_rows("t"), ["9|there"]);
@@ -62,5 +94,10 @@ fn local_files_are_lenient_and_server_files_are_not() {
     closed.ok("CREATE TABLE t (a INT)");
     assert_eq!(closed.error("LOAD DATA INFILE 'f' INTO TABLE t"), 1290);
     run(&mut closed.session, "SET GLOBAL local_infile = 0").expect("set");
-    assert_eq!(load(&mut closed, "1\n", "").map(|_| ()).map_err(|error| error.code), Err(3948));
+    assert_eq!(
+        load(&mut closed, "1\n", "")
+            .map(|_| ())
+            .map_err(|error| error.code),
+        Err(3948)
+    );
 }

@@ -13,7 +13,10 @@ use sheaf_table::Value;
 
 use crate::error::Result;
 use crate::rows::value_at;
-use crate::{ColumnMeta, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo, SqlError};
+use crate::{
+    ColumnMeta, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo,
+    SqlError,
+};
 
 /// An engine in a directory of its own, with one session in the database `test`.
 pub(crate) struct Bench {
@@ -29,12 +32,23 @@ impl Bench {
 
     pub(crate) fn with_options(options: EngineOptions) -> Bench {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = EngineOptions { memory_bytes: 32 << 20, threads: Some(2), ..options };
+        let options = EngineOptions {
+            memory_bytes: 32 << 20,
+            threads: Some(2),
+            ..options
+        };
         let engine = Engine::open(&directory.path().join("data"), options).expect("an engine");
-        let info = SessionInfo { multi_statements: true, ..SessionInfo::default() };
+        let info = SessionInfo {
+            multi_statements: true,
+            ..SessionInfo::default()
+        };
         let mut session = engine.session(info).expect("a session");
         run(&mut session, "CREATE DATABASE test; USE test").expect("a database");
-        Bench { session, engine, directory }
+        Bench {
+            session,
+            engine,
+            directory,
+        }
     }
 
     pub(crate) fn run(&mut self, sql: &str) -> Result<Collected> {
@@ -43,7 +57,8 @@ impl Bench {
 
     /// Runs what must succeed.
     pub(crate) fn ok(&mut self, sql: &str) -> Collected {
-        self.run(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+        self.run(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
     /// The number of the error of what must fail.
@@ -61,9 +76,16 @@ impl Bench {
 
     /// The rows of a table straight from its tree, so that these tests depend on no query.
     pub(crate) fn table_rows(&self, table: &str) -> Vec<String> {
-        let table = self.engine.catalog().table("test", table).expect("the table");
-        let mut cursor =
-            table.clustered.scan(sheaf_storage::KeyRange::all(), sheaf_storage::Direction::Forward, sheaf_storage::ReadAhead::Off);
+        let table = self
+            .engine
+            .catalog()
+            .table("test", table)
+            .expect("the table");
+        let mut cursor = table.clustered.scan(
+            sheaf_storage::KeyRange::all(),
+            sheaf_storage::Direction::Forward,
+            sheaf_storage::ReadAhead::Off,
+        );
         let mut rows = Vec::new();
         let mut key = Vec::new();
         let mut keys = Vec::new();
@@ -74,8 +96,16 @@ impl Bench {
             }
         }
         for key in keys {
-            let row = table.read_row(&key).expect("readable").expect("the row is there");
-            rows.push(row.iter().map(Value::to_string).collect::<Vec<_>>().join("|"));
+            let row = table
+                .read_row(&key)
+                .expect("readable")
+                .expect("the row is there");
+            rows.push(
+                row.iter()
+                    .map(Value::to_string)
+                    .collect::<Vec<_>>()
+                    .join("|"),
+            );
         }
         rows
     }
@@ -100,8 +130,11 @@ impl ResultSink for Collected {
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
         for row in 0..batch.num_rows() {
-            let cells: Result<Vec<String>> =
-                batch.columns().iter().map(|column| Ok(value_at(column.as_ref(), row)?.to_string())).collect();
+            let cells: Result<Vec<String>> = batch
+                .columns()
+                .iter()
+                .map(|column| Ok(value_at(column.as_ref(), row)?.to_string()))
+                .collect();
             self.rows.push(cells?.join("|"));
         }
         Ok(())

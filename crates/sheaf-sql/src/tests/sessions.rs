@@ -9,23 +9,39 @@ use crate::SessionInfo;
 fn variables_are_set_and_shown() {
     let mut bench = Bench::new();
     bench.ok("SET sort_buffer_size = 4*1024*1024, @x = 'y', optimizer_switch = 'mrr=off'");
-    assert_eq!(bench.rows("SHOW VARIABLES LIKE 'sort_buffer_size'"), ["sort_buffer_size|4194304"]);
-    assert_eq!(bench.rows("SHOW GLOBAL VARIABLES LIKE 'sort_buffer_size'"), ["sort_buffer_size|262144"]);
+    assert_eq!(
+        bench.rows("SHOW VARIABLES LIKE 'sort_buffer_size'"),
+        ["sort_buffer_size|4194304"]
+    );
+    assert_eq!(
+        bench.rows("SHOW GLOBAL VARIABLES LIKE 'sort_buffer_size'"),
+        ["sort_buffer_size|262144"]
+    );
     assert!(bench.rows("SHOW VARIABLES LIKE 'optimizer_switch'")[0].contains("mrr=off"));
     bench.ok("SET mrr_buffer_size = 1000000");
     assert_eq!(
-        bench.rows("SHOW VARIABLES LIKE '%r%_buffer_size'").iter().filter(|row| row.ends_with("|1000000")).count(),
+        bench
+            .rows("SHOW VARIABLES LIKE '%r%_buffer_size'")
+            .iter()
+            .filter(|row| row.ends_with("|1000000"))
+            .count(),
         2
     );
     bench.ok("SET @old = @@read_rnd_buffer_size, @@session.mrr_buffer_size = DEFAULT; SET GLOBAL join_buffer_size = 65536");
     assert_eq!(bench.session.variables().mrr_buffer_bytes(), 256 << 10);
-    let second = bench.engine.session(SessionInfo::default()).expect("a session");
+    let second = bench
+        .engine
+        .session(SessionInfo::default())
+        .expect("a session");
     assert_eq!(second.variables().join_buffer_bytes(), 65536);
     assert_eq!(bench.error("SET no_such = 1"), 1193);
     assert_eq!(bench.error("SET @z = 1, sort_buffer_size = 'big'"), 1232);
     assert_eq!(bench.error("SET version = 'x'"), 1238);
     assert_eq!(bench.ok("SET sort_buffer_size = 1").warnings, 1);
-    assert_eq!(bench.rows("SHOW WARNINGS"), ["Warning|1292|Truncated incorrect sort_buffer_size value: '1'"]);
+    assert_eq!(
+        bench.rows("SHOW WARNINGS"),
+        ["Warning|1292|Truncated incorrect sort_buffer_size value: '1'"]
+    );
     assert_eq!(bench.error("SET NAMES utf8mb4 COLLATE latin1_bin"), 1253);
     bench.ok("SET NAMES utf8mb4 COLLATE utf8mb4_bin");
     assert_eq!(bench.session.result_collation_id(), 46);
@@ -34,7 +50,10 @@ fn variables_are_set_and_shown() {
 #[test]
 fn a_request_of_several_statements_stops_at_the_first_error() {
     let mut bench = Bench::new();
-    assert_eq!(bench.error("CREATE TABLE a (x INT); CREATE TABLE a (x INT); CREATE TABLE b (x INT)"), 1050);
+    assert_eq!(
+        bench.error("CREATE TABLE a (x INT); CREATE TABLE a (x INT); CREATE TABLE b (x INT)"),
+        1050
+    );
     assert_eq!(bench.rows("SHOW TABLES"), ["a"]);
     assert_eq!(bench.error(" ; -- nothing"), 1065);
     bench.session.set_multi_statements(false);
@@ -46,7 +65,10 @@ fn a_request_of_several_statements_stops_at_the_first_error() {
 fn errors_are_listed_as_warnings() {
     let mut bench = Bench::new();
     bench.error("DROP TABLE nowhere");
-    assert_eq!(bench.rows("SHOW ERRORS"), ["Error|1051|Unknown table 'test.nowhere'"]);
+    assert_eq!(
+        bench.rows("SHOW ERRORS"),
+        ["Error|1051|Unknown table 'test.nowhere'"]
+    );
     assert_eq!(bench.rows("SHOW COUNT(*) WARNINGS"), ["1"]);
     bench.ok("SHOW TABLES");
     assert!(bench.rows("SHOW WARNINGS").is_empty());
@@ -56,29 +78,55 @@ fn errors_are_listed_as_warnings() {
 fn status_counts_and_flushes() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (a INT); INSERT INTO t VALUES (1),(2),(3)");
-    assert_eq!(bench.rows("SHOW STATUS LIKE 'Handler_write'"), ["Handler_write|3"]);
-    assert_eq!(bench.rows("SHOW SESSION STATUS LIKE 'Com_create_table'"), ["Com_create_table|1"]);
+    assert_eq!(
+        bench.rows("SHOW STATUS LIKE 'Handler_write'"),
+        ["Handler_write|3"]
+    );
+    assert_eq!(
+        bench.rows("SHOW SESSION STATUS LIKE 'Com_create_table'"),
+        ["Com_create_table|1"]
+    );
     bench.ok("FLUSH STATUS");
-    assert_eq!(bench.rows("SHOW SESSION STATUS LIKE 'Handler_write'"), ["Handler_write|0"]);
-    assert_eq!(bench.rows("SHOW GLOBAL STATUS LIKE 'Handler_write'"), ["Handler_write|3"]);
-    assert_eq!(bench.rows("SHOW STATUS LIKE 'Threads_connected'"), ["Threads_connected|1"]);
+    assert_eq!(
+        bench.rows("SHOW SESSION STATUS LIKE 'Handler_write'"),
+        ["Handler_write|0"]
+    );
+    assert_eq!(
+        bench.rows("SHOW GLOBAL STATUS LIKE 'Handler_write'"),
+        ["Handler_write|3"]
+    );
+    assert_eq!(
+        bench.rows("SHOW STATUS LIKE 'Threads_connected'"),
+        ["Threads_connected|1"]
+    );
 }
 
 #[test]
 fn prepared_statements_bind_values() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20))");
-    let prepared = bench.session.prepare("INSERT INTO t VALUES (?, ?)").expect("prepared");
+    let prepared = bench
+        .session
+        .prepare("INSERT INTO t VALUES (?, ?)")
+        .expect("prepared");
     assert_eq!((prepared.parameters.len(), prepared.columns.len()), (2, 0));
     let mut sink = Collected::default();
     for (a, b) in [(1, Value::Text("it's".into())), (-2, Value::Null)] {
-        bench.session.execute_prepared(prepared.id, &[Value::Int(a), b], &mut sink).expect("inserted");
+        bench
+            .session
+            .execute_prepared(prepared.id, &[Value::Int(a), b], &mut sink)
+            .expect("inserted");
     }
     assert_eq!(bench.table_rows("t"), ["-2|NULL", "1|it's"]);
-    let wrong = bench.session.execute_prepared(prepared.id, &[Value::Int(1)], &mut sink);
+    let wrong = bench
+        .session
+        .execute_prepared(prepared.id, &[Value::Int(1)], &mut sink);
     assert_eq!(wrong.map_err(|error| error.code), Err(1210));
     bench.session.close_prepared(prepared.id);
-    let gone = bench.session.execute_prepared(prepared.id, &[Value::Int(1), Value::Null], &mut sink);
+    let gone =
+        bench
+            .session
+            .execute_prepared(prepared.id, &[Value::Int(1), Value::Null], &mut sink);
     assert_eq!(gone.map_err(|error| error.code), Err(1243));
     bench.ok("SET @a = 7; PREPARE s FROM 'INSERT INTO t VALUES (?, ''seven'')'; EXECUTE s USING @a; DEALLOCATE PREPARE s");
     assert_eq!(bench.table_rows("t"), ["-2|NULL", "1|it's", "7|seven"]);
@@ -88,7 +136,10 @@ fn prepared_statements_bind_values() {
 #[test]
 fn kill_finds_sessions() {
     let mut bench = Bench::new();
-    let other = bench.engine.session(SessionInfo::default()).expect("a session");
+    let other = bench
+        .engine
+        .session(SessionInfo::default())
+        .expect("a session");
     let id = other.id();
     assert_eq!(bench.rows("SHOW PROCESSLIST").len(), 2);
     bench.ok(&format!("KILL {id}"));
@@ -102,6 +153,15 @@ fn the_field_list_has_the_columns_of_a_table() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (a INT NOT NULL, b VARCHAR(10))");
     let fields = bench.session.field_list("t").expect("fields");
-    assert_eq!(fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(bench.session.field_list("u").map_err(|error| error.code), Err(1146));
+    assert_eq!(
+        fields
+            .iter()
+            .map(|field| field.name.as_str())
+            .collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    assert_eq!(
+        bench.session.field_list("u").map_err(|error| error.code),
+        Err(1146)
+    );
 }

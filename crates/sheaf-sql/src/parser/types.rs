@@ -1,0 +1,284 @@
+//! Column types.
+//!
+//! They are read here rather than by sqlparser, because MySQL's have attributes that it does not know (ZEROFILL,
+//! CHAR(n) BINARY) and because a wrong length is one of MySQL's own errors, not a syntax error.
+
+use sheaf_table::{Collation, ColumnType};
+use sqlparser::tokenizer::Token;
+
+use super::statement::TypeName;
+use super::{Parsed, StatementParser};
+use crate::error::SqlError;
+
+/// Limits of the types' parameters that MySQL checks while it parses.
+const MAX_DECIMAL_PRECISION: u64 = sheaf_table::types::MAX_DECIMAL_PRECISION as u64;
+const MAX_DECIMAL_SCALE: u64 = sheaf_table::types::MAX_DECIMAL_SCALE as u64;
+const MAX_FRACTION_DIGITS: u64 = sheaf_table::types::MAX_FRACTION_DIGITS as u64;
+/// FLOAT(p) with more bits than this is a DOUBLE.
+const MAX_FLOAT_BITS: u64 = 24;
+
+impl StatementParser<'_> {
+    /// `(n)` or nothing.
+    fn length(&mut self) -> Parsed<Option<u64>> {
+        if !self.accept_token(&Token::LParen) {
+            return Ok(None);
+        }
+        let length = self.number()?;
+        self.expect_token(&Token::RParen)?;
+        Ok(Some(length))
+    }
+
+    /// `(n)` or `(n, m)` or nothing.
+    fn precision_and_scale(&mut self) -> Parsed<(Option<u64>, Option<u64>)> {
+        if !self.accept_token(&Token::LParen) {
+            return Ok((None, None));
+        }
+        let precision = self.number()?;
+        let scale = if self.accept_token(&Token::Comma) {
+            Some(self.number()?)
+        } else {
+            None
+        };
+        self.expect_token(&Token::RParen)?;
+        Ok((Some(precision), scale))
+    }
+
+    fn fraction_digits(&mut self, column: &str) -> Parsed<u8> {
+        let digits = self.length()?.unwrap_or(0);
+        if digits > MAX_FRACTION_DIGITS {
+            return Err(SqlError::too_big_precision(digits, column, MAX_FRACTION_DIGITS).into());
+        }
+        Ok(digits as u8)
+    }
+
+    fn decimal(&mut self, column: &str) -> Parsed<ColumnType> {
+        let (precision, scale) = self.precision_and_scale()?;
+        let precision = match precision {
+            None | Some(0) => 10,
+            Some(precision) => precision,
+        };
+        let scale = scale.unwrap_or(0);
+        if precision > MAX_DECIMAL_PRECISION {
+            return Err(
+                SqlError::too_big_precision(precision, column, MAX_DECIMAL_PRECISION).into(),
+            );
+        }
+        if scale > MAX_DECIMAL_SCALE {
+            return Err(SqlError::too_big_scale(scale, column, MAX_DECIMAL_SCALE).into());
+        }
+        if scale > precision {
+            return Err(SqlError::scale_bigger_than_precision(column).into());
+        }
+        Ok(ColumnType::Decimal {
+            precision: precision as u8,
+            scale: scale as u8,
+            unsigned: false,
+        })
+    }
+
+    fn characters(&mut self, column: &str, max: u32, default: Option<u32>) -> Parsed<u32> {
+        match (self.length()?, default) {
+            (Some(length), _) if length <= u64::from(max) => Ok(length as u32),
+            (Some(_), _) => Err(SqlError::too_big_field_length(column, u64::from(max)).into()),
+            (None, Some(default)) => Ok(default),
+            (None, None) => self.unexpected("("),
+        }
+    }
+
+    /// TEXT(n) and BLOB(n): the smallest of the four sizes that holds n.
+    fn long_bytes(&mut self, character_bytes: u64) -> Parsed<u64> {
+        let Some(length) = self.length()? else {
+            return Ok(65_535);
+        };
+        let bytes = length.saturating_mul(character_bytes);
+        Ok([255, 65_535, 16_777_215]
+            .into_iter()
+            .find(|size| bytes <= *size)
+            .unwrap_or(4_294_967_295))
+    }
+
+    /// A type, and whether it was SERIAL (BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE).
+    pub(super) fn type_name(&mut self, column: &str) -> Parsed<(TypeName, bool)> {
+        let Token::Word(word) = &self.tokens.peek_token_ref().token else {
+            return self.unexpected("a type");
+        };
+        let name = word.value.to_ascii_uppercase();
+        let quoted = word.quote_style.is_some();
+        if quoted {
+            return self.unexpected("a type");
+        }
+        let collation = Collation::default();
+        self.tokens.advance_token();
+        let mut serial = false;
+        let mut national = false;
+        let ty = match name.as_str() {
+            "TINYINT" | "INT1" => match self.length()? {
+                Some(1) => ColumnType::Bool,
+                _ => ColumnType::TinyInt { unsigned: false },
+            },
+            "BOOL" | "BOOLEAN" => ColumnType::Bool,
+            "SMALLINT" | "INT2" => self.integer(ColumnType::SmallInt { unsigned: false })?,
+            "MEDIUMINT" | "INT3" | "MIDDLEINT" => {
+                self.integer(ColumnType::MediumInt { unsigned: false })?
+            }
+            "INT" | "INTEGER" | "INT4" => self.integer(ColumnType::Int { unsigned: false })?,
+            "BIGINT" | "INT8" => self.integer(ColumnType::BigInt { unsigned: false })?,
+            "SERIAL" => {
+                serial = true;
+                ColumnType::BigInt { unsigned: true }
+            }
+            "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => self.decimal(column)?,
+            "FLOAT" | "FLOAT4" => match self.precision_and_scale()? {
+                (Some(bits), None) if bits > MAX_FLOAT_BITS => {
+                    ColumnType::Double { unsigned: false }
+                }
+                _ => ColumnType::Float { unsigned: false },
+            },
+            "DOUBLE" | "REAL" | "FLOAT8" => {
+                self.accept("PRECISION");
+                self.precision_and_scale()?;
+                ColumnType::Double { unsigned: false }
+            }
+            "NATIONAL" | "NCHAR" | "NVARCHAR" | "CHAR" | "CHARACTER" | "VARCHAR" => {
+                national = name.starts_with('N');
+                let mut varying = matches!(name.as_str(), "VARCHAR" | "NVARCHAR");
+                if name == "NATIONAL" {
+                    match self.accept_one_of(&["CHARACTER", "CHAR", "VARCHAR"]) {
+                        Some(word) => varying = word == "VARCHAR",
+                        None => return self.unexpected("CHAR"),
+                    }
+                }
+                if name != "VARCHAR" && self.accept_one_of(&["VARYING", "VARCHAR"]).is_some() {
+                    varying = true;
+                }
+                if varying {
+                    let length =
+                        self.characters(column, sheaf_table::types::MAX_VARCHAR_LENGTH, None)?;
+                    ColumnType::VarChar { length, collation }
+                } else {
+                    let length =
+                        self.characters(column, sheaf_table::types::MAX_CHAR_LENGTH, Some(1))?;
+                    ColumnType::Char { length, collation }
+                }
+            }
+            "BINARY" => ColumnType::Binary {
+                length: self.characters(column, sheaf_table::types::MAX_CHAR_LENGTH, Some(1))?,
+            },
+            "VARBINARY" => ColumnType::VarBinary {
+                length: self.characters(column, sheaf_table::types::MAX_VARBINARY_LENGTH, None)?,
+            },
+            "TINYTEXT" => ColumnType::Text {
+                max_bytes: 255,
+                collation,
+            },
+            "TEXT" => ColumnType::Text {
+                max_bytes: self.long_bytes(u64::from(sheaf_table::types::MAX_CHARACTER_BYTES))?,
+                collation,
+            },
+            "MEDIUMTEXT" => ColumnType::Text {
+                max_bytes: 16_777_215,
+                collation,
+            },
+            "LONGTEXT" => ColumnType::Text {
+                max_bytes: 4_294_967_295,
+                collation,
+            },
+            "LONG" => {
+                if self.accept("VARBINARY") {
+                    ColumnType::Blob {
+                        max_bytes: 16_777_215,
+                    }
+                } else {
+                    self.accept("VARCHAR");
+                    ColumnType::Text {
+                        max_bytes: 16_777_215,
+                        collation,
+                    }
+                }
+            }
+            "TINYBLOB" => ColumnType::Blob { max_bytes: 255 },
+            "BLOB" => ColumnType::Blob {
+                max_bytes: self.long_bytes(1)?,
+            },
+            "MEDIUMBLOB" => ColumnType::Blob {
+                max_bytes: 16_777_215,
+            },
+            "LONGBLOB" => ColumnType::Blob {
+                max_bytes: 4_294_967_295,
+            },
+            "DATE" => ColumnType::Date,
+            "TIME" => ColumnType::Time {
+                fsp: self.fraction_digits(column)?,
+            },
+            "DATETIME" => ColumnType::DateTime {
+                fsp: self.fraction_digits(column)?,
+            },
+            "TIMESTAMP" => ColumnType::Timestamp {
+                fsp: self.fraction_digits(column)?,
+            },
+            "YEAR" => {
+                self.length()?;
+                ColumnType::Year
+            }
+            "ENUM" => {
+                self.expect_token(&Token::LParen)?;
+                let labels =
+                    self.list(|parser| Ok(parser.string()?.trim_end_matches(' ').to_string()))?;
+                self.expect_token(&Token::RParen)?;
+                ColumnType::Enum {
+                    labels: labels.into(),
+                    collation,
+                }
+            }
+            "SET" | "BIT" | "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "VECTOR" => {
+                return Err(SqlError::not_supported_yet(format!("columns of type {name}")).into());
+            }
+            _ => {
+                self.tokens.prev_token();
+                return self.unexpected("a type");
+            }
+        };
+        let mut type_name = TypeName {
+            ty,
+            character_set: None,
+            collation: None,
+            binary: false,
+        };
+        if national {
+            type_name.character_set = Some("utf8".into());
+        }
+        self.type_attributes(&mut type_name)?;
+        Ok((type_name, serial))
+    }
+
+    /// An integer's display width says nothing about its values.
+    fn integer(&mut self, ty: ColumnType) -> Parsed<ColumnType> {
+        self.length()?;
+        Ok(ty)
+    }
+
+    fn type_attributes(&mut self, type_name: &mut TypeName) -> Parsed<()> {
+        loop {
+            // ZEROFILL makes a column unsigned; its display is the client's business.
+            if self.accept_one_of(&["UNSIGNED", "ZEROFILL"]).is_some() {
+                match type_name.ty.clone().into_unsigned() {
+                    Some(unsigned) => type_name.ty = unsigned,
+                    None => {
+                        self.tokens.prev_token();
+                        return self.unexpected("an attribute of the type");
+                    }
+                }
+            } else if self.accept("SIGNED") {
+                // The usual state.
+            } else if type_name.ty.collation().is_some() && self.accept("BINARY") {
+                type_name.binary = true;
+            } else if type_name.ty.collation().is_some()
+                && self.accept_one_of(&["ASCII", "UNICODE", "BYTE"]).is_some()
+            {
+                // Every character set is stored as utf8mb4.
+            } else {
+                return Ok(());
+            }
+        }
+    }
+}
