@@ -11,6 +11,7 @@ use arrow::error::ArrowError;
 use datafusion_common::DataFusionError;
 use sheaf_access::AccessError;
 use sheaf_exec::ExecError;
+use sheaf_exec::functions::EvaluationError;
 use sheaf_storage::StorageError;
 use sheaf_table::{ColumnIssue, TableError};
 
@@ -596,6 +597,9 @@ fn of_table(error: &TableError) -> SqlError {
 fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
     if let Some(error) = error.downcast_ref::<SqlError>() {
         return Some(error.clone());
+    }
+    if let Some(error) = error.downcast_ref::<EvaluationError>() {
+        return Some(SqlError::new(error.code, error.sqlstate, error.message.clone()));
     }
     if let Some(error) = error.downcast_ref::<TableError>() {
         return Some(of_table(error));

@@ -3,6 +3,7 @@
 mod definitions;
 mod inserts;
 mod loads;
+mod queries;
 mod sessions;
 
 use std::io::Read;
