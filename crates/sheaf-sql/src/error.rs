@@ -599,7 +599,11 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
         return Some(error.clone());
     }
     if let Some(error) = error.downcast_ref::<EvaluationError>() {
-        return Some(SqlError::new(error.code, error.sqlstate, error.message.clone()));
+        return Some(SqlError::new(
+            error.code,
+            error.sqlstate,
+            error.message.clone(),
+        ));
     }
     if let Some(error) = error.downcast_ref::<TableError>() {
         return Some(of_table(error));

@@ -60,8 +60,13 @@ impl Session {
                         body: Box::new(body),
                         ..*source
                     };
-                    return self
-                        .insert_select(&database, &table, &columns, &query, ignore, text, sink);
+                    let target = self.engine.catalog().table(&database, &table)?;
+                    let targets = Self::target_columns(&target, &columns)?;
+                    let planned = self.plan_query(&query, text, None)?;
+                    let written =
+                        self.insert_rows_of(&database, &table, targets, planned, ignore)?;
+                    let info = written.info(self.warnings.count());
+                    return self.insert_done(written, info, sink);
                 }
             }
         };
@@ -192,24 +197,6 @@ impl Session {
     /// The wall clock of the session at the start of the statement.
     pub(crate) fn local_now_micros(&self) -> i64 {
         self.now_utc_micros() + i64::from(self.time_zone_offset_seconds()) * 1_000_000
-    }
-
-    fn insert_select(
-        &mut self,
-        database: &str,
-        table: &str,
-        columns: &[String],
-        query: &ast::Query,
-        ignore: bool,
-        text: &str,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let target = self.engine.catalog().table(database, table)?;
-        let targets = Self::target_columns(&target, columns)?;
-        let planned = self.plan_query(query, text, None)?;
-        let written = self.insert_rows_of(database, table, targets, planned, ignore)?;
-        let info = written.info(self.warnings.count());
-        self.insert_done(written, info, sink)
     }
 
     /// Inserts what a planned query returns, for CREATE TABLE … SELECT.

@@ -26,6 +26,16 @@ enum Encoding {
     Latin1,
 }
 
+/// How a file is read.
+struct FilePlan<'a> {
+    load: &'a LoadData,
+    places: Vec<Place>,
+    encoding: Encoding,
+    mode: Mode,
+    /// The statement, for the expressions of SET.
+    text: &'a str,
+}
+
 /// Where a field of the file goes.
 enum Place {
     Column(usize),
@@ -48,7 +58,6 @@ impl Session {
                 "LOAD DATA ... LINES TERMINATED BY ''",
             ));
         }
-        let encoding = self.file_encoding(load.character_set.as_deref())?;
         let table = self.engine.catalog().table(&database, &table_name)?;
         let lenient = load.local
             || load.on_duplicate == OnDuplicate::Ignore
@@ -58,36 +67,22 @@ impl Session {
             ignore_duplicates: load.on_duplicate == OnDuplicate::Ignore,
             bulk: true,
         };
-        let places = places_of(&table, &load.targets)?;
+        let plan = FilePlan {
+            load: &load,
+            places: places_of(&table, &load.targets)?,
+            encoding: file_encoding(load.character_set.as_deref())?,
+            mode: options.mode,
+            text,
+        };
         let mut writer = self.open_writer(&database, &table_name, options)?;
-        let done = if load.local {
-            if !self.info.local_infile || !self.engine.globals().local_infile() {
-                Err(SqlError::local_infile_disabled())
-            } else {
-                sink.local_infile(&load.file).and_then(|input| {
-                    self.load_rows(
-                        &mut writer,
-                        input,
-                        &load,
-                        &places,
-                        encoding,
-                        options.mode,
-                        text,
-                    )
-                })
-            }
+        let done = if !load.local {
+            self.open_server_file(&load.file)
+                .and_then(|input| self.load_rows(&mut writer, input, &plan))
+        } else if self.info.local_infile && self.engine.globals().local_infile() {
+            sink.local_infile(&load.file)
+                .and_then(|input| self.load_rows(&mut writer, input, &plan))
         } else {
-            self.open_server_file(&load.file).and_then(|input| {
-                self.load_rows(
-                    &mut writer,
-                    input,
-                    &load,
-                    &places,
-                    encoding,
-                    options.mode,
-                    text,
-                )
-            })
+            Err(SqlError::local_infile_disabled())
         };
         let written = close(writer, done)?;
         let info = format!(
@@ -100,18 +95,6 @@ impl Session {
             self.last_insert_id = written.first_auto_increment;
         }
         self.ok_with_id(sink, written.rows, written.first_auto_increment, info)
-    }
-
-    fn file_encoding(&self, character_set: Option<&str>) -> Result<Encoding> {
-        let name = match character_set {
-            Some(name) => crate::variables::character_set(name)?,
-            None => "utf8mb4",
-        };
-        Ok(if name == "latin1" {
-            Encoding::Latin1
-        } else {
-            Encoding::Utf8
-        })
     }
 
     /// A file of the server: only from the directory that `secure_file_priv` names. Errors 1290 and 29.
@@ -143,12 +126,16 @@ impl Session {
         &mut self,
         writer: &mut TableWriter,
         input: impl Read,
-        load: &LoadData,
-        places: &[Place],
-        encoding: Encoding,
-        mode: Mode,
-        text: &str,
+        plan: &FilePlan<'_>,
     ) -> Result<()> {
+        let FilePlan {
+            load,
+            places,
+            encoding,
+            mode,
+            text,
+        } = plan;
+        let (encoding, mode) = (*encoding, *mode);
         let now = self.local_now_micros();
         let columns = &writer.table().definition;
         let set_positions = load
@@ -273,6 +260,15 @@ impl Session {
         }
         Ok(())
     }
+}
+
+fn file_encoding(character_set: Option<&str>) -> Result<Encoding> {
+    let name = character_set.map_or(Ok("utf8mb4"), crate::variables::character_set)?;
+    Ok(if name == "latin1" {
+        Encoding::Latin1
+    } else {
+        Encoding::Utf8
+    })
 }
 
 fn places_of(table: &Table, targets: &[LoadTarget]) -> Result<Vec<Place>> {

@@ -229,10 +229,8 @@ pub(crate) fn check_nesting(statement: &str) -> Result<()> {
                     return Err(SqlError::stack_overrun(MAX_PARENTHESES));
                 }
             }
-            Piece::Symbol(b')') => {
-                if levels.len() > 1 {
-                    total -= levels.pop().unwrap_or(0);
-                }
+            Piece::Symbol(b')') if levels.len() > 1 => {
+                total -= levels.pop().unwrap_or(0);
             }
             Piece::Symbol(b',') => reset(&mut levels, &mut total),
             Piece::Symbol(

@@ -17,8 +17,11 @@ fn rows_come_with_their_description() {
     let mut bench = filled();
     let result = bench.ok("SELECT a, b AS name, c FROM t AS u WHERE b = 'X' ORDER BY a DESC");
     assert_eq!(result.rows, ["3|x|-2.00", "1|x|1.50"]);
-    let names: Vec<(&str, &str)> =
-        result.columns.iter().map(|column| (column.name.as_str(), column.org_table.as_str())).collect();
+    let names: Vec<(&str, &str)> = result
+        .columns
+        .iter()
+        .map(|column| (column.name.as_str(), column.org_table.as_str()))
+        .collect();
     assert_eq!(names, [("a", "t"), ("name", "t"), ("c", "t")]);
     assert_eq!(result.columns[2].type_, MysqlColumnType::NewDecimal);
     assert_eq!(result.columns[2].decimals, 2);
@@ -40,14 +43,21 @@ fn mysqls_errors_come_through() {
     ] {
         assert_eq!(bench.error(sql), code, "{sql}");
     }
-    assert_eq!(bench.rows("SELECT COUNT(*) FROM t"), ["3"], "the session goes on");
+    assert_eq!(
+        bench.rows("SELECT COUNT(*) FROM t"),
+        ["3"],
+        "the session goes on"
+    );
 }
 
 #[test]
 fn session_functions_and_variables() {
     let mut bench = filled();
     bench.ok("SET @n = 40 + 2, @t = CONCAT('a', 'b')");
-    assert_eq!(bench.rows("SELECT @n, @t, DATABASE(), @@autocommit"), ["42|ab|test|1"]);
+    assert_eq!(
+        bench.rows("SELECT @n, @t, DATABASE(), @@autocommit"),
+        ["42|ab|test|1"]
+    );
     bench.ok("SELECT a FROM t");
     assert_eq!(bench.rows("SELECT FOUND_ROWS()"), ["3"]);
     bench.ok("INSERT INTO t VALUES (4,'z',0),(5,'z',0)");
@@ -67,7 +77,10 @@ fn insert_select_and_create_select() {
     assert_eq!(bench.table_rows("u").len(), 4);
     assert_eq!(bench.error("INSERT INTO u SELECT a FROM t"), 1136);
     bench.ok("CREATE TABLE v SELECT a, c FROM t");
-    assert_eq!(bench.rows("SELECT c FROM v ORDER BY a"), ["1.50", "NULL", "-2.00"]);
+    assert_eq!(
+        bench.rows("SELECT c FROM v ORDER BY a"),
+        ["1.50", "NULL", "-2.00"]
+    );
 }
 
 #[test]
@@ -95,29 +108,72 @@ fn show_where_and_information_schema() {
 fn explain_has_mysqls_columns() {
     let mut bench = filled();
     let explained = bench.ok("EXPLAIN SELECT * FROM t WHERE a = 2");
-    let names: Vec<&str> = explained.columns.iter().map(|column| column.name.as_str()).collect();
+    let names: Vec<&str> = explained
+        .columns
+        .iter()
+        .map(|column| column.name.as_str())
+        .collect();
     assert_eq!(
         names,
-        ["id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len", "ref", "rows", "filtered", "Extra"]
+        [
+            "id",
+            "select_type",
+            "table",
+            "partitions",
+            "type",
+            "possible_keys",
+            "key",
+            "key_len",
+            "ref",
+            "rows",
+            "filtered",
+            "Extra"
+        ]
     );
-    assert!(explained.rows[0].starts_with("1|SIMPLE|t|NULL|"), "{:?}", explained.rows);
-    assert!(explained.rows[0].contains("|PRIMARY|"), "{:?}", explained.rows);
+    assert!(
+        explained.rows[0].starts_with("1|SIMPLE|t|NULL|"),
+        "{:?}",
+        explained.rows
+    );
+    assert!(
+        explained.rows[0].contains("|PRIMARY|"),
+        "{:?}",
+        explained.rows
+    );
     assert!(bench.rows("EXPLAIN ANALYZE SELECT * FROM t")[0].contains("rows"));
-    assert_eq!(bench.rows("EXPLAIN INSERT INTO t VALUES (9,'',0)")[0].split('|').nth(1), Some("INSERT"));
+    assert_eq!(
+        bench.rows("EXPLAIN INSERT INTO t VALUES (9,'',0)")[0]
+            .split('|')
+            .nth(1),
+        Some("INSERT")
+    );
 }
 
 #[test]
 fn a_prepared_query_has_columns_and_runs_with_values() {
     let mut bench = filled();
-    let prepared = bench.session.prepare("SELECT a, b FROM t WHERE a > ? ORDER BY a LIMIT ?").expect("prepared");
+    let prepared = bench
+        .session
+        .prepare("SELECT a, b FROM t WHERE a > ? ORDER BY a LIMIT ?")
+        .expect("prepared");
     assert_eq!((prepared.parameters.len(), prepared.columns.len()), (2, 2));
     for (above, limit, expected) in [(0, 1, vec!["1|x"]), (1, 5, vec!["2|Y", "3|x"])] {
         let mut sink = Collected::default();
         let values = [Value::Int(above), Value::Int(limit)];
-        bench.session.execute_prepared(prepared.id, &values, &mut sink).expect("it runs");
+        bench
+            .session
+            .execute_prepared(prepared.id, &values, &mut sink)
+            .expect("it runs");
         assert_eq!(sink.rows, expected);
     }
-    assert_eq!(bench.session.prepare("SELECT nothing FROM t").map(|_| ()).map_err(|error| error.code), Err(1054));
+    assert_eq!(
+        bench
+            .session
+            .prepare("SELECT nothing FROM t")
+            .map(|_| ())
+            .map_err(|error| error.code),
+        Err(1054)
+    );
 }
 
 #[test]
