@@ -29,6 +29,8 @@ pub(crate) struct PageStore {
     pub(crate) log: LogPosition,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) file: FileId,
+    /// Frames of the pool when it was opened.
+    pub(crate) frames: u64,
     next_tree: AtomicU64,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
@@ -138,6 +140,7 @@ impl PageStore {
         clean: bool,
     ) -> PageStore {
         PageStore {
+            frames: pool.counters().pages_total,
             pool,
             space: Space::new(),
             log: LogPosition::new(header.next_lsn),
