@@ -145,8 +145,8 @@ proptest! {
         let columns = columns(&fields);
         let layout = RowLayout::new(&columns);
         if let Ok(view) = layout.view(&row) {
-            for column in 0..columns.len() {
-                let _ = (view.value_ref(column).to_value(&columns[column].ty), view.is_overflow(column));
+            for (column, definition) in columns.iter().enumerate() {
+                let _ = (view.value_ref(column).to_value(&definition.ty), view.is_overflow(column));
             }
         }
         let (definition, layout) = index_on_all(columns);
