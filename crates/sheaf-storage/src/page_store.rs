@@ -330,6 +330,11 @@ impl PageStore {
     /// Writes everything and calls the file clean, if no change is under way; false if one is. `prepare` may make
     /// last changes of its own.
     pub(crate) fn checkpoint(&self, prepare: impl FnOnce() -> Result<()>) -> Result<bool> {
+        let is_clean = self.changes.lock().clean;
+        if !is_clean {
+            // Most of the writing is done while statements may still begin.
+            self.pool.flush_all()?;
+        }
         let mut changes = self.changes.lock();
         if changes.permits > 0 {
             return Ok(false);
