@@ -47,6 +47,7 @@ pub(crate) enum ExtraNote {
     JoinBufferMerge,
     JoinBufferNestedLoop,
     FirstMatch,
+    Recursive,
     UsingTemporary,
     UsingFilesort,
 }
@@ -67,6 +68,7 @@ impl ExtraNote {
             ExtraNote::JoinBufferMerge => "Using sort-merge join",
             ExtraNote::JoinBufferNestedLoop => "Using join buffer (Block Nested Loop)",
             ExtraNote::FirstMatch => "FirstMatch",
+            ExtraNote::Recursive => "Recursive",
             ExtraNote::UsingTemporary => "Using temporary",
             ExtraNote::UsingFilesort => "Using filesort",
         }

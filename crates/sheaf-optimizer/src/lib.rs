@@ -30,6 +30,8 @@ mod ranges;
 mod semantics;
 mod settings;
 mod statistics;
+#[cfg(test)]
+mod tests;
 mod window;
 
 use std::sync::Arc;

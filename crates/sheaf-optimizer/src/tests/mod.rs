@@ -1,0 +1,4 @@
+//! Whole statements through the planner: plans as text, and rows against what they should be.
+
+mod harness;
+mod operators;
