@@ -21,6 +21,7 @@ mod explain;
 mod join_graph;
 mod join_order;
 mod join_plan;
+mod key_bounds;
 mod keyed_access;
 mod literal;
 mod logical;

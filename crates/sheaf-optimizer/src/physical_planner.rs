@@ -286,8 +286,8 @@ impl Planner<'_> {
             source.batches.clone(),
         ));
         let mut row = ExplainRow::table(block, &source.name, "ALL");
-        row.rows = Some(rows as u64);
-        row.filtered = Some(100.0);
+        let selectivity: f64 = scan.filters.iter().map(statistics::default_selectivity).product();
+        row.estimate(rows as f64, rows as f64 * selectivity);
         if let Some(filter) = datafusion_expr::utils::conjunction(scan.filters.iter().cloned()) {
             plan = Arc::new(FilterExec::try_new(
                 self.expr(&filter, &qualified, block)?,
@@ -309,7 +309,7 @@ impl Planner<'_> {
         }
         Ok(Planned {
             plan,
-            rows: rows as f64,
+            rows: rows as f64 * selectivity,
             explain: vec![row],
         })
     }

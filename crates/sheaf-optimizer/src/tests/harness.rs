@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -128,7 +129,7 @@ impl Lab {
             table.insert(&mut undo, row).unwrap();
         }
         undo.commit();
-        self.catalog().analyze(DATABASE, name).unwrap();
+        self.catalog().analyze(DATABASE, name, Duration::ZERO).unwrap();
         self.tables.insert(
             name.to_string(),
             self.catalog().table(DATABASE, name).unwrap(),
@@ -140,6 +141,12 @@ impl Lab {
             force_index: vec![index.to_string()],
             ..IndexHints::default()
         };
+        self.hints.insert(table.to_string(), hints);
+    }
+
+    /// USE INDEX () on every reference to the table.
+    pub(super) fn ignore_all(&mut self, table: &str) {
+        let hints = IndexHints { use_index: Some(Vec::new()), ..IndexHints::default() };
         self.hints.insert(table.to_string(), hints);
     }
 
@@ -166,7 +173,7 @@ impl Lab {
         let Statement::Statement(statement) = statement else {
             return plan_err!("not a query");
         };
-        planner.sql_statement_to_plan(*statement)
+        sheaf_exec::typing::resolve_plan(planner.sql_statement_to_plan(*statement)?)
     }
 
     pub(super) fn plan(&self, sql: &str) -> Result<(PhysicalQuery, PlannerContext)> {
@@ -186,12 +193,10 @@ impl Lab {
             Arc::clone(&context.task),
             context.cancel.clone(),
         );
-        let schema = stream.schema();
         let batches = stream
             .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(|error| format!("{error}\n{shown}"))?;
         Ok(Rows {
-            schema,
             batches,
             explain: query.explain,
             shown,
@@ -246,7 +251,6 @@ fn spill_directory(directory: &Path) -> std::path::PathBuf {
 
 /// What a query returned, and by which plan.
 pub(super) struct Rows {
-    pub schema: SchemaRef,
     pub batches: Vec<arrow::array::RecordBatch>,
     pub explain: Vec<ExplainRow>,
     /// The operators.
@@ -334,7 +338,11 @@ impl ContextProvider for Lab {
         &self.planners
     }
 
+    /// MySQL's comparisons are written as the markers that the typing rule resolves: `"$eq"(name, 'x')`.
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if name.starts_with('$') {
+            return sheaf_exec::functions::scalar_function(name);
+        }
         datafusion_functions::all_default_functions()
             .into_iter()
             .find(|function| function.name() == name)
