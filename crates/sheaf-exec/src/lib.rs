@@ -19,4 +19,4 @@ pub mod values_exec;
 
 pub use error::ExecError;
 pub use runtime::{QueryRuntime, QueryStream, RuntimeOptions};
-pub use table_source::{IndexHints, MemoryTableSource, SheafTableSource};
+pub use table_source::{IndexHints, MemoryTableSource, SheafTableSource, WorkTableSource};

@@ -163,3 +163,22 @@ impl TableSource for MemoryTableSource {
         Ok(vec![TableProviderFilterPushDown::Exact; filters.len()])
     }
 }
+
+/// The rows of the previous round of a recursive common table expression, inside of its definition.
+pub struct WorkTableSource {
+    /// The expression's name.
+    pub name: String,
+    schema: SchemaRef,
+}
+
+impl WorkTableSource {
+    pub fn new(name: String, schema: SchemaRef) -> WorkTableSource {
+        WorkTableSource { name, schema }
+    }
+}
+
+impl TableSource for WorkTableSource {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

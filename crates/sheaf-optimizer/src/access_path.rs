@@ -172,7 +172,7 @@ impl<'a> TableReference<'a> {
                     continue;
                 }
                 let terms = std::slice::from_ref(&filter.term);
-                let found = ranges::index_ranges(terms, layout, &self.table.definition);
+                let found = ranges::index_ranges(terms, layout);
                 if !found.is_full() {
                     let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
                     selectivity = (entries / self.table_rows).clamp(0.0, 1.0);
@@ -190,7 +190,7 @@ impl<'a> TableReference<'a> {
             .collect();
         for index in self.indexes() {
             let found =
-                ranges::index_ranges(&terms, layout(self.table, index), &self.table.definition);
+                ranges::index_ranges(&terms, layout(self.table, index));
             if !found.is_full() && found.parts > 1 {
                 let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
                 rows = rows.min(entries);
@@ -276,7 +276,7 @@ impl<'a> TableReference<'a> {
         } else {
             vec![Term::Opaque; self.filters.len()]
         };
-        let ranges = ranges::index_ranges(&terms, layout, &self.table.definition);
+        let ranges = ranges::index_ranges(&terms, layout);
         let open: Vec<usize> = (0..self.filters.len())
             .filter(|filter| !ranges.consumed.contains(filter))
             .collect();
@@ -454,7 +454,7 @@ impl<'a> TableReference<'a> {
         let mut encoded = Vec::new();
         let mut rest = Vec::new();
         for filter in filters.iter().map(|filter| &self.filters[*filter]) {
-            match filter.term.encoded() {
+            match filter.term.encoded(&self.table.definition) {
                 Some(condition) => encoded.push(condition),
                 None => rest.push(filter.expr.clone()),
             }
@@ -605,7 +605,7 @@ impl<'a> TableReference<'a> {
                 let layout = layout(self.table, *index);
                 let first = layout.parts.first().and_then(|part| part.column);
                 first.is_some_and(|column| lookup_columns.contains(&column))
-                    || !ranges::index_ranges(&terms, layout, &self.table.definition).is_full()
+                    || !ranges::index_ranges(&terms, layout).is_full()
             })
             .map(|index| self.index_name(index))
             .collect();
@@ -669,17 +669,13 @@ impl<'a> TableReference<'a> {
         if !path.index_filters.is_empty() {
             row.add(ExtraNote::UsingIndexCondition);
         }
-        // MySQL says "Using where" also when a covering range scan has nothing left to test.
-        let covering = !clustered && matches!(path.fetch, Fetch::Covering);
-        if !path.row_filters.is_empty() || (type_ == "range" && (clustered || covering)) {
+        if !path.row_filters.is_empty() {
             row.add(ExtraNote::UsingWhere);
         }
         if matches!(path.fetch, Fetch::MultiRange { .. }) {
             row.add(ExtraNote::UsingMrr);
-        } else if type_ == "range" && !clustered && !covering {
-            row.add(ExtraNote::UsingIndexCondition);
         }
-        if covering {
+        if !clustered && matches!(path.fetch, Fetch::Covering) {
             row.add(ExtraNote::UsingIndex);
         }
         if matches!(path.direction, Direction::Backward) {

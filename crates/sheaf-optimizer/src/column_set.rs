@@ -1,13 +1,15 @@
 //! Sets of values of one column: what a condition on that column leaves over.
 //!
-//! A set is a list of disjoint [`Interval`]s in the column's order (its collation's, for strings). AND intersects
-//! sets, OR unites them; a range of an index is then read off part by part.
+//! A set is a list of disjoint [`Interval`]s in the column's order. AND intersects sets, OR unites them; a range of an
+//! index is then read off part by part. Values of string columns are sort keys ([`crate::key_bounds`]).
 
 use std::cmp::Ordering;
 use std::ops::Bound;
 
 use sheaf_access::{CompareOp, EncodedCondition};
-use sheaf_table::{Collation, Value};
+use sheaf_table::{ColumnType, Value};
+
+use crate::key_bounds::text_of_sort_key;
 
 use crate::literal::Bounds;
 
@@ -34,11 +36,8 @@ pub(crate) struct ColumnSet {
 }
 
 /// Order of two values of a column that are not NULL.
-pub(crate) fn compare(a: &Value, b: &Value, collation: Option<Collation>) -> Ordering {
-    match (a, b, collation) {
-        (Value::Text(a), Value::Text(b), Some(collation)) => collation.compare(a, b),
-        _ => a.compare_same_type(b).unwrap_or(Ordering::Equal),
-    }
+pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
+    a.compare_same_type(b).unwrap_or(Ordering::Equal)
 }
 
 impl ColumnSet {
@@ -115,7 +114,7 @@ impl ColumnSet {
     }
 
     /// Values in both sets. With two LIKE prefixes the longer one is kept, which is a superset of what both say.
-    pub(crate) fn intersect(&self, other: &ColumnSet, collation: Option<Collation>) -> ColumnSet {
+    pub(crate) fn intersect(&self, other: &ColumnSet) -> ColumnSet {
         let mut intervals = Vec::new();
         for a in &self.intervals {
             for b in &other.intervals {
@@ -131,17 +130,17 @@ impl ColumnSet {
                             upper: u2,
                         },
                     ) => {
-                        let lower = if compare_lower(l1, l2, collation) == Ordering::Less {
+                        let lower = if compare_lower(l1, l2) == Ordering::Less {
                             l2
                         } else {
                             l1
                         };
-                        let upper = if compare_upper(u1, u2, collation) == Ordering::Less {
+                        let upper = if compare_upper(u1, u2) == Ordering::Less {
                             u1
                         } else {
                             u2
                         };
-                        if !is_empty(lower, upper, collation) {
+                        if !is_empty(lower, upper) {
                             intervals.push(Interval::Range {
                                 lower: lower.clone(),
                                 upper: upper.clone(),
@@ -163,7 +162,7 @@ impl ColumnSet {
     }
 
     /// Values in one of the sets. `None` if the union has no such form: with a LIKE prefix on only one side.
-    pub(crate) fn unite(self, other: ColumnSet, collation: Option<Collation>) -> Option<ColumnSet> {
+    pub(crate) fn unite(self, other: ColumnSet) -> Option<ColumnSet> {
         if self.starts_with != other.starts_with {
             return None;
         }
@@ -173,7 +172,7 @@ impl ColumnSet {
             (Interval::Null, _) => Ordering::Less,
             (_, Interval::Null) => Ordering::Greater,
             (Interval::Range { lower: a, .. }, Interval::Range { lower: b, .. }) => {
-                compare_lower(a, b, collation)
+                compare_lower(a, b)
             }
         });
         let mut merged: Vec<Interval> = Vec::with_capacity(all.len());
@@ -181,9 +180,9 @@ impl ColumnSet {
             match (merged.last_mut(), next) {
                 (Some(Interval::Null), Interval::Null) => {}
                 (Some(Interval::Range { upper: last, .. }), Interval::Range { lower, upper })
-                    if touches(last, &lower, collation) =>
+                    if touches(last, &lower) =>
                 {
-                    if compare_upper(last, &upper, collation) == Ordering::Less {
+                    if compare_upper(last, &upper) == Ordering::Less {
                         *last = upper;
                     }
                 }
@@ -196,8 +195,8 @@ impl ColumnSet {
         })
     }
 
-    /// The set as a condition on encoded bytes; `None` if it has a LIKE prefix.
-    pub(crate) fn encoded(&self, column: usize) -> Option<EncodedCondition> {
+    /// The set as a condition on encoded bytes; `None` if it has a LIKE prefix, or a string whose text is not known.
+    pub(crate) fn encoded(&self, column: usize, ty: &ColumnType) -> Option<EncodedCondition> {
         if self.starts_with.is_some() {
             return None;
         }
@@ -205,32 +204,29 @@ impl ColumnSet {
             && points.len() > 1
             && !points.contains(&Value::Null)
         {
-            return Some(EncodedCondition::In {
-                column,
-                values: points,
-            });
+            let values = points.iter().map(|value| column_value(value, ty)).collect::<Option<_>>()?;
+            return Some(EncodedCondition::In { column, values });
         }
-        let mut terms: Vec<_> = self
-            .intervals
-            .iter()
-            .map(|interval| encoded_interval(interval, column))
-            .collect();
-        Some(if terms.len() == 1 {
-            terms.remove(0)
-        } else {
-            EncodedCondition::Or(terms)
-        })
+        let terms = self.intervals.iter().map(|interval| encoded_interval(interval, column, ty));
+        let mut terms = terms.collect::<Option<Vec<_>>>()?;
+        Some(if terms.len() == 1 { terms.remove(0) } else { EncodedCondition::Or(terms) })
     }
 }
 
-fn encoded_interval(interval: &Interval, column: usize) -> EncodedCondition {
+/// A value as the access methods take it: strings as text.
+fn column_value(value: &Value, ty: &ColumnType) -> Option<Value> {
+    match (value, ty.collation()) {
+        (Value::Bytes(key), Some(collation)) => text_of_sort_key(key, collation).map(Value::Text),
+        (value, _) => Some(value.clone()),
+    }
+}
+
+fn encoded_interval(interval: &Interval, column: usize, ty: &ColumnType) -> Option<EncodedCondition> {
     let Interval::Range { lower, upper } = interval else {
-        return EncodedCondition::IsNull { column };
+        return Some(EncodedCondition::IsNull { column });
     };
-    let compare = |op, value: &Value| EncodedCondition::Compare {
-        column,
-        op,
-        value: value.clone(),
+    let compare = |op, value: &Value| -> Option<EncodedCondition> {
+        Some(EncodedCondition::Compare { column, op, value: column_value(value, ty)? })
     };
     if let (Bound::Included(a), Bound::Included(b)) = (lower, upper)
         && a == b
@@ -239,49 +235,49 @@ fn encoded_interval(interval: &Interval, column: usize) -> EncodedCondition {
     }
     let mut terms = Vec::new();
     match lower {
-        Bound::Included(value) => terms.push(compare(CompareOp::GreaterOrEqual, value)),
-        Bound::Excluded(value) => terms.push(compare(CompareOp::Greater, value)),
+        Bound::Included(value) => terms.push(compare(CompareOp::GreaterOrEqual, value)?),
+        Bound::Excluded(value) => terms.push(compare(CompareOp::Greater, value)?),
         Bound::Unbounded => {}
     }
     match upper {
-        Bound::Included(value) => terms.push(compare(CompareOp::LessOrEqual, value)),
-        Bound::Excluded(value) => terms.push(compare(CompareOp::Less, value)),
+        Bound::Included(value) => terms.push(compare(CompareOp::LessOrEqual, value)?),
+        Bound::Excluded(value) => terms.push(compare(CompareOp::Less, value)?),
         Bound::Unbounded => {}
     }
-    match terms.len() {
+    Some(match terms.len() {
         0 => EncodedCondition::IsNotNull { column },
         1 => terms.remove(0),
         _ => EncodedCondition::And(terms),
-    }
+    })
 }
 
 /// Order of two lower bounds: the one that lets more in is less.
-fn compare_lower(a: &Bound<Value>, b: &Bound<Value>, collation: Option<Collation>) -> Ordering {
+fn compare_lower(a: &Bound<Value>, b: &Bound<Value>) -> Ordering {
     match (a, b) {
         (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
         (Bound::Unbounded, _) => Ordering::Less,
         (_, Bound::Unbounded) => Ordering::Greater,
         (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => {
             let inclusive = |bound: &Bound<Value>| !matches!(bound, Bound::Included(_));
-            compare(x, y, collation).then_with(|| inclusive(a).cmp(&inclusive(b)))
+            compare(x, y).then_with(|| inclusive(a).cmp(&inclusive(b)))
         }
     }
 }
 
 /// Order of two upper bounds: the one that lets more in is greater.
-fn compare_upper(a: &Bound<Value>, b: &Bound<Value>, collation: Option<Collation>) -> Ordering {
+fn compare_upper(a: &Bound<Value>, b: &Bound<Value>) -> Ordering {
     match (a, b) {
         (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
         (Bound::Unbounded, _) => Ordering::Greater,
         (_, Bound::Unbounded) => Ordering::Less,
         (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => {
             let inclusive = |bound: &Bound<Value>| matches!(bound, Bound::Included(_));
-            compare(x, y, collation).then_with(|| inclusive(a).cmp(&inclusive(b)))
+            compare(x, y).then_with(|| inclusive(a).cmp(&inclusive(b)))
         }
     }
 }
 
-fn is_empty(lower: &Bound<Value>, upper: &Bound<Value>, collation: Option<Collation>) -> bool {
+fn is_empty(lower: &Bound<Value>, upper: &Bound<Value>) -> bool {
     let (Bound::Included(x) | Bound::Excluded(x)) = lower else {
         return false;
     };
@@ -289,7 +285,7 @@ fn is_empty(lower: &Bound<Value>, upper: &Bound<Value>, collation: Option<Collat
         return false;
     };
     let both = matches!((lower, upper), (Bound::Included(_), Bound::Included(_)));
-    match compare(x, y, collation) {
+    match compare(x, y) {
         Ordering::Less => false,
         Ordering::Equal => !both,
         Ordering::Greater => true,
@@ -297,7 +293,7 @@ fn is_empty(lower: &Bound<Value>, upper: &Bound<Value>, collation: Option<Collat
 }
 
 /// Whether an interval that ends at `upper` and a later one that starts at `lower` leave no value between them.
-fn touches(upper: &Bound<Value>, lower: &Bound<Value>, collation: Option<Collation>) -> bool {
+fn touches(upper: &Bound<Value>, lower: &Bound<Value>) -> bool {
     let (Bound::Included(x) | Bound::Excluded(x)) = upper else {
         return true;
     };
@@ -305,7 +301,7 @@ fn touches(upper: &Bound<Value>, lower: &Bound<Value>, collation: Option<Collati
         return true;
     };
     let neither = matches!((upper, lower), (Bound::Excluded(_), Bound::Excluded(_)));
-    match compare(y, x, collation) {
+    match compare(y, x) {
         Ordering::Less => true,
         Ordering::Equal => !neither,
         Ordering::Greater => false,
@@ -329,10 +325,10 @@ mod tests {
     fn and_intersects() {
         let low = range(Included(3), Unbounded);
         let high = range(Unbounded, Excluded(7));
-        assert_eq!(low.intersect(&high, None), range(Included(3), Excluded(7)));
-        assert_eq!(point(7).intersect(&high, None), ColumnSet::nothing());
+        assert_eq!(low.intersect(&high), range(Included(3), Excluded(7)));
+        assert_eq!(point(7).intersect(&high), ColumnSet::nothing());
         assert_eq!(
-            ColumnSet::null().intersect(&high, None),
+            ColumnSet::null().intersect(&high),
             ColumnSet::nothing()
         );
     }
@@ -340,9 +336,9 @@ mod tests {
     #[test]
     fn or_unites_and_merges() {
         let set = point(5)
-            .unite(point(1), None)
+            .unite(point(1))
             .unwrap()
-            .unite(range(Excluded(5), Included(9)), None)
+            .unite(range(Excluded(5), Included(9)))
             .unwrap();
         assert_eq!(
             set.intervals,
@@ -352,26 +348,18 @@ mod tests {
             ]
             .concat()
         );
-        let with_null = set.unite(ColumnSet::null(), None).unwrap();
+        let with_null = set.unite(ColumnSet::null()).unwrap();
         assert_eq!(with_null.intervals[0], Interval::Null);
         let open = range(Unbounded, Excluded(5))
-            .unite(range(Excluded(5), Unbounded), None)
+            .unite(range(Excluded(5), Unbounded))
             .unwrap();
         assert_eq!(open.intervals.len(), 2, "5 itself is not in it");
     }
 
     #[test]
     fn points_are_found() {
-        let set = point(2).unite(point(1), None).unwrap();
+        let set = point(2).unite(point(1)).unwrap();
         assert_eq!(set.points(), Some(vec![Value::Int(1), Value::Int(2)]));
         assert_eq!(range(Included(1), Included(2)).points(), None);
-    }
-
-    #[test]
-    fn strings_compare_under_their_collation() {
-        let collation = Some(Collation::Utf8mb4_0900_ai_ci);
-        let a = ColumnSet::point(Value::Text("abc".into()));
-        let b = ColumnSet::point(Value::Text("ABC".into()));
-        assert_eq!(a.intersect(&b, collation).intervals.len(), 1);
     }
 }

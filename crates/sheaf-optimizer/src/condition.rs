@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::ScalarValue;
 use datafusion_expr::expr::InList;
 use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
+use sheaf_exec::collation::{as_like_prefix, sort_key};
 use sheaf_access::{CompareOp, EncodedCondition};
 use sheaf_table::{Collation, ColumnType, TableDefinition, Value};
 
@@ -32,20 +33,13 @@ pub(crate) enum Term {
 
 impl Term {
     /// The condition on encoded bytes, if all of it can be said so.
-    pub(crate) fn encoded(&self) -> Option<EncodedCondition> {
+    pub(crate) fn encoded(&self, table: &TableDefinition) -> Option<EncodedCondition> {
+        let all = |terms: &[Term]| terms.iter().map(|term| term.encoded(table)).collect::<Option<Vec<_>>>();
         match self {
-            Term::Column {
-                column,
-                set,
-                exact: true,
-            } => set.encoded(*column),
+            Term::Column { column, set, exact: true } => set.encoded(*column, &table.columns[*column].ty),
             Term::Column { .. } | Term::Opaque => None,
-            Term::And(terms) => Some(EncodedCondition::And(
-                terms.iter().map(Term::encoded).collect::<Option<_>>()?,
-            )),
-            Term::Or(terms) => Some(EncodedCondition::Or(
-                terms.iter().map(Term::encoded).collect::<Option<_>>()?,
-            )),
+            Term::And(terms) => all(terms).map(EncodedCondition::And),
+            Term::Or(terms) => all(terms).map(EncodedCondition::Or),
         }
     }
 }
@@ -57,12 +51,12 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
             left,
             op: Operator::And,
             right,
-        }) => and(vec![analyze(left, table), analyze(right, table)], table),
+        }) => and(vec![analyze(left, table), analyze(right, table)]),
         Expr::BinaryExpr(BinaryExpr {
             left,
             op: Operator::Or,
             right,
-        }) => or(vec![analyze(left, table), analyze(right, table)], table),
+        }) => or(vec![analyze(left, table), analyze(right, table)]),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => comparison(left, *op, right, table),
         Expr::Between(Between {
             expr,
@@ -72,7 +66,7 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
         }) => {
             let low = comparison(expr, Operator::GtEq, low, table);
             let high = comparison(expr, Operator::LtEq, high, table);
-            and(vec![low, high], table)
+            and(vec![low, high])
         }
         Expr::InList(InList {
             expr,
@@ -89,9 +83,9 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
                 .map(|item| comparison(expr, op, item, table))
                 .collect();
             if *negated {
-                and(terms, table)
+                and(terms)
             } else {
-                or(terms, table)
+                or(terms)
             }
         }
         Expr::IsNull(inner) => null_test(inner, ColumnSet::null(), table),
@@ -106,7 +100,7 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
 }
 
 /// The conjunction, with the sets of one column intersected.
-pub(crate) fn and(terms: Vec<Term>, table: &TableDefinition) -> Term {
+fn and(terms: Vec<Term>) -> Term {
     let mut merged: Vec<Term> = Vec::new();
     for term in flatten(terms, |term| match term {
         Term::And(inner) => Ok(inner),
@@ -121,7 +115,7 @@ pub(crate) fn and(terms: Vec<Term>, table: &TableDefinition) -> Term {
                 |known| matches!(known, Term::Column { column: known, .. } if known == column),
             )
         {
-            *known = known.intersect(set, collation_of(table, *column));
+            *known = known.intersect(set);
             *known_exact &= exact;
         } else {
             merged.push(term);
@@ -135,7 +129,7 @@ pub(crate) fn and(terms: Vec<Term>, table: &TableDefinition) -> Term {
 }
 
 /// The disjunction, with the sets of one column united.
-pub(crate) fn or(terms: Vec<Term>, table: &TableDefinition) -> Term {
+fn or(terms: Vec<Term>) -> Term {
     let mut merged: Vec<Term> = Vec::new();
     for term in flatten(terms, |term| match term {
         Term::Or(inner) => Ok(inner),
@@ -149,9 +143,7 @@ pub(crate) fn or(terms: Vec<Term>, table: &TableDefinition) -> Term {
             }) = merged.iter_mut().find(
                 |known| matches!(known, Term::Column { column: known, .. } if known == column),
             )
-            && let Some(united) = known
-                .clone()
-                .unite(set.clone(), collation_of(table, *column))
+            && let Some(united) = known.clone().unite(set.clone())
         {
             *known = united;
             *known_exact &= exact;
@@ -174,10 +166,6 @@ fn flatten(terms: Vec<Term>, open: impl Fn(Term) -> Result<Vec<Term>, Term> + Co
             Err(term) => vec![term],
         })
         .collect()
-}
-
-fn collation_of(table: &TableDefinition, column: usize) -> Option<Collation> {
-    table.columns[column].ty.collation()
 }
 
 /// A column that is compared, possibly through a cast that keeps its order.
@@ -305,7 +293,8 @@ fn compare_with(
     term(ColumnSet::of_bounds(floor.bounds(op)))
 }
 
-/// An ENUM compared with a string compares labels, not numbers: only equality can be said by numbers.
+/// An ENUM compared with a string compares its labels, but the index has their numbers: the numbers of the labels for
+/// which the comparison is true.
 fn enum_numbers(
     labels: &[String],
     collation: Collation,
@@ -313,19 +302,28 @@ fn enum_numbers(
     op: Operator,
     constant: &ScalarValue,
 ) -> Option<ColumnSet> {
-    if op != Operator::Eq || compared_under != Some(collation) {
+    if compared_under != Some(collation) {
         return None;
     }
-    let text = literal::text_of(constant)?;
+    let wanted = literal::bytes_of(constant)?;
     let mut set = ColumnSet::nothing();
-    for (number, label) in (1u16..).zip(labels) {
-        if collation.compare(label, text).is_eq() {
-            set = set.unite(ColumnSet::point(Value::Enum(number)), None)?;
+    // Number 0 is the empty error value, which reads as ''.
+    let labels = std::iter::once("").chain(labels.iter().map(String::as_str));
+    for (number, label) in (0u16..).zip(labels) {
+        let key = sort_key(label, collation);
+        let order = key.as_slice().cmp(wanted);
+        let matches = match op {
+            Operator::Eq | Operator::IsNotDistinctFrom => order.is_eq(),
+            Operator::NotEq => order.is_ne(),
+            Operator::Lt => order.is_lt(),
+            Operator::LtEq => order.is_le(),
+            Operator::Gt => order.is_gt(),
+            Operator::GtEq => order.is_ge(),
+            _ => return None,
+        };
+        if matches {
+            set = set.unite(ColumnSet::point(Value::Enum(number)))?;
         }
-    }
-    // The empty error value reads as ''.
-    if text.is_empty() {
-        set = set.unite(ColumnSet::point(Value::Enum(0)), None)?;
     }
     Some(set)
 }
@@ -342,15 +340,11 @@ fn null_test(inner: &Expr, set: ColumnSet, table: &TableDefinition) -> Term {
 }
 
 fn like(expr: &Expr, table: &TableDefinition) -> Option<Term> {
-    let (column, prefix) = semantics::like_prefix(expr)?;
-    let column = compared_column(column, table)?;
-    let ty = &table.columns[column.position].ty;
-    if prefix.is_empty() || !ty.is_character() {
-        return None;
-    }
-    Some(Term::Column {
-        column: column.position,
-        set: ColumnSet::starts_with(prefix),
-        exact: false,
-    })
+    let found = as_like_prefix(expr, |column| {
+        let position = table.column_position(&column.name)?;
+        let ty = &table.columns[position].ty;
+        if ty.is_character() { ty.collation() } else { None }
+    })?;
+    let column = table.column_position(&found.column.name)?;
+    Some(Term::Column { column, set: ColumnSet::starts_with(found.prefix), exact: false })
 }

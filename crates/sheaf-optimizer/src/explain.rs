@@ -2,6 +2,9 @@
 //!
 //! The rows are made where the plan is made: whoever builds a scan or a keyed join writes the row of that table from
 //! the specification that it hands to the access method, and whoever adds a sort or a hash table notes it.
+//!
+//! One difference from MySQL: "Using where" and "Using index condition" stand only where a condition is tested. MySQL
+//! also shows them for conditions that the key ranges say completely.
 
 use std::collections::BTreeSet;
 
@@ -47,6 +50,7 @@ pub(crate) enum ExtraNote {
     JoinBufferMerge,
     JoinBufferNestedLoop,
     FirstMatch,
+    Recursive,
     UsingTemporary,
     UsingFilesort,
 }
@@ -67,6 +71,7 @@ impl ExtraNote {
             ExtraNote::JoinBufferMerge => "Using sort-merge join",
             ExtraNote::JoinBufferNestedLoop => "Using join buffer (Block Nested Loop)",
             ExtraNote::FirstMatch => "FirstMatch",
+            ExtraNote::Recursive => "Recursive",
             ExtraNote::UsingTemporary => "Using temporary",
             ExtraNote::UsingFilesort => "Using filesort",
         }

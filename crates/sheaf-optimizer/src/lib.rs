@@ -21,6 +21,7 @@ mod explain;
 mod join_graph;
 mod join_order;
 mod join_plan;
+mod key_bounds;
 mod keyed_access;
 mod literal;
 mod logical;
@@ -30,6 +31,8 @@ mod ranges;
 mod semantics;
 mod settings;
 mod statistics;
+#[cfg(test)]
+mod tests;
 mod window;
 
 use std::sync::Arc;

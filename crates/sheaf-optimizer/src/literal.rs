@@ -112,19 +112,13 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
             })
         }
         ColumnType::Double { .. } => Some(exactly(Value::Double(double_of(constant)?))),
-        ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
-            Some(exactly(Value::Text(text_of(constant)?.to_string())))
-        }
-        ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
-            match constant {
-                ScalarValue::Binary(Some(bytes))
-                | ScalarValue::LargeBinary(Some(bytes))
-                | ScalarValue::BinaryView(Some(bytes)) => {
-                    Some(exactly(Value::Bytes(bytes.clone())))
-                }
-                _ => None,
-            }
-        }
+        // Strings are compared by their sort keys, which is what the constant is.
+        ColumnType::Char { .. }
+        | ColumnType::VarChar { .. }
+        | ColumnType::Text { .. }
+        | ColumnType::Binary { .. }
+        | ColumnType::VarBinary { .. }
+        | ColumnType::Blob { .. } => Some(exactly(Value::Bytes(bytes_of(constant)?.to_vec()))),
         ColumnType::Date => match constant {
             ScalarValue::Date32(Some(days)) => Some(exactly(Value::Date(*days))),
             ScalarValue::TimestampMicrosecond(Some(micros), None) => {
@@ -162,6 +156,16 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
 
 fn exactly(value: Value) -> Floor {
     Floor::At { value, exact: true }
+}
+
+/// The bytes of a binary constant.
+pub(crate) fn bytes_of(constant: &ScalarValue) -> Option<&[u8]> {
+    match constant {
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes)) => Some(bytes),
+        _ => None,
+    }
 }
 
 /// The text of a string constant.

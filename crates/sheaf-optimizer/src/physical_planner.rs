@@ -23,8 +23,8 @@ use datafusion_expr::physical_planning_context::{
     PhysicalPlanningContext, ScalarSubqueryResults, SubqueryIndex,
 };
 use datafusion_expr::{
-    EmptyRelation, Expr, FetchType, Filter, Limit, LogicalPlan, Projection, SkipType, Sort,
-    SortExpr, TableScan, Union, Values,
+    EmptyRelation, Expr, FetchType, Filter, Limit, LogicalPlan, Projection, RecursiveQuery,
+    SkipType, Sort, SortExpr, TableScan, Union, Values,
 };
 use datafusion_physical_expr::{
     LexOrdering, PhysicalExpr, create_physical_expr, create_physical_sort_exprs,
@@ -34,13 +34,15 @@ use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion_physical_plan::scalar_subquery::{ScalarSubqueryExec, ScalarSubqueryLink};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
+use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::values_exec::ValuesExec;
-use sheaf_exec::{MemoryTableSource, SheafTableSource};
+use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::{
@@ -105,6 +107,10 @@ impl Planned {
         self
     }
 }
+
+/// Rows that a round of a recursive query is guessed to find, and rounds.
+const GUESSED_ROUND_ROWS: f64 = 100.0;
+const GUESSED_ROUNDS: f64 = 10.0;
 
 /// A query block that is being planned.
 #[derive(Clone)]
@@ -208,6 +214,7 @@ impl Planner<'_> {
             }
             LogicalPlan::Window(window) => crate::window::plan_window(self, window, block),
             LogicalPlan::Union(union) => self.plan_union(union, block),
+            LogicalPlan::RecursiveQuery(query) => self.plan_recursive(query, block),
             LogicalPlan::Values(values) => self.plan_values(values, block),
             LogicalPlan::EmptyRelation(EmptyRelation {
                 produce_one_row,
@@ -250,6 +257,17 @@ impl Planner<'_> {
         if let Some(source) = scan.source.downcast_ref::<MemoryTableSource>() {
             return self.plan_memory_table(scan, source, block);
         }
+        if let Some(source) = scan.source.downcast_ref::<WorkTableSource>() {
+            let schema = datafusion_expr::TableSource::schema(source);
+            let plan = WorkTableExec::new(source.name.clone(), schema, scan.projection.clone())?;
+            let mut row = ExplainRow::table(block, &source.name, "ALL");
+            row.add(ExtraNote::Recursive);
+            return Ok(Planned {
+                plan: Arc::new(plan),
+                rows: GUESSED_ROUND_ROWS,
+                explain: vec![row],
+            });
+        }
         internal_err!("table {} has a source of an unknown kind", scan.table_name)
     }
 
@@ -268,8 +286,8 @@ impl Planner<'_> {
             source.batches.clone(),
         ));
         let mut row = ExplainRow::table(block, &source.name, "ALL");
-        row.rows = Some(rows as u64);
-        row.filtered = Some(100.0);
+        let selectivity: f64 = scan.filters.iter().map(statistics::default_selectivity).product();
+        row.estimate(rows as f64, rows as f64 * selectivity);
         if let Some(filter) = datafusion_expr::utils::conjunction(scan.filters.iter().cloned()) {
             plan = Arc::new(FilterExec::try_new(
                 self.expr(&filter, &qualified, block)?,
@@ -291,7 +309,7 @@ impl Planner<'_> {
         }
         Ok(Planned {
             plan,
-            rows: rows as f64,
+            rows: rows as f64 * selectivity,
             explain: vec![row],
         })
     }
@@ -432,6 +450,26 @@ impl Planner<'_> {
         Ok(Planned {
             plan: UnionExec::try_new(plans)?,
             rows,
+            explain,
+        })
+    }
+
+    fn plan_recursive(&mut self, query: &RecursiveQuery, block: &Block) -> Result<Planned> {
+        let first = self.plan(&query.static_term, block, &Wanted::default())?;
+        let inner = self.inner_block(block, "UNION");
+        let round = self.plan(&query.recursive_term, &inner, &Wanted::default())?;
+        let plan = RecursiveQueryExec::try_new(
+            query.name.clone(),
+            Arc::clone(query.schema.inner()),
+            first.plan,
+            round.plan,
+            query.is_distinct,
+        )?;
+        let mut explain = first.explain;
+        explain.extend(round.explain);
+        Ok(Planned {
+            plan: Arc::new(plan),
+            rows: first.rows + round.rows * GUESSED_ROUNDS,
             explain,
         })
     }

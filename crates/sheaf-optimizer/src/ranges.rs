@@ -16,10 +16,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use sheaf_storage::KeyRange;
-use sheaf_table::{KeyLayout, PartBounds, TableDefinition, Value};
+use sheaf_table::{KeyLayout, KeyPart, Value};
 
 use crate::column_set::{ColumnSet, Interval};
 use crate::condition::Term;
+use crate::key_bounds::{Next, key_range, usable};
 
 /// Ranges of one index for one statement, at most; beyond that a part is bound to its hull.
 pub(crate) const MAX_RANGES: usize = 10_000;
@@ -28,7 +29,7 @@ pub(crate) const MAX_RANGES: usize = 10_000;
 const MAX_BRANCHES: usize = 64;
 
 /// The ranges of an index that hold every row which the conditions accept.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct IndexRanges {
     /// Ascending and disjoint. One unbounded range: the conditions say nothing about this index. Empty: they
     /// contradict each other.
@@ -53,16 +54,12 @@ impl IndexRanges {
 }
 
 /// The ranges that `conditions` (a conjunction) leave of the index with `layout`.
-pub(crate) fn index_ranges(
-    conditions: &[Term],
-    layout: &KeyLayout,
-    table: &TableDefinition,
-) -> IndexRanges {
+pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRanges {
     let mut sets: BTreeMap<usize, ColumnSet> = BTreeMap::new();
     let mut alternatives: Option<&[Term]> = None;
     for term in conditions.iter().flat_map(conjuncts) {
         match term {
-            Term::Column { column, set, .. } => intersect_into(&mut sets, *column, set, table),
+            Term::Column { column, set, .. } => intersect_into(&mut sets, *column, set),
             // One OR over several columns can be followed: the first that the index can use.
             Term::Or(branches) if alternatives.is_none() && branches.len() <= MAX_BRANCHES => {
                 if branches.is_empty()
@@ -82,20 +79,13 @@ pub(crate) fn index_ranges(
         found.ranges = disjoint(found.ranges);
         return found;
     };
-    let mut all = IndexRanges {
-        ranges: Vec::new(),
-        parts: 0,
-        equal_parts: 0,
-        constant_parts: 0,
-        consumed: Vec::new(),
-        widened: false,
-    };
+    let mut all = IndexRanges::default();
     let mut shortest: Option<IndexRanges> = None;
     for branch in branches {
         let mut sets = sets.clone();
         for term in conjuncts(branch) {
             if let Term::Column { column, set, .. } = term {
-                intersect_into(&mut sets, *column, set, table);
+                intersect_into(&mut sets, *column, set);
             }
         }
         let found = compose(&sets, layout);
@@ -133,14 +123,7 @@ pub(crate) fn index_ranges(
 }
 
 fn full() -> IndexRanges {
-    IndexRanges {
-        ranges: vec![KeyRange::all()],
-        parts: 0,
-        equal_parts: 0,
-        constant_parts: 0,
-        consumed: Vec::new(),
-        widened: false,
-    }
+    IndexRanges { ranges: vec![KeyRange::all()], ..IndexRanges::default() }
 }
 
 /// The term's own conjuncts.
@@ -156,15 +139,9 @@ fn is_simple(term: &Term) -> bool {
     conjuncts(term).all(|term| matches!(term, Term::Column { .. }))
 }
 
-fn intersect_into(
-    sets: &mut BTreeMap<usize, ColumnSet>,
-    column: usize,
-    set: &ColumnSet,
-    table: &TableDefinition,
-) {
-    let collation = table.columns[column].ty.collation();
+fn intersect_into(sets: &mut BTreeMap<usize, ColumnSet>, column: usize, set: &ColumnSet) {
     let merged = match sets.get(&column) {
-        Some(known) => known.intersect(set, collation),
+        Some(known) => known.intersect(set),
         None => set.clone(),
     };
     sets.insert(column, merged);
@@ -185,73 +162,65 @@ fn binds_first_part(branch: &Term, layout: &KeyLayout, sets: &BTreeMap<usize, Co
 fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges {
     if sets.values().any(|set| set.intervals.is_empty()) {
         // Nothing is in the set of some column, whether or not it is in this index.
-        return IndexRanges {
-            ranges: Vec::new(),
-            parts: 0,
-            equal_parts: 0,
-            constant_parts: 0,
-            consumed: Vec::new(),
-            widened: false,
-        };
+        return IndexRanges::default();
     }
     let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
     let mut constant_parts = 0;
     for (position, part) in layout.parts.iter().enumerate() {
-        let Some(set) = part.column.and_then(|column| sets.get(&column)) else {
+        let Some(set) = part.column.and_then(|column| sets.get(&column)).filter(|set| binds(set, part)) else {
             break;
         };
-        let points = set
-            .points()
-            .filter(|points| prefixes.len() * points.len() <= MAX_RANGES);
+        let points = set.points().filter(|points| prefixes.len() * points.len() <= MAX_RANGES);
         let Some(points) = points else {
             let widened = prefixes.len().saturating_mul(set.intervals.len()) > MAX_RANGES;
-            let ranges = last_part(&prefixes, set, layout, widened);
             return IndexRanges {
-                ranges,
+                ranges: last_part(&prefixes, set, layout, widened),
                 parts: position + 1,
                 equal_parts: position,
                 constant_parts,
-                consumed: Vec::new(),
                 widened,
+                ..IndexRanges::default()
             };
         };
         if points.len() == 1 && constant_parts == position {
             constant_parts += 1;
         }
-        let extend = |prefix: &Vec<Value>| {
-            let prefix = prefix.clone();
-            points
-                .iter()
-                .map(move |point| prefix.iter().cloned().chain([point.clone()]).collect())
-                .collect::<Vec<_>>()
-        };
-        prefixes = prefixes.iter().flat_map(extend).collect();
+        let mut longer = Vec::with_capacity(prefixes.len() * points.len());
+        for prefix in &prefixes {
+            for point in &points {
+                longer.push(prefix.iter().cloned().chain([point.clone()]).collect());
+            }
+        }
+        prefixes = longer;
     }
     let parts = prefixes.first().map_or(0, Vec::len);
     if parts == 0 {
         return full();
     }
-    let ranges = prefixes
-        .iter()
-        .map(|prefix| layout.range(prefix, None).range)
-        .collect();
-    IndexRanges {
-        ranges,
-        parts,
-        equal_parts: parts,
-        constant_parts,
-        consumed: Vec::new(),
-        widened: false,
-    }
+    let ranges = prefixes.iter().filter_map(|prefix| key_range(layout, prefix, None)).collect();
+    IndexRanges { ranges, parts, equal_parts: parts, constant_parts, ..IndexRanges::default() }
+}
+
+/// Whether a set bounds a part at all, and all its values can be encoded for it.
+fn binds(set: &ColumnSet, part: &KeyPart) -> bool {
+    let everything = set.starts_with.is_none()
+        && !part.nullable
+        && set.intervals.iter().any(|interval| {
+            matches!(interval, Interval::Range { lower: Bound::Unbounded, upper: Bound::Unbounded })
+        });
+    let value_usable = |bound: &Bound<Value>| match bound {
+        Bound::Included(value) | Bound::Excluded(value) => usable(part, value),
+        Bound::Unbounded => true,
+    };
+    !everything
+        && set.intervals.iter().all(|interval| match interval {
+            Interval::Null => true,
+            Interval::Range { lower, upper } => value_usable(lower) && value_usable(upper),
+        })
 }
 
 /// The ranges when the part after the prefixes is bound to a set that is not only single values.
-fn last_part(
-    prefixes: &[Vec<Value>],
-    set: &ColumnSet,
-    layout: &KeyLayout,
-    widened: bool,
-) -> Vec<KeyRange> {
+fn last_part(prefixes: &[Vec<Value>], set: &ColumnSet, layout: &KeyLayout, widened: bool) -> Vec<KeyRange> {
     let hull;
     let mut intervals = set.intervals.as_slice();
     if widened {
@@ -261,25 +230,17 @@ fn last_part(
     let mut ranges = Vec::with_capacity(prefixes.len() * intervals.len());
     for prefix in prefixes {
         for interval in intervals {
-            let encoded = match (interval, &set.starts_with) {
+            ranges.extend(match (interval, &set.starts_with) {
                 (Interval::Null, _) => {
-                    let with_null: Vec<Value> =
-                        prefix.iter().cloned().chain([Value::Null]).collect();
-                    layout.range(&with_null, None)
+                    let with_null: Vec<Value> = prefix.iter().cloned().chain([Value::Null]).collect();
+                    key_range(layout, &with_null, None)
                 }
                 // One LIKE prefix bounds all the intervals: they are not looked at further.
-                (Interval::Range { .. }, Some(text)) => {
-                    layout.range(prefix, Some(&PartBounds::StartsWith(text.clone())))
-                }
+                (Interval::Range { .. }, Some(text)) => key_range(layout, prefix, Some(Next::StartsWith(text))),
                 (Interval::Range { lower, upper }, None) => {
-                    let bounds = PartBounds::Between {
-                        lower: lower.clone(),
-                        upper: upper.clone(),
-                    };
-                    layout.range(prefix, Some(&bounds))
+                    key_range(layout, prefix, Some(Next::Between { lower, upper }))
                 }
-            };
-            ranges.push(encoded.range);
+            });
         }
     }
     ranges
@@ -375,5 +336,178 @@ fn upper_is_less(a: &Bound<Vec<u8>>, b: &Bound<Vec<u8>>) -> bool {
         (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => {
             x < y || (x == y && matches!((a, b), (Bound::Excluded(_), Bound::Included(_))))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::analyze;
+    use arrow::datatypes::DataType;
+    use datafusion_common::ScalarValue;
+    use datafusion_expr::{Expr, cast, col, lit};
+    use sheaf_exec::collation::collation_key;
+    use sheaf_storage::TreeId;
+    use sheaf_table::{Collation, Column, ColumnType, Index, IndexPart, TableDefinition};
+
+    /// Columns a int NOT NULL, b int, c decimal(5,2), s varchar(20); primary key (a).
+    fn table() -> TableDefinition {
+        let column = |name, ty, nullable| Column::new(name, ColumnType::parse(ty).unwrap(), nullable);
+        TableDefinition {
+            id: 1,
+            database: "d".into(),
+            name: "t".into(),
+            columns: vec![
+                column("a", "int", false),
+                column("b", "int", true),
+                column("c", "decimal(5,2)", true),
+                column("s", "varchar(20)", true),
+            ],
+            primary: index(&["a"]),
+            secondary: Vec::new(),
+            collation: Collation::default(),
+            comment: String::new(),
+            overflow: None,
+            auto_increment_start: 1,
+        }
+    }
+
+    /// An index on columns by name, with `s4` for the first four characters of s.
+    fn index(parts: &[&str]) -> Index {
+        let part = |name: &&str| IndexPart {
+            column: ["a", "b", "c", "s"].iter().position(|known| name.starts_with(known)).unwrap(),
+            prefix_length: name[1..].parse().ok(),
+            descending: false,
+        };
+        Index {
+            id: 1,
+            name: "i".into(),
+            parts: parts.iter().map(part).collect(),
+            unique: false,
+            primary: false,
+            tree: TreeId(1),
+            comment: String::new(),
+        }
+    }
+
+    /// The ranges that `conditions` leave of an index, as values; the bound parts, and which conditions are consumed.
+    fn show(parts: &[&str], conditions: &[Expr]) -> String {
+        let table = table();
+        let layout = KeyLayout::secondary(&table, &index(parts));
+        let terms: Vec<Term> = conditions.iter().map(|condition| analyze(condition, &table)).collect();
+        let found = index_ranges(&terms, &layout);
+        let bound = |bound: &Bound<Vec<u8>>| match bound {
+            Bound::Unbounded => "-".to_string(),
+            Bound::Included(key) | Bound::Excluded(key) => values(key, &layout, &table),
+        };
+        let range = |range: &KeyRange| format!("[{} .. {})", bound(&range.lower), bound(&range.upper));
+        let ranges: Vec<_> = found.ranges.iter().map(range).collect();
+        format!("{} parts={} consumed={:?}", ranges.join(" "), found.parts, found.consumed)
+    }
+
+    /// The values of a key as far as whole parts go, then the bytes of the rest.
+    fn values(mut key: &[u8], layout: &KeyLayout, table: &TableDefinition) -> String {
+        let mut values = Vec::new();
+        let mut part = 0;
+        while !key.is_empty() {
+            let length = layout.part_length(part, key).ok();
+            let value = length.and_then(|_| layout.decode_value(table, part, key, &[]).ok());
+            let (Some(length), Some(value)) = (length, value) else {
+                values.push(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+                break;
+            };
+            values.push(value.to_string());
+            key = &key[length..];
+            part += 1;
+        }
+        values.join(",")
+    }
+
+    fn text(value: &str) -> Expr {
+        collation_key(lit(value), Collation::default())
+    }
+
+    fn s() -> Expr {
+        collation_key(col("s"), Collation::default())
+    }
+
+    #[test]
+    fn equalities_then_one_range() {
+        let abc = &["b", "c", "a"];
+        assert_eq!(
+            show(abc, &[col("b").eq(lit(1i32)), col("c").gt_eq(lit(ScalarValue::Decimal128(Some(250), 5, 2)))]),
+            "[1,2.50 .. 2) parts=2 consumed=[0, 1]"
+        );
+        assert_eq!(
+            show(abc, &[col("b").gt(lit(1i32)), col("c").eq(lit(ScalarValue::Decimal128(Some(250), 5, 2)))]),
+            "[2 .. 02) parts=1 consumed=[0]",
+            "a range ends the use of the parts after it"
+        );
+        assert_eq!(
+            show(abc, &[col("b").in_list(vec![lit(3i32), lit(1i32)], false), col("b").lt(lit(3i32))]),
+            "[1 .. 2) parts=1 consumed=[0, 1]"
+        );
+        assert_eq!(
+            show(&["a", "b"], &[col("a").eq(lit(1i32)).or(col("a").eq(lit(2i32))), col("b").between(lit(3i32), lit(4i32))]),
+            "[1,3 .. 1,5) [2,3 .. 2,5) parts=2 consumed=[0, 1]"
+        );
+        assert_eq!(show(abc, &[col("c").eq(lit(1i32))]), "[- .. -) parts=0 consumed=[]");
+    }
+
+    #[test]
+    fn nulls() {
+        assert_eq!(show(&["b"], &[col("b").is_null()]), "[NULL .. 01) parts=1 consumed=[0]");
+        assert_eq!(show(&["b"], &[col("b").lt(lit(5i32))]), "[01 .. 5) parts=1 consumed=[0]", "without the NULLs");
+        assert_eq!(show(&["b"], &[col("b").is_null().or(col("b").eq(lit(5i32)))]), "[NULL .. 01) [5 .. 6) parts=1 consumed=[0]");
+        assert_eq!(show(&["b"], &[col("b").eq(lit(ScalarValue::Int32(None)))]), " parts=0 consumed=[0]");
+        assert_eq!(show(&["a"], &[col("a").is_null()]), " parts=1 consumed=[0]", "a is NOT NULL");
+    }
+
+    #[test]
+    fn contradictions_leave_nothing() {
+        assert_eq!(show(&["a"], &[col("a").lt(lit(1i32)), col("a").gt(lit(2i32))]), " parts=0 consumed=[0, 1]");
+        assert_eq!(show(&["a"], &[col("b").lt(lit(1i32)), col("b").gt(lit(2i32))]), " parts=0 consumed=[0, 1]");
+    }
+
+    #[test]
+    fn casts_that_keep_the_order_are_looked_through() {
+        assert_eq!(
+            show(&["a"], &[cast(col("a"), DataType::Int64).lt(lit(7i64))]),
+            "[- .. 7) parts=1 consumed=[0]".replace('-', "")
+        );
+        assert_eq!(
+            show(&["c"], &[cast(col("c"), DataType::Float64).lt(lit(7.5f64))]),
+            "[- .. -) parts=0 consumed=[]",
+            "decimals are not compared as doubles are"
+        );
+    }
+
+    #[test]
+    fn an_or_over_several_columns() {
+        let condition = (col("a").eq(lit(1i32)).and(col("b").eq(lit(2i32)))).or(col("a").gt(lit(8i32)));
+        assert_eq!(show(&["a", "b"], &[condition]), "[1,2 .. 1,3) [9 .. -) parts=2 consumed=[]");
+        let condition = col("a").eq(lit(1i32)).or(col("b").eq(lit(2i32)));
+        assert_eq!(show(&["a", "b"], &[condition]), "[- .. -) parts=0 consumed=[]", "one branch has no range");
+    }
+
+    #[test]
+    fn strings() {
+        assert_eq!(show(&["s"], &[s().eq(text("Abc"))]), "[abc .. 01474d5301) parts=1 consumed=[0]".replace("01474d5301", &after("abc")));
+        assert_eq!(
+            show(&["s4"], &[s().eq(text("abcdef"))]).split(' ').skip(3).collect::<Vec<_>>().join(" "),
+            "parts=1 consumed=[]",
+            "a prefix does not say the whole string"
+        );
+        let other = collation_key(col("s"), Collation::Utf8mb4_bin);
+        let key = collation_key(lit("abc"), Collation::Utf8mb4_bin);
+        assert_eq!(show(&["s"], &[other.eq(key)]), "[- .. -) parts=0 consumed=[]", "another order than the index's");
+    }
+
+    /// The first key after those of a string, in hexadecimal.
+    fn after(string: &str) -> String {
+        let mut key = vec![1];
+        Collation::default().sort_key_into(string, &mut key);
+        key.push(1);
+        key.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -1,0 +1,389 @@
+//! Runs SQL through the planner for the tests, with DataFusion's own functions in place of MySQL's.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{Result, TableReference, plan_err};
+use datafusion_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion_expr::{
+    AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+};
+use datafusion_sql::parser::{DFParser, Statement};
+use datafusion_sql::planner::{ParserOptions, SqlToRel};
+use sheaf_access::{CancelFlag, SessionCounters};
+use sheaf_exec::{
+    IndexHints, MemoryTableSource, QueryRuntime, RuntimeOptions, SheafTableSource, WorkTableSource,
+};
+use sheaf_storage::{Storage, StorageOptions};
+use sheaf_table::{
+    Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec, Table, Value,
+};
+
+use crate::{
+    ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
+};
+
+/// A database in a temporary directory, and tables that are only in memory.
+pub(super) struct Lab {
+    pub settings: PlannerSettings,
+    memory: BTreeMap<String, (SchemaRef, Vec<arrow::array::RecordBatch>)>,
+    tables: BTreeMap<String, Arc<Table>>,
+    hints: BTreeMap<String, IndexHints>,
+    /// Opened with the first stored table.
+    catalog: OnceLock<Arc<Catalog>>,
+    runtime: Arc<QueryRuntime>,
+    options: ConfigOptions,
+    planners: Vec<Arc<dyn ExprPlanner>>,
+    directory: tempfile::TempDir,
+}
+
+/// Name of the database that the tables are in.
+const DATABASE: &str = "lab";
+
+impl Lab {
+    pub(super) fn new() -> Lab {
+        let directory = tempfile::tempdir().unwrap();
+        let runtime = QueryRuntime::new(RuntimeOptions {
+            threads: 2,
+            query_memory_bytes: 64 << 20,
+            temp_dir: spill_directory(directory.path()),
+            max_temp_bytes: 1 << 30,
+        });
+        let runtime = runtime.unwrap();
+        let options = runtime.session_config(8192, 1).options().as_ref().clone();
+        Lab {
+            settings: PlannerSettings::default(),
+            memory: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            hints: BTreeMap::new(),
+            catalog: OnceLock::new(),
+            runtime,
+            options,
+            planners: vec![
+                Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
+                Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
+                Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
+            ],
+            directory,
+        }
+    }
+
+    /// A table in memory with the rows of a VALUES list.
+    pub(super) fn memory_table(&mut self, name: &str, columns: &str, values: &str) {
+        let rows = self
+            .run(&format!("SELECT * FROM (VALUES {values}) AS v ({columns})"))
+            .batches;
+        let schema = rows[0].schema();
+        self.memory.insert(name.to_string(), (schema, rows));
+    }
+
+    fn catalog(&self) -> &Arc<Catalog> {
+        self.catalog.get_or_init(|| {
+            let storage =
+                Storage::open(&self.directory.path().join("data"), storage_options()).unwrap();
+            let catalog = Catalog::open(storage).unwrap();
+            catalog.create_database(DATABASE).unwrap();
+            catalog
+        })
+    }
+
+    /// A stored table. `columns` are (name, type, nullable); the first index is the primary key.
+    pub(super) fn table(
+        &mut self,
+        name: &str,
+        columns: &[(&str, &str, bool)],
+        keys: &[&str],
+        rows: Vec<Vec<Value>>,
+    ) {
+        let columns = columns
+            .iter()
+            .map(|(name, ty, nullable)| {
+                Column::new(*name, ColumnType::parse(ty).unwrap(), *nullable)
+            })
+            .collect();
+        let mut request = CreateTable::new(DATABASE, name, columns);
+        for (position, key) in keys.iter().enumerate() {
+            let (key_name, parts) = key.split_once('(').unwrap();
+            let parts: Vec<IndexPartSpec> =
+                parts.trim_end_matches(')').split(',').map(part).collect();
+            if position == 0 {
+                request.primary_key = Some(parts);
+            } else {
+                let name = Some(key_name.to_string());
+                request.indexes.push(IndexSpec {
+                    name,
+                    parts,
+                    unique: false,
+                    comment: String::new(),
+                });
+            }
+        }
+        let table = self.catalog().create_table(request).unwrap();
+        let mut undo = self.catalog().storage().begin_statement();
+        // In no order of any key, as an application would.
+        for n in 0..rows.len() {
+            table.insert(&mut undo, &rows[n * 7919 % rows.len()]).unwrap();
+        }
+        undo.commit();
+        self.catalog().analyze(DATABASE, name, Duration::ZERO).unwrap();
+        self.tables.insert(
+            name.to_string(),
+            self.catalog().table(DATABASE, name).unwrap(),
+        );
+    }
+
+    pub(super) fn force_index(&mut self, table: &str, index: &str) {
+        let hints = IndexHints {
+            force_index: vec![index.to_string()],
+            ..IndexHints::default()
+        };
+        self.hints.insert(table.to_string(), hints);
+    }
+
+    /// USE INDEX () on every reference to the table.
+    pub(super) fn ignore_all(&mut self, table: &str) {
+        let hints = IndexHints { use_index: Some(Vec::new()), ..IndexHints::default() };
+        self.hints.insert(table.to_string(), hints);
+    }
+
+    pub(super) fn no_hints(&mut self) {
+        self.hints.clear();
+    }
+
+    fn context(&self) -> PlannerContext {
+        let config = self
+            .runtime
+            .session_config(self.settings.batch_rows, self.settings.target_partitions);
+        PlannerContext {
+            settings: self.settings.clone(),
+            counters: Arc::new(SessionCounters::default()),
+            cancel: CancelFlag::new(),
+            task: self.runtime.task_context("test".to_string(), config),
+        }
+    }
+
+    pub(super) fn logical(&self, sql: &str) -> Result<LogicalPlan> {
+        let statement = DFParser::parse_sql(sql)?.pop_front().unwrap();
+        let options = ParserOptions::from(&self.options.sql_parser);
+        let planner = SqlToRel::new_with_options(self, options);
+        let Statement::Statement(statement) = statement else {
+            return plan_err!("not a query");
+        };
+        sheaf_exec::typing::resolve_plan(planner.sql_statement_to_plan(*statement)?)
+    }
+
+    pub(super) fn plan(&self, sql: &str) -> Result<(PhysicalQuery, PlannerContext)> {
+        let context = self.context();
+        let logical = optimize_logical(self.logical(sql)?, &context)?;
+        let query = plan_physical(&logical, &context)?;
+        Ok((query, context))
+    }
+
+    pub(super) fn try_run(&self, sql: &str) -> std::result::Result<Rows, String> {
+        let (query, context) = self.plan(sql).map_err(|error| error.to_string())?;
+        let shown = datafusion_physical_plan::displayable(query.plan.as_ref())
+            .indent(false)
+            .to_string();
+        let stream = self.runtime.run(
+            query.plan,
+            Arc::clone(&context.task),
+            context.cancel.clone(),
+        );
+        let batches = stream
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(|error| format!("{error}\n{shown}"))?;
+        Ok(Rows {
+            batches,
+            explain: query.explain,
+            shown,
+        })
+    }
+
+    pub(super) fn run(&self, sql: &str) -> Rows {
+        self.try_run(sql)
+            .unwrap_or_else(|error| panic!("{sql}\n{error}"))
+    }
+
+    /// The rows of a query as text, one line each.
+    pub(super) fn rows(&self, sql: &str) -> String {
+        self.run(sql).text()
+    }
+
+    /// EXPLAIN as text, one line for each table.
+    pub(super) fn explain(&self, sql: &str) -> String {
+        let (query, _) = self
+            .plan(sql)
+            .unwrap_or_else(|error| panic!("{sql}\n{error}"));
+        query
+            .explain
+            .iter()
+            .map(explain_line)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+/// `column` or `column:length` for a prefix.
+fn part(text: &str) -> IndexPartSpec {
+    match text.split_once(':') {
+        Some((column, length)) => IndexPartSpec {
+            prefix_length: Some(length.parse().unwrap()),
+            ..IndexPartSpec::column(column)
+        },
+        None => IndexPartSpec::column(text),
+    }
+}
+
+fn storage_options() -> StorageOptions {
+    StorageOptions {
+        pool_bytes: 16 << 20,
+        ..StorageOptions::default()
+    }
+}
+
+fn spill_directory(directory: &Path) -> std::path::PathBuf {
+    directory.join("spill")
+}
+
+/// What a query returned, and by which plan.
+pub(super) struct Rows {
+    pub batches: Vec<arrow::array::RecordBatch>,
+    pub explain: Vec<ExplainRow>,
+    /// The operators.
+    pub shown: String,
+}
+
+impl Rows {
+    pub(super) fn text(&self) -> String {
+        let options = FormatOptions::new().with_null("NULL");
+        let mut lines = Vec::new();
+        for batch in &self.batches {
+            let columns: Vec<_> = batch
+                .columns()
+                .iter()
+                .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
+                .collect();
+            for row in 0..batch.num_rows() {
+                let values: Vec<_> = columns
+                    .iter()
+                    .map(|column| column.value(row).to_string())
+                    .collect();
+                lines.push(values.join(" "));
+            }
+        }
+        lines.join("\n")
+    }
+
+    /// The same, sorted: for queries whose order is not defined.
+    pub(super) fn sorted(&self) -> String {
+        let text = self.text();
+        let mut lines: Vec<_> = text.lines().collect();
+        lines.sort_unstable();
+        lines.join("\n")
+    }
+}
+
+fn explain_line(row: &ExplainRow) -> String {
+    let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_string());
+    format!(
+        "{} {} {} type={} possible={} key={} len={} ref={} rows={} filtered={} | {}",
+        row.id.map_or("-".to_string(), |id| id.to_string()),
+        row.select_type,
+        show(&row.table),
+        show(&row.type_),
+        show(&row.possible_keys),
+        show(&row.key),
+        show(&row.key_len),
+        show(&row.ref_),
+        row.rows.map_or("-".to_string(), |rows| rows.to_string()),
+        row.filtered
+            .map_or("-".to_string(), |share| share.to_string()),
+        show(&row.extra)
+    )
+}
+
+impl ContextProvider for Lab {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let name = name.table();
+        if let Some((schema, batches)) = self.memory.get(name) {
+            return Ok(Arc::new(MemoryTableSource::new(
+                name.to_string(),
+                Arc::clone(schema),
+                batches.clone(),
+            )));
+        }
+        match self.tables.get(name) {
+            Some(table) => {
+                let hints = self.hints.get(name).cloned().unwrap_or_default();
+                Ok(Arc::new(SheafTableSource::new(
+                    Arc::clone(table),
+                    0,
+                    name.to_string(),
+                    hints,
+                )))
+            }
+            None => plan_err!("no table {name}"),
+        }
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(Arc::new(WorkTableSource::new(name.to_string(), schema)))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.planners
+    }
+
+    /// MySQL's comparisons are written as the markers that the typing rule resolves: `"$eq"(name, 'x')`.
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if name.starts_with('$') {
+            return sheaf_exec::functions::scalar_function(name);
+        }
+        datafusion_functions::all_default_functions()
+            .into_iter()
+            .find(|function| function.name() == name)
+    }
+
+    fn get_higher_order_meta(&self, _: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        let all = datafusion_functions_aggregate::all_default_aggregate_functions();
+        all.into_iter().find(|function| function.name() == name)
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        let all = datafusion_functions_window::all_default_window_functions();
+        all.into_iter().find(|function| function.name() == name)
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,5 @@
+//! Whole statements through the planner: plans as text, and rows against what they should be.
+
+mod harness;
+mod operators;
+mod stored;
