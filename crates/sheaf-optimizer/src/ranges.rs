@@ -61,15 +61,14 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
         match term {
             Term::Column { column, set, .. } => intersect_into(&mut sets, *column, set),
             // One OR over several columns can be followed: the first that the index can use.
-            Term::Or(branches) if alternatives.is_none() && branches.len() <= MAX_BRANCHES => {
-                if branches.is_empty()
+            Term::Or(branches) if alternatives.is_none() && branches.len() <= MAX_BRANCHES
+                && (branches.is_empty()
                     || branches
                         .iter()
-                        .all(|branch| binds_first_part(branch, layout, &sets))
-                {
+                        .all(|branch| binds_first_part(branch, layout, &sets)))
+                => {
                     alternatives = Some(branches);
                 }
-            }
             _ => {}
         }
     }

@@ -17,13 +17,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "md5",
         (1, 1),
         |_| Ok(field::text()),
-        |call| digest::<Md5>(call),
+        digest::<Md5>,
     ),
     Function::strict(
         "sha1",
         (1, 1),
         |_| Ok(field::text()),
-        |call| digest::<Sha1>(call),
+        digest::<Sha1>,
     ),
     // Bytes, and the length of the digest in bits; NULL for a length that does not exist.
     Function::new("sha2", (2, 2), |_| Ok(field::text()), sha2),

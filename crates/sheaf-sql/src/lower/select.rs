@@ -59,16 +59,13 @@ fn header_of(expr: &Expr, written: Option<&str>) -> String {
     if let Some(column) = is_plain_column(expr) {
         return column.value.clone();
     }
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
-                return text.clone();
-            }
-            Literal::Null => return "NULL".to_string(),
-            _ => {}
-        },
+    if let Expr::Value(value) = expr { match &value.value {
+        Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
+            return text.clone();
+        }
+        Literal::Null => return "NULL".to_string(),
         _ => {}
-    }
+    } }
     written.map_or_else(|| expr.to_string(), str::to_string)
 }
 
