@@ -189,8 +189,7 @@ impl<'a> TableReference<'a> {
             .map(|filter| filter.term.clone())
             .collect();
         for index in self.indexes() {
-            let found =
-                ranges::index_ranges(&terms, layout(self.table, index));
+            let found = ranges::index_ranges(&terms, layout(self.table, index));
             if !found.is_full() && found.parts > 1 {
                 let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
                 rows = rows.min(entries);

@@ -59,13 +59,15 @@ fn header_of(expr: &Expr, written: Option<&str>) -> String {
     if let Some(column) = is_plain_column(expr) {
         return column.value.clone();
     }
-    if let Expr::Value(value) = expr { match &value.value {
-        Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
-            return text.clone();
+    if let Expr::Value(value) = expr {
+        match &value.value {
+            Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
+                return text.clone();
+            }
+            Literal::Null => return "NULL".to_string(),
+            _ => {}
         }
-        Literal::Null => return "NULL".to_string(),
-        _ => {}
-    } }
+    }
     written.map_or_else(|| expr.to_string(), str::to_string)
 }
 
