@@ -656,6 +656,14 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
             DataFusionError::ResourcesExhausted(text) => Some(SqlError::out_of_memory(&format!(
                 "the statement needs more query memory than there is; raise --memory ({text})"
             ))),
+            // ScalarSubqueryExec has no error of its own to recognise.
+            DataFusionError::Execution(text) if text.contains("returned more than one row") => {
+                Some(SqlError::new(
+                    1242,
+                    "21000",
+                    "Subquery returns more than 1 row",
+                ))
+            }
             DataFusionError::NotImplemented(text) => Some(SqlError::not_supported_yet(text)),
             _ => None,
         };
