@@ -69,6 +69,10 @@ pub(crate) struct TableReference<'a> {
     pub resident: f64,
 }
 
+/// What a path that ignores FORCE INDEX costs on top, in microseconds: more than any join order that obeys it. MySQL's
+/// manual says that a table scan is then "assumed to be very expensive".
+const FORCED_INDEX_SCAN_US: f64 = 1e12;
+
 /// One way to read the table.
 #[derive(Debug, Clone)]
 pub(crate) struct AccessPath {
@@ -252,6 +256,12 @@ impl<'a> TableReference<'a> {
             {
                 *slot = Some(path);
             }
+        }
+        if forced.is_none()
+            && !self.source.hints.force_index.is_empty()
+            && let Some(scan) = &mut best
+        {
+            scan.cost_us += FORCED_INDEX_SCAN_US;
         }
         forced.or(best).ok_or_else(|| {
             internal_datafusion_err!("table {} has no access path", self.source.alias)
