@@ -177,7 +177,7 @@ impl Session {
                     return Err(error);
                 }
                 self.warnings.warn(error.code, error.message);
-            } else if record.len() > places.len() {
+            } else if has_more_data(&record, places.len()) {
                 let error = SqlError::warn_too_many_records(number);
                 if mode == Mode::Strict {
                     return Err(error);
@@ -269,6 +269,13 @@ fn file_encoding(character_set: Option<&str>) -> Result<Encoding> {
     } else {
         Encoding::Utf8
     })
+}
+
+/// True if a record has data behind its last column. A terminator at the very end of the line is no data: dbgen
+/// writes one.
+fn has_more_data(record: &Record, columns: usize) -> bool {
+    record.len() > columns + 1
+        || (record.len() == columns + 1 && record.field(columns) != Some(b""))
 }
 
 fn places_of(table: &Table, targets: &[LoadTarget]) -> Result<Vec<Place>> {
