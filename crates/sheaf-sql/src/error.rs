@@ -525,6 +525,10 @@ impl SqlError {
         )
     }
 
+    pub fn division_by_zero() -> Self {
+        Self::new(1365, "22012", "Division by 0")
+    }
+
     /// 1690: `what` is the SQL type, `expression` what was computed.
     pub fn data_out_of_range(what: &str, expression: &str) -> Self {
         Self::new(
@@ -631,7 +635,7 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
     if let Some(error) = error.downcast_ref::<ArrowError>() {
         return match error {
             ArrowError::ExternalError(error) => of_source(error.as_ref()),
-            ArrowError::DivideByZero => Some(SqlError::new(1365, "22012", "Division by 0")),
+            ArrowError::DivideByZero => Some(SqlError::division_by_zero()),
             ArrowError::ArithmeticOverflow(text) => {
                 Some(SqlError::data_out_of_range("number", text))
             }
