@@ -10,6 +10,7 @@ pub mod batch_condition;
 pub mod collation;
 pub mod error;
 pub mod functions;
+pub mod interruptible_exec;
 pub mod keyed_join_exec;
 pub mod runtime;
 pub mod scan_exec;

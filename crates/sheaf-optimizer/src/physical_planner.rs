@@ -41,6 +41,7 @@ use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeE
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use sheaf_exec::interruptible_exec::make_interruptible;
 use sheaf_exec::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
@@ -58,6 +59,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
     };
     let planned = planner.plan_block(plan, "PRIMARY")?;
     let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
+    let plan = make_interruptible(plan, &context.cancel)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.

@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,8 @@ const KEEPALIVE_AFTER: Duration = Duration::from_secs(300);
 const KILL_TIME: Duration = Duration::from_secs(5);
 /// When accepting fails for want of file descriptors or memory, it is tried again after this.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// A client that hangs up while its statement runs is noticed after at most this.
+const HANGUP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest wait to tell a client that there is no place for it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -62,6 +65,7 @@ impl Default for ServerOptions {
 pub struct Server {
     clients: Arc<Clients>,
     acceptors: Vec<Acceptor>,
+    watcher: Option<JoinHandle<()>>,
     local_address: Option<SocketAddr>,
     socket_path: Option<PathBuf>,
 }
@@ -105,6 +109,7 @@ impl Server {
         let mut server = Server {
             clients,
             acceptors: Vec::new(),
+            watcher: None,
             local_address: None,
             socket_path: None,
         };
@@ -118,6 +123,12 @@ impl Server {
             server.socket_path = Some(path);
             server.accept_on(listener)?;
         }
+        let watched = Arc::clone(&server.clients);
+        server.watcher = Some(
+            thread::Builder::new()
+                .name("hangups".into())
+                .spawn(move || watch_for_hangups(&watched))?,
+        );
         Ok(server)
     }
 
@@ -151,7 +162,10 @@ impl Server {
     }
 
     fn stop(&mut self, drain_time: Duration) -> bool {
-        self.clients.stopping.store(true, Ordering::Release);
+        self.clients.set_stopping();
+        if let Some(watcher) = self.watcher.take() {
+            let _ = watcher.join();
+        }
         for acceptor in &mut self.acceptors {
             // Wakes the thread in accept; an error means that it is awake.
             let _ = acceptor.listener.shutdown(Shutdown::Both);
@@ -195,6 +209,13 @@ impl Clients {
     fn lock(&self) -> MutexGuard<'_, OpenClients> {
         // The map is consistent at every point where a panic is possible.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Under the lock, so that the watcher is either asleep and woken or sees it before it sleeps.
+    fn set_stopping(&self) {
+        let _open = self.lock();
+        self.stopping.store(true, Ordering::Release);
+        self.one_left.notify_all();
     }
 
     fn for_each(&self, act: impl Fn(&OpenClient)) {
@@ -303,6 +324,47 @@ fn accept_until_stopped(listener: &Socket, clients: &Arc<Clients>) {
                 thread::sleep(ACCEPT_RETRY);
             }
         }
+    }
+}
+
+/// Kills sessions whose clients are gone. A connection that reads or writes notices that itself; one whose
+/// statement computes would not for as long as it takes.
+fn watch_for_hangups(clients: &Clients) {
+    let mut open = clients.lock();
+    while !clients.stopping.load(Ordering::Acquire) {
+        let gone: Vec<u64> = open
+            .by_number
+            .values()
+            .filter(|client| has_hung_up(&client.socket))
+            .filter_map(|client| client.session)
+            .collect();
+        drop(open);
+        for session in gone {
+            // An error means that the session noticed and ended by itself.
+            if clients.engine.kill(session, true).is_ok() {
+                tracing::debug!(session, "the client hung up");
+            }
+        }
+        open = clients.lock();
+        if !clients.stopping.load(Ordering::Acquire) {
+            open = clients
+                .one_left
+                .wait_timeout(open, HANGUP_CHECK_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+/// Has the peer closed its side, with nothing left to read?
+fn has_hung_up(socket: &Socket) -> bool {
+    let mut byte = [MaybeUninit::uninit()];
+    match socket.recv_with_flags(&mut byte, libc::MSG_PEEK | libc::MSG_DONTWAIT) {
+        Ok(bytes) => bytes == 0,
+        Err(error) => !matches!(
+            error.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+        ),
     }
 }
 

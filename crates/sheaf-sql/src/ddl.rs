@@ -477,22 +477,17 @@ impl Session {
 
     fn add_key(&mut self, database: &str, table: &str, key: &KeyDefinition) -> Result<()> {
         let progress = SessionProgress::new(self.handle());
-        let memory_bytes = self.load_memory_bytes();
+        let memory = self.sort_memory()?;
         // One wait, not one in slices: the second wait comes after the build, which must not be done again.
         let catalog = self.engine.catalog();
         Ok(catalog.create_index(
             database,
             table,
             index_spec(key),
-            memory_bytes,
+            memory.bytes(),
             &progress,
             INDEX_LOCK_WAIT,
         )?)
-    }
-
-    /// What one bulk load or index build may use to sort, in bytes.
-    pub(crate) fn load_memory_bytes(&self) -> usize {
-        self.engine.memory().query_bytes / 2
     }
 }
 

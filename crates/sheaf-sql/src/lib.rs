@@ -30,6 +30,7 @@ pub mod session;
 mod session_handle;
 mod set;
 mod show;
+mod sort_memory;
 mod status;
 mod table_writer;
 #[cfg(test)]

@@ -241,7 +241,7 @@ impl Session {
         }
     }
 
-    fn task_context(&mut self) -> Arc<TaskContext> {
+    pub(crate) fn task_context(&mut self) -> Arc<TaskContext> {
         let (engine, id) = (&self.engine, self.handle.id());
         let task = self.task.get_or_insert_with(|| {
             let runtime = engine.runtime();

@@ -4,7 +4,7 @@
 //! the table before the end. Any other table gets its rows one by one, and the statement's undo takes them out
 //! again when a later row fails. Either way a statement that fails leaves the table as it was.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::StatementUndo;
@@ -16,7 +16,8 @@ use sheaf_table::{
 
 use crate::ddl::SessionProgress;
 use crate::error::{Result, SqlError};
-use crate::session::Session;
+use crate::session::{Session, SessionHandle};
+use crate::sort_memory::SortMemory;
 use crate::warnings::Warnings;
 
 /// How many rows go in between two looks at the kill flag.
@@ -236,11 +237,15 @@ fn implicit_default(column: &Column) -> Value {
 
 /// Where the rows go.
 enum Target {
+    /// Fields are dropped in this order: rows are taken back before the next writer comes.
     Rows {
-        guard: WriteGuard,
         undo: StatementUndo,
+        guard: WriteGuard,
     },
-    Bulk(Box<BulkLoad>),
+    Bulk {
+        load: Box<BulkLoad>,
+        _memory: SortMemory,
+    },
 }
 
 /// Writes rows into one table under its writer lock. Dropped without [`Self::finish`]: nothing remains.
@@ -249,12 +254,7 @@ pub(crate) struct TableWriter {
     target: Target,
     options: WriteOptions,
     written: Written,
-    session: SessionParts,
-}
-
-/// What the writer needs of the session that stays usable beside it.
-struct SessionParts {
-    handle: Arc<crate::session::SessionHandle>,
+    handle: Arc<SessionHandle>,
 }
 
 impl TableWriter {
@@ -270,10 +270,10 @@ impl TableWriter {
     /// Writes a row: one value per column, each of the column's type.
     pub(crate) fn write(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
         if self.rows_seen().is_multiple_of(ROWS_PER_CANCEL_CHECK) {
-            self.session.handle.cancel_flag().check()?;
+            self.handle.cancel_flag().check()?;
         }
         let outcome = match &mut self.target {
-            Target::Bulk(load) => load.append(row)?,
+            Target::Bulk { load, .. } => load.append(row)?,
             Target::Rows { guard, undo } => match guard.insert(undo, row) {
                 Ok(outcome) => outcome,
                 Err(error @ TableError::DuplicateKey { .. }) if self.options.ignore_duplicates => {
@@ -295,25 +295,21 @@ impl TableWriter {
     pub(crate) fn finish(self) -> Result<Written> {
         match self.target {
             Target::Rows { undo, .. } => undo.commit(),
-            Target::Bulk(load) => {
+            Target::Bulk { load, _memory } => {
                 load.finish()?;
             }
         }
-        self.session
-            .handle
-            .counters
-            .handler_write
-            .add(self.written.rows);
-        self.session.handle.counters.handler_commit.add(1);
+        self.handle.counters.handler_write.add(self.written.rows);
+        self.handle.counters.handler_commit.add(1);
         Ok(self.written)
     }
 
     /// Takes back what was written, for an error that shall be reported rather than one of the undo.
     pub(crate) fn abandon(self) -> Result<()> {
-        self.session.handle.counters.handler_rollback.add(1);
+        self.handle.counters.handler_rollback.add(1);
         match self.target {
             Target::Rows { undo, .. } => Ok(undo.rollback()?),
-            Target::Bulk(_) => Ok(()),
+            Target::Bulk { .. } => Ok(()),
         }
     }
 }
@@ -321,56 +317,57 @@ impl TableWriter {
 impl Session {
     /// Opens a table for a statement that adds rows.
     pub(crate) fn open_writer(
-        &self,
+        &mut self,
         database: &str,
         table: &str,
         options: WriteOptions,
     ) -> Result<TableWriter> {
         let guard = self.lock_for_write(database, table)?;
+        if !options.bulk || options.ignore_duplicates || guard.row_count_estimate() > 0 {
+            return Ok(self.row_writer(guard, options));
+        }
+        let memory = self.sort_memory()?;
         let table = Arc::clone(&guard);
-        let session = SessionParts {
-            handle: self.handle(),
-        };
-        let bulk = options.bulk && !options.ignore_duplicates && table.row_count_estimate() == 0;
-        let target = if bulk {
-            let load = BulkLoad::new(
-                self.engine.catalog(),
-                guard,
-                BulkLoadOptions {
-                    memory_bytes: self.load_memory_bytes(),
-                    threads: self.engine.worker_threads(),
+        let load = BulkLoad::new(
+            self.engine.catalog(),
+            guard,
+            BulkLoadOptions {
+                memory_bytes: memory.bytes(),
+                threads: self.engine.worker_threads(),
+            },
+            Arc::new(SessionProgress::new(self.handle())),
+        );
+        match load {
+            Ok(load) => Ok(TableWriter {
+                table,
+                target: Target::Bulk {
+                    load: Box::new(load),
+                    _memory: memory,
                 },
-                Arc::new(SessionProgress::new(self.handle())),
-            );
-            match load {
-                Ok(load) => Target::Bulk(Box::new(load)),
-                // The estimate was wrong.
-                Err(TableError::TableNotEmpty { .. }) => {
-                    self.row_target(database, &table.definition.name)?
-                }
-                Err(error) => return Err(error.into()),
+                options,
+                written: Written::default(),
+                handle: self.handle(),
+            }),
+            // The estimate was wrong.
+            Err(TableError::TableNotEmpty { .. }) => {
+                let name = &table.definition.name;
+                Ok(self.row_writer(self.lock_for_write(database, name)?, options))
             }
-        } else {
-            Target::Rows {
-                guard,
-                undo: self.engine.storage().begin_statement(),
-            }
-        };
-        Ok(TableWriter {
-            table,
-            target,
-            options,
-            written: Written::default(),
-            session,
-        })
+            Err(error) => Err(error.into()),
+        }
     }
 
-    fn row_target(&self, database: &str, table: &str) -> Result<Target> {
-        let guard = self.lock_for_write(database, table)?;
-        Ok(Target::Rows {
-            guard,
-            undo: self.engine.storage().begin_statement(),
-        })
+    fn row_writer(&self, guard: WriteGuard, options: WriteOptions) -> TableWriter {
+        TableWriter {
+            table: Arc::clone(&guard),
+            target: Target::Rows {
+                undo: self.engine.storage().begin_statement(),
+                guard,
+            },
+            options,
+            written: Written::default(),
+            handle: self.handle(),
+        }
     }
 
     /// Positions of the columns that a statement names; all of them for an empty list. Errors 1054 and 1110.
@@ -379,13 +376,13 @@ impl Session {
         if names.is_empty() {
             return Ok((0..definition.columns.len()).collect());
         }
-        let mut seen = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         let mut targets = Vec::with_capacity(names.len());
         for name in names {
             let position = definition
                 .column_position(name)
                 .ok_or_else(|| SqlError::bad_field(name, "field list"))?;
-            if seen.insert(position, ()).is_some() {
+            if !seen.insert(position) {
                 return Err(SqlError::field_specified_twice(name));
             }
             targets.push(position);

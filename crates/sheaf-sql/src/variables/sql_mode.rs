@@ -76,6 +76,10 @@ impl SqlMode {
         {
             let upper = word.to_ascii_uppercase();
             match upper.as_str() {
+                // Strings would be read wrongly, so this is not a mode to accept and ignore.
+                "NO_BACKSLASH_ESCAPES" => {
+                    return Err(SqlError::not_supported_yet("sql_mode NO_BACKSLASH_ESCAPES"));
+                }
                 "ANSI" => mode.add_all(ANSI),
                 "TRADITIONAL" => mode.add_all(TRADITIONAL),
                 upper if FLAGS.contains(&upper) => mode.add_all(upper),
@@ -134,6 +138,10 @@ mod tests {
             SqlMode::parse("ansi")
                 .expect("valid")
                 .contains("ANSI_QUOTES")
+        );
+        assert_eq!(
+            SqlMode::parse("NO_BACKSLASH_ESCAPES").map_err(|e| e.code),
+            Err(1235)
         );
         assert_eq!(SqlMode::parse("LOOSE").map_err(|e| e.code), Err(1231));
     }

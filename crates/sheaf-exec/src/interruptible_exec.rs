@@ -1,0 +1,147 @@
+//! Where a plan can be stopped between its leaves and its root.
+//!
+//! Scans and keyed joins look at the session's [`CancelFlag`] themselves. A join of DataFusion may make batch
+//! after batch from inputs that it has read already, so that neither a scan nor the root is reached for hours: a
+//! KILL would not be heard, and dropping the stream would have no effect either, because a task ends only where it
+//! yields. This operator goes above each join; it checks the flag and takes part in the runtime's cooperative
+//! scheduling once per batch, which costs nothing next to making the batch.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{Result, internal_err};
+use datafusion_execution::{RecordBatchStream, TaskContext};
+use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_plan::coop::make_cooperative;
+use datafusion_physical_plan::execution_plan::{CardinalityEffect, SchedulingType};
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+};
+use futures::{Stream, StreamExt};
+use sheaf_access::CancelFlag;
+
+use crate::scan_exec::access_error;
+
+/// Puts an [`InterruptibleExec`] above each operator that combines inputs.
+pub fn make_interruptible(
+    plan: Arc<dyn ExecutionPlan>,
+    cancel: &CancelFlag,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let wrapped = plan.transform_up(|node| {
+        if node.children().len() < 2 {
+            return Ok(Transformed::no(node));
+        }
+        Ok(Transformed::yes(Arc::new(InterruptibleExec::new(
+            node,
+            cancel.clone(),
+        ))))
+    })?;
+    Ok(wrapped.data)
+}
+
+/// Hands on the batches of its input until the flag is raised.
+#[derive(Debug)]
+pub struct InterruptibleExec {
+    input: Arc<dyn ExecutionPlan>,
+    cancel: CancelFlag,
+    properties: Arc<PlanProperties>,
+}
+
+impl InterruptibleExec {
+    pub fn new(input: Arc<dyn ExecutionPlan>, cancel: CancelFlag) -> InterruptibleExec {
+        let properties = PlanProperties::clone(input.properties())
+            .with_scheduling_type(SchedulingType::Cooperative);
+        InterruptibleExec {
+            input,
+            cancel,
+            properties: Arc::new(properties),
+        }
+    }
+}
+
+impl DisplayAs for InterruptibleExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "InterruptibleExec")
+    }
+}
+
+impl ExecutionPlan for InterruptibleExec {
+    fn name(&self) -> &'static str {
+        "InterruptibleExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) => Ok(Arc::new(InterruptibleExec::new(input, self.cancel.clone()))),
+            None => internal_err!("an interruptible plan without its input"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        Ok(make_cooperative(Box::pin(InterruptibleStream {
+            input: self.input.execute(partition, context)?,
+            cancel: self.cancel.clone(),
+        })))
+    }
+}
+
+struct InterruptibleStream {
+    input: SendableRecordBatchStream,
+    cancel: CancelFlag,
+}
+
+impl Stream for InterruptibleStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Err(cancelled) = self.cancel.check() {
+            return Poll::Ready(Some(Err(access_error(cancelled))));
+        }
+        self.input.poll_next_unpin(context)
+    }
+}
+
+impl RecordBatchStream for InterruptibleStream {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}
