@@ -28,7 +28,7 @@ use datafusion_expr::expr::{
 };
 use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, SortExpr,
-    lit,
+    WindowFrameUnits, lit,
 };
 
 use crate::collation::{collation_key, key_collation};
@@ -210,6 +210,16 @@ fn resolve_aggregate(mut aggregate: AggregateFunction, schema: &DFSchema) -> Res
     Ok(Expr::AggregateFunction(aggregate))
 }
 
+/// An order that a RANGE frame can run over: DataFusion knows no ranges of bytes, nor of spans of time.
+fn range_key(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match field_of(&expr, schema)?.data_type() {
+        // The hexadecimal digits order as the bytes do.
+        DataType::Binary => call("hex", vec![expr]),
+        DataType::Duration(_) => cast(expr, DataType::Int64),
+        _ => expr,
+    })
+}
+
 fn resolve_window(mut window: WindowFunction, schema: &DFSchema) -> Result<Expr> {
     let name = window.fun.name().to_string();
     let params = &mut window.params;
@@ -221,6 +231,11 @@ fn resolve_window(mut window: WindowFunction, schema: &DFSchema) -> Result<Expr>
     )?;
     params.partition_by = keys_of(std::mem::take(&mut params.partition_by), schema)?;
     params.order_by = sort_keys_of(std::mem::take(&mut params.order_by), schema)?;
+    if params.window_frame.units == WindowFrameUnits::Range {
+        for sort in &mut params.order_by {
+            sort.expr = range_key(std::mem::take(&mut sort.expr), schema)?;
+        }
+    }
     Ok(Expr::WindowFunction(Box::new(window)))
 }
 
