@@ -1,7 +1,7 @@
 //! The front half of a query: from its syntax tree to a logical plan with MySQL's meaning.
 //!
 //! ```text
-//!   sqlparser AST -> lower (markers, table references, headers) -> SqlToRel -> typing rule -> DataFusion's TypeCoercion
+//!   sqlparser AST -> lower (markers, table references, headers) -> SqlToRel -> typing rule -> (the optimizer)
 //! ```
 //!
 //! What comes out is an ordinary logical plan: every operator has MySQL's semantics spelled out in plain expressions
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::{Expr, LogicalPlan, TableSource};
-use datafusion_optimizer::analyzer::Analyzer;
+use datafusion_optimizer::AnalyzerRule;
+use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::typing::resolve_plan;
@@ -99,8 +100,9 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
+        // GROUPING() names group expressions, which typing changes.
+        .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))
         .and_then(resolve_plan)
-        .and_then(|plan| Analyzer::new().execute_and_check(plan, &options, |_, _| {}))
         .map_err(|error| planning_error(error, query))?;
     let headers = headers(&plan, &lowered.headers, &lowered.tables);
     Ok(LoweredQuery {

@@ -302,17 +302,17 @@ fn conditions_on_columns_compare_with_literals_of_the_columns_type() {
         (
             "lineitem",
             "l_discount BETWEEN 0.05 - 0.01 AND 0.05 + 0.01",
-            "lineitem.l_discount >= Decimal128(Some(4),15,2) AND lineitem.l_discount <= Decimal128(Some(6),15,2)",
+            "lineitem.l_discount >= Decimal128(0.04,15,2) AND lineitem.l_discount <= Decimal128(0.06,15,2)",
         ),
         (
             "lineitem",
             "l_quantity < 25",
-            "lineitem.l_quantity < Decimal128(Some(2500),15,2)",
+            "lineitem.l_quantity < Decimal128(25.00,15,2)",
         ),
         (
             "lineitem",
             "l_quantity < 0.005",
-            "lineitem.l_quantity <= Decimal128(Some(0),15,2)",
+            "lineitem.l_quantity <= Decimal128(0.00,15,2)",
         ),
         (
             "lineitem",

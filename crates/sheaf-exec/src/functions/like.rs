@@ -11,7 +11,7 @@ use arrow::buffer::BooleanBuffer;
 use datafusion_common::Result;
 use sheaf_table::Collation;
 
-use super::types::{common_collation, field};
+use super::types::{field, matching_collation};
 use super::{Call, EvaluationError, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -224,7 +224,7 @@ pub fn escape_character(text: &str) -> Result<Option<char>> {
 }
 
 fn like(call: &Call<'_>) -> Result<ArrayRef> {
-    let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "like")?;
+    let collation = matching_collation(&call.sql_type(0), &call.sql_type(1), "like")?;
     let (values, patterns, escapes) = (call.text(0)?, call.text(1)?, call.text(2)?);
     let escape = |row: usize| escapes.get(row).map_or(Ok(None), escape_character);
     if patterns.constant && escapes.constant && !values.constant {

@@ -13,7 +13,7 @@ use regex::{Regex, RegexBuilder};
 use sheaf_table::Collation;
 
 use super::string::texts;
-use super::types::{common_collation, field, text_field};
+use super::types::{field, matching_collation, text_field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
 
 /// The largest compiled pattern, in bytes.
@@ -74,7 +74,7 @@ struct Patterns {
 
 impl Patterns {
     fn new(call: &Call<'_>, modes: Option<Argument<StringViewArray>>) -> Result<Patterns> {
-        let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "regexp")?;
+        let collation = matching_collation(&call.sql_type(0), &call.sql_type(1), "regexp")?;
         let insensitive = !matches!(collation, Collation::Utf8mb4_bin | Collation::Binary);
         Ok(Patterns {
             patterns: call.text(1)?,

@@ -372,6 +372,14 @@ pub fn common_collation(
     Ok(winner.unwrap_or((Collation::default(), Coercibility::Coercible)))
 }
 
+/// The collation by which a pattern is matched: bytes as bytes, everything else by the operands' collation.
+pub fn matching_collation(left: &SqlType, right: &SqlType, operation: &str) -> Result<Collation> {
+    if *left == SqlType::Bytes || *right == SqlType::Bytes {
+        return Ok(Collation::Binary);
+    }
+    Ok(common_collation(&[left.clone(), right.clone()], operation)?.0)
+}
+
 /// The field of a string computed from `arguments`: its collation is theirs.
 pub fn text_field(arguments: &[FieldRef], operation: &str) -> Result<Field> {
     let types: Vec<SqlType> = arguments

@@ -11,7 +11,7 @@ use datafusion_expr::{Expr, LogicalPlan, Operator, binary_expr, lit};
 use sheaf_table::Collation;
 use std::sync::Arc;
 
-use super::{cast, field_of, fold, literal, type_of, typed_literal};
+use super::{cast, field_of, fold, literal, type_of};
 use crate::collation::collation_key;
 use crate::functions::calendar::{self, MICROS_PER_DAY, full_year};
 use crate::functions::control::microseconds;
@@ -152,7 +152,6 @@ pub(super) fn comparison(op: Operator, left: Expr, right: Expr, schema: &DFSchem
             left_field.data_type(),
             value,
             &right_field,
-            schema,
         )?
     {
         return Ok(exact);
@@ -188,14 +187,9 @@ enum Place {
 }
 
 /// `expr op place`, exactly.
-fn compare_with_place(
-    op: Operator,
-    expr: &Expr,
-    place: Place,
-    field: &arrow::datatypes::Field,
-) -> Expr {
+fn compare_with_place(op: Operator, expr: &Expr, place: Place) -> Expr {
     let compare = |op: Operator, value: ScalarValue| {
-        binary_expr(expr.clone(), op, typed_literal(value, field))
+        binary_expr(expr.clone(), op, Expr::Literal(value, None))
     };
     // True and false, but unknown for NULL.
     let constant = |value: bool| match (op, value) {
@@ -223,10 +217,8 @@ fn with_literal(
     data_type: &DataType,
     value: &ScalarValue,
     value_field: &arrow::datatypes::Field,
-    schema: &DFSchema,
 ) -> Result<Option<Expr>> {
     let value_type = SqlType::of(value_field);
-    let left_field = field_of(left, schema)?;
     let place = match left_type {
         SqlType::Integer { .. } | SqlType::Year | SqlType::Boolean | SqlType::Decimal { .. } => {
             let Some((mut unscaled, scale)) = exact_value(value, &value_type) else {
@@ -275,7 +267,7 @@ fn with_literal(
         }
         _ => return Ok(None),
     };
-    Ok(Some(compare_with_place(op, left, place, &left_field)))
+    Ok(Some(compare_with_place(op, left, place)))
 }
 
 fn integer_value(value: &ScalarValue) -> Option<i64> {

@@ -6,9 +6,11 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{Column, DFSchema, Result};
 use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
 use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::{Aggregate, Distinct, Projection, Sort, Union};
-use datafusion_expr::utils::{grouping_set_to_exprlist, merge_schema};
-use datafusion_expr::{Expr, LogicalPlan, SortExpr};
+use datafusion_expr::logical_plan::{Aggregate, Distinct, Filter, Projection, Sort, Union};
+use datafusion_expr::utils::{
+    conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
+};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, lit};
 
 use super::choose::convert_to_field;
 use super::compare::join_key;
@@ -46,6 +48,7 @@ fn resolve_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         .data;
     let plan = match plan {
         LogicalPlan::Sort(sort) => LogicalPlan::Sort(sort_by_key(sort, &schema)?),
+        LogicalPlan::Filter(filter) => LogicalPlan::Filter(with_correlated_keys(filter)?),
         LogicalPlan::Aggregate(aggregate) => group_by_key(aggregate)?,
         LogicalPlan::Distinct(Distinct::All(input)) => distinct_by_key(input)?,
         LogicalPlan::Union(union) => union_of_one_type(union)?,
@@ -75,6 +78,52 @@ fn sort_by_key(sort: Sort, schema: &DFSchema) -> Result<Sort> {
         })
         .collect::<Result<_>>()?;
     Ok(Sort { expr, ..sort })
+}
+
+/// In a correlated subquery, `ck(inner) = ck(outer)` becomes `key = ck(outer)` with the key computed below: DataFusion
+/// pulls an equality out of an aggregated subquery only if its inner side is a column, because that is what it groups by.
+fn with_correlated_keys(filter: Filter) -> Result<Filter> {
+    if !filter.predicate.contains_outer() {
+        return Ok(filter);
+    }
+    let mut keys = Vec::new();
+    let mut key_column = |inner: Expr| {
+        let name = format!("$key{}", keys.len());
+        keys.push(inner.alias(name.clone()));
+        Expr::Column(Column::new_unqualified(name))
+    };
+    let is_key = |expr: &Expr| {
+        matches!(expr, Expr::ScalarFunction(_)) && !expr.contains_outer() && expr.any_column_refs()
+    };
+    let is_outer = |expr: &Expr| expr.contains_outer() && !expr.any_column_refs();
+    let conditions: Vec<Expr> = split_conjunction_owned(filter.predicate)
+        .into_iter()
+        .map(|condition| match condition {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::Eq,
+                right,
+            }) if is_key(&left) && is_outer(&right) => key_column(*left).eq(*right),
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::Eq,
+                right,
+            }) if is_key(&right) && is_outer(&left) => key_column(*right).eq(*left),
+            other => other,
+        })
+        .collect();
+    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
+    if keys.is_empty() {
+        return Filter::try_new(predicate, filter.input);
+    }
+    let columns = filter
+        .input
+        .schema()
+        .columns()
+        .into_iter()
+        .map(Expr::Column);
+    let with_keys = Projection::try_new(columns.chain(keys).collect(), filter.input)?;
+    Filter::try_new(predicate, Arc::new(LogicalPlan::Projection(with_keys)))
 }
 
 /// The sort key of a string that is grouped by; `None` for what is grouped as it is.

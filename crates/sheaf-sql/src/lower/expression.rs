@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, GroupByExpr,
-    Interval, ObjectName, Query, SelectItem, SetExpr, TrimWhereField, UnaryOperator,
+    Interval, LimitClause, ObjectName, Query, SelectItem, SetExpr, TrimWhereField, UnaryOperator,
     Value as Literal, ValueWithSpan,
 };
 
@@ -103,6 +103,9 @@ impl Lowering<'_> {
     /// EXISTS. Where rows are tested by it, it becomes a join; elsewhere its rows are counted, if it is a plain SELECT.
     fn exists(&mut self, subquery: Query, negated: bool) -> Result<Expr> {
         let (mut subquery, aggregates) = self.counted_subquery(subquery)?;
+        if limits_to_some(&subquery) {
+            subquery.limit_clause = None;
+        }
         let is_plain = |query: &Query| match query.body.as_ref() {
             SetExpr::Select(select) => {
                 let grouped = match &select.group_by {
@@ -659,6 +662,20 @@ impl Lowering<'_> {
             }
             other => return Err(unsupported(format!("CAST AS {other}"))),
         })
+    }
+}
+
+/// `LIMIT n` with n above 0 and no offset: nothing to EXISTS.
+fn limits_to_some(query: &Query) -> bool {
+    match &query.limit_clause {
+        Some(LimitClause::LimitOffset {
+            limit: Some(Expr::Value(limit)),
+            offset: None,
+            ..
+        }) => {
+            matches!(&limit.value, Literal::Number(digits, _) if digits.parse::<u64>().is_ok_and(|limit| limit > 0))
+        }
+        _ => false,
     }
 }
 

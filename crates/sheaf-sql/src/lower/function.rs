@@ -22,6 +22,7 @@ fn aggregate_name(name: &str) -> Option<&'static str> {
         "min" => "min",
         "max" => "max",
         "any_value" => "any_value",
+        "grouping" => "grouping",
         "group_concat" => "$group_concat",
         "std" | "stddev" | "stddev_pop" => "stddev_pop",
         "stddev_samp" => "stddev",
