@@ -190,13 +190,12 @@ fn double_of(constant: &ScalarValue) -> Option<f64> {
     let value = match constant {
         ScalarValue::Float64(Some(value)) => *value,
         ScalarValue::Float32(Some(value)) => f64::from(*value),
-        other => match Number::of(other)? {
-            #[allow(
-                clippy::cast_precision_loss,
-                reason = "MySQL compares these as doubles"
-            )]
-            Number { unscaled, scale } => unscaled as f64 / 10f64.powi(i32::from(scale)),
-        },
+        other => {
+            let Number { unscaled, scale } = Number::of(other)?;
+            #[allow(clippy::cast_precision_loss, reason = "MySQL compares these as doubles")]
+            let unscaled = unscaled as f64;
+            unscaled / 10f64.powi(i32::from(scale))
+        }
     };
     value.is_finite().then_some(value)
 }
