@@ -52,7 +52,7 @@ pub fn arrow_type(ty: &ColumnType) -> DataType {
 /// The Arrow field of a column: name, type, nullability, SQL type in the metadata.
 pub fn arrow_field(column: &Column) -> Field {
     Field::new(&column.name, arrow_type(&column.ty), column.nullable).with_metadata(HashMap::from(
-        [(TYPE_KEY.to_string(), column.ty.to_string())],
+        [(TYPE_KEY.to_string(), column.ty.descriptor())],
     ))
 }
 

@@ -27,6 +27,10 @@ use crate::tally::Tally;
 /// have read a whole batch.
 const FIRST_LIMITED_BATCH_ROWS: usize = 64;
 
+/// Rows of a run when columns may be longer than a page: bounds a batch to
+/// [`MAX_BATCH_STRING_BYTES`] and the values of so many rows.
+pub(crate) const LONG_VALUE_RUN_ROWS: usize = 8;
+
 /// A delivered batch; with tags, for each row the tag of the key that asked for it.
 pub(crate) struct TaggedBatch {
     pub(crate) batch: RecordBatch,
@@ -111,6 +115,7 @@ pub(crate) struct BatchAssembler {
     /// Rows that may still be delivered.
     limit_left: Option<usize>,
     selection: Vec<u32>,
+    long_values: bool,
 }
 
 impl BatchAssembler {
@@ -140,6 +145,8 @@ impl BatchAssembler {
                 ))
             })
             .collect::<Result<Vec<_>>>()?;
+        let long_values = table.definition.overflow.is_some()
+            && builders.iter().any(ColumnBuilder::reads_row_strings);
         let encoded = match (
             condition.and_then(|condition| condition.encoded.as_ref()),
             source,
@@ -165,6 +172,7 @@ impl BatchAssembler {
             max_rows,
             limit_left: limit,
             selection: Vec::new(),
+            long_values,
         })
     }
 
@@ -178,7 +186,18 @@ impl BatchAssembler {
             Some(left) if self.rest.is_none() => self.target_rows.min(left),
             _ => self.target_rows,
         };
-        end.saturating_sub(self.rows).max(1)
+        let wanted = end.saturating_sub(self.rows).max(1);
+        if self.long_values {
+            wanted.min(LONG_VALUE_RUN_ROWS)
+        } else {
+            wanted
+        }
+    }
+
+    /// Whether values that are not in the rows are read: then rows should be added in runs of at most
+    /// [`LONG_VALUE_RUN_ROWS`].
+    pub(crate) fn reads_long_values(&self) -> bool {
+        self.long_values
     }
 
     /// Whether the limit has been delivered.

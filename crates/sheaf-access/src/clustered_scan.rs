@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange};
 
-use crate::batch_assembler::{BatchAssembler, TaggedBatch};
+use crate::batch_assembler::{BatchAssembler, LONG_VALUE_RUN_ROWS, TaggedBatch};
 use crate::cancel::CancelFlag;
 use crate::columns::Source;
 use crate::error::Result;
 use crate::range_cursor::{RangeCursor, is_point};
+use crate::row_block::RowBlock;
 use crate::spec::ScanSpec;
 use crate::tally::Tally;
 
@@ -30,6 +31,9 @@ pub(crate) struct ClusteredScan {
     reads_end: bool,
     /// Ranges that are one complete key: they have no step.
     points: bool,
+    /// With long values among the columns: the rows of a leaf in scan order, of which a few at a time are worked off.
+    held: RowBlock,
+    held_done: usize,
     ended: bool,
 }
 
@@ -61,6 +65,8 @@ impl ClusteredScan {
             table_scan,
             reads_end,
             points,
+            held: RowBlock::default(),
+            held_done: 0,
             ended: false,
         })
     }
@@ -72,6 +78,7 @@ impl ClusteredScan {
                 let batch = self.assembler.finish(tally)?;
                 if self.assembler.is_done() && !self.ended {
                     self.ended = true;
+                    self.held_done = self.held.rows.len();
                     self.cursor.stop();
                     if !self.table_scan && !self.points {
                         tally.stopped_before_end(direction);
@@ -81,15 +88,32 @@ impl ClusteredScan {
                     return Ok(batch);
                 }
             }
-            let assembler = &mut self.assembler;
+            if self.held_done < self.held.rows.len() {
+                self.add_held(tally)?;
+                continue;
+            }
+            let (assembler, held) = (&mut self.assembler, &mut self.held);
             let walked = self.cursor.next_leaf(tally, |leaf, tally| {
+                if assembler.reads_long_values() {
+                    held.clear();
+                    match direction {
+                        Direction::Forward => {
+                            (0..leaf.len()).for_each(|row| held.push(leaf.value(row), 0))
+                        }
+                        Direction::Backward => (0..leaf.len())
+                            .rev()
+                            .for_each(|row| held.push(leaf.value(row), 0)),
+                    }
+                    return Ok(0);
+                }
                 let rows = (0..leaf.len()).map(|row| leaf.value(row));
                 assembler.add_rows(rows, leaf.len(), &[], direction, tally)
             })?;
             match walked {
-                Some(rows) if self.table_scan => tally.read_rnd_next += rows as u64,
-                Some(_) if self.points => {}
-                Some(rows) => tally.step(direction, rows),
+                Some(rows) => {
+                    self.held_done = 0;
+                    self.count(rows, tally);
+                }
                 None => {
                     self.ended = true;
                     if self.table_scan {
@@ -97,6 +121,27 @@ impl ClusteredScan {
                     }
                 }
             }
+        }
+    }
+
+    /// Adds a few of the held rows.
+    fn add_held(&mut self, tally: &mut Tally) -> Result<()> {
+        let start = self.held_done;
+        let end = (start + LONG_VALUE_RUN_ROWS).min(self.held.rows.len());
+        self.held_done = end;
+        let rows = (start..end).map(|row| self.held.rows.get(row));
+        let walked = self
+            .assembler
+            .add_rows(rows, end - start, &[], Direction::Forward, tally)?;
+        self.count(walked, tally);
+        Ok(())
+    }
+
+    fn count(&self, rows: usize, tally: &mut Tally) {
+        if self.table_scan {
+            tally.read_rnd_next += rows as u64;
+        } else if !self.points {
+            tally.step(self.cursor.direction(), rows);
         }
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct EntryRows {
     rows: RowBlock,
     key_scratch: Vec<u8>,
     assembler: BatchAssembler,
+    /// Each entry is found by a complete unique key: no steps lead to it.
+    points: bool,
     /// A LIMIT may stop the scan: entries are not held back to fill batches.
     limited: bool,
     /// Rows that are looked up at once although a LIMIT may need fewer: twice as many as the last time, which were not
@@ -87,15 +89,16 @@ impl EntryRows {
         Ok(rows)
     }
 
-    /// The second half of a keyed lookup through a secondary index. Tags are kept.
+    /// The second half of a keyed lookup through a secondary index. Tags are kept. `unique`: a key has one entry at most.
     pub(crate) fn for_lookup(
         spec: &KeyedLookupSpec,
         position: usize,
+        unique: bool,
         cancel: CancelFlag,
     ) -> Result<Self> {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (None, spec.batch_rows);
-        Self::new(
+        let mut rows = Self::new(
             &spec.table,
             position,
             &spec.projection,
@@ -104,7 +107,9 @@ impl EntryRows {
             true,
             sizes,
             cancel,
-        )
+        )?;
+        rows.points = unique;
+        Ok(rows)
     }
 
     #[allow(
@@ -163,6 +168,7 @@ impl EntryRows {
             rows: RowBlock::default(),
             key_scratch: Vec::new(),
             assembler,
+            points: false,
             limited: limit.is_some(),
             lookups: 0,
         })
@@ -178,12 +184,9 @@ impl EntryRows {
     }
 
     /// Makes ready for another source, once the one before is worked off.
-    pub(crate) fn restart(&mut self, tally: &mut Tally) {
+    pub(crate) fn restart(&mut self) {
         self.exhausted = false;
         self.buffers = 0;
-        if matches!(self.access, RowAccess::MultiRange(_)) {
-            tally.mrr_init += 1;
-        }
     }
 
     /// The next batch; `None` when the source is worked off or the limit delivered.
@@ -262,12 +265,15 @@ impl EntryRows {
                     .assembler
                     .add_entries(&mut self.block, candidates, tally)?;
                 self.taken = self.selection.len();
-                tally.step(direction, walked);
+                self.step_over(direction, walked, tally);
             }
             RowAccess::Lookup(reader) => {
                 self.rows.clear();
                 let before = self.taken;
-                let wanted = self.assembler.wanted().max(self.lookups);
+                let wanted = match self.assembler.reads_long_values() {
+                    true => self.assembler.wanted(),
+                    false => self.assembler.wanted().max(self.lookups),
+                };
                 while self.taken < self.selection.len() && !self.rows.is_full(wanted) {
                     let entry = self.selection[self.taken] as usize;
                     self.taken += 1;
@@ -283,7 +289,7 @@ impl EntryRows {
                 let looked_up = self.taken - before;
                 self.lookups = looked_up * 2;
                 tally.metrics.row_lookups += looked_up as u64;
-                tally.step(direction, looked_up);
+                self.step_over(direction, looked_up, tally);
                 self.assembler.add_block(&self.rows, tally)?;
             }
             RowAccess::MultiRange(read) => {
@@ -301,13 +307,20 @@ impl EntryRows {
                     read.push(key, self.block.tags[entry]);
                     self.taken += 1;
                 }
-                tally.step(direction, self.taken - before);
+                let taken = self.taken - before;
+                self.step_over(direction, taken, tally);
                 if self.taken < self.selection.len() {
                     self.start_reading(tally)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn step_over(&self, direction: Direction, entries: usize, tally: &mut Tally) {
+        if !self.points {
+            tally.step(direction, entries);
+        }
     }
 
     fn start_reading(&mut self, tally: &mut Tally) -> Result<()> {

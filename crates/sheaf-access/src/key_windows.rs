@@ -7,8 +7,9 @@
 //!                 |  reading | requested|          |
 //! ```
 //!
-//! A window is a number of keys that span about [`WINDOW_LEAVES`] leaves; how many that are is learnt from what the
-//! tree reports for the window before. Pages of one window that lie side by side become one request.
+//! A window is a number of keys that span about [`WINDOW_LEAVES`] leaves; how many keys that are is learnt from the
+//! window before. Where the buffer pool is too small to take in all pages of two windows, and drops part of a hint,
+//! windows become shorter. Pages of one window that lie side by side become one request.
 
 use sheaf_storage::Tree;
 
@@ -25,8 +26,14 @@ const RESIDENCY_SAMPLE: usize = 128;
 /// more lets the pool merge neighbours.
 const WINDOW_LEAVES: usize = 64;
 
+/// Leaves that one window spans at least, however small the buffer pool is.
+const MIN_WINDOW_LEAVES: usize = 8;
+
 /// Keys of the first window, before it is known how many keys share a leaf.
 const FIRST_WINDOW_KEYS: usize = 64;
+
+/// Fewest keys of a window, but for the last one of a buffer.
+const MIN_WINDOW_KEYS: usize = 8;
 
 /// Most keys of a window.
 const MAX_WINDOW_KEYS: usize = 16 * 1024;
@@ -55,6 +62,9 @@ pub(crate) struct KeyWindows {
     prefetching: bool,
     /// Position in the buffer of the next key that no window holds.
     next: usize,
+    /// Leaves that a window should span.
+    window_leaves: usize,
+    /// Keys that did so in the window before.
     window_keys: usize,
     current: Window,
     ahead: Window,
@@ -67,6 +77,7 @@ impl KeyWindows {
         Self {
             prefetching: false,
             next: 0,
+            window_leaves: WINDOW_LEAVES,
             window_keys: FIRST_WINDOW_KEYS,
             current: Window::default(),
             ahead: Window::default(),
@@ -109,12 +120,19 @@ impl KeyWindows {
         if !self.prefetching || window.keys.is_empty() {
             return Ok(());
         }
-        let summary = tree.prefetch_keys(&mut window.keys.iter())?;
-        metrics.prefetched_pages += summary.requested_pages as u64;
-        let leaves = (summary.resident + summary.requested_pages).max(1);
-        let wanted = window.keys.len() * WINDOW_LEAVES / leaves;
-        self.window_keys =
-            wanted.clamp(FIRST_WINDOW_KEYS, MAX_WINDOW_KEYS.min(self.window_keys * 8));
+        let (resident, leaves) = tree.resident_keys(&mut window.keys.iter())?;
+        if resident < leaves {
+            let summary = tree.prefetch_keys(&mut window.keys.iter())?;
+            metrics.prefetched_pages += summary.requested_pages as u64;
+            self.window_leaves = if summary.resident + summary.requested_pages < leaves {
+                (self.window_leaves / 2).max(MIN_WINDOW_LEAVES)
+            } else {
+                (self.window_leaves + 1).min(WINDOW_LEAVES)
+            };
+        }
+        let wanted = window.keys.len() * self.window_leaves / leaves.max(1);
+        let most = MAX_WINDOW_KEYS.min(self.window_keys * 8);
+        self.window_keys = wanted.clamp(MIN_WINDOW_KEYS, most);
         Ok(())
     }
 

@@ -124,9 +124,12 @@ impl KeyedLookup {
                     spec.batch_rows,
                 )?),
             },
-            IndexRef::Secondary(position) => {
-                Inner::Entries(Box::new(EntryRows::for_lookup(&spec, position, cancel)?))
-            }
+            IndexRef::Secondary(position) => Inner::Entries(Box::new(EntryRows::for_lookup(
+                &spec,
+                position,
+                walk.unique,
+                cancel,
+            )?)),
         };
         Ok(Self {
             spec,
@@ -162,7 +165,7 @@ impl KeyedLookup {
         self.walk.buffer.is_full()
     }
 
-    /// Starts to look up the keys pushed so far.
+    /// Starts to look up the keys pushed so far. After an error, here or in `next_batch`, the lookup can only be dropped.
     pub fn run(&mut self) -> Result<()> {
         self.running = true;
         let batched = self.spec.batched;
@@ -176,10 +179,11 @@ impl KeyedLookup {
             self.tally.mrr_key_refills += 1;
         }
         self.runs += 1;
-        match &mut self.inner {
-            Inner::Entries(rows) => rows.restart(&mut self.tally),
-            Inner::Rows { .. } if batched => self.tally.mrr_init += 1,
-            Inner::Rows { .. } => {}
+        if batched {
+            self.tally.mrr_init += 1;
+        }
+        if let Inner::Entries(rows) = &mut self.inner {
+            rows.restart();
         }
         self.walk.windows.start(
             &self.walk.tree,

@@ -350,6 +350,11 @@ impl ColumnBuilder {
         }
     }
 
+    /// Whether the column is a string that is read from rows: it may be a long value.
+    pub(crate) fn reads_row_strings(&self) -> bool {
+        matches!(self.source.place, Place::RowString)
+    }
+
     /// Bytes of strings that the batch holds so far.
     pub(crate) fn string_bytes(&self) -> usize {
         self.values.string_bytes()

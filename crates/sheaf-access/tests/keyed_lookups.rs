@@ -11,6 +11,9 @@ use sheaf_access::{
 };
 use sheaf_table::{Table, Value, ValueRef};
 
+/// Outer rows with what they match.
+type Pairs = Vec<(u32, Vec<Value>)>;
+
 /// A lookup of `parts` leading parts of an index that delivers everything, batched as the defaults have it.
 fn lookup(table: &Arc<Table>, index: IndexRef, key_parts: usize) -> KeyedLookupSpec {
     KeyedLookupSpec {
@@ -32,10 +35,7 @@ fn lookup(table: &Arc<Table>, index: IndexRef, key_parts: usize) -> KeyedLookupS
 }
 
 /// Looks up the keys of outer row 0, 1, ... Returns (outer row, projected inner row) pairs.
-fn run(
-    spec: &KeyedLookupSpec,
-    keys: &[Vec<Value>],
-) -> (Vec<(u32, Vec<Value>)>, ScanMetrics, Arc<SessionCounters>) {
+fn run(spec: &KeyedLookupSpec, keys: &[Vec<Value>]) -> (Pairs, ScanMetrics, Arc<SessionCounters>) {
     let counters = Arc::new(SessionCounters::default());
     let spec = Arc::new(spec.clone());
     let mut lookup = KeyedLookup::new(Arc::clone(&spec), Arc::clone(&counters), CancelFlag::new())
@@ -75,7 +75,7 @@ fn run(
     (pairs, lookup.metrics(), counters)
 }
 
-fn sorted_pairs(mut pairs: Vec<(u32, Vec<Value>)>) -> Vec<(u32, Vec<Value>)> {
+fn sorted_pairs(mut pairs: Pairs) -> Pairs {
     pairs.sort_by_key(|(outer, row)| (*outer, format!("{row:?}")));
     pairs
 }

@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-
 use crate::data;
 use crate::error::BenchError;
 use crate::peers::{Budget, Server, TextRows, mariadb};
 
 /// Enough for the small scales that answers are recorded at.
-const BUDGET: Budget = Budget { memory_bytes: 512 << 20, pool_bytes: 256 << 20 };
+const BUDGET: Budget = Budget {
+    memory_bytes: 512 << 20,
+    pool_bytes: 256 << 20,
+};
 
 /// Runs each `.sql` file of `queries` on MariaDB over TPC-H at `scale`; writes `out`/NAME.tsv.
 ///
@@ -47,7 +49,10 @@ fn record_in(work: &Path, scale: f64, queries: &Path, out: &Path) -> Result<(), 
 fn as_tsv(rows: &TextRows) -> String {
     let mut text = String::new();
     for row in rows {
-        let fields: Vec<&str> = row.iter().map(|field| field.as_deref().unwrap_or("\\N")).collect();
+        let fields: Vec<&str> = row
+            .iter()
+            .map(|field| field.as_deref().unwrap_or("\\N"))
+            .collect();
         text.push_str(&fields.join("\t"));
         text.push('\n');
     }

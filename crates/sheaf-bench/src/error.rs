@@ -30,12 +30,18 @@ pub enum BenchError {
 impl BenchError {
     /// Wraps an error of the file system with the path that it is about.
     pub fn file(path: &Path, source: std::io::Error) -> Self {
-        BenchError::File { path: path.display().to_string(), source }
+        BenchError::File {
+            path: path.display().to_string(),
+            source,
+        }
     }
 
     /// Wraps an error of `server`.
     pub fn server(server: &'static str, error: impl Display) -> Self {
-        BenchError::Server { server, message: error.to_string() }
+        BenchError::Server {
+            server,
+            message: error.to_string(),
+        }
     }
 
     /// Wraps any error that says enough by itself.

@@ -11,7 +11,8 @@ pub fn describe() -> String {
             .and_then(|line| line.split_once(':'))
             .map(|(_, value)| value.trim().to_owned())
     };
-    let processor = field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown processor".into());
+    let processor =
+        field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown processor".into());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let memory_gib = field(&read("/proc/meminfo"), "MemTotal")
         .and_then(|value| value.split_whitespace().next()?.parse::<f64>().ok())
@@ -32,7 +33,8 @@ pub fn peak_resident_bytes(process: u32) -> Option<u64> {
 /// Shared memory counts once per process in it, so this is an upper bound.
 pub fn peak_resident_bytes_of_family(process: u32) -> u64 {
     let mut total = peak_resident_bytes(process).unwrap_or(0);
-    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let children =
+        fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
         total += peak_resident_bytes_of_family(child);
     }
@@ -53,11 +55,16 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 

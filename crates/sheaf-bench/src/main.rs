@@ -49,8 +49,14 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Reference(options) => reference::run(&options),
-        Command::RecordAnswers { scale, queries, out } => answers::record(scale, &queries, &out),
-        Command::Serve(options) => sheaf::serve::run(options).map(|_| ()).map_err(BenchError::from_display),
+        Command::RecordAnswers {
+            scale,
+            queries,
+            out,
+        } => answers::record(scale, &queries, &out),
+        Command::Serve(options) => sheaf::serve::run(options)
+            .map(|_| ())
+            .map_err(BenchError::from_display),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

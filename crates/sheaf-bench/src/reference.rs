@@ -66,9 +66,15 @@ struct Loaded {
 
 /// Runs the comparison and writes its table.
 pub fn run(options: &Options) -> Result<(), BenchError> {
-    let work = options.work.clone().unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"));
+    let work = options
+        .work
+        .clone()
+        .unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"));
     let tbl = data::tbl_folder(&work, options.scale)?;
-    let budget = Budget { memory_bytes: options.memory as u64 * 2, pool_bytes: options.memory as u64 };
+    let budget = Budget {
+        memory_bytes: options.memory as u64 * 2,
+        pool_bytes: options.memory as u64,
+    };
     let mut servers: Vec<Box<dyn Server>> = vec![Box::new(crate::peers::sheaf::server(
         work.join(format!("sheaf-{}", options.scale)),
         budget,
@@ -78,7 +84,11 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
         servers.push(match peer.as_str() {
             "mariadb" => Box::new(mariadb::server(folder, budget)?),
             "postgres" => Box::new(Postgres::new(folder, budget)?),
-            other => return Err(BenchError::Other(format!("no peer is called {other}: mariadb, postgres"))),
+            other => {
+                return Err(BenchError::Other(format!(
+                    "no peer is called {other}: mariadb, postgres"
+                )));
+            }
         });
     }
 
@@ -96,7 +106,13 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
             elapsed = Some(start.elapsed());
             fs::write(&mark, "").map_err(|error| BenchError::file(&mark, error))?;
         }
-        loads.insert(server.name(), Loaded { elapsed, peak_bytes: server.peak_memory_bytes() });
+        loads.insert(
+            server.name(),
+            Loaded {
+                elapsed,
+                peak_bytes: server.peak_memory_bytes(),
+            },
+        );
     }
 
     let mut results: Vec<(&ReferenceCase, BTreeMap<&'static str, Vec<Measured>>)> = Vec::new();
@@ -174,7 +190,15 @@ fn measure(
         warm = warm.min(timed.elapsed);
         rows = timed.rows;
     }
-    Ok((Measured { variant, cold, warm, counters: server.counters().to_vec() }, rows))
+    Ok((
+        Measured {
+            variant,
+            cold,
+            warm,
+            counters: server.counters().to_vec(),
+        },
+        rows,
+    ))
 }
 
 /// Rows are the same answer when each field is the same text, or the same number written with another scale
@@ -188,13 +212,18 @@ fn same_answer(one: &TextRows, other: &TextRows) -> bool {
         _ => false,
     };
     one.len() == other.len()
-        && one.iter().zip(other).all(|(a, b)| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_field(a, b))
-        })
+        && one
+            .iter()
+            .zip(other)
+            .all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_field(a, b)))
 }
 
 fn best(measured: &[Measured], time: impl Fn(&Measured) -> Duration) -> Option<f64> {
-    measured.iter().map(time).min().map(|best| best.as_secs_f64())
+    measured
+        .iter()
+        .map(time)
+        .min()
+        .map(|best| best.as_secs_f64())
 }
 
 fn report(
@@ -206,7 +235,11 @@ fn report(
 ) -> String {
     let mut text = String::new();
     let pool_mib = options.memory >> 20;
-    let _ = writeln!(text, "## Reference queries, scale {}, {pool_mib} MiB pools\n", options.scale);
+    let _ = writeln!(
+        text,
+        "## Reference queries, scale {}, {pool_mib} MiB pools\n",
+        options.scale
+    );
     let _ = writeln!(text, "{}; {}.  ", machine::today(), versions.join("; "));
     let _ = writeln!(text, "Machine: {}.  ", machine::describe());
     let _ = writeln!(
@@ -224,7 +257,11 @@ fn report(
     for peer in peers {
         let _ = write!(header, " ratio to {peer} cold | warm |");
     }
-    let _ = writeln!(text, "{header}\n|---|{}", "---|".repeat(names.len() + 2 * peers.len()));
+    let _ = writeln!(
+        text,
+        "{header}\n|---|{}",
+        "---|".repeat(names.len() + 2 * peers.len())
+    );
     for (case, by_server) in results {
         let mut line = format!("| {} |", case.name);
         for name in names {
@@ -242,7 +279,11 @@ fn report(
             for time in [|m: &Measured| m.cold, |m: &Measured| m.warm] {
                 let ratio = ours
                     .and_then(|measured| best(measured, time))
-                    .zip(by_server.get(peer).and_then(|measured| best(measured, time)))
+                    .zip(
+                        by_server
+                            .get(peer)
+                            .and_then(|measured| best(measured, time)),
+                    )
                     .map(|(ours, theirs)| ours / theirs);
                 let _ = match ratio {
                     Some(ratio) => write!(line, " {ratio:.2} |"),
@@ -256,17 +297,25 @@ fn report(
     let _ = writeln!(text, "\n| | load, s | peak memory, MiB |\n|---|---|---|");
     for name in names {
         if let Some(loaded) = loads.get(name) {
-            let elapsed = loaded.elapsed.map_or("kept".to_owned(), |time| format!("{:.1}", time.as_secs_f64()));
+            let elapsed = loaded.elapsed.map_or("kept".to_owned(), |time| {
+                format!("{:.1}", time.as_secs_f64())
+            });
             let _ = writeln!(text, "| {name} | {elapsed} | {} |", loaded.peak_bytes >> 20);
         }
     }
 
-    let _ = writeln!(text, "\n| case | variant | server | cold | warm | counters |\n|---|---|---|---|---|---|");
+    let _ = writeln!(
+        text,
+        "\n| case | variant | server | cold | warm | counters |\n|---|---|---|---|---|---|"
+    );
     for (case, by_server) in results {
         for (name, measured) in by_server {
             for one in measured {
-                let counters: Vec<String> =
-                    one.counters.iter().map(|(name, value)| format!("{name} {value}")).collect();
+                let counters: Vec<String> = one
+                    .counters
+                    .iter()
+                    .map(|(name, value)| format!("{name} {value}"))
+                    .collect();
                 let _ = writeln!(
                     text,
                     "| {} | {} | {name} | {:.3} | {:.4} | {} |",

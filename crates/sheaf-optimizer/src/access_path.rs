@@ -81,6 +81,10 @@ struct Memo {
     scan_us: Cell<Option<f64>>,
 }
 
+/// What a path that ignores FORCE INDEX costs on top, in microseconds: more than any join order that obeys it. MySQL's
+/// manual says that a table scan is then "assumed to be very expensive".
+const FORCED_INDEX_SCAN_US: f64 = 1e12;
+
 /// One way to read the table.
 #[derive(Debug, Clone)]
 pub(crate) struct AccessPath {
@@ -198,8 +202,7 @@ impl<'a> TableReference<'a> {
             .map(|filter| filter.term.clone())
             .collect();
         for index in self.indexes() {
-            let found =
-                ranges::index_ranges(&terms, layout(self.table, index));
+            let found = ranges::index_ranges(&terms, layout(self.table, index));
             if !found.is_full() && found.parts > 1 {
                 let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
                 rows = rows.min(entries);
@@ -292,6 +295,12 @@ impl<'a> TableReference<'a> {
             {
                 *slot = Some(path);
             }
+        }
+        if forced.is_none()
+            && !self.source.hints.force_index.is_empty()
+            && let Some(scan) = &mut best
+        {
+            scan.cost_us += FORCED_INDEX_SCAN_US;
         }
         forced.or(best).ok_or_else(|| {
             internal_datafusion_err!("table {} has no access path", self.source.alias)

@@ -204,12 +204,22 @@ impl ColumnSet {
             && points.len() > 1
             && !points.contains(&Value::Null)
         {
-            let values = points.iter().map(|value| column_value(value, ty)).collect::<Option<_>>()?;
+            let values = points
+                .iter()
+                .map(|value| column_value(value, ty))
+                .collect::<Option<_>>()?;
             return Some(EncodedCondition::In { column, values });
         }
-        let terms = self.intervals.iter().map(|interval| encoded_interval(interval, column, ty));
+        let terms = self
+            .intervals
+            .iter()
+            .map(|interval| encoded_interval(interval, column, ty));
         let mut terms = terms.collect::<Option<Vec<_>>>()?;
-        Some(if terms.len() == 1 { terms.remove(0) } else { EncodedCondition::Or(terms) })
+        Some(if terms.len() == 1 {
+            terms.remove(0)
+        } else {
+            EncodedCondition::Or(terms)
+        })
     }
 }
 
@@ -221,12 +231,20 @@ fn column_value(value: &Value, ty: &ColumnType) -> Option<Value> {
     }
 }
 
-fn encoded_interval(interval: &Interval, column: usize, ty: &ColumnType) -> Option<EncodedCondition> {
+fn encoded_interval(
+    interval: &Interval,
+    column: usize,
+    ty: &ColumnType,
+) -> Option<EncodedCondition> {
     let Interval::Range { lower, upper } = interval else {
         return Some(EncodedCondition::IsNull { column });
     };
     let compare = |op, value: &Value| -> Option<EncodedCondition> {
-        Some(EncodedCondition::Compare { column, op, value: column_value(value, ty)? })
+        Some(EncodedCondition::Compare {
+            column,
+            op,
+            value: column_value(value, ty)?,
+        })
     };
     if let (Bound::Included(a), Bound::Included(b)) = (lower, upper)
         && a == b
@@ -327,10 +345,7 @@ mod tests {
         let high = range(Unbounded, Excluded(7));
         assert_eq!(low.intersect(&high), range(Included(3), Excluded(7)));
         assert_eq!(point(7).intersect(&high), ColumnSet::nothing());
-        assert_eq!(
-            ColumnSet::null().intersect(&high),
-            ColumnSet::nothing()
-        );
+        assert_eq!(ColumnSet::null().intersect(&high), ColumnSet::nothing());
     }
 
     #[test]

@@ -8,8 +8,8 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::ScalarValue;
 use datafusion_expr::expr::InList;
 use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
-use sheaf_exec::collation::{as_like_prefix, sort_key};
 use sheaf_access::{CompareOp, EncodedCondition};
+use sheaf_exec::collation::{as_like_prefix, sort_key};
 use sheaf_table::{Collation, ColumnType, TableDefinition, Value};
 
 use crate::column_set::ColumnSet;
@@ -34,9 +34,18 @@ pub(crate) enum Term {
 impl Term {
     /// The condition on encoded bytes, if all of it can be said so.
     pub(crate) fn encoded(&self, table: &TableDefinition) -> Option<EncodedCondition> {
-        let all = |terms: &[Term]| terms.iter().map(|term| term.encoded(table)).collect::<Option<Vec<_>>>();
+        let all = |terms: &[Term]| {
+            terms
+                .iter()
+                .map(|term| term.encoded(table))
+                .collect::<Option<Vec<_>>>()
+        };
         match self {
-            Term::Column { column, set, exact: true } => set.encoded(*column, &table.columns[*column].ty),
+            Term::Column {
+                column,
+                set,
+                exact: true,
+            } => set.encoded(*column, &table.columns[*column].ty),
             Term::Column { .. } | Term::Opaque => None,
             Term::And(terms) => all(terms).map(EncodedCondition::And),
             Term::Or(terms) => all(terms).map(EncodedCondition::Or),
@@ -82,11 +91,7 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
                 .iter()
                 .map(|item| comparison(expr, op, item, table))
                 .collect();
-            if *negated {
-                and(terms)
-            } else {
-                or(terms)
-            }
+            if *negated { and(terms) } else { or(terms) }
         }
         Expr::IsNull(inner) => null_test(inner, ColumnSet::null(), table),
         Expr::IsNotNull(inner) => null_test(inner, ColumnSet::not_null(), table),
@@ -343,8 +348,16 @@ fn like(expr: &Expr, table: &TableDefinition) -> Option<Term> {
     let found = as_like_prefix(expr, |column| {
         let position = table.column_position(&column.name)?;
         let ty = &table.columns[position].ty;
-        if ty.is_character() { ty.collation() } else { None }
+        if ty.is_character() {
+            ty.collation()
+        } else {
+            None
+        }
     })?;
     let column = table.column_position(&found.column.name)?;
-    Some(Term::Column { column, set: ColumnSet::starts_with(found.prefix), exact: false })
+    Some(Term::Column {
+        column,
+        set: ColumnSet::starts_with(found.prefix),
+        exact: false,
+    })
 }

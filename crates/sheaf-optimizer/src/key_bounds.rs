@@ -12,7 +12,8 @@ use std::sync::LazyLock;
 
 use sheaf_storage::{KeyRange, TreeId, prefix_successor};
 use sheaf_table::{
-    Collation, Column, ColumnType, Index, IndexPart, KeyLayout, KeyPart, PartKind, TableDefinition, Value, ValueRef,
+    Collation, Column, ColumnType, Index, IndexPart, KeyLayout, KeyPart, PartKind, TableDefinition,
+    Value, ValueRef,
 };
 
 /// What the NULL byte of a nullable part says.
@@ -25,7 +26,10 @@ const TEXT_END: u8 = 0x00;
 /// Bounds on the part after the equal ones; they imply IS NOT NULL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next<'a> {
-    Between { lower: &'a Bound<Value>, upper: &'a Bound<Value> },
+    Between {
+        lower: &'a Bound<Value>,
+        upper: &'a Bound<Value>,
+    },
     /// LIKE 'text%'.
     StartsWith(&'a str),
 }
@@ -34,7 +38,11 @@ pub(crate) enum Next<'a> {
 /// part with a prefix length. `None` if no key can be: NULL in a NOT NULL part, or above the greatest value.
 ///
 /// All values must be [`usable`] for their parts.
-pub(crate) fn key_range(layout: &KeyLayout, equal: &[Value], next: Option<Next<'_>>) -> Option<KeyRange> {
+pub(crate) fn key_range(
+    layout: &KeyLayout,
+    equal: &[Value],
+    next: Option<Next<'_>>,
+) -> Option<KeyRange> {
     let mut prefix = Vec::new();
     for (value, (position, part)) in equal.iter().zip(layout.parts.iter().enumerate()) {
         if value.is_null() && !part.nullable {
@@ -78,7 +86,9 @@ pub(crate) fn key_range(layout: &KeyLayout, equal: &[Value], next: Option<Next<'
         }
         Next::StartsWith(text) => {
             prefix.extend(part.nullable.then_some(NOT_NULL));
-            let limit = part.prefix_length.map_or(usize::MAX, |length| length as usize);
+            let limit = part
+                .prefix_length
+                .map_or(usize::MAX, |length| length as usize);
             match part.kind {
                 PartKind::Text(collation) => collation.like_prefix_into(text, limit, &mut prefix),
                 // A 0x00 is escaped in the key: the range is cut before it, and so too wide.
@@ -92,7 +102,9 @@ pub(crate) fn key_range(layout: &KeyLayout, equal: &[Value], next: Option<Next<'
 /// Whether a value can bound a part: always, except for a string that is cut and whose text is not known.
 pub(crate) fn usable(part: &KeyPart, value: &Value) -> bool {
     match (part.kind, value, part.prefix_length) {
-        (PartKind::Text(collation), Value::Bytes(key), Some(_)) => text_of_sort_key(key, collation).is_some(),
+        (PartKind::Text(collation), Value::Bytes(key), Some(_)) => {
+            text_of_sort_key(key, collation).is_some()
+        }
         _ => true,
     }
 }
@@ -137,8 +149,15 @@ pub(crate) fn text_of_sort_key(sort_key: &[u8], collation: Collation) -> Option<
 
 /// By the name of the collation, the layout of an index on one NOT NULL string.
 static TEXT_LAYOUTS: LazyLock<BTreeMap<&'static str, KeyLayout>> = LazyLock::new(|| {
-    let collations = [Collation::Utf8mb4_0900_ai_ci, Collation::Utf8mb4_general_ci, Collation::Utf8mb4_bin];
-    collations.into_iter().map(|collation| (collation.name(), text_layout(collation))).collect()
+    let collations = [
+        Collation::Utf8mb4_0900_ai_ci,
+        Collation::Utf8mb4_general_ci,
+        Collation::Utf8mb4_bin,
+    ];
+    collations
+        .into_iter()
+        .map(|collation| (collation.name(), text_layout(collation)))
+        .collect()
 });
 
 fn text_layout(collation: Collation) -> KeyLayout {
@@ -155,7 +174,14 @@ fn text_layout(collation: Collation) -> KeyLayout {
         id: 0,
         database: String::new(),
         name: String::new(),
-        columns: vec![Column::new("text", ColumnType::VarChar { length: 1, collation }, false)],
+        columns: vec![Column::new(
+            "text",
+            ColumnType::VarChar {
+                length: 1,
+                collation,
+            },
+            false,
+        )],
         primary: index(Vec::new()),
         secondary: Vec::new(),
         collation,
@@ -163,7 +189,14 @@ fn text_layout(collation: Collation) -> KeyLayout {
         overflow: None,
         auto_increment_start: 1,
     };
-    KeyLayout::secondary(&definition, &index(vec![IndexPart { column: 0, prefix_length: None, descending: false }]))
+    KeyLayout::secondary(
+        &definition,
+        &index(vec![IndexPart {
+            column: 0,
+            prefix_length: None,
+            descending: false,
+        }]),
+    )
 }
 
 #[cfg(test)]
@@ -179,23 +212,41 @@ mod tests {
 
     #[test]
     fn sort_keys_make_the_same_ranges_as_texts() {
-        for collation in [Collation::Utf8mb4_0900_ai_ci, Collation::Utf8mb4_general_ci, Collation::Utf8mb4_bin] {
+        for collation in [
+            Collation::Utf8mb4_0900_ai_ci,
+            Collation::Utf8mb4_general_ci,
+            Collation::Utf8mb4_bin,
+        ] {
             let layout = text_layout(collation);
             for text in ["", "a", "Brand#12", "zürich", "a b", "日本"] {
                 let by_text = layout.range(&[Value::Text(text.into())], None).range;
                 let by_key = key_range(&layout, &[Value::Bytes(sort_key(text, collation))], None);
                 assert_eq!(by_key, Some(by_text), "{text} in {}", collation.name());
 
-                let bound = |value| PartBounds::Between { lower: Bound::Excluded(value), upper: Bound::Unbounded };
-                let by_text = layout.range(&[], Some(&bound(Value::Text(text.into())))).range;
+                let bound = |value| PartBounds::Between {
+                    lower: Bound::Excluded(value),
+                    upper: Bound::Unbounded,
+                };
+                let by_text = layout
+                    .range(&[], Some(&bound(Value::Text(text.into()))))
+                    .range;
                 let lower = Bound::Excluded(Value::Bytes(sort_key(text, collation)));
-                let next = Next::Between { lower: &lower, upper: &Bound::Unbounded };
+                let next = Next::Between {
+                    lower: &lower,
+                    upper: &Bound::Unbounded,
+                };
                 let by_key = key_range(&layout, &[], Some(next));
                 let same_start = by_key.as_ref().map(|range| &range.lower) == Some(&by_text.lower);
                 assert!(same_start, "above {text} in {}", collation.name());
 
-                let by_text = layout.range(&[], Some(&PartBounds::StartsWith(text.into()))).range;
-                assert_eq!(key_range(&layout, &[], Some(Next::StartsWith(text))), Some(by_text), "{text}%");
+                let by_text = layout
+                    .range(&[], Some(&PartBounds::StartsWith(text.into())))
+                    .range;
+                assert_eq!(
+                    key_range(&layout, &[], Some(Next::StartsWith(text))),
+                    Some(by_text),
+                    "{text}%"
+                );
             }
         }
     }
@@ -203,9 +254,18 @@ mod tests {
     #[test]
     fn ascii_texts_come_back_from_their_keys() {
         let collation = Collation::Utf8mb4_0900_ai_ci;
-        assert_eq!(text_of_sort_key(&sort_key("Brand#12", collation), collation).as_deref(), Some("brand#12"));
-        assert_eq!(text_of_sort_key(&sort_key("日本", collation), collation), None);
+        assert_eq!(
+            text_of_sort_key(&sort_key("Brand#12", collation), collation).as_deref(),
+            Some("brand#12")
+        );
+        assert_eq!(
+            text_of_sort_key(&sort_key("日本", collation), collation),
+            None
+        );
         let collation = Collation::Utf8mb4_bin;
-        assert_eq!(text_of_sort_key(&sort_key("AbC", collation), collation).as_deref(), Some("AbC"));
+        assert_eq!(
+            text_of_sort_key(&sort_key("AbC", collation), collation).as_deref(),
+            Some("AbC")
+        );
     }
 }

@@ -192,9 +192,8 @@ fn double_of(constant: &ScalarValue) -> Option<f64> {
         ScalarValue::Float32(Some(value)) => f64::from(*value),
         other => {
             let Number { unscaled, scale } = Number::of(other)?;
-            #[allow(clippy::cast_precision_loss, reason = "MySQL compares these as doubles")]
-            let unscaled = unscaled as f64;
-            unscaled / 10f64.powi(i32::from(scale))
+            // MySQL compares these as doubles too, and loses the same digits.
+            unscaled as f64 / 10f64.powi(i32::from(scale))
         }
     };
     value.is_finite().then_some(value)

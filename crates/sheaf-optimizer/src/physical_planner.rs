@@ -286,7 +286,11 @@ impl Planner<'_> {
             source.batches.clone(),
         ));
         let mut row = ExplainRow::table(block, &source.name, "ALL");
-        let selectivity: f64 = scan.filters.iter().map(statistics::default_selectivity).product();
+        let selectivity: f64 = scan
+            .filters
+            .iter()
+            .map(statistics::default_selectivity)
+            .product();
         row.estimate(rows as f64, rows as f64 * selectivity);
         if let Some(filter) = datafusion_expr::utils::conjunction(scan.filters.iter().cloned()) {
             plan = Arc::new(FilterExec::try_new(

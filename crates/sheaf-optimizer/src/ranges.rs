@@ -121,7 +121,10 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
 }
 
 fn full() -> IndexRanges {
-    IndexRanges { ranges: vec![KeyRange::all()], ..IndexRanges::default() }
+    IndexRanges {
+        ranges: vec![KeyRange::all()],
+        ..IndexRanges::default()
+    }
 }
 
 /// The term's own conjuncts.
@@ -165,10 +168,16 @@ fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges
     let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
     let mut constant_parts = 0;
     for (position, part) in layout.parts.iter().enumerate() {
-        let Some(set) = part.column.and_then(|column| sets.get(&column)).filter(|set| binds(set, part)) else {
+        let Some(set) = part
+            .column
+            .and_then(|column| sets.get(&column))
+            .filter(|set| binds(set, part))
+        else {
             break;
         };
-        let points = set.points().filter(|points| prefixes.len() * points.len() <= MAX_RANGES);
+        let points = set
+            .points()
+            .filter(|points| prefixes.len() * points.len() <= MAX_RANGES);
         let Some(points) = points else {
             let widened = prefixes.len().saturating_mul(set.intervals.len()) > MAX_RANGES;
             return IndexRanges {
@@ -195,8 +204,17 @@ fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges
     if parts == 0 {
         return full();
     }
-    let ranges = prefixes.iter().filter_map(|prefix| key_range(layout, prefix, None)).collect();
-    IndexRanges { ranges, parts, equal_parts: parts, constant_parts, ..IndexRanges::default() }
+    let ranges = prefixes
+        .iter()
+        .filter_map(|prefix| key_range(layout, prefix, None))
+        .collect();
+    IndexRanges {
+        ranges,
+        parts,
+        equal_parts: parts,
+        constant_parts,
+        ..IndexRanges::default()
+    }
 }
 
 /// Whether a set bounds a part at all, and all its values can be encoded for it.
@@ -204,7 +222,13 @@ fn binds(set: &ColumnSet, part: &KeyPart) -> bool {
     let everything = set.starts_with.is_none()
         && !part.nullable
         && set.intervals.iter().any(|interval| {
-            matches!(interval, Interval::Range { lower: Bound::Unbounded, upper: Bound::Unbounded })
+            matches!(
+                interval,
+                Interval::Range {
+                    lower: Bound::Unbounded,
+                    upper: Bound::Unbounded
+                }
+            )
         });
     let value_usable = |bound: &Bound<Value>| match bound {
         Bound::Included(value) | Bound::Excluded(value) => usable(part, value),
@@ -218,7 +242,12 @@ fn binds(set: &ColumnSet, part: &KeyPart) -> bool {
 }
 
 /// The ranges when the part after the prefixes is bound to a set that is not only single values.
-fn last_part(prefixes: &[Vec<Value>], set: &ColumnSet, layout: &KeyLayout, widened: bool) -> Vec<KeyRange> {
+fn last_part(
+    prefixes: &[Vec<Value>],
+    set: &ColumnSet,
+    layout: &KeyLayout,
+    widened: bool,
+) -> Vec<KeyRange> {
     let hull;
     let mut intervals = set.intervals.as_slice();
     if widened {
@@ -230,11 +259,14 @@ fn last_part(prefixes: &[Vec<Value>], set: &ColumnSet, layout: &KeyLayout, widen
         for interval in intervals {
             ranges.extend(match (interval, &set.starts_with) {
                 (Interval::Null, _) => {
-                    let with_null: Vec<Value> = prefix.iter().cloned().chain([Value::Null]).collect();
+                    let with_null: Vec<Value> =
+                        prefix.iter().cloned().chain([Value::Null]).collect();
                     key_range(layout, &with_null, None)
                 }
                 // One LIKE prefix bounds all the intervals: they are not looked at further.
-                (Interval::Range { .. }, Some(text)) => key_range(layout, prefix, Some(Next::StartsWith(text))),
+                (Interval::Range { .. }, Some(text)) => {
+                    key_range(layout, prefix, Some(Next::StartsWith(text)))
+                }
                 (Interval::Range { lower, upper }, None) => {
                     key_range(layout, prefix, Some(Next::Between { lower, upper }))
                 }
@@ -350,7 +382,8 @@ mod tests {
 
     /// Columns a int NOT NULL, b int, c decimal(5,2), s varchar(20); primary key (a).
     fn table() -> TableDefinition {
-        let column = |name, ty, nullable| Column::new(name, ColumnType::parse(ty).unwrap(), nullable);
+        let column =
+            |name, ty, nullable| Column::new(name, ColumnType::parse(ty).unwrap(), nullable);
         TableDefinition {
             id: 1,
             database: "d".into(),
@@ -373,7 +406,10 @@ mod tests {
     /// An index on columns by name, with `s4` for the first four characters of s.
     fn index(parts: &[&str]) -> Index {
         let part = |name: &&str| IndexPart {
-            column: ["a", "b", "c", "s"].iter().position(|known| name.starts_with(known)).unwrap(),
+            column: ["a", "b", "c", "s"]
+                .iter()
+                .position(|known| name.starts_with(known))
+                .unwrap(),
             prefix_length: name[1..].parse().ok(),
             descending: false,
         };
@@ -392,15 +428,24 @@ mod tests {
     fn show(parts: &[&str], conditions: &[Expr]) -> String {
         let table = table();
         let layout = KeyLayout::secondary(&table, &index(parts));
-        let terms: Vec<Term> = conditions.iter().map(|condition| analyze(condition, &table)).collect();
+        let terms: Vec<Term> = conditions
+            .iter()
+            .map(|condition| analyze(condition, &table))
+            .collect();
         let found = index_ranges(&terms, &layout);
         let bound = |bound: &Bound<Vec<u8>>| match bound {
             Bound::Unbounded => "-".to_string(),
             Bound::Included(key) | Bound::Excluded(key) => values(key, &layout, &table),
         };
-        let range = |range: &KeyRange| format!("[{} .. {})", bound(&range.lower), bound(&range.upper));
+        let range =
+            |range: &KeyRange| format!("[{} .. {})", bound(&range.lower), bound(&range.upper));
         let ranges: Vec<_> = found.ranges.iter().map(range).collect();
-        format!("{} parts={} consumed={:?}", ranges.join(" "), found.parts, found.consumed)
+        format!(
+            "{} parts={} consumed={:?}",
+            ranges.join(" "),
+            found.parts,
+            found.consumed
+        )
     }
 
     /// The values of a key as far as whole parts go, then the bytes of the rest.
@@ -411,7 +456,11 @@ mod tests {
             let length = layout.part_length(part, key).ok();
             let value = length.and_then(|_| layout.decode_value(table, part, key, &[]).ok());
             let (Some(length), Some(value)) = (length, value) else {
-                values.push(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+                values.push(
+                    key.iter()
+                        .map(|byte| format!("{byte:02x}"))
+                        .collect::<String>(),
+                );
                 break;
             };
             values.push(value.to_string());
@@ -433,38 +482,88 @@ mod tests {
     fn equalities_then_one_range() {
         let abc = &["b", "c", "a"];
         assert_eq!(
-            show(abc, &[col("b").eq(lit(1i32)), col("c").gt_eq(lit(ScalarValue::Decimal128(Some(250), 5, 2)))]),
+            show(
+                abc,
+                &[
+                    col("b").eq(lit(1i32)),
+                    col("c").gt_eq(lit(ScalarValue::Decimal128(Some(250), 5, 2)))
+                ]
+            ),
             "[1,2.50 .. 2) parts=2 consumed=[0, 1]"
         );
         assert_eq!(
-            show(abc, &[col("b").gt(lit(1i32)), col("c").eq(lit(ScalarValue::Decimal128(Some(250), 5, 2)))]),
+            show(
+                abc,
+                &[
+                    col("b").gt(lit(1i32)),
+                    col("c").eq(lit(ScalarValue::Decimal128(Some(250), 5, 2)))
+                ]
+            ),
             "[2 .. 02) parts=1 consumed=[0]",
             "a range ends the use of the parts after it"
         );
         assert_eq!(
-            show(abc, &[col("b").in_list(vec![lit(3i32), lit(1i32)], false), col("b").lt(lit(3i32))]),
+            show(
+                abc,
+                &[
+                    col("b").in_list(vec![lit(3i32), lit(1i32)], false),
+                    col("b").lt(lit(3i32))
+                ]
+            ),
             "[1 .. 2) parts=1 consumed=[0, 1]"
         );
         assert_eq!(
-            show(&["a", "b"], &[col("a").eq(lit(1i32)).or(col("a").eq(lit(2i32))), col("b").between(lit(3i32), lit(4i32))]),
+            show(
+                &["a", "b"],
+                &[
+                    col("a").eq(lit(1i32)).or(col("a").eq(lit(2i32))),
+                    col("b").between(lit(3i32), lit(4i32))
+                ]
+            ),
             "[1,3 .. 1,5) [2,3 .. 2,5) parts=2 consumed=[0, 1]"
         );
-        assert_eq!(show(abc, &[col("c").eq(lit(1i32))]), "[- .. -) parts=0 consumed=[]");
+        assert_eq!(
+            show(abc, &[col("c").eq(lit(1i32))]),
+            "[- .. -) parts=0 consumed=[]"
+        );
     }
 
     #[test]
     fn nulls() {
-        assert_eq!(show(&["b"], &[col("b").is_null()]), "[NULL .. 01) parts=1 consumed=[0]");
-        assert_eq!(show(&["b"], &[col("b").lt(lit(5i32))]), "[01 .. 5) parts=1 consumed=[0]", "without the NULLs");
-        assert_eq!(show(&["b"], &[col("b").is_null().or(col("b").eq(lit(5i32)))]), "[NULL .. 01) [5 .. 6) parts=1 consumed=[0]");
-        assert_eq!(show(&["b"], &[col("b").eq(lit(ScalarValue::Int32(None)))]), " parts=0 consumed=[0]");
-        assert_eq!(show(&["a"], &[col("a").is_null()]), " parts=1 consumed=[0]", "a is NOT NULL");
+        assert_eq!(
+            show(&["b"], &[col("b").is_null()]),
+            "[NULL .. 01) parts=1 consumed=[0]"
+        );
+        assert_eq!(
+            show(&["b"], &[col("b").lt(lit(5i32))]),
+            "[01 .. 5) parts=1 consumed=[0]",
+            "without the NULLs"
+        );
+        assert_eq!(
+            show(&["b"], &[col("b").is_null().or(col("b").eq(lit(5i32)))]),
+            "[NULL .. 01) [5 .. 6) parts=1 consumed=[0]"
+        );
+        assert_eq!(
+            show(&["b"], &[col("b").eq(lit(ScalarValue::Int32(None)))]),
+            " parts=0 consumed=[0]"
+        );
+        assert_eq!(
+            show(&["a"], &[col("a").is_null()]),
+            " parts=1 consumed=[0]",
+            "a is NOT NULL"
+        );
     }
 
     #[test]
     fn contradictions_leave_nothing() {
-        assert_eq!(show(&["a"], &[col("a").lt(lit(1i32)), col("a").gt(lit(2i32))]), " parts=0 consumed=[0, 1]");
-        assert_eq!(show(&["a"], &[col("b").lt(lit(1i32)), col("b").gt(lit(2i32))]), " parts=0 consumed=[0, 1]");
+        assert_eq!(
+            show(&["a"], &[col("a").lt(lit(1i32)), col("a").gt(lit(2i32))]),
+            " parts=0 consumed=[0, 1]"
+        );
+        assert_eq!(
+            show(&["a"], &[col("b").lt(lit(1i32)), col("b").gt(lit(2i32))]),
+            " parts=0 consumed=[0, 1]"
+        );
     }
 
     #[test]
@@ -482,23 +581,42 @@ mod tests {
 
     #[test]
     fn an_or_over_several_columns() {
-        let condition = (col("a").eq(lit(1i32)).and(col("b").eq(lit(2i32)))).or(col("a").gt(lit(8i32)));
-        assert_eq!(show(&["a", "b"], &[condition]), "[1,2 .. 1,3) [9 .. -) parts=2 consumed=[]");
+        let condition =
+            (col("a").eq(lit(1i32)).and(col("b").eq(lit(2i32)))).or(col("a").gt(lit(8i32)));
+        assert_eq!(
+            show(&["a", "b"], &[condition]),
+            "[1,2 .. 1,3) [9 .. -) parts=2 consumed=[]"
+        );
         let condition = col("a").eq(lit(1i32)).or(col("b").eq(lit(2i32)));
-        assert_eq!(show(&["a", "b"], &[condition]), "[- .. -) parts=0 consumed=[]", "one branch has no range");
+        assert_eq!(
+            show(&["a", "b"], &[condition]),
+            "[- .. -) parts=0 consumed=[]",
+            "one branch has no range"
+        );
     }
 
     #[test]
     fn strings() {
-        assert_eq!(show(&["s"], &[s().eq(text("Abc"))]), "[abc .. 01474d5301) parts=1 consumed=[0]".replace("01474d5301", &after("abc")));
         assert_eq!(
-            show(&["s4"], &[s().eq(text("abcdef"))]).split(' ').skip(3).collect::<Vec<_>>().join(" "),
+            show(&["s"], &[s().eq(text("Abc"))]),
+            "[abc .. 01474d5301) parts=1 consumed=[0]".replace("01474d5301", &after("abc"))
+        );
+        assert_eq!(
+            show(&["s4"], &[s().eq(text("abcdef"))])
+                .split(' ')
+                .skip(3)
+                .collect::<Vec<_>>()
+                .join(" "),
             "parts=1 consumed=[]",
             "a prefix does not say the whole string"
         );
         let other = collation_key(col("s"), Collation::Utf8mb4_bin);
         let key = collation_key(lit("abc"), Collation::Utf8mb4_bin);
-        assert_eq!(show(&["s"], &[other.eq(key)]), "[- .. -) parts=0 consumed=[]", "another order than the index's");
+        assert_eq!(
+            show(&["s"], &[other.eq(key)]),
+            "[- .. -) parts=0 consumed=[]",
+            "another order than the index's"
+        );
     }
 
     /// The first key after those of a string, in hexadecimal.

@@ -22,7 +22,9 @@ fn arguments<'e>(expr: &'e Expr, name: &str) -> Option<&'e [Expr]> {
 /// The string and the collation of a collation key `ck(string, collation)`.
 pub(crate) fn collation_key(expr: &Expr) -> Option<(&Expr, Collation)> {
     match arguments(expr, COLLATION_KEY)? {
-        [string, Expr::Literal(collation, _)] => Some((string, Collation::parse(text_of(collation)?)?)),
+        [string, Expr::Literal(collation, _)] => {
+            Some((string, Collation::parse(text_of(collation)?)?))
+        }
         _ => None,
     }
 }
@@ -71,7 +73,8 @@ pub(crate) fn ordered_column(expr: &Expr, table: &TableDefinition) -> Option<usi
         Some((inner, collation)) => (inner, Some(collation)),
         None => (expr, None),
     };
-    position(expr).filter(|column| table.columns[*column].ty.collation() == collation && !is_enum(column))
+    position(expr)
+        .filter(|column| table.columns[*column].ty.collation() == collation && !is_enum(column))
 }
 
 /// The constant that `expr` stands for.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use datafusion_common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
 use datafusion_expr::{Expr, Window, WindowFrame, WindowFrameBound};
-use datafusion_physical_expr::create_physical_sort_exprs;
+use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr, create_physical_sort_exprs};
+use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, create_window_expr};
 use datafusion_physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, InputOrderMode, WindowExpr,
@@ -13,8 +14,9 @@ use datafusion_physical_plan::{
 
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 
-/// All expressions of one Window node share PARTITION BY and ORDER BY; the sort below is added by
-/// EnsureRequirements, from what the operator declares.
+/// All expressions of one Window node share PARTITION BY and ORDER BY. The sort below is written out here, not left to
+/// EnsureRequirements: an operator above looks at the order that this plan really has, and must not take the input's
+/// order, which that sort destroys, for its own.
 pub(crate) fn plan_window(
     planner: &mut Planner<'_>,
     window: &Window,
@@ -26,7 +28,7 @@ pub(crate) fn plan_window(
         .iter()
         .map(|expr| window_expr(planner, expr, window, &input, block));
     let expressions = expressions.collect::<Result<Vec<_>>>()?;
-    let child = Arc::clone(&input.plan);
+    let child = sorted_for(&input, &expressions)?;
     let parallel = child.output_partitioning().partition_count() > 1;
     // Bounded frames need only the rows of the frame in memory.
     let plan: Arc<dyn ExecutionPlan> = if expressions.iter().all(|expr| expr.uses_bounded_memory())
@@ -41,6 +43,31 @@ pub(crate) fn plan_window(
         Arc::new(WindowAggExec::try_new(expressions, child, parallel)?)
     };
     Ok(Planned { plan, ..input })
+}
+
+/// The input in the order that the window functions need it in.
+fn sorted_for(
+    input: &Planned,
+    expressions: &[Arc<dyn WindowExpr>],
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let child = Arc::clone(&input.plan);
+    let Some(first) = expressions.first() else {
+        return internal_err!("a window without functions");
+    };
+    let partition = first.partition_by().iter();
+    let keys: Vec<PhysicalSortExpr> = partition
+        .map(|expr| PhysicalSortExpr::new_default(Arc::clone(expr)))
+        .chain(first.order_by().iter().cloned())
+        .collect();
+    let Some(ordering) = LexOrdering::new(keys.clone()) else {
+        return Ok(child);
+    };
+    if child.equivalence_properties().ordering_satisfy(keys)? {
+        return Ok(child);
+    }
+    Ok(Arc::new(
+        SortExec::new(ordering, child).with_preserve_partitioning(true),
+    ))
 }
 
 fn window_expr(

@@ -16,7 +16,8 @@
 use std::any::TypeId;
 
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Interval, Statement, UnaryOperator,
+    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Interval, ObjectName, Statement,
+    UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -258,10 +259,10 @@ fn parse_binary(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
     })
 }
 
-/// `INTERVAL expr unit`, composite units included. `None` when no unit follows: then it is the function
-/// `INTERVAL(n, a, b, ...)`, or a name.
+/// `INTERVAL expr unit`, composite units included, or the function `INTERVAL(n, a, b, ...)`. `None` if it is neither:
+/// then it is a name.
 fn parse_interval(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
-    parser.maybe_parse(|parser| {
+    let interval = parser.maybe_parse(|parser| {
         parser.advance_token();
         let value = Box::new(parser.parse_expr()?);
         let leading_field = match parser.peek_token().token {
@@ -278,6 +279,13 @@ fn parse_interval(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
             last_field: None,
             fractional_seconds_precision: None,
         }))
+    })?;
+    if interval.is_some() {
+        return Ok(interval);
+    }
+    parser.maybe_parse(|parser| {
+        let name = parser.parse_identifier()?;
+        parser.parse_function(ObjectName::from(vec![name]))
     })
 }
 

@@ -42,6 +42,22 @@ impl Session {
             }
             Statement::CreateTable(create) => self.create_table(*create, text, sink),
             Statement::DropTables { names, if_exists } => self.drop_tables(&names, if_exists, sink),
+            Statement::DropAbsent {
+                what,
+                code,
+                names,
+                if_exists,
+            } => {
+                for name in &names {
+                    let name = name.qualified(self.database.as_deref());
+                    let message = format!("{what} {name} does not exist");
+                    if !if_exists {
+                        return Err(SqlError::new(code, "42000", message));
+                    }
+                    self.warnings.note(code, message);
+                }
+                self.ok(sink, 0, String::new())
+            }
             Statement::AlterTable { name, changes } => self.alter_table(&name, changes, sink),
             Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
             Statement::TruncateTable(name) => self.truncate_table(&name, sink),
@@ -185,6 +201,6 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::LockTables(_) => Command::LockTables,
         Statement::UnlockTables => Command::UnlockTables,
         Statement::Do(_) => Command::Do,
-        Statement::Unsupported(_) => return None,
+        Statement::DropAbsent { .. } | Statement::Unsupported(_) => return None,
     })
 }

@@ -525,6 +525,10 @@ impl SqlError {
         )
     }
 
+    pub fn division_by_zero() -> Self {
+        Self::new(1365, "22012", "Division by 0")
+    }
+
     /// 1690: `what` is the SQL type, `expression` what was computed.
     pub fn data_out_of_range(what: &str, expression: &str) -> Self {
         Self::new(
@@ -631,7 +635,7 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
     if let Some(error) = error.downcast_ref::<ArrowError>() {
         return match error {
             ArrowError::ExternalError(error) => of_source(error.as_ref()),
-            ArrowError::DivideByZero => Some(SqlError::new(1365, "22012", "Division by 0")),
+            ArrowError::DivideByZero => Some(SqlError::division_by_zero()),
             ArrowError::ArithmeticOverflow(text) => {
                 Some(SqlError::data_out_of_range("number", text))
             }
@@ -652,6 +656,14 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
             DataFusionError::ResourcesExhausted(text) => Some(SqlError::out_of_memory(&format!(
                 "the statement needs more query memory than there is; raise --memory ({text})"
             ))),
+            // ScalarSubqueryExec has no error of its own to recognise.
+            DataFusionError::Execution(text) if text.contains("returned more than one row") => {
+                Some(SqlError::new(
+                    1242,
+                    "21000",
+                    "Subquery returns more than 1 row",
+                ))
+            }
             DataFusionError::NotImplemented(text) => Some(SqlError::not_supported_yet(text)),
             _ => None,
         };

@@ -9,6 +9,7 @@
 //! for the next, so nothing is allocated per field.
 
 use std::io::{ErrorKind, Read};
+use std::ops::Range;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::FileFormat;
@@ -40,9 +41,19 @@ impl Record {
 
     /// The bytes of a field; `None` for NULL.
     pub(crate) fn field(&self, n: usize) -> Option<&[u8]> {
+        self.range(n).map(|range| &self.bytes[range])
+    }
+
+    /// Where a field lies in the record's bytes; `None` for NULL.
+    pub(crate) fn range(&self, n: usize) -> Option<Range<usize>> {
         let start = if n == 0 { 0 } else { self.fields[n - 1].0 };
         let (end, null) = self.fields[n];
-        (!null).then(|| &self.bytes[start..end])
+        (!null).then_some(start..end)
+    }
+
+    /// The bytes of all fields, one after the other.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     fn field_start(&self) -> usize {
@@ -86,7 +97,17 @@ impl<R: Read> FieldReader<R> {
     }
 
     /// Makes at least `bytes` unread bytes available, fewer only at the end of the input.
+    #[inline]
     fn fill(&mut self, bytes: usize) -> Result<usize> {
+        let unread = self.end - self.start;
+        if unread >= bytes {
+            Ok(unread)
+        } else {
+            self.fill_from_input(bytes)
+        }
+    }
+
+    fn fill_from_input(&mut self, bytes: usize) -> Result<usize> {
         while self.end - self.start < bytes && !self.at_end {
             if self.buffer.len() - self.start < bytes.max(BUFFER_BYTES / 2) {
                 self.buffer.copy_within(self.start..self.end, 0);
@@ -247,14 +268,24 @@ impl<R: Read> FieldReader<R> {
         Ok(end)
     }
 
+    /// Reads a line terminator, whose first byte is the next byte.
     fn accept_line_end(&mut self) -> Result<bool> {
+        if self.format.lines_terminated_by.len() == 1 {
+            self.start += 1;
+            return Ok(true);
+        }
         let terminator = std::mem::take(&mut self.format.lines_terminated_by);
         let found = self.accept(&terminator);
         self.format.lines_terminated_by = terminator;
         found
     }
 
+    /// Reads a field terminator, whose first byte is the next byte.
     fn accept_field_end(&mut self) -> Result<bool> {
+        if self.format.fields_terminated_by.len() == 1 {
+            self.start += 1;
+            return Ok(true);
+        }
         let terminator = std::mem::take(&mut self.format.fields_terminated_by);
         let found = self.accept(&terminator);
         self.format.fields_terminated_by = terminator;
@@ -293,12 +324,19 @@ impl<R: Read> FieldReader<R> {
                 }
                 let end = if self.fill(1)? == 0 {
                     Some(End::Input)
-                } else if self.accept_line_end()? {
-                    Some(End::Line)
-                } else if self.accept_field_end()? {
-                    Some(End::Field)
                 } else {
-                    None
+                    let next = Some(self.buffer[self.start]);
+                    if next == self.format.lines_terminated_by.first().copied()
+                        && self.accept_line_end()?
+                    {
+                        Some(End::Line)
+                    } else if next == self.format.fields_terminated_by.first().copied()
+                        && self.accept_field_end()?
+                    {
+                        Some(End::Field)
+                    } else {
+                        None
+                    }
                 };
                 match end {
                     Some(end) => {

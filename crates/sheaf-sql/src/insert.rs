@@ -13,6 +13,7 @@ use crate::rows::value_at;
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::{RowShape, TableWriter, WriteOptions, Written};
+use crate::values::{divisors, is_zero};
 
 /// INSERT … SELECT from the table it writes holds the rows read in memory: at most this part of the query memory.
 const SELF_INSERT_SHARE: usize = 2;
@@ -147,7 +148,9 @@ impl Session {
             .filter(|expression| !is_default(expression))
             .cloned()
             .collect();
-        let mut values = self.evaluate_all(&expressions, text)?.into_iter();
+        let values = self.evaluate_all(&expressions, text)?;
+        self.check_divisions(&expressions, &values, text)?;
+        let mut values = values.into_iter();
         let mut next = || values.next().unwrap_or_default();
         Ok(rows
             .iter()
@@ -162,6 +165,36 @@ impl Session {
                 row.iter().map(source).collect()
             })
             .collect())
+    }
+
+    /// A division by 0 is NULL; where rows are written, ERROR_FOR_DIVISION_BY_ZERO makes it a warning, and together with
+    /// a strict mode error 1365.
+    fn check_divisions(
+        &mut self,
+        expressions: &[ast::Expr],
+        values: &[Value],
+        text: &str,
+    ) -> Result<()> {
+        let mode = self.variables.sql_mode();
+        if !mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for (expression, value) in expressions.iter().zip(values) {
+            if value.is_null() {
+                divisors(expression, &mut found);
+            }
+        }
+        for divisor in found {
+            if is_zero(&self.evaluate(divisor, text)?) {
+                let error = SqlError::division_by_zero();
+                if mode.is_strict() {
+                    return Err(error);
+                }
+                self.warnings.warn(error.code, error.message);
+            }
+        }
+        Ok(())
     }
 
     fn write_values(

@@ -4,6 +4,7 @@
 //! `table_writer.rs`). As in MySQL a file of the server must fit (strict mode), while LOCAL is lenient, because
 //! the server cannot stop the client from sending the rest: problems are warnings.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -177,78 +178,61 @@ impl Session {
                     return Err(error);
                 }
                 self.warnings.warn(error.code, error.message);
-            } else if record.len() > places.len() {
+            } else if has_more_data(&record, places.len()) {
                 let error = SqlError::warn_too_many_records(number);
                 if mode == Mode::Strict {
                     return Err(error);
                 }
                 self.warnings.warn(error.code, error.message);
             }
+            // Checked once for all fields; a field in it is text where it does not cut a character.
+            let text_of_record = std::str::from_utf8(record.bytes()).ok();
             for (n, place) in places.iter().enumerate() {
-                if n >= record.len() {
-                    match place {
-                        Place::Column(position) => shape.put_missing(&mut row, *position, now),
-                        Place::Variable(name) => self.set_user_variable(name, Value::Null)?,
-                    }
-                    continue;
-                }
-                let field = record.field(n);
+                let range = if n < record.len() {
+                    record.range(n)
+                } else {
+                    None
+                };
+                let field = range.map(|range| {
+                    let bytes = &record.bytes()[range.clone()];
+                    let text = match text_of_record {
+                        Some(text) => text.get(range),
+                        None => std::str::from_utf8(bytes).ok(),
+                    };
+                    Field { bytes, text }
+                });
                 match (place, field) {
-                    (Place::Column(position), None) => {
-                        shape.put(
-                            &mut row,
-                            *position,
-                            &Value::Null,
-                            number,
-                            &mut self.warnings,
-                        )?;
-                    }
-                    (Place::Column(position), Some(bytes)) if is_bytes[*position] => {
-                        shape.put(
-                            &mut row,
-                            *position,
-                            &Value::Bytes(bytes.to_vec()),
-                            number,
-                            &mut self.warnings,
-                        )?;
-                    }
-                    (Place::Column(position), Some(bytes)) => {
-                        match (encoding, std::str::from_utf8(bytes)) {
-                            (_, Ok(field)) if encoding == Encoding::Utf8 || field.is_ascii() => {
-                                shape.put_text(
-                                    &mut row,
-                                    *position,
-                                    field,
-                                    number,
-                                    &mut self.warnings,
-                                )?;
-                            }
-                            (Encoding::Latin1, _) => {
-                                let field: String =
-                                    bytes.iter().map(|byte| char::from(*byte)).collect();
-                                shape.put_text(
-                                    &mut row,
-                                    *position,
-                                    &field,
-                                    number,
-                                    &mut self.warnings,
-                                )?;
-                            }
-                            // The column's own conversion says what is wrong with bytes that are no text.
-                            _ => shape.put(
-                                &mut row,
-                                *position,
-                                &Value::Bytes(bytes.to_vec()),
-                                number,
-                                &mut self.warnings,
-                            )?,
-                        }
-                    }
                     (Place::Variable(name), field) => {
-                        let value = field.map_or(Value::Null, |bytes| {
-                            Value::Text(String::from_utf8_lossy(bytes).into_owned())
+                        let value = field.map_or(Value::Null, |field| {
+                            Value::Text(field.to_text(encoding).into_owned())
                         });
                         self.set_user_variable(name, value)?;
+                    }
+                    (Place::Column(position), _) if n >= record.len() => {
+                        shape.put_missing(&mut row, *position, now);
+                    }
+                    (Place::Column(position), None) => {
+                        let null = &Value::Null;
+                        shape.put(&mut row, *position, null, number, &mut self.warnings)?;
+                    }
+                    (Place::Column(position), Some(field)) => {
+                        let known_text = if encoding == Encoding::Utf8 || field.bytes.is_ascii() {
+                            field.text
+                        } else {
+                            None
+                        };
+                        if let (Some(field), false) = (known_text, is_bytes[*position]) {
+                            shape.put_text(
+                                &mut row,
+                                *position,
+                                field,
+                                number,
+                                &mut self.warnings,
+                            )?;
+                        } else {
+                            let value = field.to_value(encoding, is_bytes[*position]);
+                            shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
+                        }
                     }
                 }
             }
@@ -262,6 +246,32 @@ impl Session {
     }
 }
 
+/// A field of a record.
+struct Field<'a> {
+    bytes: &'a [u8],
+    /// The bytes as UTF-8, if they are.
+    text: Option<&'a str>,
+}
+
+impl Field<'_> {
+    fn to_text(&self, encoding: Encoding) -> Cow<'_, str> {
+        match encoding {
+            Encoding::Utf8 => String::from_utf8_lossy(self.bytes),
+            Encoding::Latin1 => self.bytes.iter().map(|byte| char::from(*byte)).collect(),
+        }
+    }
+
+    /// The value for a column of bytes, or of anything else. What should be text and is not stays bytes: the column's
+    /// conversion then says what is wrong with it.
+    fn to_value(&self, encoding: Encoding, is_bytes: bool) -> Value {
+        if !is_bytes && (encoding == Encoding::Latin1 || self.text.is_some()) {
+            Value::Text(self.to_text(encoding).into_owned())
+        } else {
+            Value::Bytes(self.bytes.to_vec())
+        }
+    }
+}
+
 fn file_encoding(character_set: Option<&str>) -> Result<Encoding> {
     let name = character_set.map_or(Ok("utf8mb4"), crate::variables::character_set)?;
     Ok(if name == "latin1" {
@@ -269,6 +279,13 @@ fn file_encoding(character_set: Option<&str>) -> Result<Encoding> {
     } else {
         Encoding::Utf8
     })
+}
+
+/// True if a record has data behind its last column. A terminator at the very end of the line is no data: dbgen
+/// writes one.
+fn has_more_data(record: &Record, columns: usize) -> bool {
+    record.len() > columns + 1
+        || (record.len() == columns + 1 && record.field(columns) != Some(b""))
 }
 
 fn places_of(table: &Table, targets: &[LoadTarget]) -> Result<Vec<Place>> {

@@ -37,12 +37,11 @@ struct Prepared {
 impl Session {
     /// Prepares a statement for the protocol.
     pub fn prepare(&mut self, sql: &str) -> Result<PreparedInfo> {
-        if self.engine.is_shutting_down() || self.handle.is_killed() {
-            return Err(SqlError::server_shutdown());
-        }
-        self.clear_warnings();
-        self.handle.commands.count(Command::StmtPrepare);
-        let (id, columns) = self.add_prepared(sql)?;
+        let (id, columns) = self.run(sql, |session| {
+            session.clear_warnings();
+            session.handle.commands.count(Command::StmtPrepare);
+            session.add_prepared(sql)
+        })?;
         let parameters = self
             .prepared
             .by_id
@@ -98,9 +97,7 @@ impl Session {
     /// The columns of a query; statements whose result is not known before they run have none here.
     fn columns_of_statement(&self, statement: &Statement, text: &str) -> Result<Vec<ColumnMeta>> {
         match statement {
-            Statement::Query(query) => {
-                stacker::maybe_grow(8 << 20, 32 << 20, || self.describe_query(query, text))
-            }
+            Statement::Query(query) => self.describe_query(query, text),
             Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
             _ => Ok(Vec::new()),
         }
@@ -125,7 +122,7 @@ impl Session {
         let text = prepared.text.clone();
         self.handle.commands.count(Command::StmtExecute);
         self.set_more_results(false);
-        self.run(&text, sink, |session, sink| {
+        self.run(&text, |session| {
             session.run_prepared(&text, parameters, sink)
         })
     }

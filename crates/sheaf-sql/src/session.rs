@@ -216,7 +216,7 @@ impl Session {
                 return Err(SqlError::parse_error(following.trim_start(), line));
             }
             any = true;
-            self.run(statement, sink, |session, sink| {
+            self.run(statement, |session| {
                 session.parse_and_dispatch(statement, sink)
             })?;
             rest = following;
@@ -224,17 +224,16 @@ impl Session {
         if any {
             Ok(())
         } else {
-            self.run("", sink, |_, _| Err(SqlError::empty_query()))
+            self.run("", |_| Err(SqlError::empty_query()))
         }
     }
 
     /// Runs one statement with everything around it: counters, warnings, stack, panics.
-    pub(crate) fn run(
+    pub(crate) fn run<T>(
         &mut self,
         text: &str,
-        sink: &mut dyn ResultSink,
-        body: impl FnOnce(&mut Session, &mut dyn ResultSink) -> Result<()>,
-    ) -> Result<()> {
+        body: impl FnOnce(&mut Session) -> Result<T>,
+    ) -> Result<T> {
         if self.engine.is_shutting_down() || self.handle.is_killed() {
             return Err(SqlError::server_shutdown());
         }
@@ -248,16 +247,13 @@ impl Session {
         };
         // The session's state is whole between statements: each field is assigned, never edited in steps.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            stacker::maybe_grow(red_zone, stack, || body(self, sink))
+            stacker::maybe_grow(red_zone, stack, || body(self))
         }));
         self.handle.end_statement();
         let result = outcome.unwrap_or_else(|panic| {
             let message = panic_text(panic.as_ref());
-            tracing::error!(
-                message,
-                statement = crate::error::excerpt(text),
-                "a statement panicked"
-            );
+            let statement = crate::error::excerpt(text);
+            tracing::error!(message, statement, "a statement panicked");
             Err(SqlError::unknown(format!(
                 "Internal error; the statement was given up: {message}"
             )))

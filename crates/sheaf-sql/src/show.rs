@@ -623,6 +623,7 @@ fn empty_list(list: EmptyList) -> Rows {
         ],
         EmptyList::OpenTables => &["Database", "Table", "In_use", "Name_locked"],
         EmptyList::BinaryLogs => &["Log_name", "File_size"],
+        EmptyList::Replicas => &["Replica_IO_State", "Source_Host"],
     };
     Rows::new(columns.iter().map(|name| (*name, TEXT)))
 }

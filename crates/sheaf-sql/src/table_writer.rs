@@ -169,6 +169,11 @@ impl RowShape {
         warnings: &mut Warnings,
     ) {
         if let Some(problem) = problem {
+            // What would be an error "too long" is a warning "truncated".
+            let problem = match problem {
+                ColumnProblem::TooLong => ColumnProblem::Truncated,
+                problem => problem,
+            };
             let issue = issue(column, problem, row_number);
             warnings.warn(issue.mysql_code(), issue.to_string());
         }

@@ -297,6 +297,32 @@ impl Session {
     }
 }
 
+/// What an expression divides by, where that is an operand and not inside of a function.
+pub(crate) fn divisors<'a>(expression: &'a ast::Expr, found: &mut Vec<&'a ast::Expr>) {
+    match expression {
+        ast::Expr::BinaryOp { left, op, right } => {
+            use ast::BinaryOperator::{Divide, Modulo, MyIntegerDivide};
+            if matches!(op, Divide | Modulo | MyIntegerDivide) {
+                found.push(right);
+            }
+            divisors(left, found);
+            divisors(right, found);
+        }
+        ast::Expr::UnaryOp { expr, .. } | ast::Expr::Nested(expr) => divisors(expr, found),
+        _ => {}
+    }
+}
+
+/// True for a number that is 0.
+pub(crate) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Decimal { unscaled, .. } => *unscaled == 0,
+        Value::Float(number) => *number == 0.0,
+        Value::Double(number) => *number == 0.0,
+        value => value.as_i128() == Some(0),
+    }
+}
+
 /// The query that selects these expressions from no table.
 fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
     let crate::parser::Statement::Query(mut query) =

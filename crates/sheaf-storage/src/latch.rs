@@ -259,11 +259,19 @@ impl ParkingLot {
         };
         loop {
             let seen = PageWord(word.load(Ordering::Acquire));
-            if !blocked(seen) || !seen.has_waiters() {
+            // Woken and blocked again: the waiters bit may be somebody else's by now, and nobody would wake this thread.
+            if !blocked(seen) || !seen.has_waiters() || !self.is_queued(page, me.id()) {
                 return;
             }
             park();
         }
+    }
+
+    fn is_queued(&self, page: PageId, thread: thread::ThreadId) -> bool {
+        self.queue(page)
+            .lock()
+            .iter()
+            .any(|(waiting, queued)| *waiting == page && queued.id() == thread)
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct PageStore {
     pub(crate) log: LogPosition,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) file: FileId,
+    /// Frames of the pool when it was opened.
+    pub(crate) frames: u64,
     next_tree: AtomicU64,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
@@ -138,6 +140,7 @@ impl PageStore {
         clean: bool,
     ) -> PageStore {
         PageStore {
+            frames: pool.counters().pages_total,
             pool,
             space: Space::new(),
             log: LogPosition::new(header.next_lsn),
@@ -327,6 +330,11 @@ impl PageStore {
     /// Writes everything and calls the file clean, if no change is under way; false if one is. `prepare` may make
     /// last changes of its own.
     pub(crate) fn checkpoint(&self, prepare: impl FnOnce() -> Result<()>) -> Result<bool> {
+        let is_clean = self.changes.lock().clean;
+        if !is_clean {
+            // Most of the writing is done while statements may still begin.
+            self.pool.flush_all()?;
+        }
         let mut changes = self.changes.lock();
         if changes.permits > 0 {
             return Ok(false);

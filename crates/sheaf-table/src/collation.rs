@@ -613,4 +613,25 @@ mod tests {
         assert_eq!(limited("abc", 2).1, 2);
         assert_eq!(limited("ab", 9).1, 2);
     }
+
+    /// Sort keys are on disk. If a new version of the Unicode data changes this, indexes on strings must be rebuilt: it
+    /// needs a new file format, not a new number here.
+    #[test]
+    fn the_sort_keys_of_the_basic_multilingual_plane_stay_as_they_are() {
+        let digest = |collation| {
+            // FNV-1a.
+            let mut hash = 0xCBF2_9CE4_8422_2325u64;
+            for character in '\0'..='\u{ffff}' {
+                for byte in key(collation, character.encode_utf8(&mut [0; 4])) {
+                    hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+                }
+            }
+            hash
+        };
+        let digests = [digest(Utf8mb4_0900_ai_ci), digest(Utf8mb4_general_ci)];
+        assert_eq!(
+            digests,
+            [16_595_169_395_977_641_776, 11_450_924_941_082_424_848]
+        );
+    }
 }

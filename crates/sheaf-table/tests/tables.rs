@@ -490,6 +490,53 @@ fn many_rows(count: i64, id: impl Fn(i64) -> i64) -> impl Iterator<Item = Vec<Va
 }
 
 #[test]
+fn bulk_loads_make_what_inserts_make() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    insert(&catalog, &many_rows(2000, |i| i).collect::<Vec<_>>()).unwrap();
+    let inserted = rows(&catalog.table("d", "t").unwrap());
+    let scramble = |i: i64| i * 7919 % 2000;
+    // First half in order, then not.
+    let half = |i: i64| if i < 1000 { 2 * i } else { 2 * (1999 - i) + 1 };
+    for memory_bytes in [1 << 10, 64 << 20] {
+        for order in [&(|i: i64| i) as &dyn Fn(i64) -> i64, &scramble, &half] {
+            catalog.drop_table("d", "t", NO_WAIT).unwrap();
+            let before = catalog.create_table(example()).unwrap();
+            let progress = Arc::new(Counting {
+                units: AtomicU64::new(0),
+                stop_after: u64::MAX,
+            });
+            assert_eq!(
+                load(
+                    &catalog,
+                    many_rows(2000, order),
+                    memory_bytes,
+                    progress.clone()
+                )
+                .unwrap(),
+                2000
+            );
+            assert!(progress.units.load(Ordering::Relaxed) >= 2000 + 3 * 2000);
+            assert!(!before.is_current());
+            let table = catalog.table("d", "t").unwrap();
+            assert_eq!(rows(&table), inserted);
+            // The counters go on after the loaded rows.
+            insert(
+                &catalog,
+                &[vec![
+                    Value::Null,
+                    Value::Null,
+                    text(&"y".repeat(9000)),
+                    Value::Null,
+                ]],
+            )
+            .unwrap();
+            assert_eq!(values(&table)[2000][0], Value::Int(2001));
+        }
+    }
+}
+
+#[test]
 fn bulk_loads_spill_and_come_out_sorted() {
     let (_directory, catalog) = scratch();
     catalog.create_table(example()).unwrap();

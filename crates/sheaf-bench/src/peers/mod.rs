@@ -71,14 +71,24 @@ pub fn free_port() -> Result<u16, BenchError> {
 const START_STOP_LIMIT: Duration = Duration::from_secs(120);
 
 /// Waits until something listens on `port`, or the process has ended.
-pub fn wait_until_listening(server: &'static str, child: &mut Child, port: u16) -> Result<(), BenchError> {
+pub fn wait_until_listening(
+    server: &'static str,
+    child: &mut Child,
+    port: u16,
+) -> Result<(), BenchError> {
     let deadline = Instant::now() + START_STOP_LIMIT;
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         if let Some(status) = child.try_wait().map_err(BenchError::from_display)? {
-            return Err(BenchError::server(server, format!("ended while starting: {status}")));
+            return Err(BenchError::server(
+                server,
+                format!("ended while starting: {status}"),
+            ));
         }
         if Instant::now() > deadline {
-            return Err(BenchError::server(server, format!("does not listen on port {port}")));
+            return Err(BenchError::server(
+                server,
+                format!("does not listen on port {port}"),
+            ));
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -93,11 +103,18 @@ pub fn end_process(server: &'static str, child: &mut Child, signal: i32) -> Resu
     unsafe { libc::kill(process, signal) };
     let deadline = Instant::now() + START_STOP_LIMIT;
     loop {
-        if child.try_wait().map_err(BenchError::from_display)?.is_some() {
+        if child
+            .try_wait()
+            .map_err(BenchError::from_display)?
+            .is_some()
+        {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(BenchError::server(server, "does not end after it was told to"));
+            return Err(BenchError::server(
+                server,
+                "does not end after it was told to",
+            ));
         }
         thread::sleep(Duration::from_millis(20));
     }

@@ -25,7 +25,11 @@ const COUNTERS: [&str; 10] = [
 ];
 
 /// Opens a session as root on the loopback interface.
-pub fn connect(server: &'static str, port: u16, database: Option<&str>) -> Result<Conn, BenchError> {
+pub fn connect(
+    server: &'static str,
+    port: u16,
+    database: Option<&str>,
+) -> Result<Conn, BenchError> {
     let options = OptsBuilder::new()
         .ip_or_hostname(Some("127.0.0.1"))
         .tcp_port(port)
@@ -52,15 +56,22 @@ pub fn run(
     let start = Instant::now();
     let rows: Vec<mysql::Row> = session.query(sql).map_err(failed)?;
     let elapsed = start.elapsed();
-    let status: Vec<(String, String)> =
-        session.query("show session status like 'Handler%'").map_err(failed)?;
+    let status: Vec<(String, String)> = session
+        .query("show session status like 'Handler%'")
+        .map_err(failed)?;
     let counters = status
         .into_iter()
         .filter(|(name, _)| COUNTERS.contains(&name.as_str()))
         .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
         .filter(|(_, value)| *value > 0)
         .collect();
-    Ok((Timed { elapsed, rows: as_text(rows) }, counters))
+    Ok((
+        Timed {
+            elapsed,
+            rows: as_text(rows),
+        },
+        counters,
+    ))
 }
 
 /// Rows as text. Over the text protocol every value that is not NULL arrives as its text.
@@ -93,12 +104,18 @@ pub fn load(server: &'static str, port: u16, folder: &Path) -> Result<(), BenchE
         std::io::copy(&mut file, out)?;
         Ok(())
     })));
-    session.query_drop(format!("create database {DATABASE}")).map_err(failed)?;
-    session.query_drop(format!("use {DATABASE}")).map_err(failed)?;
+    session
+        .query_drop(format!("create database {DATABASE}"))
+        .map_err(failed)?;
+    session
+        .query_drop(format!("use {DATABASE}"))
+        .map_err(failed)?;
     for statement in schema_statements() {
         session.query_drop(statement).map_err(failed)?;
     }
-    session.query_drop("set unique_checks=0, foreign_key_checks=0").map_err(failed)?;
+    session
+        .query_drop("set unique_checks=0, foreign_key_checks=0")
+        .map_err(failed)?;
     for table in TABLES {
         session
             .query_drop(format!(
@@ -106,6 +123,8 @@ pub fn load(server: &'static str, port: u16, folder: &Path) -> Result<(), BenchE
             ))
             .map_err(failed)?;
     }
-    session.query_drop(format!("analyze table {}", TABLES.join(", "))).map_err(failed)?;
+    session
+        .query_drop(format!("analyze table {}", TABLES.join(", ")))
+        .map_err(failed)?;
     Ok(())
 }

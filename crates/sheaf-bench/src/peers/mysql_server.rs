@@ -31,7 +31,15 @@ impl MySqlServer {
         command: ServeCommand,
     ) -> Result<Self, BenchError> {
         fs::create_dir_all(&folder).map_err(|error| BenchError::file(&folder, error))?;
-        Ok(Self { name, folder, budget, command, port: 0, process: None, counters: Vec::new() })
+        Ok(Self {
+            name,
+            folder,
+            budget,
+            command,
+            port: 0,
+            process: None,
+            counters: Vec::new(),
+        })
     }
 }
 
@@ -88,7 +96,10 @@ impl Server for MySqlServer {
     }
 
     fn peak_memory_bytes(&self) -> u64 {
-        self.process.as_ref().and_then(|child| machine::peak_resident_bytes(child.id())).unwrap_or(0)
+        self.process
+            .as_ref()
+            .and_then(|child| machine::peak_resident_bytes(child.id()))
+            .unwrap_or(0)
     }
 
     fn has_switches(&self) -> bool {

@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use sheaf::tpch::{TABLES, schema_statements};
 
-use super::{Budget, Server, Timed, drop_operating_system_cache, end_process, free_port, wait_until_listening};
+use super::{
+    Budget, Server, Timed, drop_operating_system_cache, end_process, free_port,
+    wait_until_listening,
+};
 use crate::error::BenchError;
 use crate::machine;
 
@@ -35,7 +38,13 @@ impl Postgres {
         let programs = newest_programs()
             .ok_or_else(|| BenchError::server(NAME, "not installed: apt-get install postgresql"))?;
         fs::create_dir_all(&folder).map_err(|error| BenchError::file(&folder, error))?;
-        let server = Self { folder, programs, budget, port: 0, process: None };
+        let server = Self {
+            folder,
+            programs,
+            budget,
+            port: 0,
+            process: None,
+        };
         if !server.folder.join("data").exists() {
             server.install()?;
         }
@@ -44,13 +53,19 @@ impl Postgres {
 
     fn install(&self) -> Result<(), BenchError> {
         let (user, group) = account_ids()?;
-        chown(&self.folder, Some(user), Some(group)).map_err(|error| BenchError::file(&self.folder, error))?;
+        chown(&self.folder, Some(user), Some(group))
+            .map_err(|error| BenchError::file(&self.folder, error))?;
         let status = Command::new("setpriv")
             .args(["--reuid", ACCOUNT, "--regid", ACCOUNT, "--init-groups"])
             .arg(self.programs.join("initdb"))
             .arg("-D")
             .arg(self.folder.join("data"))
-            .args(["--auth=trust", "--username=root", "--encoding=UTF8", "--locale=C"])
+            .args([
+                "--auth=trust",
+                "--username=root",
+                "--encoding=UTF8",
+                "--locale=C",
+            ])
             .current_dir("/")
             .stdout(Stdio::null())
             .status()
@@ -66,13 +81,18 @@ impl Postgres {
         let output = Command::new(self.programs.join("psql"))
             .args(["-h", "127.0.0.1", "-p"])
             .arg(self.port.to_string())
-            .args(["-U", "root", "-d", database, "-X", "-q", "-A", "-t", "-F", "\t"])
+            .args([
+                "-U", "root", "-d", database, "-X", "-q", "-A", "-t", "-F", "\t",
+            ])
             .args(["-v", "ON_ERROR_STOP=1", "-P", "null=\\N"])
             .args(arguments)
             .output()
             .map_err(|error| BenchError::server(NAME, error))?;
         if !output.status.success() {
-            return Err(BenchError::server(NAME, String::from_utf8_lossy(&output.stderr)));
+            return Err(BenchError::server(
+                NAME,
+                String::from_utf8_lossy(&output.stderr),
+            ));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -109,7 +129,11 @@ fn memory_group(bytes: u64) -> Option<PathBuf> {
 
 /// A MySQL-dialect schema statement as PostgreSQL's `CREATE TABLE` and its `CREATE INDEX` statements.
 fn translate_schema(statement: &str) -> (String, Vec<String>) {
-    let table = statement.split_whitespace().nth(2).unwrap_or_default().to_owned();
+    let table = statement
+        .split_whitespace()
+        .nth(2)
+        .unwrap_or_default()
+        .to_owned();
     let mut create = String::new();
     let mut indexes = Vec::new();
     let mut rest = statement;
@@ -141,12 +165,21 @@ fn translate_query(sql: &str) -> String {
         translated = translated.replace(&format!(" force index ({hint})"), "");
     }
     while let Some(start) = translated.find("date_add(") {
-        let Some(end) = translated[start..].find(')').map(|end| start + end) else { break };
+        let Some(end) = translated[start..].find(')').map(|end| start + end) else {
+            break;
+        };
         let arguments = translated[start + "date_add(".len()..end].to_owned();
-        let Some((date, interval)) = arguments.split_once(',') else { break };
-        let interval = interval.trim().trim_start_matches("interval ").replace('\'', "");
-        translated
-            .replace_range(start..=end, &format!("date {} + interval '{interval}'", date.trim()));
+        let Some((date, interval)) = arguments.split_once(',') else {
+            break;
+        };
+        let interval = interval
+            .trim()
+            .trim_start_matches("interval ")
+            .replace('\'', "");
+        translated.replace_range(
+            start..=end,
+            &format!("date {} + interval '{interval}'", date.trim()),
+        );
     }
     translated
 }
@@ -157,7 +190,10 @@ impl Server for Postgres {
     }
 
     fn version(&mut self) -> Result<String, BenchError> {
-        Ok(self.psql("postgres", &["-c", "show server_version"])?.trim().to_owned())
+        Ok(self
+            .psql("postgres", &["-c", "show server_version"])?
+            .trim()
+            .to_owned())
     }
 
     fn start(&mut self) -> Result<(), BenchError> {
@@ -234,13 +270,26 @@ impl Server for Postgres {
         let mut lines: Vec<&str> = printed.lines().collect();
         let elapsed_ms = lines
             .pop()
-            .and_then(|line| line.strip_prefix("Time: ")?.split_whitespace().next()?.parse::<f64>().ok())
+            .and_then(|line| {
+                line.strip_prefix("Time: ")?
+                    .split_whitespace()
+                    .next()?
+                    .parse::<f64>()
+                    .ok()
+            })
             .ok_or_else(|| BenchError::server(NAME, "psql printed no time"))?;
         let rows = lines
             .into_iter()
-            .map(|line| line.split('\t').map(|field| (field != "\\N").then(|| field.to_owned())).collect())
+            .map(|line| {
+                line.split('\t')
+                    .map(|field| (field != "\\N").then(|| field.to_owned()))
+                    .collect()
+            })
             .collect();
-        Ok(Timed { elapsed: Duration::from_secs_f64(elapsed_ms / 1000.0), rows })
+        Ok(Timed {
+            elapsed: Duration::from_secs_f64(elapsed_ms / 1000.0),
+            rows,
+        })
     }
 
     fn counters(&self) -> &[(String, u64)] {
@@ -248,7 +297,9 @@ impl Server for Postgres {
     }
 
     fn peak_memory_bytes(&self) -> u64 {
-        self.process.as_ref().map_or(0, |child| machine::peak_resident_bytes_of_family(child.id()))
+        self.process.as_ref().map_or(0, |child| {
+            machine::peak_resident_bytes_of_family(child.id())
+        })
     }
 
     fn has_switches(&self) -> bool {
@@ -272,8 +323,14 @@ mod tests {
         let (create, indexes) = translate_schema(
             "CREATE TABLE t (a INT NOT NULL, b INT, PRIMARY KEY (a), KEY i_b (b), KEY i_ba (b, a))",
         );
-        assert_eq!(create, "CREATE TABLE t (a INT NOT NULL, b INT, PRIMARY KEY (a))");
-        assert_eq!(indexes, ["CREATE INDEX i_b ON t (b)", "CREATE INDEX i_ba ON t (b, a)"]);
+        assert_eq!(
+            create,
+            "CREATE TABLE t (a INT NOT NULL, b INT, PRIMARY KEY (a))"
+        );
+        assert_eq!(
+            indexes,
+            ["CREATE INDEX i_b ON t (b)", "CREATE INDEX i_ba ON t (b, a)"]
+        );
     }
 
     #[test]

@@ -559,7 +559,7 @@ fn round_to_shown(call: &Call<'_>) -> Result<ArrayRef> {
     let target = call.result_type().clone();
     let (SqlType::Decimal { scale, .. }, DataType::Decimal128(..)) = (call.sql_type(0), &target)
     else {
-        return Ok(call.args.args[0].to_array(call.rows())?);
+        return call.args.args[0].to_array(call.rows());
     };
     let to = decimal_scale(&target);
     let values = call.decimal(0, scale)?;

@@ -297,7 +297,12 @@ fn finish_datetime(
 /// its time of day. Longer than 838:59:59 is cut to that. The second value is the number of fraction digits.
 pub fn parse_time(text: &str) -> Option<(i64, u8)> {
     let text = text.trim();
-    if let Some(parsed) = parse_datetime(text).filter(|parsed| parsed.has_time) {
+    // With a date before it: digits and a dash, or digits for both.
+    let leading = text.bytes().take_while(u8::is_ascii_digit).count();
+    let has_date =
+        leading >= 12 || (leading > 0 && matches!(text.as_bytes().get(leading), Some(b'-' | b'/')));
+    if has_date {
+        let parsed = parse_datetime(text)?;
         return Some((split_datetime(parsed.micros).1, parsed.fraction_digits));
     }
     let (negative, mut rest) = match text.strip_prefix('-') {

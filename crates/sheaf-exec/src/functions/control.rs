@@ -72,7 +72,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     // A value, its SQL type text and its shown decimals: the same value, whose field says so.
     Function::strict("$typed", (3, 3), typed_field, |call| {
-        Ok(call.args.args[0].to_array(call.rows())?)
+        call.args.args[0].to_array(call.rows())
     }),
     Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval).never_null(),
 ];

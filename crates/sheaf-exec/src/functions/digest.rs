@@ -13,18 +13,8 @@ use super::types::field;
 use super::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict(
-        "md5",
-        (1, 1),
-        |_| Ok(field::text()),
-        |call| digest::<Md5>(call),
-    ),
-    Function::strict(
-        "sha1",
-        (1, 1),
-        |_| Ok(field::text()),
-        |call| digest::<Sha1>(call),
-    ),
+    Function::strict("md5", (1, 1), |_| Ok(field::text()), digest::<Md5>),
+    Function::strict("sha1", (1, 1), |_| Ok(field::text()), digest::<Sha1>),
     // Bytes, and the length of the digest in bits; NULL for a length that does not exist.
     Function::new("sha2", (2, 2), |_| Ok(field::text()), sha2),
     Function::strict(

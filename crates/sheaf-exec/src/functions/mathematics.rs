@@ -176,8 +176,9 @@ fn rounded_type(operands: &Operands<'_>) -> Result<Field> {
             scale,
             decimals,
         } => {
+            // As many digits as asked for, if that is known.
             let shown = places.map_or(decimals, |places| {
-                places.clamp(0, i64::from(decimals.min(MAX_DECIMALS))) as u8
+                places.clamp(0, i64::from(MAX_DECIMALS)) as u8
             });
             field::decimal((precision - scale).saturating_add(1), shown, shown)
         }

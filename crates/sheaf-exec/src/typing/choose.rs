@@ -38,7 +38,10 @@ pub(super) fn convert_to_field(expr: Expr, to: &Field, schema: &DFSchema) -> Res
         ),
         other => cast(expr, other.clone()),
     };
-    Ok(fold(converted, schema))
+    Ok(match fold(converted, schema) {
+        Expr::Literal(value, _) => typed_literal(value, to),
+        converted => converted,
+    })
 }
 
 /// Restores what the plain CASE lost of its field: fraction digits, a collation, shown decimals.

@@ -28,7 +28,7 @@ use datafusion_expr::expr::{
 };
 use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, SortExpr,
-    lit,
+    WindowFrameBound, WindowFrameUnits, lit,
 };
 
 use crate::collation::{collation_key, key_collation};
@@ -221,7 +221,34 @@ fn resolve_window(mut window: WindowFunction, schema: &DFSchema) -> Result<Expr>
     )?;
     params.partition_by = keys_of(std::mem::take(&mut params.partition_by), schema)?;
     params.order_by = sort_keys_of(std::mem::take(&mut params.order_by), schema)?;
+    // A RANGE frame without offsets is the frame of peer groups. DataFusion computes RANGE for numbers and times only,
+    // GROUPS for whatever can be compared: also for the sort keys of strings.
+    let frame = &mut params.window_frame;
+    let no_offset = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => {
+            offset.is_null()
+        }
+        WindowFrameBound::CurrentRow => true,
+    };
+    if frame.units == WindowFrameUnits::Range
+        && !params.order_by.is_empty()
+        && no_offset(&frame.start_bound)
+        && no_offset(&frame.end_bound)
+    {
+        frame.units = WindowFrameUnits::Groups;
+        frame.start_bound = group_bound(&frame.start_bound);
+        frame.end_bound = group_bound(&frame.end_bound);
+    }
     Ok(Expr::WindowFunction(Box::new(window)))
+}
+
+/// A bound without offset, as a number of peer groups.
+fn group_bound(bound: &WindowFrameBound) -> WindowFrameBound {
+    match bound {
+        WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::Following(_) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+        WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+    }
 }
 
 /// The value of a literal.

@@ -127,10 +127,14 @@ impl Lab {
         let mut undo = self.catalog().storage().begin_statement();
         // In no order of any key, as an application would.
         for n in 0..rows.len() {
-            table.insert(&mut undo, &rows[n * 7919 % rows.len()]).unwrap();
+            table
+                .insert(&mut undo, &rows[n * 7919 % rows.len()])
+                .unwrap();
         }
         undo.commit();
-        self.catalog().analyze(DATABASE, name, Duration::ZERO).unwrap();
+        self.catalog()
+            .analyze(DATABASE, name, Duration::ZERO)
+            .unwrap();
         self.tables.insert(
             name.to_string(),
             self.catalog().table(DATABASE, name).unwrap(),
@@ -147,7 +151,10 @@ impl Lab {
 
     /// USE INDEX () on every reference to the table.
     pub(super) fn ignore_all(&mut self, table: &str) {
-        let hints = IndexHints { use_index: Some(Vec::new()), ..IndexHints::default() };
+        let hints = IndexHints {
+            use_index: Some(Vec::new()),
+            ..IndexHints::default()
+        };
         self.hints.insert(table.to_string(), hints);
     }
 

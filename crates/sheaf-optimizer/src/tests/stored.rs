@@ -13,9 +13,19 @@ fn text(value: &str) -> Value {
 fn lab() -> Lab {
     let mut lab = Lab::new();
     let orders = (0..2000i64).map(|id| {
-        let customer = if id % 10 == 9 { Value::Null } else { Value::Int(id % 100) };
+        let customer = if id % 10 == 9 {
+            Value::Null
+        } else {
+            Value::Int(id % 100)
+        };
         let city = text(CITIES[(id % 5) as usize]);
-        vec![Value::Int(id), customer, Value::Date(9000 + (id % 365) as i32), city, text(&format!("note {id}"))]
+        vec![
+            Value::Int(id),
+            customer,
+            Value::Date(9000 + (id % 365) as i32),
+            city,
+            text(&format!("note {id}")),
+        ]
     });
     lab.table(
         "orders",
@@ -26,16 +36,35 @@ fn lab() -> Lab {
             ("city", "varchar(20)", true),
             ("note", "varchar(100)", true),
         ],
-        &["PRIMARY(id)", "by_day(day)", "by_customer(customer,day)", "by_city(city)", "by_note(note:4)"],
+        &[
+            "PRIMARY(id)",
+            "by_day(day)",
+            "by_customer(customer,day)",
+            "by_city(city)",
+            "by_note(note:4)",
+        ],
         orders.collect(),
     );
     let lines = (0..6000i64).map(|n| {
-        let quantity = Value::Decimal { unscaled: i128::from(n % 50) * 100, scale: 2 };
-        vec![Value::Int(n / 3), Value::Int(n % 3), Value::Int(n % 40), quantity]
+        let quantity = Value::Decimal {
+            unscaled: i128::from(n % 50) * 100,
+            scale: 2,
+        };
+        vec![
+            Value::Int(n / 3),
+            Value::Int(n % 3),
+            Value::Int(n % 40),
+            quantity,
+        ]
     });
     lab.table(
         "lines",
-        &[("orderid", "int", false), ("line", "int", false), ("part", "int", true), ("quantity", "decimal(15,2)", true)],
+        &[
+            ("orderid", "int", false),
+            ("line", "int", false),
+            ("part", "int", true),
+            ("quantity", "decimal(15,2)", true),
+        ],
         &["PRIMARY(orderid,line)", "by_part(part,quantity)"],
         lines.collect(),
     );
@@ -43,7 +72,9 @@ fn lab() -> Lab {
         "customers",
         &[("id", "int", false), ("name", "varchar(20)", true)],
         &["PRIMARY(id)"],
-        (0..100i64).map(|id| vec![Value::Int(id), text(&format!("c{id}"))]).collect(),
+        (0..100i64)
+            .map(|id| vec![Value::Int(id), text(&format!("c{id}"))])
+            .collect(),
     );
     lab
 }
@@ -53,7 +84,13 @@ fn path(lab: &Lab, sql: &str) -> String {
     let explain = lab.run(sql).explain;
     let row = &explain[0];
     let show = |value: &Option<String>| value.clone().unwrap_or_default();
-    format!("{} {} {} | {}", show(&row.type_), show(&row.key), show(&row.key_len), show(&row.extra))
+    format!(
+        "{} {} {} | {}",
+        show(&row.type_),
+        show(&row.key),
+        show(&row.key_len),
+        show(&row.extra)
+    )
 }
 
 #[test]
@@ -66,8 +103,14 @@ fn conditions_choose_the_path() {
         ("id BETWEEN 3 AND 9", "range PRIMARY 4 | "),
         ("id > 1995 OR id < 2", "range PRIMARY 4 | "),
         ("customer = 42", "ref by_customer 5 | "),
-        ("customer = 42 AND day < DATE '1994-09-01'", "range by_customer 9 | "),
-        ("customer IS NULL AND day = DATE '1994-09-01'", "ref by_customer 9 | "),
+        (
+            "customer = 42 AND day < DATE '1994-09-01'",
+            "range by_customer 9 | ",
+        ),
+        (
+            "customer IS NULL AND day = DATE '1994-09-01'",
+            "ref by_customer 9 | ",
+        ),
         ("note IS NULL", "ref by_note 19 | Using where"),
         ("1 = 1", "ALL  | "),
         ("id + 1 = 3", "ALL  | Using where"),
@@ -75,8 +118,14 @@ fn conditions_choose_the_path() {
         let sql = format!("SELECT note FROM orders WHERE {condition}");
         assert_eq!(path(&lab, &sql), expected, "{condition}");
     }
-    assert_eq!(path(&lab, "SELECT day FROM orders WHERE customer = 42"), "ref by_customer 5 | Using index");
-    assert_eq!(path(&lab, "SELECT COUNT(*) FROM orders"), "index by_day 4 | Using index");
+    assert_eq!(
+        path(&lab, "SELECT day FROM orders WHERE customer = 42"),
+        "ref by_customer 5 | Using index"
+    );
+    assert_eq!(
+        path(&lab, "SELECT COUNT(*) FROM orders"),
+        "index by_day 4 | Using index"
+    );
 }
 
 #[test]
@@ -85,7 +134,10 @@ fn strings_are_ranges_under_their_collation() {
     let bonn = r#"SELECT id FROM orders WHERE "$eq"(city, 'BONN') ORDER BY id LIMIT 4"#;
     assert_eq!(lab.rows(bonn), "1\n3\n6\n8");
     let sql = r#"SELECT COUNT(*) FROM orders WHERE "$eq"(city, 'köln')"#;
-    assert_eq!((lab.rows(sql).as_str(), path(&lab, sql).as_str()), ("400", "ref by_city 83 | Using index"));
+    assert_eq!(
+        (lab.rows(sql).as_str(), path(&lab, sql).as_str()),
+        ("400", "ref by_city 83 | Using index")
+    );
     let sql = r#"SELECT COUNT(*) FROM orders WHERE "$like"(note, 'NOTE 19%', '\')"#;
     assert_eq!(lab.rows(sql), "111");
     assert!(path(&lab, sql).contains("Using where"));
@@ -114,13 +166,22 @@ fn every_path_finds_the_same_rows() {
         lab.force_index("orders", "PRIMARY");
         let expected = lab.run(&sql).sorted();
         for index in ["PRIMARY", "by_day", "by_customer", "by_city", "by_note"] {
-            for switch in ["mrr=off", "mrr_cost_based=off", "index_condition_pushdown=off", "mrr=on"] {
+            for switch in [
+                "mrr=off",
+                "mrr_cost_based=off",
+                "index_condition_pushdown=off",
+                "mrr=on",
+            ] {
                 lab.settings = Default::default();
                 lab.settings.switch.apply(switch).unwrap();
                 lab.settings.batch_rows = 100;
                 lab.settings.mrr_buffer_bytes = 512;
                 lab.force_index("orders", index);
-                assert_eq!(lab.run(&sql).sorted(), expected, "{condition} by {index} with {switch}");
+                assert_eq!(
+                    lab.run(&sql).sorted(),
+                    expected,
+                    "{condition} by {index} with {switch}"
+                );
             }
         }
     }
@@ -135,7 +196,11 @@ fn hints_are_obeyed() {
     lab.force_index("orders", "by_day");
     assert_eq!(path(&lab, sql), "range by_day 4 | Using index condition");
     lab.force_index("orders", "by_city");
-    assert_eq!(path(&lab, sql), "ALL  | Using where", "an index that is of no use is not used");
+    assert_eq!(
+        path(&lab, sql),
+        "ALL  | Using where",
+        "an index that is of no use is not used"
+    );
 }
 
 #[test]
@@ -144,11 +209,23 @@ fn switches_are_obeyed() {
     lab.force_index("orders", "by_customer");
     let sql = "SELECT note FROM orders WHERE customer < 60 AND day = DATE '1994-09-01'";
     lab.settings.switch.apply("mrr=off").unwrap();
-    assert_eq!(path(&lab, sql), "range by_customer 5 | Using index condition");
-    lab.settings.switch.apply("index_condition_pushdown=off").unwrap();
+    assert_eq!(
+        path(&lab, sql),
+        "range by_customer 5 | Using index condition"
+    );
+    lab.settings
+        .switch
+        .apply("index_condition_pushdown=off")
+        .unwrap();
     assert_eq!(path(&lab, sql), "range by_customer 5 | Using where");
-    lab.settings.switch.apply("mrr=on,mrr_cost_based=off,index_condition_pushdown=on").unwrap();
-    assert_eq!(path(&lab, sql), "range by_customer 5 | Using index condition; Using MRR");
+    lab.settings
+        .switch
+        .apply("mrr=on,mrr_cost_based=off,index_condition_pushdown=on")
+        .unwrap();
+    assert_eq!(
+        path(&lab, sql),
+        "range by_customer 5 | Using index condition; Using MRR"
+    );
 }
 
 #[test]
@@ -158,7 +235,10 @@ fn an_index_satisfies_order_by() {
     assert_eq!(lab.rows(sql), "1999 note 1999\n1998 note 1998");
     assert_eq!(path(&lab, sql), "index PRIMARY 4 | Backward index scan");
     let sql = "SELECT id FROM orders WHERE id > 10 ORDER BY id LIMIT 2";
-    assert_eq!((lab.rows(sql).as_str(), path(&lab, sql).as_str()), ("11\n12", "range PRIMARY 4 | "));
+    assert_eq!(
+        (lab.rows(sql).as_str(), path(&lab, sql).as_str()),
+        ("11\n12", "range PRIMARY 4 | ")
+    );
     let sql = "SELECT day, id FROM orders WHERE customer = 42 ORDER BY day, id LIMIT 2";
     assert_eq!(path(&lab, sql), "ref by_customer 5 | Using index");
     let sql = "SELECT note FROM orders WHERE customer = 42 ORDER BY note";
@@ -185,8 +265,16 @@ fn keyed_joins_find_what_hash_joins_find() {
     for sql in queries {
         lab.settings = Default::default();
         let keyed = lab.run(sql);
-        assert!(keyed.shown.contains("KeyedJoinExec"), "{sql}\n{}", keyed.shown);
-        for (name, change) in [("batched_key_access=off", 1), ("mrr=off", 2), ("mrr_sort_keys=off,mrr_cost_based=off", 3)] {
+        assert!(
+            keyed.shown.contains("KeyedJoinExec"),
+            "{sql}\n{}",
+            keyed.shown
+        );
+        for (name, change) in [
+            ("batched_key_access=off", 1),
+            ("mrr=off", 2),
+            ("mrr_sort_keys=off,mrr_cost_based=off", 3),
+        ] {
             lab.settings.switch.apply("default").unwrap();
             lab.settings.switch.apply(name).unwrap();
             lab.settings.join_buffer_bytes = 64 * change;
@@ -198,7 +286,11 @@ fn keyed_joins_find_what_hash_joins_find() {
         }
         let hashed = lab.run(sql);
         lab.no_hints();
-        assert!(!hashed.shown.contains("KeyedJoinExec"), "{sql}\n{}", hashed.shown);
+        assert!(
+            !hashed.shown.contains("KeyedJoinExec"),
+            "{sql}\n{}",
+            hashed.shown
+        );
         assert_eq!(hashed.sorted(), keyed.sorted(), "{sql}");
     }
 }
@@ -209,10 +301,23 @@ fn the_plan_of_a_join_starts_with_the_selective_table() {
     let sql = "SELECT c.name, SUM(l.quantity) FROM lines l, customers c, orders o \
                WHERE l.orderid = o.id AND o.customer = c.id AND o.day = DATE '1994-09-01' GROUP BY c.name";
     let explain = lab.explain(sql);
-    let tables: Vec<_> = explain.lines().map(|line| line.split(' ').take(4).collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!(tables, ["1 SIMPLE orders type=ref", "1 SIMPLE customers type=eq_ref", "1 SIMPLE lines type=ref"]);
+    let tables: Vec<_> = explain
+        .lines()
+        .map(|line| line.split(' ').take(4).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(
+        tables,
+        [
+            "1 SIMPLE orders type=ref",
+            "1 SIMPLE customers type=eq_ref",
+            "1 SIMPLE lines type=ref"
+        ]
+    );
     assert!(explain.contains("ref=lab.orders.customer"), "{explain}");
-    assert!(explain.contains("Using join buffer (Batched Key Access)"), "{explain}");
+    assert!(
+        explain.contains("Using join buffer (Batched Key Access)"),
+        "{explain}"
+    );
 }
 
 #[test]

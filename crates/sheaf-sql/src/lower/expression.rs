@@ -1,8 +1,9 @@
 //! Expressions: operators become calls, conditions and values are told apart.
 
 use sqlparser::ast::{
-    BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, Interval,
-    ObjectName, Query, TrimWhereField, UnaryOperator, Value as Literal, ValueWithSpan,
+    BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, GroupByExpr,
+    Interval, ObjectName, Query, SelectItem, SetExpr, TrimWhereField, UnaryOperator,
+    Value as Literal, ValueWithSpan,
 };
 
 use super::Lowering;
@@ -74,10 +75,59 @@ impl Lowering<'_> {
     }
 
     pub(super) fn subquery(&mut self, query: Query) -> Result<Box<Query>> {
-        let allowed = std::mem::replace(&mut self.aggregates_allowed, true);
+        Ok(self.counted_subquery(query)?.0)
+    }
+
+    /// A subquery and the number of aggregates in it.
+    fn counted_subquery(&mut self, query: Query) -> Result<(Box<Query>, usize)> {
+        let before = (
+            self.aggregates_allowed,
+            self.in_filter,
+            self.aggregates_seen,
+        );
+        (
+            self.aggregates_allowed,
+            self.in_filter,
+            self.aggregates_seen,
+        ) = (true, false, 0);
         let lowered = self.query(query, Use::Subquery);
-        self.aggregates_allowed = allowed;
-        Ok(Box::new(lowered?.0))
+        let aggregates = self.aggregates_seen;
+        (
+            self.aggregates_allowed,
+            self.in_filter,
+            self.aggregates_seen,
+        ) = before;
+        Ok((Box::new(lowered?.0), aggregates))
+    }
+
+    /// EXISTS. Where rows are tested by it, it becomes a join; elsewhere its rows are counted, if it is a plain SELECT.
+    fn exists(&mut self, subquery: Query, negated: bool) -> Result<Expr> {
+        let (mut subquery, aggregates) = self.counted_subquery(subquery)?;
+        let is_plain = |query: &Query| match query.body.as_ref() {
+            SetExpr::Select(select) => {
+                let grouped = match &select.group_by {
+                    GroupByExpr::Expressions(exprs, _) => !exprs.is_empty(),
+                    GroupByExpr::All(_) => true,
+                };
+                query.limit_clause.is_none()
+                    && query.with.is_none()
+                    && !grouped
+                    && select.having.is_none()
+            }
+            _ => false,
+        };
+        if self.in_filter || aggregates > 0 || !is_plain(&subquery) {
+            return Ok(Expr::Exists { subquery, negated });
+        }
+        subquery.order_by = None;
+        if let SetExpr::Select(select) = subquery.body.as_mut() {
+            select.distinct = None;
+            select.projection = vec![SelectItem::UnnamedExpr(call("count", vec![number(1)]))];
+        }
+        Ok(call(
+            if negated { "$eq" } else { "$ne" },
+            vec![Expr::Subquery(subquery), number(0)],
+        ))
     }
 
     pub(super) fn expression(&mut self, expr: Expr) -> Result<Lowered> {
@@ -331,10 +381,7 @@ impl Lowering<'_> {
                 }
                 Value(call("$case", args))
             }
-            Expr::Exists { subquery, negated } => Condition(Expr::Exists {
-                subquery: self.subquery(*subquery)?,
-                negated,
-            }),
+            Expr::Exists { subquery, negated } => Condition(self.exists(*subquery, negated)?),
             Expr::Subquery(query) => Value(Expr::Subquery(self.subquery(*query)?)),
             Expr::Function(function) => self.function(function)?,
             Expr::Tuple(_) => return Err(operand_columns(1)),

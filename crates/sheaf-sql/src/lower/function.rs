@@ -303,6 +303,7 @@ impl Lowering<'_> {
         }
         // An aggregate of an aggregate is wrong, unless the outer one is a window function.
         let allowed = std::mem::replace(&mut self.aggregates_allowed, over.is_some());
+        self.aggregates_seen += usize::from(over.is_none());
         let lowered = self.aggregate_call(name, arguments, over);
         self.aggregates_allowed = allowed;
         lowered

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion_expr::TableSource;
-use sqlparser::ast::{Ident, Query};
+use sqlparser::ast::{Expr, Ident, Query};
 
 use crate::error::{Result, SqlError};
 use crate::query::QueryContext;
@@ -69,6 +69,8 @@ pub(crate) fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
         locking: false,
         depth: 0,
         aggregates_allowed: true,
+        aggregates_seen: 0,
+        in_filter: false,
     };
     let (query, headers) = lowering.query(query.clone(), select::Use::Result)?;
     Ok(Lowered {
@@ -95,6 +97,10 @@ struct Lowering<'a> {
     depth: usize,
     /// False inside of WHERE and ON.
     aggregates_allowed: bool,
+    /// Aggregates seen so far.
+    aggregates_seen: usize,
+    /// Inside of WHERE, ON or HAVING, where a subquery can become a join.
+    in_filter: bool,
 }
 
 impl Lowering<'_> {
@@ -112,6 +118,15 @@ impl Lowering<'_> {
             quote_style: Some('`'),
             span: ident.span,
         }
+    }
+
+    /// A condition that rows are tested by.
+    fn filter(&mut self, condition: Expr, aggregates_allowed: bool) -> Result<Expr> {
+        let before = (self.aggregates_allowed, self.in_filter);
+        (self.aggregates_allowed, self.in_filter) = (aggregates_allowed, true);
+        let lowered = self.condition(condition);
+        (self.aggregates_allowed, self.in_filter) = before;
+        lowered
     }
 
     /// Runs `inner` one level deeper.

@@ -1,17 +1,19 @@
 //! Queries: common table expressions, FROM, select lists, grouping, ordering.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use sheaf_exec::{IndexHints, SheafTableSource};
 use sqlparser::ast::{
-    Cte, Expr, GroupByExpr, GroupByWithModifier, Ident, Join, JoinConstraint, JoinOperator,
-    LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
+    BinaryOperator, Cte, Expr, GroupByExpr, GroupByWithModifier, Ident, Join, JoinConstraint,
+    JoinOperator, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
     TableIndexHintType, TableIndexHints, TableWithJoins, Value as Literal, ValueWithSpan,
+    visit_expressions_mut,
 };
-use std::sync::Arc;
 
-use super::build::call;
+use super::build::{binary, call};
 use super::expression::object_text;
 use super::{Lowering, TableReference};
 use crate::error::{Result, SqlError};
@@ -57,15 +59,14 @@ fn header_of(expr: &Expr, written: Option<&str>) -> String {
     if let Some(column) = is_plain_column(expr) {
         return column.value.clone();
     }
-    match expr {
-        Expr::Value(value) => match &value.value {
+    if let Expr::Value(value) = expr {
+        match &value.value {
             Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
                 return text.clone();
             }
             Literal::Null => return "NULL".to_string(),
             _ => {}
-        },
-        _ => {}
+        }
     }
     written.map_or_else(|| expr.to_string(), str::to_string)
 }
@@ -201,12 +202,11 @@ impl Lowering<'_> {
                 select.from.push(table);
             }
         }
-        let allowed = std::mem::replace(&mut self.aggregates_allowed, false);
         select.selection = select
             .selection
-            .map(|condition| self.condition(condition))
+            .map(|condition| self.filter(condition, false))
             .transpose()?;
-        self.aggregates_allowed = allowed;
+        let aggregates_before = self.aggregates_seen;
         let written = self.text.select_items(select.select_token.0.span.start);
         let (projection, headers) =
             self.projection(std::mem::take(&mut select.projection), &written, purpose)?;
@@ -214,8 +214,17 @@ impl Lowering<'_> {
         select.group_by = self.group_by(select.group_by)?;
         select.having = select
             .having
-            .map(|condition| self.condition(condition))
+            .map(|condition| self.filter(condition, true))
             .transpose()?;
+        let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty())
+            || self.aggregates_seen > aggregates_before;
+        if !is_grouped && let Some(having) = select.having.take() {
+            let condition = without_aliases(having, &select.projection);
+            select.selection = Some(match select.selection.take() {
+                Some(selection) => binary(selection, BinaryOperator::And, condition),
+                None => condition,
+            });
+        }
         for window in &mut select.named_window {
             if let NamedWindowExpr::WindowSpec(spec) = &mut window.1 {
                 *spec = self.window_spec(spec.clone())?;
@@ -425,12 +434,7 @@ impl Lowering<'_> {
 
     fn join_constraint(&mut self, constraint: JoinConstraint) -> Result<JoinConstraint> {
         Ok(match constraint {
-            JoinConstraint::On(condition) => {
-                let allowed = std::mem::replace(&mut self.aggregates_allowed, false);
-                let condition = self.condition(condition);
-                self.aggregates_allowed = allowed;
-                JoinConstraint::On(condition?)
-            }
+            JoinConstraint::On(condition) => JoinConstraint::On(self.filter(condition, false)?),
             JoinConstraint::Using(columns) => JoinConstraint::Using(
                 columns
                     .into_iter()
@@ -559,6 +563,27 @@ impl Lowering<'_> {
         });
         Ok(plain_table(&format!("#{number}"), Some(alias)))
     }
+}
+
+/// A HAVING of a query without groups is a WHERE that may name items of the select list.
+fn without_aliases(mut having: Expr, projection: &[SelectItem]) -> Expr {
+    let item = |name: &Ident| {
+        projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if alias.value == name.value => {
+                Some(expr.clone())
+            }
+            _ => None,
+        })
+    };
+    let _: ControlFlow<()> = visit_expressions_mut(&mut having, |expr| {
+        if let Expr::Identifier(name) = expr
+            && let Some(replacement) = item(name)
+        {
+            *expr = Expr::Nested(Box::new(replacement));
+        }
+        ControlFlow::Continue(())
+    });
+    having
 }
 
 fn plain_table(name: &str, alias: Option<TableAlias>) -> TableFactor {

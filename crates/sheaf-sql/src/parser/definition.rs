@@ -109,18 +109,26 @@ impl StatementParser<'_> {
                 changes: vec![change],
             });
         }
-        for what in [
-            "VIEW",
-            "USER",
-            "ROLE",
-            "PROCEDURE",
-            "FUNCTION",
-            "TRIGGER",
-            "EVENT",
-            "SERVER",
-            "RESOURCE",
-            "TABLESPACE",
+        // What cannot be created cannot be there; dumps drop it all the same.
+        for (what, code) in [
+            ("VIEW", 1051),
+            ("PROCEDURE", 1305),
+            ("FUNCTION", 1305),
+            ("TRIGGER", 1360),
+            ("EVENT", 1539),
         ] {
+            if self.accept(what) {
+                let if_exists = self.accept("IF EXISTS");
+                let names = self.table_names()?;
+                return Ok(Statement::DropAbsent {
+                    what,
+                    code,
+                    names,
+                    if_exists,
+                });
+            }
+        }
+        for what in ["USER", "ROLE", "SERVER", "RESOURCE", "TABLESPACE"] {
             if self.peek(what) {
                 return self.unsupported(&format!("DROP {what}"));
             }

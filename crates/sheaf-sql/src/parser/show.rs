@@ -132,6 +132,10 @@ impl StatementParser<'_> {
             ("OPEN TABLES", EmptyList::OpenTables),
             ("BINARY LOGS", EmptyList::BinaryLogs),
             ("MASTER LOGS", EmptyList::BinaryLogs),
+            ("MASTER STATUS", EmptyList::BinaryLogs),
+            ("BINARY LOG STATUS", EmptyList::BinaryLogs),
+            ("REPLICA STATUS", EmptyList::Replicas),
+            ("SLAVE STATUS", EmptyList::Replicas),
         ] {
             if self.accept(words) {
                 self.in_database()?;

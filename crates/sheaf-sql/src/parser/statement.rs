@@ -32,6 +32,13 @@ pub enum Statement {
         names: Vec<TableName>,
         if_exists: bool,
     },
+    /// DROP of what this version does not have: `code` is MySQL's error for something missing.
+    DropAbsent {
+        what: &'static str,
+        code: u16,
+        names: Vec<TableName>,
+        if_exists: bool,
+    },
     AlterTable {
         name: TableName,
         changes: Vec<TableChange>,
@@ -348,4 +355,5 @@ pub enum EmptyList {
     FunctionStatus,
     OpenTables,
     BinaryLogs,
+    Replicas,
 }

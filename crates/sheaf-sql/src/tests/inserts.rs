@@ -43,6 +43,7 @@ fn a_failing_row_takes_the_statement_back() {
         ("INSERT INTO t VALUES (2,'two'),('x','y')", 1366),
         ("INSERT INTO t VALUES (2,'two'),(99999999999,'y')", 1264),
         ("INSERT INTO t VALUES (2,'two'),(3)", 1136),
+        ("INSERT INTO t VALUES (2,'two'),(1/(3-3),'y')", 1365),
         ("INSERT INTO t (a) VALUES (2)", 1364),
         ("INSERT INTO t (a, c) VALUES (2, 3)", 1054),
         ("INSERT INTO t (a, A) VALUES (2, 3)", 1110),

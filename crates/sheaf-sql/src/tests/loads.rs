@@ -42,6 +42,14 @@ fn a_file_fills_an_empty_table_and_adds_to_a_filled_one() {
 }
 
 #[test]
+fn a_terminator_at_the_end_of_a_line_is_no_field() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10))");
+    let loaded = load(&mut bench, "1|x|\n2|y|\n", "FIELDS TERMINATED BY '|'").expect("it fits");
+    assert_eq!((loaded.ok.affected_rows, loaded.warnings), (2, 0));
+}
+
+#[test]
 fn columns_variables_and_set() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10) DEFAULT 'd', c INT)");

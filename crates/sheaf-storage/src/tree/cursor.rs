@@ -20,6 +20,10 @@ use crate::tree::node::{Node, PageImage};
 use crate::tree::search::{Target, new_page_image};
 use crate::tree::{Direction, KeyRange, ReadAhead, Tree};
 
+/// A scan reads ahead by at most this share of the frames: several scans fit in the pool's quota for prefetched pages,
+/// and what was read ahead is still there when the scan arrives.
+const READ_AHEAD_FRAMES_DIVISOR: u64 = 8;
+
 /// Leaves that the first read-ahead of a scan requests; the window doubles from here.
 const FIRST_WINDOW_PAGES: usize = 8;
 
@@ -43,7 +47,10 @@ impl LeafCursor {
     ) -> LeafCursor {
         let read_ahead = match read_ahead {
             ReadAhead::Off | ReadAhead::Pages(0) => None,
-            ReadAhead::Pages(pages) => Some(LeafReadAhead::new(pages)),
+            ReadAhead::Pages(pages) => {
+                let most = (tree.store().frames / READ_AHEAD_FRAMES_DIVISOR) as usize;
+                Some(LeafReadAhead::new(pages.min(most)))
+            }
         };
         let ahead = (!range.is_empty()).then(|| range.clone());
         LeafCursor {

@@ -16,7 +16,7 @@ use crate::tree::search::{Target, new_page_image};
 use crate::tree::{Counts, KeyRange, Tree};
 
 /// Nodes above the leaves that a question about residency reads at most; they are spread over the range.
-const RESIDENCY_SAMPLE_NODES: usize = 64;
+const RESIDENCY_SAMPLE_NODES: usize = 16;
 
 /// Cuts are chosen among at least this many separators for each part, if the tree has them.
 const SEPARATORS_PER_PART: usize = 16;
@@ -129,7 +129,7 @@ impl Tree {
         }
         let pool = &self.store.pool;
         let mut starts = vec![start_of(range)];
-        starts.extend(self.split_points(range, RESIDENCY_SAMPLE_NODES)?);
+        starts.extend(self.cuts(range, RESIDENCY_SAMPLE_NODES, 1)?);
         let Counts { inner_pages, .. } = self.counts.read();
         let visit_all = inner_pages as usize <= RESIDENCY_SAMPLE_NODES;
         let (mut resident, mut leaves) = (0u64, 0u64);
@@ -168,6 +168,16 @@ impl Tree {
     /// At most `parts - 1` keys, ascending and inside the range, that cut it into pieces with about the same number
     /// of leaves.
     pub fn split_points(&self, range: &KeyRange, parts: usize) -> Result<Vec<Vec<u8>>> {
+        self.cuts(range, parts, SEPARATORS_PER_PART)
+    }
+
+    /// As [`split_points`](Self::split_points), from the highest level that has enough separators for each part.
+    fn cuts(
+        &self,
+        range: &KeyRange,
+        parts: usize,
+        separators_per_part: usize,
+    ) -> Result<Vec<Vec<u8>>> {
         if parts < 2 || range.is_empty() {
             return Ok(Vec::new());
         }
@@ -175,7 +185,7 @@ impl Tree {
         let mut separators = Vec::new();
         for level in (1..=self.root_level()?).rev() {
             separators = self.separators_of_level(range, level)?;
-            if separators.len() >= parts * SEPARATORS_PER_PART {
+            if separators.len() >= parts * separators_per_part {
                 break;
             }
         }

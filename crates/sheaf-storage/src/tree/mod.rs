@@ -67,7 +67,7 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAhead {
     Off,
-    /// At most this many leaves beyond the current one.
+    /// At most this many leaves beyond the current one, and at most an eighth of the pool.
     Pages(usize),
 }
 
