@@ -6,6 +6,8 @@
 //! with a LIMIT makes an ordered path cheap in proportion: rows that match are taken to be spread evenly along the
 //! order.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
@@ -65,8 +67,18 @@ pub(crate) struct TableReference<'a> {
     pub table_rows: f64,
     /// Rows that pass all conditions.
     pub rows: f64,
-    /// Share of the clustered tree's leaves that is in memory.
-    pub resident: f64,
+    memo: Memo,
+}
+
+/// What a plan has asked about a table, so that comparing join orders asks once.
+#[derive(Default)]
+struct Memo {
+    /// By index and number of leading parts.
+    rows_per_key: RefCell<HashMap<(IndexRef, usize), f64>>,
+    /// By index.
+    resident: RefCell<HashMap<IndexRef, f64>>,
+    /// Cost of reading the table in any order, in microseconds.
+    scan_us: Cell<Option<f64>>,
 }
 
 /// What a path that ignores FORCE INDEX costs on top, in microseconds: more than any join order that obeys it. MySQL's
@@ -118,9 +130,6 @@ impl<'a> TableReference<'a> {
                 selectivity: 1.0,
             });
         }
-        let resident = tree(table, IndexRef::Clustered)
-            .resident_share(&KeyRange::all())
-            .map_err(cost::storage_error)?;
         let mut reference = TableReference {
             source,
             table,
@@ -131,7 +140,7 @@ impl<'a> TableReference<'a> {
             fetch: scan.fetch,
             table_rows: (table.row_count_estimate() as f64).max(1.0),
             rows: 1.0,
-            resident,
+            memo: Memo::default(),
         };
         reference.estimate_filters()?;
         Ok(reference)
@@ -222,10 +231,40 @@ impl<'a> TableReference<'a> {
             let first = layout(self.table, index).parts.first();
             if first.is_some_and(|part| part.column == Some(column) && part.prefix_length.is_none())
             {
-                return Ok((self.table_rows / cost::rows_per_key(self.table, index, 1)?).max(1.0));
+                return Ok((self.table_rows / self.rows_per_key(index, 1)?).max(1.0));
             }
         }
         Ok((self.table_rows / GUESSED_ROWS_PER_VALUE).max(1.0))
+    }
+
+    /// Average rows that share a key of the first `parts` parts of an index.
+    pub(crate) fn rows_per_key(&self, index: IndexRef, parts: usize) -> Result<f64> {
+        if let Some(known) = self.memo.rows_per_key.borrow().get(&(index, parts)) {
+            return Ok(*known);
+        }
+        let rows = cost::rows_per_key(self.table, index, parts)?;
+        self.memo.rows_per_key.borrow_mut().insert((index, parts), rows);
+        Ok(rows)
+    }
+
+    /// Share of an index's leaves that is in memory.
+    pub(crate) fn resident(&self, index: IndexRef) -> Result<f64> {
+        if let Some(known) = self.memo.resident.borrow().get(&index) {
+            return Ok(*known);
+        }
+        let share = tree(self.table, index).resident_share(&KeyRange::all()).map_err(cost::storage_error)?;
+        self.memo.resident.borrow_mut().insert(index, share);
+        Ok(share)
+    }
+
+    /// The cost of reading the table in any order, in microseconds.
+    pub(crate) fn scan_us(&self, context: &PlannerContext) -> Result<f64> {
+        if let Some(known) = self.memo.scan_us.get() {
+            return Ok(known);
+        }
+        let cost_us = self.best_path(context, &Wanted::default())?.cost_us;
+        self.memo.scan_us.set(Some(cost_us));
+        Ok(cost_us)
     }
 
     /// The cheapest way to read the table for a parent that wants `wanted`.
@@ -393,18 +432,10 @@ impl<'a> TableReference<'a> {
         let statistics = tree.statistics();
         let share = (path.entries / statistics.entries.max(1) as f64).min(1.0);
         let pages = (statistics.leaf_pages as f64 * share).max(1.0);
-        let resident = match path.index {
-            IndexRef::Clustered => self.resident,
-            IndexRef::Secondary(_) => tree
-                .resident_share(
-                    &path
-                        .ranges
-                        .ranges
-                        .first()
-                        .cloned()
-                        .unwrap_or(KeyRange::all()),
-                )
-                .map_err(cost::storage_error)?,
+        let resident = match path.ranges.ranges.as_slice() {
+            // A part of the index: what is in memory of this part.
+            [range] if !path.ranges.is_full() => tree.resident_share(range).map_err(cost::storage_error)?,
+            _ => self.resident(path.index)?,
         };
         let ranges = path.ranges.ranges.len() as f64;
         let conditions = (path.index_filters.len() + path.row_filters.len()) as f64;
@@ -414,7 +445,7 @@ impl<'a> TableReference<'a> {
         let lookups = self.lookups(path);
         if lookups > 0.0 {
             let leaves = self.table.clustered.statistics().leaf_pages as f64;
-            let missing = 1.0 - self.resident;
+            let missing = 1.0 - self.resident(IndexRef::Clustered)?;
             total += match path.fetch {
                 Fetch::MultiRange { sort, .. } => {
                     let sorts = sort == SortKeys::Always || missing > 0.02;

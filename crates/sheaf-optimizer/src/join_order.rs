@@ -20,7 +20,7 @@ use crate::PlannerContext;
 use crate::access_path::TableReference;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
 use crate::keyed_access::{self, LookupPath};
-use crate::physical_planner::{Planned, Wanted};
+use crate::physical_planner::Planned;
 use crate::semantics;
 use crate::statistics as cost;
 
@@ -36,7 +36,7 @@ const HASH_ROW_BYTES: f64 = 32.0;
 /// A relation as it is read.
 pub(crate) enum Input<'a> {
     /// A table, whose access path is still open.
-    Table(TableReference<'a>),
+    Table(Box<TableReference<'a>>),
     /// Anything else, planned already.
     Derived(Planned),
 }
@@ -205,7 +205,7 @@ impl Chooser<'_, '_> {
         let (rows, cost_us) = match &self.inputs[relation] {
             Input::Table(table) => (
                 table.rows,
-                table.best_path(self.context, &Wanted::default())?.cost_us,
+                table.scan_us(self.context)?,
             ),
             Input::Derived(planned) => (planned.rows, 0.0),
         };
@@ -232,7 +232,7 @@ impl Chooser<'_, '_> {
         let (new_rows, scan_us) = match &self.inputs[relation] {
             Input::Table(table) => (
                 table.rows,
-                table.best_path(self.context, &Wanted::default())?.cost_us,
+                table.scan_us(self.context)?,
             ),
             Input::Derived(planned) => (planned.rows, 0.0),
         };

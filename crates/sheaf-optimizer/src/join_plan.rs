@@ -88,7 +88,7 @@ fn read_input<'p>(
             .iter()
             .map(|field| field.name().as_str());
         let table = TableReference::new(scan, source)?.select(&columns, names);
-        return Ok(Input::Table(table));
+        return Ok(Input::Table(Box::new(table)));
     }
     let mut planned = planner.plan(relation.plan, block, &Wanted::default())?;
     let inner_block = planned

@@ -8,7 +8,6 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::Expr;
 use sheaf_access::{Fetch, IndexRef, SortKeys, arrow_type};
-use sheaf_storage::KeyRange;
 use sheaf_table::{ColumnType, Value};
 
 use crate::PlannerContext;
@@ -141,7 +140,7 @@ fn lookup_path(
     } else {
         Fetch::Lookup
     };
-    let entries_per_key = cost::rows_per_key(table.table, index, key.len())?;
+    let entries_per_key = table.rows_per_key(index, key.len())?;
     Ok(Some(LookupPath {
         index,
         key,
@@ -158,9 +157,7 @@ impl LookupPath {
     /// The cost of looking up `outer_rows` keys, in microseconds.
     pub(crate) fn cost_us(&self, table: &TableReference<'_>, outer_rows: f64) -> Result<f64> {
         let index_tree = tree(table.table, self.index);
-        let resident = index_tree
-            .resident_share(&KeyRange::all())
-            .map_err(cost::storage_error)?;
+        let resident = table.resident(self.index)?;
         let statistics = index_tree.statistics();
         let page_us = if self.batched {
             cost::PREFETCHED_PAGE_US
@@ -187,7 +184,7 @@ impl LookupPath {
                 .map(|filter| table.filters[*filter].selectivity)
                 .product();
             let lookups = entries * kept;
-            let missing = 1.0 - table.resident;
+            let missing = 1.0 - table.resident(IndexRef::Clustered)?;
             let leaves = table.table.clustered.statistics().leaf_pages as f64;
             total += match self.fetch {
                 Fetch::MultiRange { .. } => {

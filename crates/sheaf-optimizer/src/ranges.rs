@@ -56,24 +56,21 @@ impl IndexRanges {
 /// The ranges that `conditions` (a conjunction) leave of the index with `layout`.
 pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRanges {
     let mut sets: BTreeMap<usize, ColumnSet> = BTreeMap::new();
-    let mut alternatives: Option<&[Term]> = None;
     for term in conditions.iter().flat_map(conjuncts) {
-        match term {
-            Term::Column { column, set, .. } => intersect_into(&mut sets, *column, set),
-            // One OR over several columns can be followed: the first that the index can use.
-            Term::Or(branches)
-                if alternatives.is_none()
-                    && branches.len() <= MAX_BRANCHES
-                    && (branches.is_empty()
-                        || branches
-                            .iter()
-                            .all(|branch| binds_first_part(branch, layout, &sets))) =>
-            {
-                alternatives = Some(branches);
-            }
-            _ => {}
+        if let Term::Column { column, set, .. } = term {
+            intersect_into(&mut sets, *column, set);
         }
     }
+    // One OR over several columns can be followed: the first that the index can use.
+    let alternatives = conditions.iter().flat_map(conjuncts).find_map(|term| match term {
+        Term::Or(branches)
+            if branches.len() <= MAX_BRANCHES
+                && branches.iter().all(|branch| binds_first_part(branch, layout, &sets)) =>
+        {
+            Some(branches)
+        }
+        _ => None,
+    });
     let Some(branches) = alternatives else {
         let mut found = compose(&sets, layout);
         found.consumed = consumed(conditions, layout, &found);
