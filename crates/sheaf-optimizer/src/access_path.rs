@@ -243,7 +243,10 @@ impl<'a> TableReference<'a> {
             return Ok(*known);
         }
         let rows = cost::rows_per_key(self.table, index, parts)?;
-        self.memo.rows_per_key.borrow_mut().insert((index, parts), rows);
+        self.memo
+            .rows_per_key
+            .borrow_mut()
+            .insert((index, parts), rows);
         Ok(rows)
     }
 
@@ -252,7 +255,9 @@ impl<'a> TableReference<'a> {
         if let Some(known) = self.memo.resident.borrow().get(&index) {
             return Ok(*known);
         }
-        let share = tree(self.table, index).resident_share(&KeyRange::all()).map_err(cost::storage_error)?;
+        let share = tree(self.table, index)
+            .resident_share(&KeyRange::all())
+            .map_err(cost::storage_error)?;
         self.memo.resident.borrow_mut().insert(index, share);
         Ok(share)
     }
@@ -434,7 +439,9 @@ impl<'a> TableReference<'a> {
         let pages = (statistics.leaf_pages as f64 * share).max(1.0);
         let resident = match path.ranges.ranges.as_slice() {
             // A part of the index: what is in memory of this part.
-            [range] if !path.ranges.is_full() => tree.resident_share(range).map_err(cost::storage_error)?,
+            [range] if !path.ranges.is_full() => {
+                tree.resident_share(range).map_err(cost::storage_error)?
+            }
             _ => self.resident(path.index)?,
         };
         let ranges = path.ranges.ranges.len() as f64;

@@ -203,10 +203,7 @@ impl Chooser<'_, '_> {
 
     fn first(&self, relation: usize) -> Result<Step> {
         let (rows, cost_us) = match &self.inputs[relation] {
-            Input::Table(table) => (
-                table.rows,
-                table.scan_us(self.context)?,
-            ),
+            Input::Table(table) => (table.rows, table.scan_us(self.context)?),
             Input::Derived(planned) => (planned.rows, 0.0),
         };
         Ok(Step {
@@ -230,10 +227,7 @@ impl Chooser<'_, '_> {
         let equalities = self.equalities(set, relation)?;
         let entry = &self.graph.relations[relation];
         let (new_rows, scan_us) = match &self.inputs[relation] {
-            Input::Table(table) => (
-                table.rows,
-                table.scan_us(self.context)?,
-            ),
+            Input::Table(table) => (table.rows, table.scan_us(self.context)?),
             Input::Derived(planned) => (planned.rows, 0.0),
         };
         let rows = self.joined_rows(before.rows, new_rows, &equalities, set, relation)?;

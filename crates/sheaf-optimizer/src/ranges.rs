@@ -62,15 +62,20 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
         }
     }
     // One OR over several columns can be followed: the first that the index can use.
-    let alternatives = conditions.iter().flat_map(conjuncts).find_map(|term| match term {
-        Term::Or(branches)
-            if branches.len() <= MAX_BRANCHES
-                && branches.iter().all(|branch| binds_first_part(branch, layout, &sets)) =>
-        {
-            Some(branches)
-        }
-        _ => None,
-    });
+    let alternatives = conditions
+        .iter()
+        .flat_map(conjuncts)
+        .find_map(|term| match term {
+            Term::Or(branches)
+                if branches.len() <= MAX_BRANCHES
+                    && branches
+                        .iter()
+                        .all(|branch| binds_first_part(branch, layout, &sets)) =>
+            {
+                Some(branches)
+            }
+            _ => None,
+        });
     let Some(branches) = alternatives else {
         let mut found = compose(&sets, layout);
         found.consumed = consumed(conditions, layout, &found);
