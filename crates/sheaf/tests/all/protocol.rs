@@ -233,25 +233,29 @@ fn a_handshake_that_promises_a_database_must_name_it() {
     server.wait_for_connections(usize::from(answer[0] == 0));
 }
 
+/// A server that takes packets longer than a frame: the limit follows the memory.
+fn server_with_long_packets() -> TestServer {
+    let options = EngineOptions {
+        memory_bytes: 1 << 30,
+        ..EngineOptions::default()
+    };
+    TestServer::start_with(options, |_, _| {})
+}
+
 #[test]
 fn a_request_may_be_longer_than_a_frame() {
-    let server = TestServer::start();
+    let server = server_with_long_packets();
     let mut connection = server.connect();
     let length = 20 << 20;
     let sql = format!("SELECT LENGTH('{}')", "x".repeat(length));
-    assert_eq!(
-        connection
-            .query_first::<u64, _>(sql)
-            .expect("20 MiB are allowed"),
-        Some(length as u64)
-    );
+    let answer: Option<u64> = connection.query_first(sql).expect("20 MiB are allowed");
+    assert_eq!(answer, Some(length as u64));
 }
 
 #[test]
 fn an_answer_may_be_longer_than_a_frame() {
-    let server = TestServer::start();
-    let mut connection =
-        Conn::new(server.options().max_allowed_packet(Some(64 << 20))).expect("root may connect");
+    let server = server_with_long_packets();
+    let mut connection = server.connect();
     let length = 17 << 20;
     let text: String = connection
         .query_first(format!("SELECT REPEAT('x', {length})"))
@@ -265,7 +269,7 @@ fn an_answer_may_be_longer_than_a_frame() {
 fn a_request_beyond_the_limit_is_an_error_and_the_connection_goes_on() {
     let server = TestServer::start();
     let mut client = RawClient::connect(server.address(), 0);
-    let sql = format!("SELECT LENGTH('{}')", "x".repeat(65 << 20));
+    let sql = format!("SELECT LENGTH('{}')", "x".repeat(40 << 20));
     client
         .send_command(COM_QUERY, sql.as_bytes())
         .expect("the server reads all of it");
@@ -306,9 +310,19 @@ fn several_statements_in_one_request_give_several_answers() {
 fn an_error_ends_the_request_and_the_answers_before_it_count() {
     let server = TestServer::start();
     let mut connection = server.connect_to_new("several");
-    let outcome =
-        connection.query_drop("CREATE TABLE t (a INT); SELECT * FROM missing; DROP TABLE t");
-    assert_eq!(error_of(outcome), (1146, "42S02".into()));
+    let mut client = RawClient::connect(server.address(), 0);
+    client.succeed(COM_INIT_DB, b"several");
+    client
+        .send_command(COM_SET_OPTION, b"\0\0")
+        .expect("the server reads");
+    assert_eq!(client.receive_payload()[0], 0xFE);
+    let sql = b"CREATE TABLE t (a INT); SELECT * FROM missing; DROP TABLE t";
+    client
+        .send_command(COM_QUERY, sql)
+        .expect("the server reads");
+    assert_eq!(client.receive_payload(), [0, 0, 0, 2 | 8, 0, 0, 0]);
+    assert_eq!(client.receive_error().code, 1146);
+    client.succeed(COM_PING, b"");
     assert_eq!(query_text(&mut connection, "SHOW TABLES"), ["t"]);
 }
 
@@ -340,6 +354,11 @@ fn prepare_endless_query(connection: &mut Conn) -> &'static str {
      digits f, digits g, digits h, digits i, digits j, digits k"
 }
 
+/// The same work with one number as its answer.
+fn counting(endless_query: &str) -> String {
+    endless_query.replacen("a.d, b.d, c.d, REPEAT('padding', 20)", "COUNT(*)", 1)
+}
+
 #[test]
 fn a_client_that_disappears_in_mid_result_leaves_nothing_behind() {
     let server = TestServer::start();
@@ -366,11 +385,31 @@ fn a_client_that_disappears_in_mid_result_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_client_that_disappears_while_its_statement_computes_does_not_leave_it_running() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("endless");
+    let rows = prepare_endless_query(&mut connection);
+    let mut client = RawClient::connect(server.address(), 0);
+    client.succeed(COM_INIT_DB, b"endless");
+    let counting = counting(rows);
+    client
+        .send_command(COM_QUERY, counting.as_bytes())
+        .expect("the server reads");
+    wait_until("the statement to run", || {
+        query_text(&mut connection, "SHOW PROCESSLIST")
+            .iter()
+            .any(|line| line.contains("SELECT COUNT"))
+    });
+    drop(client);
+    server.wait_for_connections(1);
+}
+
+#[test]
 fn a_running_statement_can_be_killed_and_its_connection_goes_on() {
     let server = TestServer::start();
     let mut killer = server.connect_to_new("endless");
     let rows = prepare_endless_query(&mut killer);
-    let counting = rows.replacen("a.d, b.d, c.d, REPEAT('padding', 20)", "COUNT(*)", 1);
+    let counting = counting(rows);
     let mut victim = server.connect();
     victim
         .query_drop("USE endless")

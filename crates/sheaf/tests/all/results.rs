@@ -2,6 +2,7 @@
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler, Params, Value};
+use sheaf_sql::EngineOptions;
 
 use crate::harness::{TestServer, error_of, query_text};
 use crate::raw_client::{CLIENT_LOCAL_FILES, COM_QUERY, RawClient};
@@ -278,11 +279,16 @@ fn errors_have_mysqls_codes_and_states() {
         ("SET no_such_variable = 1", 1193, "HY000"),
         ("CREATE TABLE u (a INT, a INT)", 1060, "42S21"),
     ] {
-        assert_eq!(
-            error_of(connection.query_drop(sql)),
-            (code, state.to_string()),
-            "{sql}"
-        );
+        match connection.query_drop(sql) {
+            Err(mysql::Error::MySqlError(error)) => {
+                assert_eq!(
+                    (error.code, error.state.as_str()),
+                    (code, state),
+                    "{sql}: {error}"
+                );
+            }
+            other => panic!("{sql}: {other:?}"),
+        }
     }
     assert_eq!(
         query_text(&mut connection, "SELECT * FROM t"),
@@ -424,7 +430,7 @@ fn a_file_of_the_client_is_loaded() {
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_taken_off_the_wire_and_leaves_no_rows() {
+fn a_file_of_the_client_is_taken_as_far_as_it_fits() {
     let server = TestServer::start();
     server
         .connect_to_new("files")
@@ -435,16 +441,67 @@ fn a_file_that_does_not_fit_is_taken_off_the_wire_and_leaves_no_rows() {
         .query_drop("USE files")
         .expect("the database exists");
     let load = "LOAD DATA LOCAL INFILE 'any' INTO TABLE t FIELDS TERMINATED BY ','";
+    connection.query_drop(load).expect("LOCAL is lenient");
     assert_eq!(
-        error_of(connection.query_drop(load)),
-        (1261, "01000".into())
+        connection.info_str(),
+        "Records: 3  Deleted: 0  Skipped: 0  Warnings: 1"
+    );
+    assert_eq!(query_text(&mut connection, "SHOW WARNINGS").len(), 1);
+    assert_eq!(
+        query_text(&mut connection, "SELECT * FROM t"),
+        ["1\tone", "2\t", "3\tthree"]
     );
     let load = "LOAD DATA LOCAL INFILE 'any' INTO TABLE missing";
     assert_eq!(
         error_of(connection.query_drop(load)),
         (1146, "42S02".into())
     );
-    assert_eq!(query_text(&mut connection, "SELECT COUNT(*) FROM t"), ["0"]);
+    connection
+        .ping()
+        .expect("nothing of the file is left on the wire");
+}
+
+#[test]
+fn a_file_of_the_server_that_does_not_fit_leaves_no_rows() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = EngineOptions {
+        secure_file_priv: Some(directory.path().to_path_buf()),
+        ..EngineOptions::default()
+    };
+    let server = TestServer::start_with(options, |_, _| {});
+    let mut connection = server.connect_to_new("files");
+    connection
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20) NOT NULL, KEY (b))")
+        .expect("the database is empty");
+    let file = directory.path().join("rows.csv");
+    let load = format!(
+        "LOAD DATA INFILE '{}' INTO TABLE t FIELDS TERMINATED BY ','",
+        file.display()
+    );
+    for (text, code, state) in [
+        ("1,one\n2\n3,three\n", 1261, "01000"),
+        ("1,one\n2,two,too\n", 1262, "01000"),
+        ("1,one\n1,two\n", 1062, "23000"),
+        ("1,one\nx,two\n", 1366, "HY000"),
+    ] {
+        std::fs::write(&file, text).expect("the directory is ours");
+        assert_eq!(
+            error_of(connection.query_drop(&load)),
+            (code, state.into()),
+            "{text}"
+        );
+        assert_eq!(
+            query_text(&mut connection, "SELECT COUNT(*) FROM t"),
+            ["0"],
+            "{text}"
+        );
+    }
+    std::fs::write(&file, "1,one\n2,two\n").expect("the directory is ours");
+    connection.query_drop(&load).expect("now it fits");
+    assert_eq!(
+        query_text(&mut connection, "SELECT a FROM t WHERE b = 'two'"),
+        ["2"]
+    );
 }
 
 #[test]
