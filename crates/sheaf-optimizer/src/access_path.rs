@@ -367,6 +367,16 @@ impl<'a> TableReference<'a> {
             ordered: direction.is_some() && !wanted.order.is_empty(),
             cost_us: 0.0,
         };
+        if self.is_one_row(&path) {
+            // Nothing beats one row by its key: at cost 0, and in any order.
+            path.fetch = if covering {
+                Fetch::Covering
+            } else {
+                Fetch::Lookup
+            };
+            path.ordered = !wanted.order.is_empty();
+            return Ok(Some(path));
+        }
         if covering {
             path.cost_us = self.cost(&path, wanted)?;
             return Ok(Some(path));
@@ -387,6 +397,21 @@ impl<'a> TableReference<'a> {
             }
         }
         Ok(Some(path))
+    }
+
+    /// One value for every part of a unique key: a const table, as MySQL calls it. A key with a NULL may occur often.
+    fn is_one_row(&self, path: &AccessPath) -> bool {
+        let definition = path.index.definition(self.table);
+        let parts = definition.parts.len();
+        let layout = layout(self.table, path.index);
+        (definition.unique || definition.primary)
+            && parts > 0
+            && path.ranges.constant_parts >= parts
+            && path.ranges.ranges.len() == 1
+            && layout.parts[..parts]
+                .iter()
+                .all(|part| part.prefix_length.is_none())
+            && path.entries <= 1.0
     }
 
     /// The multi-range read for a path with lookups, if the switches allow it and it can pay.
@@ -666,10 +691,8 @@ impl<'a> TableReference<'a> {
         let clustered = path.index == IndexRef::Clustered;
         let single =
             ranges.ranges.len() == 1 && ranges.parts > 0 && ranges.equal_parts == ranges.parts;
-        let unique =
-            (definition.unique || definition.primary) && ranges.parts >= definition.parts.len();
         let by_order = path.ordered && !wanted.order.is_empty();
-        let type_ = if single && unique && !definition.parts.is_empty() {
+        let type_ = if self.is_one_row(path) {
             "const"
         } else if single {
             "ref"

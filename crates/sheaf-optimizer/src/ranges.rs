@@ -504,7 +504,7 @@ mod tests {
                     col("c").eq(lit(ScalarValue::Decimal128(Some(250), 5, 2)))
                 ]
             ),
-            "[2 .. 02) parts=1 consumed=[0]",
+            "[2 .. -) parts=1 consumed=[0]",
             "a range ends the use of the parts after it"
         );
         assert_eq!(
