@@ -121,10 +121,8 @@ fn conditions_choose_the_path() {
         path(&lab, "SELECT day FROM orders WHERE customer = 42"),
         "ref by_customer 5 | Using index"
     );
-    assert_eq!(
-        path(&lab, "SELECT COUNT(*) FROM orders"),
-        "index by_day 4 | Using index"
-    );
+    // Everything is in memory: counting rows costs less than stepping over the entries of a smaller index.
+    assert_eq!(path(&lab, "SELECT COUNT(*) FROM orders"), "ALL | ");
 }
 
 #[test]
