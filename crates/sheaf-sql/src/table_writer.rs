@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sheaf_storage::StatementUndo;
+use sheaf_storage::Transaction;
 use sheaf_table::convert::{Mode, text_to_column, to_column};
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, Column, ColumnIssue, ColumnProblem, ColumnType, DefaultValue, Table,
@@ -239,7 +239,7 @@ fn implicit_default(column: &Column) -> Value {
 enum Target {
     /// Fields are dropped in this order: rows are taken back before the next writer comes.
     Rows {
-        undo: StatementUndo,
+        transaction: Transaction,
         guard: WriteGuard,
     },
     Bulk {
@@ -274,7 +274,7 @@ impl TableWriter {
         }
         let outcome = match &mut self.target {
             Target::Bulk { load, .. } => load.append(row)?,
-            Target::Rows { guard, undo } => match guard.insert(undo, row) {
+            Target::Rows { guard, transaction } => match guard.insert(transaction, row) {
                 Ok(outcome) => outcome,
                 Err(error @ TableError::DuplicateKey { .. }) if self.options.ignore_duplicates => {
                     warnings.warn(error.mysql_code(), error.to_string());
@@ -294,7 +294,7 @@ impl TableWriter {
     /// Makes the rows permanent.
     pub(crate) fn finish(self) -> Result<Written> {
         match self.target {
-            Target::Rows { undo, .. } => undo.commit(),
+            Target::Rows { transaction, .. } => transaction.commit()?,
             Target::Bulk { load, _memory } => {
                 load.finish()?;
             }
@@ -308,7 +308,7 @@ impl TableWriter {
     pub(crate) fn abandon(self) -> Result<()> {
         self.handle.counters.handler_rollback.add(1);
         match self.target {
-            Target::Rows { undo, .. } => Ok(undo.rollback()?),
+            Target::Rows { transaction, .. } => Ok(transaction.rollback()?),
             Target::Bulk { .. } => Ok(()),
         }
     }
@@ -361,7 +361,7 @@ impl Session {
         TableWriter {
             table: Arc::clone(&guard),
             target: Target::Rows {
-                undo: self.engine.storage().begin_statement(),
+                transaction: self.engine.storage().begin_transaction(),
                 guard,
             },
             options,

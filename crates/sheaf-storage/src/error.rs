@@ -89,9 +89,9 @@ pub enum StorageError {
     #[error("a key of {bytes} bytes is larger than the limit of {limit}")]
     KeyTooLarge { bytes: usize, limit: usize },
 
-    /// The statement's undo does not fit in its memory.
-    #[error("the statement changes more than max_statement_undo_bytes ({limit} bytes)")]
-    StatementTooLarge { limit: usize },
+    /// The transaction's undo is larger than its limit.
+    #[error("the transaction changes more than max_transaction_log_bytes ({limit} bytes)")]
+    TransactionTooLarge { limit: usize },
 
     /// No tree has this number.
     #[error("there is no tree {tree}")]

@@ -1,7 +1,7 @@
 //! The storage floor of Sheaf: disk, buffer pool, pages and the B+trees in them.
 //!
 //! ```text
-//!   Storage, StatementUndo        open and close, trees by number, rollback of a statement
+//!   Storage, Transaction          open and close, trees by number, changes that stay or go together
 //!   Tree, LeafCursor, BulkBuilder ordered byte keys -> byte values
 //!   mini-transactions, extents    every change of a page, every page that is taken or given back
 //!   BufferPool, page guards       frames, latches, prefetch, write-back
@@ -32,8 +32,8 @@ pub mod prefetch;
 mod redo;
 pub mod storage;
 pub mod sync;
+pub mod transaction;
 pub mod tree;
-pub mod undo;
 mod word_loads;
 pub mod write_back;
 
@@ -45,8 +45,8 @@ pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGua
 pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
 pub use prefetch::PrefetchSummary;
 pub use storage::{Storage, StorageOptions};
+pub use transaction::{Transaction, TransactionId};
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, MAX_ENTRY_BYTES, MAX_KEY_BYTES,
     PointReader, ReadAhead, Tree, TreeCheck, TreeStatistics, prefix_successor,
 };
-pub use undo::StatementUndo;

@@ -21,6 +21,7 @@ use crate::page::{PageId, TreeId};
 use crate::redo::RedoRecord;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
+use crate::transaction::TransactionId;
 
 /// Pages, space and log of one data file.
 pub(crate) struct PageStore {
@@ -32,6 +33,7 @@ pub(crate) struct PageStore {
     /// Frames of the pool when it was opened.
     pub(crate) frames: u64,
     next_tree: AtomicU64,
+    next_transaction: AtomicU64,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
     /// Held while the file grows.
@@ -147,6 +149,7 @@ impl PageStore {
             disk,
             file,
             next_tree: AtomicU64::new(header.next_tree.0),
+            next_transaction: AtomicU64::new(1),
             changes: Mutex::new(Changes {
                 permits: 0,
                 begun: 0,
@@ -186,6 +189,11 @@ impl PageStore {
     /// A number that no tree had before.
     pub(crate) fn new_tree_id(&self) -> TreeId {
         TreeId(self.next_tree.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A number that no transaction had before.
+    pub(crate) fn new_transaction_id(&self) -> TransactionId {
+        TransactionId(self.next_transaction.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Reserves a page; the file grows when it has none left.

@@ -27,8 +27,8 @@ use crate::page::{PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::redo::RedoRecord;
 use crate::sync::Mutex;
+use crate::transaction::Transaction;
 use crate::tree::{Counts, Tree};
-use crate::undo::StatementUndo;
 
 /// Name of the data file in its directory.
 const DATA_FILE: &str = "sheaf.data";
@@ -55,8 +55,8 @@ pub struct StorageOptions {
     pub disk: DiskKind,
     /// How full bulk builds fill leaves, 0.5 to 1.
     pub fill_factor: f32,
-    /// Limit of one statement's before-images, in bytes; beyond it [`StorageError::StatementTooLarge`].
-    pub max_statement_undo_bytes: usize,
+    /// Limit of one transaction's before-images, in bytes; beyond it [`StorageError::TransactionTooLarge`].
+    pub max_transaction_log_bytes: usize,
     /// Whether background threads write dirty pages back and make checkpoints when nothing changes.
     pub background_writer: bool,
 }
@@ -67,7 +67,7 @@ impl Default for StorageOptions {
             pool_bytes: 64 << 20,
             disk: DiskKind::Auto,
             fill_factor: 0.95,
-            max_statement_undo_bytes: 64 << 20,
+            max_transaction_log_bytes: 64 << 20,
             background_writer: true,
         }
     }
@@ -318,9 +318,9 @@ impl Storage {
         Ok(ids)
     }
 
-    /// Starts a statement that changes trees.
-    pub fn begin_statement(&self) -> StatementUndo {
-        StatementUndo::new(self.store.clone(), self.options.max_statement_undo_bytes)
+    /// Starts a transaction: changes of trees that stay or go together.
+    pub fn begin_transaction(&self) -> Transaction {
+        Transaction::new(self.store.clone(), self.options.max_transaction_log_bytes)
     }
 
     pub fn pool_counters(&self) -> PoolCounters {

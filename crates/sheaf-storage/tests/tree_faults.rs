@@ -46,15 +46,15 @@ fn a_full_disk_fails_the_statement_and_leaves_the_tree_as_it_was() {
     disk.set_capacity(disk.length(disk.open(DATA_FILE).unwrap()).unwrap());
 
     let mut random = Random(5);
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     let error = loop {
         // Changes of all kinds, growing ones most of all.
         let key = (random.below(200_000) as u32).to_be_bytes();
         let result = match random.below(10) {
-            0 => tree.delete(&mut undo, &key).map(|_| ()),
-            1 => tree.update(&mut undo, &key, &[9; 600]).map(|_| ()),
-            2 => tree.update(&mut undo, &key, &[9; 10]).map(|_| ()),
-            _ => match tree.insert(&mut undo, &key, &[8; 150]) {
+            0 => tree.delete(&mut transaction, &key).map(|_| ()),
+            1 => tree.update(&mut transaction, &key, &[9; 600]).map(|_| ()),
+            2 => tree.update(&mut transaction, &key, &[9; 10]).map(|_| ()),
+            _ => match tree.insert(&mut transaction, &key, &[8; 150]) {
                 Err(StorageError::DuplicateKey { .. }) => Ok(()),
                 result => result,
             },
@@ -64,25 +64,26 @@ fn a_full_disk_fails_the_statement_and_leaves_the_tree_as_it_was() {
         }
     };
     assert!(matches!(error, StorageError::DiskFull { .. }), "{error}");
-    undo.rollback().unwrap();
+    transaction.rollback().unwrap();
     check(&tree, &model);
     let expected: Vec<_> = model.clone().into_iter().collect();
     assert!(contents(&tree, KeyRange::all(), ReadAhead::Off) == expected);
 
     // Deletes need no space, and what they free can be used again.
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     for key in model.keys() {
-        assert!(tree.delete(&mut undo, key).unwrap());
+        assert!(tree.delete(&mut transaction, key).unwrap());
     }
-    undo.commit();
+    transaction.commit().unwrap();
     model.clear();
     check(&tree, &model);
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     for i in 0..5_000u32 {
-        tree.insert(&mut undo, &i.to_be_bytes(), &[1; 150]).unwrap();
+        tree.insert(&mut transaction, &i.to_be_bytes(), &[1; 150])
+            .unwrap();
         model.insert(i.to_be_bytes().to_vec(), vec![1; 150]);
     }
-    undo.commit();
+    transaction.commit().unwrap();
     check(&tree, &model);
     storage.close().unwrap();
 }
@@ -140,7 +141,7 @@ fn read_errors_fail_the_change_and_nothing_else() {
     let mut random = Random(4);
     for round in 0..60 {
         storage.drop_cached_pages().unwrap();
-        let mut undo = storage.begin_statement();
+        let mut transaction = storage.begin_transaction();
         let mut failed = false;
         let before = model.clone();
         for i in 0..20 {
@@ -149,11 +150,11 @@ fn read_errors_fail_the_change_and_nothing_else() {
             }
             let key = (random.below(40_000) as u32).to_be_bytes();
             let result = match round % 2 {
-                0 => tree.delete(&mut undo, &key).inspect(|_| {
+                0 => tree.delete(&mut transaction, &key).inspect(|_| {
                     model.remove(key.as_slice());
                 }),
                 _ => tree
-                    .update(&mut undo, &key, &[round; 300])
+                    .update(&mut transaction, &key, &[round; 300])
                     .inspect(|&updated| {
                         if updated {
                             model.insert(key.to_vec(), vec![round; 300]);
@@ -167,10 +168,10 @@ fn read_errors_fail_the_change_and_nothing_else() {
         }
         disk.heal();
         if failed {
-            undo.rollback().unwrap();
+            transaction.rollback().unwrap();
             model = before;
         } else {
-            undo.commit();
+            transaction.commit().unwrap();
         }
         check(&tree, &model);
     }
@@ -246,13 +247,13 @@ fn a_file_that_was_in_use_is_refused_and_one_that_was_only_read_is_not() {
     let storage = open(&found);
     let id = storage.tree_ids().unwrap().pop().unwrap();
     check(&storage.tree(id).unwrap(), &model);
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     storage
         .tree(id)
         .unwrap()
-        .insert(&mut undo, b"zzz", b"")
+        .insert(&mut transaction, b"zzz", b"")
         .unwrap();
-    undo.commit();
+    transaction.commit().unwrap();
     let found = found.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(8));
     drop(storage);
     let refused = Storage::open_on(found, options()).map(|_| ());
@@ -267,15 +268,18 @@ fn a_statement_that_cannot_be_rolled_back_stops_all_changes() {
     let disk = disk(9);
     let storage = open(&disk);
     let (tree, _) = filled(&storage, 20_000);
-    let mut undo = storage.begin_statement();
-    tree.update(&mut undo, &0u32.to_be_bytes(), b"changed")
+    let mut transaction = storage.begin_transaction();
+    tree.update(&mut transaction, &0u32.to_be_bytes(), b"changed")
         .unwrap();
     storage.drop_cached_pages().unwrap();
     fail(&disk, FaultyOperation::Read, FaultKind::IoError, u32::MAX);
-    assert!(matches!(undo.rollback(), Err(StorageError::Io { .. })));
+    assert!(matches!(
+        transaction.rollback(),
+        Err(StorageError::Io { .. })
+    ));
     disk.heal();
-    let mut undo = storage.begin_statement();
-    assert!(tree.insert(&mut undo, b"new", b"").is_err());
+    let mut transaction = storage.begin_transaction();
+    assert!(tree.insert(&mut transaction, b"new", b"").is_err());
     assert!(storage.close().is_err());
 }
 
@@ -285,11 +289,11 @@ fn an_idle_storage_becomes_clean_by_itself() {
     let storage = open(&first);
     let (tree, model) = filled(&storage, 5_000);
     let seen = storage.idle_checkpoint_step(None).unwrap();
-    let mut undo = storage.begin_statement();
-    tree.delete(&mut undo, b"no such key").unwrap();
+    let mut transaction = storage.begin_transaction();
+    tree.delete(&mut transaction, b"no such key").unwrap();
     let seen = storage.idle_checkpoint_step(Some(seen)).unwrap();
     storage.idle_checkpoint_step(Some(seen)).unwrap();
-    undo.commit();
+    transaction.commit().unwrap();
     storage.idle_checkpoint_step(Some(seen)).unwrap();
     let found = first.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(11));
     drop((tree, storage));

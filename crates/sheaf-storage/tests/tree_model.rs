@@ -45,16 +45,16 @@ fn random_statement(
     inserts: u64,
 ) {
     let before = model.clone();
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     let mut savepoint = None;
     for _ in 0..1 + random.below(60) {
         if random.below(20) == 0 {
-            savepoint = Some((undo.savepoint(), model.clone()));
+            savepoint = Some((transaction.savepoint(), model.clone()));
         }
         let key = random_key(random);
         let value = random_value(random);
         if random.below(100) < inserts {
-            let result = tree.insert(&mut undo, &key, &value);
+            let result = tree.insert(&mut transaction, &key, &value);
             match model.entry(key) {
                 Entry::Occupied(_) => {
                     assert!(
@@ -73,14 +73,14 @@ fn random_statement(
                 .range(key.clone()..)
                 .next()
                 .map_or(key, |(key, _)| key.clone());
-            let deleted = tree.delete(&mut undo, &key).unwrap();
+            let deleted = tree.delete(&mut transaction, &key).unwrap();
             assert_eq!(deleted, model.remove(&key).is_some());
         } else {
             let key = model
                 .range(key.clone()..)
                 .next()
                 .map_or(key, |(key, _)| key.clone());
-            let updated = tree.update(&mut undo, &key, &value).unwrap();
+            let updated = tree.update(&mut transaction, &key, &value).unwrap();
             assert_eq!(updated, model.contains_key(&key));
             if updated {
                 model.insert(key, value);
@@ -89,19 +89,19 @@ fn random_statement(
     }
     match (random.below(4), savepoint) {
         (0, _) => {
-            undo.rollback().unwrap();
+            transaction.rollback().unwrap();
             *model = before;
         }
         (1, Some((savepoint, at_savepoint))) => {
-            undo.rollback_to(savepoint).unwrap();
-            undo.commit();
+            transaction.rollback_to(savepoint).unwrap();
+            transaction.commit().unwrap();
             *model = at_savepoint;
         }
         (2, _) => {
-            drop(undo);
+            drop(transaction);
             *model = before;
         }
-        _ => undo.commit(),
+        _ => transaction.commit().unwrap(),
     }
 }
 
@@ -214,22 +214,23 @@ fn deleting_everything_leaves_a_single_leaf() {
     let disk = disk(1);
     let storage = open(&disk);
     let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     for i in 0..20_000u32 {
-        tree.insert(&mut undo, &i.to_be_bytes(), &[7; 40]).unwrap();
+        tree.insert(&mut transaction, &i.to_be_bytes(), &[7; 40])
+            .unwrap();
     }
-    undo.commit();
+    transaction.commit().unwrap();
     assert!(tree.statistics().height > 1 && tree.statistics().leaf_pages > 60);
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     for i in 0..20_000u32 {
-        assert!(tree.delete(&mut undo, &i.to_be_bytes()).unwrap());
+        assert!(tree.delete(&mut transaction, &i.to_be_bytes()).unwrap());
     }
     assert_eq!(
         tree.check().unwrap().ghosts,
         20_000,
         "ghosts stay until the statement ends"
     );
-    undo.commit();
+    transaction.commit().unwrap();
     let statistics = tree.statistics();
     assert_eq!(
         (statistics.entries, statistics.leaf_pages, statistics.height),
@@ -243,11 +244,12 @@ fn ascending_inserts_fill_leaves() {
     let disk = disk(1);
     let storage = open(&disk);
     let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     for i in 0..50_000u32 {
-        tree.insert(&mut undo, &i.to_be_bytes(), &[7; 86]).unwrap();
+        tree.insert(&mut transaction, &i.to_be_bytes(), &[7; 86])
+            .unwrap();
     }
-    undo.commit();
+    transaction.commit().unwrap();
     let bytes_per_entry = 100;
     let statistics = tree.statistics();
     assert!(
@@ -262,14 +264,14 @@ fn ascending_inserts_of_any_size_split_leaves_that_are_full_to_the_last_byte() {
     let storage = open(&disk(1));
     for key_bytes in 8..48 {
         let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
-        let mut undo = storage.begin_statement();
+        let mut transaction = storage.begin_transaction();
         for i in 0..3_000u32 {
             let mut key = format!("note{i:04}").into_bytes();
             key.resize(key_bytes, b'.');
-            tree.insert(&mut undo, &key, &vec![1; key_bytes / 3])
+            tree.insert(&mut transaction, &key, &vec![1; key_bytes / 3])
                 .unwrap();
         }
-        undo.commit();
+        transaction.commit().unwrap();
         assert_eq!(tree.check().unwrap().entries, 3_000);
     }
 }
@@ -470,22 +472,23 @@ fn a_statement_has_a_limit_and_keeps_to_it() {
     let storage = Storage::open_on(
         disk,
         sheaf_storage::StorageOptions {
-            max_statement_undo_bytes: 10_000,
+            max_transaction_log_bytes: 10_000,
             ..options()
         },
     )
     .unwrap();
     let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
-    let mut undo = storage.begin_statement();
-    let refused = (0..10_000u32).find_map(|i| tree.insert(&mut undo, &i.to_be_bytes(), b"").err());
+    let mut transaction = storage.begin_transaction();
+    let refused =
+        (0..10_000u32).find_map(|i| tree.insert(&mut transaction, &i.to_be_bytes(), b"").err());
     assert!(
         matches!(
             refused,
-            Some(StorageError::StatementTooLarge { limit: 10_000 })
+            Some(StorageError::TransactionTooLarge { limit: 10_000 })
         ),
         "{refused:?}"
     );
-    undo.rollback().unwrap();
+    transaction.rollback().unwrap();
     assert_eq!(tree.check().unwrap().entries, 0);
 }
 
@@ -493,8 +496,8 @@ fn a_statement_has_a_limit_and_keeps_to_it() {
 fn too_large_entries_are_refused() {
     let storage = open(&disk(1));
     let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
-    let mut undo = storage.begin_statement();
-    let too_long = tree.insert(&mut undo, &[0; 3073], b"");
+    let mut transaction = storage.begin_transaction();
+    let too_long = tree.insert(&mut transaction, &[0; 3073], b"");
     assert!(matches!(
         too_long,
         Err(StorageError::KeyTooLarge {
@@ -502,7 +505,7 @@ fn too_large_entries_are_refused() {
             limit: 3072
         })
     ));
-    let too_large = tree.insert(&mut undo, &[0; 1000], &[0; 3001]);
+    let too_large = tree.insert(&mut transaction, &[0; 1000], &[0; 3001]);
     assert!(matches!(
         too_large,
         Err(StorageError::EntryTooLarge {
@@ -512,10 +515,11 @@ fn too_large_entries_are_refused() {
     ));
     // The largest allowed ones fit, whatever their neighbours.
     for i in 0..200u8 {
-        tree.insert(&mut undo, &[i; 3072], &[i; 928]).unwrap();
-        tree.insert(&mut undo, &[i], &[i; 3999]).unwrap();
+        tree.insert(&mut transaction, &[i; 3072], &[i; 928])
+            .unwrap();
+        tree.insert(&mut transaction, &[i], &[i; 3999]).unwrap();
     }
-    undo.commit();
+    transaction.commit().unwrap();
     assert_eq!(tree.check().unwrap().entries, 400);
     let mut builder = BulkBuilder::new(&storage).unwrap();
     for i in 0..200u8 {

@@ -33,29 +33,29 @@ fn with_stable_keys() -> (Arc<Storage>, Arc<Tree>) {
     };
     let storage = Storage::open_on(disk(1), options).unwrap();
     let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     for key in STABLE {
-        tree.insert(&mut undo, &[key], &value(key)).unwrap();
+        tree.insert(&mut transaction, &[key], &value(key)).unwrap();
     }
-    undo.commit();
+    transaction.commit().unwrap();
     (storage, tree)
 }
 
 /// Splits leaves and merges them again.
 fn churn(storage: &Storage, tree: &Tree, keys: &[u8], roll_back: bool) {
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     for &key in keys {
-        tree.insert(&mut undo, &[key], &value(key)).unwrap();
+        tree.insert(&mut transaction, &[key], &value(key)).unwrap();
     }
     if roll_back {
-        return undo.rollback().unwrap();
+        return transaction.rollback().unwrap();
     }
-    undo.commit();
-    let mut undo = storage.begin_statement();
+    transaction.commit().unwrap();
+    let mut transaction = storage.begin_transaction();
     for &key in keys {
-        assert!(tree.delete(&mut undo, &[key]).unwrap());
+        assert!(tree.delete(&mut transaction, &[key]).unwrap());
     }
-    undo.commit();
+    transaction.commit().unwrap();
 }
 
 fn finish(storage: &Storage, tree: &Tree, threads: Vec<thread::JoinHandle<()>>) {

@@ -22,11 +22,11 @@ fn value(i: u32) -> Vec<u8> {
 
 fn with_stable_keys(storage: &Arc<Storage>) -> Arc<Tree> {
     let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
-    let mut undo = storage.begin_statement();
+    let mut transaction = storage.begin_transaction();
     for i in (0..KEYS).step_by(STABLE as usize) {
-        tree.insert(&mut undo, &key(i), &value(i)).unwrap();
+        tree.insert(&mut transaction, &key(i), &value(i)).unwrap();
     }
-    undo.commit();
+    transaction.commit().unwrap();
     tree
 }
 
@@ -35,20 +35,20 @@ fn churn(storage: &Storage, tree: &Tree, own: impl Fn(u32) -> bool, rounds: u64)
     for round in 0..rounds {
         let mut random = Random(round);
         let keys: Vec<u32> = (0..KEYS).filter(|&i| i % STABLE != 0 && own(i)).collect();
-        let mut undo = storage.begin_statement();
+        let mut transaction = storage.begin_transaction();
         for &i in &keys {
-            tree.insert(&mut undo, &key(i), &value(i)).unwrap();
+            tree.insert(&mut transaction, &key(i), &value(i)).unwrap();
         }
         if random.below(3) == 0 {
-            undo.rollback().unwrap();
+            transaction.rollback().unwrap();
             continue;
         }
-        undo.commit();
-        let mut undo = storage.begin_statement();
+        transaction.commit().unwrap();
+        let mut transaction = storage.begin_transaction();
         for &i in &keys {
-            assert!(tree.delete(&mut undo, &key(i)).unwrap());
+            assert!(tree.delete(&mut transaction, &key(i)).unwrap());
         }
-        undo.commit();
+        transaction.commit().unwrap();
     }
 }
 

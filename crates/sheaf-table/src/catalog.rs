@@ -16,7 +16,7 @@ use std::time::Duration;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::sync::{Mutex, RwLock};
 use sheaf_storage::{
-    Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, StatementUndo, Storage, Tree, TreeId,
+    Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, Storage, Transaction, Tree, TreeId,
 };
 
 use crate::definition_check::{
@@ -187,9 +187,9 @@ impl Catalog {
                 name: name.to_string(),
             });
         }
-        self.change(|tree, undo| {
-            put(tree, undo, &[kind::HEADER], &header(*next_table_id))?;
-            put(tree, undo, &database_key(name), &[])
+        self.change(|tree, transaction| {
+            put(tree, transaction, &[kind::HEADER], &header(*next_table_id))?;
+            put(tree, transaction, &database_key(name), &[])
         })?;
         self.databases
             .write()
@@ -222,7 +222,9 @@ impl Catalog {
             let _changing = self.next_table_id.lock();
             // Another connection may have made a table meanwhile.
             if self.tables(name).is_ok_and(|tables| tables.is_empty()) {
-                self.change(|tree, undo| Ok(tree.delete(undo, &database_key(name)).map(drop)?))?;
+                self.change(|tree, transaction| {
+                    Ok(tree.delete(transaction, &database_key(name)).map(drop)?)
+                })?;
                 self.databases.write().remove(name);
                 self.schema_version.fetch_add(1, Ordering::AcqRel);
                 return Ok(dropped);
@@ -337,9 +339,14 @@ impl Catalog {
             .create_trees(&mut definition, &mut trees)
             .and_then(|()| {
                 let table = Table::open(&self.storage, definition, Arc::default())?;
-                self.change(|tree, undo| {
-                    put(tree, undo, &[kind::HEADER], &header(*next_table_id + 1))?;
-                    put_definition(tree, undo, &table.definition)
+                self.change(|tree, transaction| {
+                    put(
+                        tree,
+                        transaction,
+                        &[kind::HEADER],
+                        &header(*next_table_id + 1),
+                    )?;
+                    put_definition(tree, transaction, &table.definition)
                 })?;
                 Ok(Arc::new(table))
             });
@@ -395,10 +402,10 @@ impl Catalog {
         let exclusive = writer.exclusive(wait)?;
         {
             let _changing = self.next_table_id.lock();
-            self.change(|tree, undo| {
-                delete_definition(tree, undo, database, name)?;
+            self.change(|tree, transaction| {
+                delete_definition(tree, transaction, database, name)?;
                 Ok(tree
-                    .delete(undo, &statistics_key(table.definition.id))
+                    .delete(transaction, &statistics_key(table.definition.id))
                     .map(drop)?)
             })?;
             self.remove(&table);
@@ -430,9 +437,9 @@ impl Catalog {
         let mut definition = table.definition.clone();
         (definition.database, definition.name) = (to.0.to_string(), to.1.to_string());
         let renamed = Table::open(&self.storage, definition, table.state.clone())?;
-        self.change(|tree, undo| {
-            delete_definition(tree, undo, from.0, from.1)?;
-            put_definition(tree, undo, &renamed.definition)
+        self.change(|tree, transaction| {
+            delete_definition(tree, transaction, from.0, from.1)?;
+            put_definition(tree, transaction, &renamed.definition)
         })?;
         self.remove(&table);
         renamed.publish();
@@ -513,7 +520,7 @@ impl Catalog {
         let _exclusive = writer.exclusive(wait)?;
         let _changing = self.next_table_id.lock();
         let next = Arc::new(Table::open(&self.storage, definition, table.state.clone())?);
-        self.change(|tree, undo| put_definition(tree, undo, &next.definition))?;
+        self.change(|tree, transaction| put_definition(tree, transaction, &next.definition))?;
         next.publish();
         self.enter(next.clone());
         Ok(next)
@@ -527,10 +534,10 @@ impl Catalog {
         let table = self.open_for_read(database, table, wait)?;
         let statistics = Arc::new(analyze(&table)?);
         let _changing = self.next_table_id.lock();
-        self.change(|tree, undo| {
+        self.change(|tree, transaction| {
             put(
                 tree,
-                undo,
+                transaction,
                 &statistics_key(table.definition.id),
                 &encode_statistics(&statistics),
             )
@@ -542,15 +549,15 @@ impl Catalog {
     }
 
     /// Changes the catalog tree, completely or not at all.
-    fn change(&self, change: impl FnOnce(&Tree, &mut StatementUndo) -> Result<()>) -> Result<()> {
-        let mut undo = self.storage.begin_statement();
-        match change(&self.storage.catalog_tree(), &mut undo) {
+    fn change(&self, change: impl FnOnce(&Tree, &mut Transaction) -> Result<()>) -> Result<()> {
+        let mut transaction = self.storage.begin_transaction();
+        match change(&self.storage.catalog_tree(), &mut transaction) {
             Ok(()) => {
-                undo.commit();
+                transaction.commit()?;
                 Ok(())
             }
             Err(error) => {
-                undo.rollback()?;
+                transaction.rollback()?;
                 Err(error)
             }
         }
@@ -631,16 +638,16 @@ fn statistics_key(table: u64) -> Vec<u8> {
     [&[kind::STATISTICS], table.to_be_bytes().as_slice()].concat()
 }
 
-fn put(tree: &Tree, undo: &mut StatementUndo, key: &[u8], value: &[u8]) -> Result<()> {
-    if !tree.update(undo, key, value)? {
-        tree.insert(undo, key, value)?;
+fn put(tree: &Tree, transaction: &mut Transaction, key: &[u8], value: &[u8]) -> Result<()> {
+    if !tree.update(transaction, key, value)? {
+        tree.insert(transaction, key, value)?;
     }
     Ok(())
 }
 
 fn put_definition(
     tree: &Tree,
-    undo: &mut StatementUndo,
+    transaction: &mut Transaction,
     definition: &TableDefinition,
 ) -> Result<()> {
     let bytes = encode_definition(definition);
@@ -648,34 +655,40 @@ fn put_definition(
     for chunk in bytes.chunks(CHUNK_BYTES) {
         put(
             tree,
-            undo,
+            transaction,
             &table_key(&definition.database, &definition.name, chunks),
             chunk,
         )?;
         chunks += 1;
     }
-    delete_chunks(tree, undo, &definition.database, &definition.name, chunks)
+    delete_chunks(
+        tree,
+        transaction,
+        &definition.database,
+        &definition.name,
+        chunks,
+    )
 }
 
 fn delete_definition(
     tree: &Tree,
-    undo: &mut StatementUndo,
+    transaction: &mut Transaction,
     database: &str,
     table: &str,
 ) -> Result<()> {
-    delete_chunks(tree, undo, database, table, 0)
+    delete_chunks(tree, transaction, database, table, 0)
 }
 
 /// Deletes the chunks of a definition from number `first` on.
 fn delete_chunks(
     tree: &Tree,
-    undo: &mut StatementUndo,
+    transaction: &mut Transaction,
     database: &str,
     table: &str,
     first: usize,
 ) -> Result<()> {
     let mut chunk = first;
-    while tree.delete(undo, &table_key(database, table, chunk))? {
+    while tree.delete(transaction, &table_key(database, table, chunk))? {
         chunk += 1;
     }
     Ok(())

@@ -317,7 +317,7 @@ fn storage_code(error: &StorageError) -> (u16, &'static str) {
         StorageError::DuplicateKey { .. } => (1062, "23000"),
         StorageError::EntryTooLarge { .. } => (1118, "42000"),
         StorageError::KeyTooLarge { .. } => (1071, "42000"),
-        StorageError::StatementTooLarge { .. } => (1197, "HY000"),
+        StorageError::TransactionTooLarge { .. } => (1197, "HY000"),
         StorageError::Closed => (1053, "08S01"),
         _ => (1030, "HY000"),
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::{MAX_ENTRY_BYTES, StatementUndo, Tree};
+use sheaf_storage::{MAX_ENTRY_BYTES, Transaction, Tree};
 
 use crate::error::{Result, TableError};
 use crate::row_codec::OVERFLOW_REFERENCE_BYTES;
@@ -92,13 +92,13 @@ pub(crate) fn chunks(
 /// Stores a long value.
 pub(crate) fn write(
     tree: &Tree,
-    undo: &mut StatementUndo,
+    transaction: &mut Transaction,
     number: u64,
     value: &[u8],
 ) -> Result<OverflowReference> {
     let reference = OverflowReference::new(number, value);
     for (key, chunk) in chunks(reference, value) {
-        tree.insert(undo, &key, chunk)?;
+        tree.insert(transaction, &key, chunk)?;
     }
     Ok(reference)
 }
@@ -128,10 +128,10 @@ pub(crate) fn read(tree: &Arc<Tree>, reference: &[u8], value: &mut Vec<u8>) -> R
 }
 
 /// Removes a long value.
-pub(crate) fn delete(tree: &Tree, undo: &mut StatementUndo, reference: &[u8]) -> Result<()> {
+pub(crate) fn delete(tree: &Tree, transaction: &mut Transaction, reference: &[u8]) -> Result<()> {
     let reference = OverflowReference::from_bytes(reference)?;
     for chunk in 0..reference.chunks() {
-        tree.delete(undo, &reference.key(chunk))?;
+        tree.delete(transaction, &reference.key(chunk))?;
     }
     Ok(())
 }

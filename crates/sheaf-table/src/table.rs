@@ -4,7 +4,7 @@
 //! share (the lock, the counters of AUTO_INCREMENT, row ids and long values, the statistics) is in the [`TableState`].
 //!
 //! A row is an entry of the clustered tree (primary key, whole row), one of each secondary index, and the chunks of
-//! its long values. All changes go through a [`StatementUndo`]: a failed row is taken back to the savepoint before it,
+//! its long values. All changes go through a [`Transaction`]: a failed row is taken back to the savepoint before it,
 //! a failed statement as a whole.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::{
-    Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, StatementUndo, Storage, StorageError, Tree,
+    Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, Storage, StorageError, Transaction, Tree,
 };
 
 use crate::error::{Result, TableError};
@@ -156,21 +156,21 @@ impl Table {
     ///
     /// # Errors
     /// `DuplicateKey`, and whatever the storage reports.
-    pub fn insert(&self, undo: &mut StatementUndo, row: &[Value]) -> Result<InsertOutcome> {
-        let savepoint = undo.savepoint();
-        let result = self.insert_row(undo, row);
+    pub fn insert(&self, transaction: &mut Transaction, row: &[Value]) -> Result<InsertOutcome> {
+        let savepoint = transaction.savepoint();
+        let result = self.insert_row(transaction, row);
         if result.is_err() {
-            undo.rollback_to(savepoint)?;
+            transaction.rollback_to(savepoint)?;
         }
         result
     }
 
-    fn insert_row(&self, undo: &mut StatementUndo, row: &[Value]) -> Result<InsertOutcome> {
+    fn insert_row(&self, transaction: &mut Transaction, row: &[Value]) -> Result<InsertOutcome> {
         let generated = self.take_auto_increment(row)?;
         let values = |column: usize| generated.value(row, column);
         let row_id = self.take_row_id()?;
-        let entry = self.encode_clustered(undo, values, row_id)?;
-        match self.clustered.insert(undo, &entry.key, &entry.row) {
+        let entry = self.encode_clustered(transaction, values, row_id)?;
+        match self.clustered.insert(transaction, &entry.key, &entry.row) {
             Err(StorageError::DuplicateKey { .. }) => {
                 return Err(self.duplicate(&self.definition.primary, values));
             }
@@ -178,7 +178,14 @@ impl Table {
         }
         let (mut key, mut payload) = (Vec::new(), Vec::new());
         for position in 0..self.secondary.len() {
-            self.insert_secondary(undo, position, values, row_id, &mut key, &mut payload)?;
+            self.insert_secondary(
+                transaction,
+                position,
+                values,
+                row_id,
+                &mut key,
+                &mut payload,
+            )?;
         }
         Ok(InsertOutcome {
             auto_increment: generated.generated,
@@ -188,7 +195,7 @@ impl Table {
     /// Adds a row's entry to a secondary index.
     fn insert_secondary<'v>(
         &self,
-        undo: &mut StatementUndo,
+        transaction: &mut Transaction,
         position: usize,
         values: impl Fn(usize) -> ValueRef<'v> + Copy,
         row_id: u64,
@@ -208,16 +215,16 @@ impl Table {
         {
             return Err(self.duplicate(index, values));
         }
-        Ok(self.secondary[position].insert(undo, key, payload)?)
+        Ok(self.secondary[position].insert(transaction, key, payload)?)
     }
 
     /// Deletes the row with this encoded primary key; false: there is none. The caller holds the writer lock. After an
     /// error the statement must be rolled back.
-    pub fn delete(&self, undo: &mut StatementUndo, primary_key: &[u8]) -> Result<bool> {
+    pub fn delete(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<bool> {
         let Some(old) = self.read_row(primary_key)? else {
             return Ok(false);
         };
-        self.delete_overflow(undo, primary_key)?;
+        self.delete_overflow(transaction, primary_key)?;
         let row_id = self.row_id_of(primary_key);
         let (mut key, mut payload) = (Vec::new(), Vec::new());
         for (tree, layout) in self.secondary.iter().zip(&self.secondary_layouts) {
@@ -229,9 +236,9 @@ impl Table {
                 &mut key,
                 &mut payload,
             );
-            tree.delete(undo, &key)?;
+            tree.delete(transaction, &key)?;
         }
-        Ok(self.clustered.delete(undo, primary_key)?)
+        Ok(self.clustered.delete(transaction, primary_key)?)
     }
 
     /// Replaces the row with this encoded primary key; false: there is none. The primary key may change. The caller
@@ -241,21 +248,21 @@ impl Table {
     /// `DuplicateKey`, and whatever the storage reports.
     pub fn update(
         &self,
-        undo: &mut StatementUndo,
+        transaction: &mut Transaction,
         primary_key: &[u8],
         row: &[Value],
     ) -> Result<bool> {
-        let savepoint = undo.savepoint();
-        let result = self.update_row(undo, primary_key, row);
+        let savepoint = transaction.savepoint();
+        let result = self.update_row(transaction, primary_key, row);
         if result.is_err() {
-            undo.rollback_to(savepoint)?;
+            transaction.rollback_to(savepoint)?;
         }
         result
     }
 
     fn update_row(
         &self,
-        undo: &mut StatementUndo,
+        transaction: &mut Transaction,
         primary_key: &[u8],
         row: &[Value],
     ) -> Result<bool> {
@@ -264,18 +271,19 @@ impl Table {
         };
         let row_id = self.row_id_of(primary_key);
         let values = |column: usize| ValueRef::from(&row[column]);
-        self.delete_overflow(undo, primary_key)?;
-        let entry = self.encode_clustered(undo, values, row_id)?;
+        self.delete_overflow(transaction, primary_key)?;
+        let entry = self.encode_clustered(transaction, values, row_id)?;
         if entry.key == primary_key {
-            self.clustered.update(undo, primary_key, &entry.row)?;
+            self.clustered
+                .update(transaction, primary_key, &entry.row)?;
         } else {
-            match self.clustered.insert(undo, &entry.key, &entry.row) {
+            match self.clustered.insert(transaction, &entry.key, &entry.row) {
                 Err(StorageError::DuplicateKey { .. }) => {
                     return Err(self.duplicate(&self.definition.primary, values));
                 }
                 other => other?,
             }
-            self.clustered.delete(undo, primary_key)?;
+            self.clustered.delete(transaction, primary_key)?;
         }
         let (mut old_key, mut old_payload) = (Vec::new(), Vec::new());
         let (mut key, mut payload) = (Vec::new(), Vec::new());
@@ -292,10 +300,17 @@ impl Table {
             layout.encode_entry(values, row_id, &mut key, &mut payload);
             if key != old_key {
                 // The old entry goes first, or a unique index would find it.
-                self.secondary[position].delete(undo, &old_key)?;
-                self.insert_secondary(undo, position, values, row_id, &mut key, &mut payload)?;
+                self.secondary[position].delete(transaction, &old_key)?;
+                self.insert_secondary(
+                    transaction,
+                    position,
+                    values,
+                    row_id,
+                    &mut key,
+                    &mut payload,
+                )?;
             } else if payload != old_payload {
-                self.secondary[position].update(undo, &key, &payload)?;
+                self.secondary[position].update(transaction, &key, &payload)?;
             }
         }
         Ok(true)
@@ -358,7 +373,7 @@ impl Table {
         overflow::read(tree, reference, value).map_err(|error| self.name_corruption(error))
     }
 
-    fn delete_overflow(&self, undo: &mut StatementUndo, primary_key: &[u8]) -> Result<()> {
+    fn delete_overflow(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<()> {
         let Some(tree) = &self.overflow else {
             return Ok(());
         };
@@ -369,7 +384,7 @@ impl Table {
         let row = self.view(&bytes)?;
         for column in 0..self.definition.columns.len() {
             if row.is_overflow(column) {
-                overflow::delete(tree, undo, row.get_bytes(column))?;
+                overflow::delete(tree, transaction, row.get_bytes(column))?;
             }
         }
         Ok(())
@@ -387,7 +402,7 @@ impl Table {
 
     fn encode_clustered<'v>(
         &self,
-        undo: &mut StatementUndo,
+        transaction: &mut Transaction,
         values: impl Fn(usize) -> ValueRef<'v> + Copy,
         row_id: u64,
     ) -> Result<ClusteredEntry> {
@@ -406,7 +421,7 @@ impl Table {
                     .overflow
                     .as_ref()
                     .ok_or(TableError::RowTooLarge { limit })?;
-                let reference = overflow::write(tree, undo, number, value)?;
+                let reference = overflow::write(tree, transaction, number, value)?;
                 references.push((column, reference.to_bytes()));
             }
             self.encode_with_references(values, &references, limit, &mut entry.row)?;

@@ -99,14 +99,14 @@ fn row(id: i64, name: &str, note: &str, cents: i128) -> Vec<Value> {
 /// Inserts rows in one statement.
 fn insert(catalog: &Catalog, rows: &[Vec<Value>]) -> Result<(), TableError> {
     let table = catalog.open_for_write("d", "t", NO_WAIT)?;
-    let mut undo = catalog.storage().begin_statement();
+    let mut transaction = catalog.storage().begin_transaction();
     for row in rows {
-        if let Err(error) = table.insert(&mut undo, row) {
-            undo.rollback()?;
+        if let Err(error) = table.insert(&mut transaction, row) {
+            transaction.rollback()?;
             return Err(error);
         }
     }
-    undo.commit();
+    transaction.commit().unwrap();
     Ok(())
 }
 
@@ -234,10 +234,16 @@ fn duplicates_are_refused_with_their_values_and_leave_nothing() {
     }
     // A row that fails alone is taken back alone.
     let guard = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
-    let mut undo = catalog.storage().begin_statement();
-    guard.insert(&mut undo, &row(5, "Eve", "e", 5)).unwrap();
-    assert!(guard.insert(&mut undo, &row(6, "eve", "f", 6)).is_err());
-    undo.commit();
+    let mut transaction = catalog.storage().begin_transaction();
+    guard
+        .insert(&mut transaction, &row(5, "Eve", "e", 5))
+        .unwrap();
+    assert!(
+        guard
+            .insert(&mut transaction, &row(6, "eve", "f", 6))
+            .is_err()
+    );
+    transaction.commit().unwrap();
     assert_eq!(rows(&table).len(), 3);
 }
 
@@ -255,11 +261,14 @@ fn auto_increment_counts_as_mysql_counts() {
     let directory = tempfile::tempdir().unwrap();
     let insert_id = |catalog: &Arc<Catalog>, id: Value| {
         let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
-        let mut undo = catalog.storage().begin_statement();
+        let mut transaction = catalog.storage().begin_transaction();
         let outcome = table
-            .insert(&mut undo, &[id, Value::Null, Value::Null, Value::Null])
+            .insert(
+                &mut transaction,
+                &[id, Value::Null, Value::Null, Value::Null],
+            )
             .unwrap();
-        undo.commit();
+        transaction.commit().unwrap();
         outcome.auto_increment
     };
     {
@@ -277,9 +286,9 @@ fn auto_increment_counts_as_mysql_counts() {
     assert_eq!(insert_id(&catalog, Value::Null), Some(12));
     insert_id(&catalog, Value::Int(i64::from(i32::MAX)));
     let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
-    let mut undo = catalog.storage().begin_statement();
+    let mut transaction = catalog.storage().begin_transaction();
     let full = table.insert(
-        &mut undo,
+        &mut transaction,
         &[Value::Null, Value::Null, Value::Null, Value::Null],
     );
     assert!(matches!(full, Err(TableError::AutoIncrementExhausted)));
@@ -328,21 +337,27 @@ fn long_values_live_outside_of_their_rows() {
         |id| table.encode_primary_key(&[Value::Int(id), Value::Null, Value::Null, Value::Null]);
     assert_eq!(table.read_row(&key(1)).unwrap().unwrap()[2], text(&long));
     assert_eq!(rows(&table).len(), 3);
-    let change = |change: &dyn Fn(&Table, &mut sheaf_storage::StatementUndo)| {
+    let change = |change: &dyn Fn(&Table, &mut sheaf_storage::Transaction)| {
         let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
-        let mut undo = catalog.storage().begin_statement();
-        change(&table, &mut undo);
-        undo.commit();
+        let mut transaction = catalog.storage().begin_transaction();
+        change(&table, &mut transaction);
+        transaction.commit().unwrap();
     };
-    change(&|table, undo| {
+    change(&|table, transaction| {
         assert!(
             table
-                .update(undo, &key(3), &row(3, "c", "now short", 3))
+                .update(transaction, &key(3), &row(3, "c", "now short", 3))
                 .unwrap()
         )
     });
-    change(&|table, undo| assert!(table.update(undo, &key(2), &row(2, "b", &long, 2)).unwrap()));
-    change(&|table, undo| assert!(table.delete(undo, &key(1)).unwrap()));
+    change(&|table, transaction| {
+        assert!(
+            table
+                .update(transaction, &key(2), &row(2, "b", &long, 2))
+                .unwrap()
+        )
+    });
+    change(&|table, transaction| assert!(table.delete(transaction, &key(1)).unwrap()));
     assert_eq!(
         values(&table),
         [row(2, "b", &long, 2), row(3, "c", "now short", 3)]
@@ -415,26 +430,26 @@ proptest! {
         let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
         let mut model = Model::default();
         let mut committed = model.clone();
-        let mut undo = catalog.storage().begin_statement();
+        let mut transaction = catalog.storage().begin_transaction();
         for change in changes {
             let key = |id: i64| table.encode_primary_key(&[Value::Int(id), Value::Null, Value::Null, Value::Null]);
             let done = match &change {
-                Change::Insert(row) => table.insert(&mut undo, row).is_ok(),
-                Change::Update(id, row) => table.update(&mut undo, &key(*id), row).unwrap_or(false),
-                Change::Delete(id) => table.delete(&mut undo, &key(*id)).unwrap(),
+                Change::Insert(row) => table.insert(&mut transaction, row).is_ok(),
+                Change::Update(id, row) => table.update(&mut transaction, &key(*id), row).unwrap_or(false),
+                Change::Delete(id) => table.delete(&mut transaction, &key(*id)).unwrap(),
                 Change::RollBack => {
-                    std::mem::replace(&mut undo, catalog.storage().begin_statement()).rollback().unwrap();
+                    std::mem::replace(&mut transaction, catalog.storage().begin_transaction()).rollback().unwrap();
                     model = committed.clone();
                     false
                 }
             };
             prop_assert_eq!(done, model.apply(&change), "{:?}", change);
             if model.0.len() % 3 == 0 {
-                std::mem::replace(&mut undo, catalog.storage().begin_statement()).commit();
+                std::mem::replace(&mut transaction, catalog.storage().begin_transaction()).commit().unwrap();
                 committed = model.clone();
             }
         }
-        undo.commit();
+        transaction.commit().unwrap();
         prop_assert_eq!(values(&table), model.0.into_values().collect::<Vec<_>>());
     }
 }

@@ -100,11 +100,13 @@ impl World {
             .catalog
             .open_for_write("d", "t", Duration::from_secs(1))
             .expect("nobody else writes");
-        let mut undo = self.storage.begin_statement();
+        let mut transaction = self.storage.begin_transaction();
         for row in rows {
-            table.insert(&mut undo, row).expect("rows are distinct");
+            table
+                .insert(&mut transaction, row)
+                .expect("rows are distinct");
         }
-        undo.commit();
+        transaction.commit().unwrap();
     }
 }
 

@@ -124,14 +124,14 @@ impl Lab {
             }
         }
         let table = self.catalog().create_table(request).unwrap();
-        let mut undo = self.catalog().storage().begin_statement();
+        let mut transaction = self.catalog().storage().begin_transaction();
         // In no order of any key, as an application would.
         for n in 0..rows.len() {
             table
-                .insert(&mut undo, &rows[n * 7919 % rows.len()])
+                .insert(&mut transaction, &rows[n * 7919 % rows.len()])
                 .unwrap();
         }
-        undo.commit();
+        transaction.commit().unwrap();
         self.catalog()
             .analyze(DATABASE, name, Duration::ZERO)
             .unwrap();

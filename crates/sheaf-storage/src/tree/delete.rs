@@ -11,10 +11,10 @@ use crate::error::Result;
 use crate::mini_transaction::MiniTransaction;
 use crate::redo::RedoRecord;
 use crate::sync::atomic::Ordering;
+use crate::transaction::{Change, Transaction};
 use crate::tree::Tree;
 use crate::tree::merge::is_underfull;
 use crate::tree::node::Node;
-use crate::undo::{Change, StatementUndo};
 
 /// The fences of a leaf: `low <= key < high`.
 pub(crate) struct Fences {
@@ -37,15 +37,15 @@ impl Fences {
 
 impl Tree {
     /// Turns a live entry into a ghost; false if there is none.
-    pub fn delete(&self, undo: &mut StatementUndo, key: &[u8]) -> Result<bool> {
-        undo.begin_change(self)?;
+    pub fn delete(&self, transaction: &mut Transaction, key: &[u8]) -> Result<bool> {
+        transaction.begin_change(self)?;
         let leaf = self.leaf_for_change(key)?;
         let node = Node(&leaf);
         let position = node.view().lower_bound(key);
         if !position.found || node.is_ghost(position.slot) {
             return Ok(false);
         }
-        undo.push(self, Change::Delete, key, node.value(position.slot))?;
+        transaction.push(self, Change::Delete, key, node.value(position.slot))?;
         self.unresolved_ghosts.fetch_add(1, Ordering::Relaxed);
         let mut change = MiniTransaction::begin(&self.store);
         let page = change.add(leaf);
@@ -58,7 +58,7 @@ impl Tree {
         )]);
         if let Err(error) = result {
             self.unresolved_ghosts.fetch_sub(1, Ordering::Relaxed);
-            undo.pop();
+            transaction.pop();
             return Err(error);
         }
         self.counts.add_entries(-1);

@@ -7,9 +7,9 @@ use crate::error::{Result, StorageError};
 use crate::guard::ExclusiveGuard;
 use crate::mini_transaction::MiniTransaction;
 use crate::redo::RedoRecord;
+use crate::transaction::{Change, Transaction};
 use crate::tree::node::{Node, Position, entry_bytes};
 use crate::tree::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, Tree};
-use crate::undo::{Change, StatementUndo};
 
 /// Outcome of one attempt to place an entry in a latched leaf.
 pub(super) enum Placed {
@@ -22,9 +22,9 @@ pub(super) enum Placed {
 
 impl Tree {
     /// Adds an entry; [`StorageError::DuplicateKey`] if the key is live. A ghost of the key is revived.
-    pub fn insert(&self, undo: &mut StatementUndo, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn insert(&self, transaction: &mut Transaction, key: &[u8], value: &[u8]) -> Result<()> {
         check_entry(key, value)?;
-        undo.begin_change(self)?;
+        transaction.begin_change(self)?;
         loop {
             let leaf = self.leaf_for_change(key)?;
             let position = Node(&leaf).view().lower_bound(key);
@@ -36,8 +36,8 @@ impl Tree {
             } else {
                 Change::Insert
             };
-            undo.push(self, change, key, &[])?;
-            match self.place_noted(undo, leaf, position, key, value)? {
+            transaction.push(self, change, key, &[])?;
+            match self.place_noted(transaction, leaf, position, key, value)? {
                 Placed::Done => {
                     self.counts.add_entries(1);
                     return Ok(());
@@ -49,9 +49,9 @@ impl Tree {
     }
 
     /// Replaces the value of a live key; false if there is none.
-    pub fn update(&self, undo: &mut StatementUndo, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn update(&self, transaction: &mut Transaction, key: &[u8], value: &[u8]) -> Result<bool> {
         check_entry(key, value)?;
-        undo.begin_change(self)?;
+        transaction.begin_change(self)?;
         loop {
             let leaf = self.leaf_for_change(key)?;
             let node = Node(&leaf);
@@ -59,8 +59,8 @@ impl Tree {
             if !position.found || node.is_ghost(position.slot) {
                 return Ok(false);
             }
-            undo.push(self, Change::Update, key, node.value(position.slot))?;
-            match self.place_noted(undo, leaf, position, key, value)? {
+            transaction.push(self, Change::Update, key, node.value(position.slot))?;
+            match self.place_noted(transaction, leaf, position, key, value)? {
                 Placed::Done => return Ok(true),
                 Placed::Retry => {}
                 Placed::NoRoom(needed) => self.split(key, 0, needed, false)?,
@@ -99,7 +99,7 @@ impl Tree {
     /// As [`place`](Self::place), for a change that `undo` has noted last, and forgets again unless it is made.
     fn place_noted(
         &self,
-        undo: &mut StatementUndo,
+        transaction: &mut Transaction,
         leaf: ExclusiveGuard<'_>,
         position: Position,
         key: &[u8],
@@ -107,7 +107,7 @@ impl Tree {
     ) -> Result<Placed> {
         let placed = self.place(leaf, position, key, value);
         if !matches!(placed, Ok(Placed::Done)) {
-            undo.pop();
+            transaction.pop();
         }
         placed
     }

@@ -1,14 +1,13 @@
-//! Statement undo: what a statement changed, so that it can be taken back.
+//! Transactions: what one changed, so that it can be taken back.
 //!
 //! Undo is logical. It names the tree, the key and the value before, not pages: by the time of a rollback the entry
 //! may have moved, and pages may have been split and merged by others. A rollback goes through the changes from the
 //! newest to the oldest, descends the tree for each, and may split pages on its way; what it needs of disk space is
-//! kept in reserve for it ([`crate::extent`]).
+//! kept in reserve for it ([`crate::extent`]). A statement inside of a transaction is a savepoint.
 //!
-//! The changes are kept in memory, back to back in chunks, and are limited in size. The same interface will be the
-//! transaction's, with the changes in the log.
+//! The changes are kept in memory, back to back in chunks, and are limited in size.
 //!
-//! A rollback that fails (a page cannot be read) leaves a statement half done. No rows can be trusted then, so the
+//! A rollback that fails (a page cannot be read) leaves a transaction half done. No rows can be trusted then, so the
 //! storage accepts no more changes and will not call the file clean.
 
 use std::sync::Arc;
@@ -66,9 +65,15 @@ struct Record<'a> {
     before: &'a [u8],
 }
 
-/// The changes of one statement and their before-images. Dropped without a commit, it rolls back.
-pub struct StatementUndo {
+/// The number of a transaction that has changed something. No two transactions of a storage share one; 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TransactionId(pub u64);
+
+/// The changes of one transaction and their before-images. Dropped without a commit, it rolls back.
+pub struct Transaction {
     store: Arc<PageStore>,
+    /// Taken by the first change.
+    id: Option<TransactionId>,
     /// Held from the first change on.
     permit: Option<ChangePermit>,
     /// Trees that were changed, each with the number of ghosts made.
@@ -79,10 +84,11 @@ pub struct StatementUndo {
     limit: usize,
 }
 
-impl StatementUndo {
-    pub(crate) fn new(store: Arc<PageStore>, limit: usize) -> StatementUndo {
-        StatementUndo {
+impl Transaction {
+    pub(crate) fn new(store: Arc<PageStore>, limit: usize) -> Transaction {
+        Transaction {
             store,
+            id: None,
             permit: None,
             trees: Vec::new(),
             chunks: Vec::new(),
@@ -92,12 +98,21 @@ impl StatementUndo {
         }
     }
 
-    /// Keeps the statement's changes, and purges the ghosts it made.
-    pub fn commit(mut self) {
-        self.end();
+    /// The transaction's number, if it has changed something.
+    pub fn id(&self) -> Option<TransactionId> {
+        self.id
     }
 
-    /// Takes the statement's changes back, newest first.
+    /// Keeps the transaction's changes, and purges the ghosts it made.
+    ///
+    /// # Errors
+    /// The changes could not be made durable; whether they will be found after a restart is unknown.
+    pub fn commit(mut self) -> Result<()> {
+        self.end();
+        Ok(())
+    }
+
+    /// Takes the transaction's changes back, newest first.
     ///
     /// # Errors
     /// A page could not be read; from then on the storage accepts no changes.
@@ -139,11 +154,12 @@ impl StatementUndo {
     pub(crate) fn begin_change(&mut self, tree: &Tree) -> Result<()> {
         if self.permit.is_none() {
             self.permit = Some(tree.store().begin_changes()?);
+            self.id = Some(self.store.new_transaction_id());
         }
         Ok(())
     }
 
-    /// Notes a change that is about to be made. Fails if the statement has no room for it.
+    /// Notes a change that is about to be made. Fails if the transaction has no room for it.
     pub(crate) fn push(
         &mut self,
         tree: &Tree,
@@ -153,7 +169,7 @@ impl StatementUndo {
     ) -> Result<()> {
         let record_bytes = RECORD_HEADER_BYTES + key.len() + before.len();
         if self.bytes + record_bytes > self.limit {
-            return Err(StorageError::StatementTooLarge { limit: self.limit });
+            return Err(StorageError::TransactionTooLarge { limit: self.limit });
         }
         let tree = self.tree_number(tree)?;
         let fits = |chunk: &Chunk| chunk.bytes.capacity() - chunk.bytes.len() >= record_bytes;
@@ -224,7 +240,7 @@ impl StatementUndo {
                 self.trees.len() - 1
             }
         };
-        u16::try_from(number).map_err(|_| StorageError::StatementTooLarge { limit: self.limit })
+        u16::try_from(number).map_err(|_| StorageError::TransactionTooLarge { limit: self.limit })
     }
 
     fn undo_last(&self) -> Result<()> {
@@ -246,7 +262,7 @@ impl StatementUndo {
         Ok(())
     }
 
-    /// The statement is over: its ghosts are garbage.
+    /// The transaction is over: its ghosts are garbage.
     fn end(&mut self) {
         for (tree, ghosts) in &self.trees {
             tree.resolve_ghosts(*ghosts);
@@ -279,7 +295,7 @@ impl StatementUndo {
                 match self.trees[record.tree].0.purge_leaf(record.key) {
                     Ok(fences) => purged = Some((record.tree, fences)),
                     Err(error) => {
-                        tracing::warn!("ghosts of an ended statement stay for now: {error}");
+                        tracing::warn!("ghosts of an ended transaction stay for now: {error}");
                         return;
                     }
                 }
@@ -288,12 +304,12 @@ impl StatementUndo {
     }
 }
 
-impl Drop for StatementUndo {
+impl Drop for Transaction {
     fn drop(&mut self) {
         if self.records > 0
             && let Err(error) = self.rollback_to(0)
         {
-            tracing::error!("a statement could not be rolled back: {error}");
+            tracing::error!("a transaction could not be rolled back: {error}");
         }
     }
 }
