@@ -457,6 +457,16 @@ impl<'a> TableReference<'a> {
     }
 
     /// The cost of a path for a parent that wants `wanted`, in microseconds.
+    /// Pages of the clustered index that a multi-range read with this buffer reads for `lookups` rows.
+    pub(crate) fn fetched_pages(&self, lookups: f64, buffer_bytes: usize) -> f64 {
+        let clustered = &self.table.clustered;
+        let layout = &self.table.clustered_layout;
+        let key_bytes = layout.mysql_key_len(layout.parts.len()).max(1);
+        let keys = buffer_bytes as f64 / key_bytes as f64;
+        let leaves = clustered.statistics().leaf_pages as f64;
+        cost::pages_in_turns(lookups, leaves, keys, clustered.pool_pages() as f64)
+    }
+
     fn cost(&self, path: &AccessPath, wanted: &Wanted) -> Result<f64> {
         let tree = tree(self.table, path.index);
         let statistics = tree.statistics();
@@ -476,10 +486,9 @@ impl<'a> TableReference<'a> {
             + path.entries * (cost::ENTRY_US + conditions * cost::CONDITION_US);
         let lookups = self.lookups(path);
         if lookups > 0.0 {
-            let leaves = self.table.clustered.statistics().leaf_pages as f64;
             let missing = 1.0 - self.resident(IndexRef::Clustered)?;
             total += match path.fetch {
-                Fetch::MultiRange { sort, .. } => {
+                Fetch::MultiRange { sort, buffer_bytes } => {
                     let sorts = sort == SortKeys::Always || missing > 0.02;
                     let lookup = if sorts {
                         cost::SORTED_LOOKUP_US
@@ -493,7 +502,9 @@ impl<'a> TableReference<'a> {
                     };
                     // A little for collecting the keys, so that it is not taken for nothing.
                     lookups * (lookup + sort_us + cost::ENTRY_US * 0.2)
-                        + cost::distinct_pages(lookups, leaves) * missing * cost::PREFETCHED_PAGE_US
+                        + self.fetched_pages(lookups, buffer_bytes)
+                            * missing
+                            * cost::PREFETCHED_PAGE_US
                 }
                 _ => lookups * (cost::LOOKUP_US + missing * cost::RANDOM_PAGE_US),
             };

@@ -4,7 +4,7 @@
 //! relations (tables, derived tables) and predicates. Inner joins leave no trace but their predicates. A left, semi,
 //! anti or mark join is an edge with a constraint: its inner side is one relation, which is joined by its own
 //! condition once the relations that this condition reads are there. It commutes with every other join on its
-//! preserved side.
+//! preserved side. A semijoin with a table on a unique key of it becomes an inner join: it can match only once.
 //!
 //! Every relation gets a name of its own (`r0`, `r1`, ...), which qualifies its columns in all expressions of the
 //! graph; so columns of two references to one table stay apart, and no alias or projection between them matters.
@@ -16,7 +16,10 @@ use datafusion_common::{
     Column, DFSchema, NullEquality, Result, TableReference, internal_err, not_impl_err,
 };
 use datafusion_expr::utils::split_conjunction_owned;
-use datafusion_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator};
+use datafusion_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator, TableScan};
+use sheaf_exec::SheafTableSource;
+
+use crate::semantics;
 
 /// Relations of one graph, at most: the bits of a [`RelationSet`].
 pub(crate) const MAX_RELATIONS: usize = 64;
@@ -136,6 +139,27 @@ fn plain_column(expr: &Expr) -> Option<&Column> {
     }
 }
 
+/// The scan under aliases and projections of plain columns, and which of the scan's columns come out.
+pub(crate) fn plain_scan(plan: &LogicalPlan) -> Option<(&TableScan, Vec<usize>)> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            Some((scan, (0..scan.projected_schema.fields().len()).collect()))
+        }
+        LogicalPlan::SubqueryAlias(alias) => plain_scan(&alias.input),
+        LogicalPlan::Projection(projection) => {
+            let (scan, columns) = plain_scan(&projection.input)?;
+            let column = |expr: &Expr| {
+                let column = plain_column(expr)?;
+                let position = projection.input.schema().index_of_column(column).ok()?;
+                Some(columns[position])
+            };
+            let columns = projection.expr.iter().map(column);
+            Some((scan, columns.collect::<Option<Vec<_>>>()?))
+        }
+        _ => None,
+    }
+}
+
 impl<'p> JoinGraph<'p> {
     /// Takes a tree of joins apart.
     pub(crate) fn new(plan: &'p LogicalPlan) -> Result<JoinGraph<'p>> {
@@ -237,6 +261,18 @@ impl<'p> JoinGraph<'p> {
             let scope: Vec<Column> = outer_scope.iter().chain(&inner_scope).cloned().collect();
             condition.extend(split_conjunction_owned(rename(filter, &schema, &scope)?));
         }
+        if kind == RelationKind::Semi
+            && *null_equality == NullEquality::NullEqualsNothing
+            && self.matches_once(relation, &condition)
+        {
+            // Then it is an inner join whose columns nobody reads, and may come in any order.
+            self.relations[relation].kind = RelationKind::Inner;
+            for expr in condition {
+                let relations = self.relations_of(&expr)?;
+                self.predicates.push(Predicate { expr, relations });
+            }
+            return Ok(outer_scope);
+        }
         let mut needs = RelationSet::default();
         for expr in &condition {
             needs = needs.union(self.relations_of(expr)?);
@@ -265,6 +301,60 @@ impl<'p> JoinGraph<'p> {
             }
         };
         Ok(scope)
+    }
+
+    /// Whether `condition` equates all columns of a unique key of the relation, a table, with values of others: then no
+    /// row of the others matches more than one of it.
+    fn matches_once(&self, relation: usize, condition: &[Expr]) -> bool {
+        let relation = &self.relations[relation];
+        let Some((scan, columns)) = plain_scan(relation.plan) else {
+            return false;
+        };
+        let Some(source) = scan.source.downcast_ref::<SheafTableSource>() else {
+            return false;
+        };
+        let definition = &source.table.definition;
+        let own_column = |column: &Column| {
+            let position = relation.columns.iter().position(|own| own == column)?;
+            let name = scan.projected_schema.field(columns[position]).name();
+            definition.column_position(name)
+        };
+        let bound_column = |expr: &Expr| {
+            let Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::Eq,
+                right,
+            }) = expr
+            else {
+                return None;
+            };
+            let reads_own = |side: &Expr| {
+                let mut columns = side.column_refs().into_iter();
+                columns.any(|column| relation.columns.contains(column))
+            };
+            let inner = match (reads_own(left), reads_own(right)) {
+                (true, false) => left,
+                (false, true) => right,
+                _ => return None,
+            };
+            let column = own_column(
+                semantics::key_argument(inner)
+                    .unwrap_or(inner)
+                    .try_as_col()?,
+            )?;
+            let collation = semantics::collation_of_key(inner);
+            (definition.columns[column].ty.collation() == collation).then_some(column)
+        };
+        let bound: Vec<usize> = condition.iter().filter_map(bound_column).collect();
+        let mut keys = std::iter::once(&definition.primary).chain(&definition.secondary);
+        keys.any(|key| {
+            (key.unique || key.primary)
+                && !key.parts.is_empty()
+                && key
+                    .parts
+                    .iter()
+                    .all(|part| part.prefix_length.is_none() && bound.contains(&part.column))
+        })
     }
 
     fn flatten_inner(&mut self, join: &'p Join) -> Result<Vec<Column>> {

@@ -10,7 +10,7 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion_common::{Column, DFSchema, JoinSide, JoinType, Result, internal_err};
 use datafusion_expr::utils::conjunction;
-use datafusion_expr::{Expr, LogicalPlan, TableScan};
+use datafusion_expr::{Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::{Column as PhysicalColumn, Literal};
 use datafusion_physical_plan::ExecutionPlan;
@@ -26,7 +26,7 @@ use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoin
 
 use crate::access_path::TableReference;
 use crate::explain::{ExplainRow, ExtraNote};
-use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema};
+use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan};
 use crate::join_order::{Chooser, Equality, Input, Method, Step, equalities, table_column};
 use crate::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
@@ -102,33 +102,6 @@ fn read_input<'p>(
         planned.explain.insert(0, row);
     }
     Ok(Input::Derived(planned))
-}
-
-/// The scan under aliases and projections of plain columns, and which of the scan's columns come out.
-fn plain_scan(plan: &LogicalPlan) -> Option<(&TableScan, Vec<usize>)> {
-    match plan {
-        LogicalPlan::TableScan(scan) => {
-            Some((scan, (0..scan.projected_schema.fields().len()).collect()))
-        }
-        LogicalPlan::SubqueryAlias(alias) => plain_scan(&alias.input),
-        LogicalPlan::Projection(projection) => {
-            let (scan, columns) = plain_scan(&projection.input)?;
-            let column = |expr: &Expr| match expr.clone().unalias_nested().data {
-                Expr::Column(column) => {
-                    let position = projection.input.schema().index_of_column(&column).ok()?;
-                    Some(columns[position])
-                }
-                _ => None,
-            };
-            let columns = projection
-                .expr
-                .iter()
-                .map(column)
-                .collect::<Option<Vec<_>>>()?;
-            Some((scan, columns))
-        }
-        _ => None,
-    }
 }
 
 /// All columns of the graph with their types.
@@ -447,7 +420,7 @@ impl<'p> Builder<'_, '_, 'p> {
             fetch: path.fetch,
             batched: path.batched,
             sort_keys: path.sort_keys,
-            buffer_bytes: context.settings.join_buffer_bytes,
+            buffer_bytes: path.buffer_bytes,
             batch_rows: context.settings.batch_rows,
         };
         let inner_fields = Fields::from(inner_fields);

@@ -35,6 +35,8 @@ pub(crate) struct LookupPath {
     pub fetch: Fetch,
     pub batched: bool,
     pub sort_keys: bool,
+    /// Bytes of keys that are looked up at a time (`join_buffer_size`).
+    pub buffer_bytes: usize,
     pub index_filters: Vec<usize>,
     pub row_filters: Vec<usize>,
     /// Index entries for one key.
@@ -147,6 +149,7 @@ fn lookup_path(
         fetch,
         batched: settings.switch.batched_key_access,
         sort_keys: settings.switch.mrr_sort_keys && settings.switch.batched_key_access,
+        buffer_bytes: settings.join_buffer_bytes,
         index_filters,
         row_filters,
         entries_per_key,
@@ -169,9 +172,18 @@ impl LookupPath {
         } else {
             cost::LOOKUP_US
         };
-        let pages = cost::distinct_pages(outer_rows, statistics.leaf_pages as f64);
         // Without sorting the keys, a page may have to be read again.
-        let reads = if self.sort_keys { pages } else { outer_rows };
+        let reads = if self.sort_keys {
+            let key_bytes = layout(table.table, self.index).mysql_key_len(self.key.len());
+            cost::pages_in_turns(
+                outer_rows,
+                statistics.leaf_pages as f64,
+                self.buffer_bytes as f64 / key_bytes.max(1) as f64,
+                index_tree.pool_pages() as f64,
+            )
+        } else {
+            outer_rows
+        };
         let entries = outer_rows * self.entries_per_key;
         let filters = (self.index_filters.len() + self.row_filters.len()) as f64;
         let mut total = outer_rows * lookup_us
@@ -185,11 +197,12 @@ impl LookupPath {
                 .product();
             let lookups = entries * kept;
             let missing = 1.0 - table.resident(IndexRef::Clustered)?;
-            let leaves = table.table.clustered.statistics().leaf_pages as f64;
             total += match self.fetch {
-                Fetch::MultiRange { .. } => {
+                Fetch::MultiRange { buffer_bytes, .. } => {
                     lookups * cost::SORTED_LOOKUP_US
-                        + cost::distinct_pages(lookups, leaves) * missing * cost::PREFETCHED_PAGE_US
+                        + table.fetched_pages(lookups, buffer_bytes)
+                            * missing
+                            * cost::PREFETCHED_PAGE_US
                 }
                 _ => lookups * (cost::LOOKUP_US + missing * cost::RANDOM_PAGE_US),
             };

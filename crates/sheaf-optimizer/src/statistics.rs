@@ -169,3 +169,19 @@ pub(crate) fn distinct_pages(lookups: f64, pages: f64) -> f64 {
     }
     pages * (1.0 - (lookups * (1.0 - 1.0 / pages).ln()).exp())
 }
+
+/// Pages read when `lookups` rows of a tree of `leaves` pages are fetched in turns, each sorted, of at most
+/// `keys_per_turn` keys. A tree that does not fit in the pool's `pool_pages` is gone through anew in each turn.
+pub(crate) fn pages_in_turns(
+    lookups: f64,
+    leaves: f64,
+    keys_per_turn: f64,
+    pool_pages: f64,
+) -> f64 {
+    let once = distinct_pages(lookups, leaves);
+    if leaves <= pool_pages {
+        return once;
+    }
+    let turns = (lookups / keys_per_turn.max(1.0)).ceil().max(1.0);
+    turns * distinct_pages(lookups / turns, leaves)
+}

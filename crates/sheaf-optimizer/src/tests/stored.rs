@@ -319,6 +319,30 @@ fn the_plan_of_a_join_starts_with_the_selective_table() {
     );
 }
 
+/// The subquery's table is looked at first, although the semijoin was written the other way round: its key is unique.
+#[test]
+fn a_semijoin_on_a_unique_key_may_come_in_any_order() {
+    let lab = lab();
+    let explain = lab.explain(
+        r#"SELECT SUM(quantity) FROM lines WHERE part IN (SELECT id FROM customers WHERE "$eq"(name, 'c7'))"#,
+    );
+    let tables: Vec<_> = explain
+        .lines()
+        .map(|line| {
+            line.split(' ')
+                .skip(2)
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        tables,
+        ["customers type=ALL", "lines type=ref"],
+        "{explain}"
+    );
+}
+
 #[test]
 fn a_big_scan_is_split_and_gives_the_same_rows() {
     let mut lab = lab();

@@ -273,6 +273,11 @@ impl Tree {
         }
     }
 
+    /// Pages that the pool in which the tree is cached can hold.
+    pub fn pool_pages(&self) -> u64 {
+        self.store.frames
+    }
+
     /// Size and shape of the tree, from counters.
     pub fn statistics(&self) -> TreeStatistics {
         let Counts {
