@@ -9,8 +9,8 @@ use std::io::Read;
 use arrow::datatypes::{DataType, Field};
 use arrow::record_batch::RecordBatch;
 use sheaf_access::TYPE_KEY;
-use sheaf_table::ColumnType;
 use sheaf_table::types::MAX_CHARACTER_BYTES;
+use sheaf_table::{ColumnType, TableDefinition};
 
 use crate::error::Result;
 use crate::query::Header;
@@ -62,7 +62,8 @@ pub mod column_flags {
     pub const TIMESTAMP: u16 = 1024;
     pub const SET: u16 = 2048;
     pub const NO_DEFAULT_VALUE: u16 = 4096;
-    pub const NUM: u16 = 32768;
+    /// Part of some key.
+    pub const PART_KEY: u16 = 16384;
 }
 
 /// The collation id that marks bytes without a character set.
@@ -169,6 +170,35 @@ impl ColumnMeta {
             flags,
         }
     }
+}
+
+/// What a table's definition adds to the [`column_flags`] of one of its columns.
+pub(crate) fn table_flags(table: &TableDefinition, column: usize) -> u16 {
+    let mut flags = 0;
+    let mut keys = Vec::from_iter(&table.secondary);
+    if !table.has_hidden_row_id() {
+        keys.push(&table.primary);
+    }
+    for key in keys {
+        let Some(position) = key.parts.iter().position(|part| part.column == column) else {
+            continue;
+        };
+        flags |= column_flags::PART_KEY;
+        if key.primary {
+            flags |= column_flags::PRIMARY_KEY;
+        } else if position == 0 && key.unique && key.parts.len() == 1 {
+            flags |= column_flags::UNIQUE_KEY;
+        } else if position == 0 {
+            flags |= column_flags::MULTIPLE_KEY;
+        }
+    }
+    let column = &table.columns[column];
+    if column.auto_increment {
+        flags |= column_flags::AUTO_INCREMENT;
+    } else if !column.nullable && column.default.is_none() {
+        flags |= column_flags::NO_DEFAULT_VALUE;
+    }
+    flags
 }
 
 /// The longest text of a column.

@@ -28,7 +28,7 @@ use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
 use crate::query::{Header, LoweredQuery, QueryContext, logical_plan};
-use crate::result::{ColumnMeta, ResultSink};
+use crate::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::Session;
 
 /// Rows of a batch.
@@ -219,7 +219,19 @@ impl Session {
         fields
             .iter()
             .zip(headers)
-            .map(|(field, header)| ColumnMeta::new(field, header, collation_id))
+            .map(|(field, header)| {
+                let mut meta = ColumnMeta::new(field, header, collation_id);
+                if !header.org_name.is_empty()
+                    && let Ok(table) = self
+                        .engine
+                        .catalog()
+                        .table(&header.database, &header.org_table)
+                    && let Some(column) = table.definition.column_position(&header.org_name)
+                {
+                    meta.flags |= table_flags(&table.definition, column);
+                }
+                meta
+            })
             .collect()
     }
 

@@ -19,7 +19,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::{self, scan};
 use crate::prepared::PreparedStatements;
 use crate::query::Header;
-use crate::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 pub use crate::session_handle::SessionHandle;
 use crate::status::Command;
 use crate::variables::{self, VariableValue, Variables};
@@ -399,7 +399,8 @@ impl Session {
         Ok(definition
             .columns
             .iter()
-            .map(|column| {
+            .enumerate()
+            .map(|(position, column)| {
                 let header = Header {
                     name: column.name.clone(),
                     org_name: column.name.clone(),
@@ -407,11 +408,13 @@ impl Session {
                     org_table: definition.name.clone(),
                     database: definition.database.clone(),
                 };
-                ColumnMeta::new(
+                let mut meta = ColumnMeta::new(
                     &sheaf_access::arrow_field(column),
                     &header,
                     self.result_collation_id(),
-                )
+                );
+                meta.flags |= table_flags(definition, position);
+                meta
             })
             .collect())
     }

@@ -82,7 +82,7 @@ impl PoolOptions {
         PoolOptions {
             pool_bytes,
             max_pages: 1 << 32,
-            merge_gap_pages: 1,
+            merge_gap_pages: 0,
             prefetch_quota_percent: 25,
             background_writer: cfg!(not(feature = "simulation")),
         }

@@ -236,7 +236,10 @@ fn columns_are_described_as_mysql_does() {
         ]
     );
     let id = &result.columns().as_ref()[0].clone();
-    assert!(id.flags().contains(ColumnFlags::NOT_NULL_FLAG));
+    assert!(id.flags().contains(
+        ColumnFlags::NOT_NULL_FLAG | ColumnFlags::PRI_KEY_FLAG | ColumnFlags::PART_KEY_FLAG
+    ));
+    assert!(!id.flags().contains(ColumnFlags::MULTIPLE_KEY_FLAG));
     assert_eq!(id.table_str(), "every_type");
     assert_eq!(id.schema_str(), "types");
 }
