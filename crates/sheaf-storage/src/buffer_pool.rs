@@ -66,8 +66,9 @@ pub struct PoolOptions {
     pub pool_bytes: usize,
     /// Most pages the data file may ever have; bounds the address space of the page table.
     pub max_pages: u64,
-    /// Two wanted pages are read in one request when at most this many unwanted pages lie between them. One page takes
-    /// less time to read past than a second request takes to make.
+    /// Two wanted pages are read in one request when at most this many unwanted pages lie between them. None by default:
+    /// at the depth that prefetch runs at, a second request was measured to cost less than reading past a page (TPC-H
+    /// Q6 over a month, cold: 0.60 s against 0.72 s with a gap of one page).
     pub merge_gap_pages: u64,
     /// Share of the frames that prefetched and not yet used pages may hold, in percent.
     pub prefetch_quota_percent: usize,

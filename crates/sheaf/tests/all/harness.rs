@@ -1,6 +1,7 @@
 //! A server in this process, on a port of its own and in a directory of its own.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -130,6 +131,12 @@ impl Drop for TestServer {
             }
         }
     }
+}
+
+/// A folder of files that tests read. Asked for when the test runs: a build may be used by several checkouts.
+pub fn tests_folder(name: &str) -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("tests are run by cargo");
+    PathBuf::from(package).join("tests").join(name)
 }
 
 /// Waits for something that another thread does.

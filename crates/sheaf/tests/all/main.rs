@@ -11,3 +11,4 @@ mod raw_client;
 mod results;
 mod sqllogic;
 mod tpch;
+mod transcripts;

@@ -5,13 +5,12 @@
 //! checked.
 
 use std::fs;
-use std::path::Path;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Value};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, tests_folder};
 
 /// A connection that reports errors by their number, which is what the files expect.
 struct Client(Conn);
@@ -76,7 +75,7 @@ fn sqllogic_files_pass() {
             server.port()
         }
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sqllogic");
+    let folder = tests_folder("sqllogic");
     let mut files: Vec<_> = fs::read_dir(&folder)
         .expect("tests/sqllogic can be listed")
         .map(|entry| entry.expect("a folder entry").path())

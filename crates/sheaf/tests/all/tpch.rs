@@ -10,14 +10,12 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler};
 use sheaf::tpch::{TABLES, TableReader, schema_statements};
 
-use crate::harness::{TestServer, text_rows};
+use crate::harness::{TestServer, tests_folder, text_rows};
 
 const SCALE: f64 = 0.01;
 
 fn folder(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/tpch")
-        .join(name)
+    tests_folder("tpch").join(name)
 }
 
 fn queries() -> Vec<(String, String)> {
@@ -49,7 +47,7 @@ fn expected(name: &str) -> Vec<String> {
 }
 
 /// Creates and loads the TPC-H tables in a database `tpch`, which the session then uses.
-fn load(session: &mut Conn, scale: f64) {
+pub fn load(session: &mut Conn, scale: f64) {
     session.set_local_infile_handler(Some(LocalInfileHandler::new(move |name, out| {
         let table = String::from_utf8_lossy(name).into_owned();
         let mut reader = TableReader::new(&table, scale).ok_or(std::io::ErrorKind::NotFound)?;
