@@ -20,6 +20,7 @@ fn options(pool_bytes: usize) -> PoolOptions {
     PoolOptions {
         background_writer: false,
         max_pages: 1 << 20,
+        merge_gap_pages: 1,
         ..PoolOptions::new(pool_bytes)
     }
 }
