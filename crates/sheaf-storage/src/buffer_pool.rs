@@ -399,6 +399,8 @@ impl BufferPool {
         let mut guard = ExclusiveGuard::new(&self.core, word, page, latched);
         guard.bytes_mut().fill(0);
         guard.set_page_id(page);
+        // A page taken into use has no past.
+        guard.note_versions(false);
         self.core.mark_dirty(latched.frame());
         Ok(guard)
     }
@@ -427,6 +429,14 @@ impl BufferPool {
                 Err(Refusal::Reading) => self.await_read(page, word),
                 Err(Refusal::Latched) => self.await_latch(page, word, &is_latched),
             }
+        }
+    }
+
+    /// The version store has no table for the page any more. The caller keeps others from making one meanwhile.
+    pub(crate) fn forget_versions(&self, page: PageId) {
+        if let Some(word) = self.core.word(page) {
+            let without = !PageWord(0).with_versions(true).0;
+            word.fetch_and(without, Ordering::Relaxed);
         }
     }
 

@@ -11,6 +11,8 @@ use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::page::Lsn;
+
 /// A snapshot of the pool's counters and gauges. Everything since the pool was opened, unless it is a gauge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolCounters {
@@ -46,6 +48,23 @@ pub struct PoolCounters {
     pub pages_free: u64,
     /// Gauge: frames whose page differs from its copy on disk.
     pub pages_dirty: u64,
+}
+
+/// Gauges of versions, locks and snapshots.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransactionCounters {
+    /// Memory of before-images, in bytes.
+    pub version_bytes: u64,
+    /// Most that it may be.
+    pub version_bytes_limit: u64,
+    /// Leaves with before-images.
+    pub leaves_with_versions: u64,
+    /// Explicit locks held or waited for.
+    pub row_locks: u64,
+    /// What a snapshot taken now would see.
+    pub newest_commit: Lsn,
+    /// The oldest snapshot in use; `newest_commit` if there is none.
+    pub oldest_snapshot: Lsn,
 }
 
 /// Counters of disk traffic.

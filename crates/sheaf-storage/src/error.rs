@@ -93,6 +93,32 @@ pub enum StorageError {
     #[error("the transaction changes more than max_transaction_log_bytes ({limit} bytes)")]
     TransactionTooLarge { limit: usize },
 
+    /// The version store is full of versions that somebody may still need.
+    #[error(
+        "old versions of rows take more than max_version_bytes ({limit} bytes): end long transactions, or raise it"
+    )]
+    VersionStoreFull { limit: usize },
+
+    /// Every slot for a snapshot is in use.
+    #[error("more than {limit} statements and transactions read at a time")]
+    TooManySnapshots { limit: usize },
+
+    /// The transaction waits for one that waits for it. It must be rolled back as a whole.
+    #[error("Deadlock found when trying to get lock; try restarting transaction")]
+    Deadlock,
+
+    /// A row stayed locked for longer than the transaction would wait.
+    #[error("Lock wait timeout exceeded; try restarting transaction")]
+    LockWaitTimeout,
+
+    /// A row is locked, and the transaction does not wait (NOWAIT, SKIP LOCKED).
+    #[error("the row is locked by another transaction, and the statement does not wait")]
+    LockNotAvailable,
+
+    /// There are too many explicit locks.
+    #[error("more than max_row_locks ({limit}) locks are held")]
+    TooManyLocks { limit: usize },
+
     /// No tree has this number.
     #[error("there is no tree {tree}")]
     NoSuchTree { tree: TreeId },

@@ -81,6 +81,23 @@ impl<'p> OptimisticGuard<'p> {
         PageVersion(self.read.identity())
     }
 
+    /// Whether the version store may have a table for the page.
+    #[inline]
+    pub(crate) fn has_versions(&self) -> bool {
+        self.read.has_versions()
+    }
+
+    /// There turned out to be no table: takes the mark away, so that others need not look. Only if the page is still as
+    /// it was read, because a table is made by whoever changes the page.
+    #[cold]
+    pub(crate) fn forget_versions(&self) {
+        let seen = PageWord(self.word.load(Ordering::Relaxed));
+        if seen.is_readable() && seen.identity() == self.read.identity() {
+            // Losing a race is fine: the next reader tries again.
+            let _ = latch::exchange(self.word, seen, seen.with_versions(false));
+        }
+    }
+
     /// The byte at `offset`. This and the other reads give 0 for what does not lie in the page.
     #[inline]
     pub fn read_u8(&self, offset: usize) -> u8 {
@@ -243,6 +260,18 @@ impl<'p> ExclusiveGuard<'p> {
     /// The version that a guard of this page will have once this one is dropped.
     pub fn next_version(&self) -> PageVersion {
         PageVersion(self.latched.with_next_version().identity())
+    }
+
+    /// Whether the version store may have a table for the page.
+    #[inline]
+    pub(crate) fn has_versions(&self) -> bool {
+        self.latched.has_versions()
+    }
+
+    /// Says whether the version store has a table for the page; others learn it when the latch is released.
+    #[inline]
+    pub(crate) fn note_versions(&mut self, has_versions: bool) {
+        self.latched = self.latched.with_versions(has_versions);
     }
 
     /// The page was changed by the log record at `lsn`: stamps the page, and schedules it for write-back.

@@ -3,6 +3,8 @@
 //! ```text
 //!   Storage, Transaction          open and close, trees by number, changes that stay or go together
 //!   Tree, LeafCursor, BulkBuilder ordered byte keys -> byte values
+//!   ReadView, versions            what a reader may see, and where it finds what pages held before
+//!   row locks                     who waits for whom
 //!   mini-transactions, extents    every change of a page, every page that is taken or given back
 //!   BufferPool, page guards       frames, latches, prefetch, write-back
 //!   Disk                          files: io_uring, threads, or a simulation
@@ -30,20 +32,26 @@ pub mod page_table;
 mod pool_core;
 pub mod prefetch;
 mod redo;
+mod row_lock;
+mod snapshot;
 pub mod storage;
 pub mod sync;
 pub mod transaction;
+mod transaction_system;
 pub mod tree;
+mod versions;
 mod word_loads;
 pub mod write_back;
 
 pub use buffer_pool::{BufferPool, PoolOptions};
-pub use counters::PoolCounters;
+pub use counters::{PoolCounters, TransactionCounters};
 pub use disk::{Disk, DiskKind, FileId};
 pub use error::{Result, StorageError};
 pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGuard};
 pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
 pub use prefetch::PrefetchSummary;
+pub use row_lock::{LockMode, LockWait, RangeLock};
+pub use snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use storage::{Storage, StorageOptions};
 pub use transaction::{Transaction, TransactionId};
 pub use tree::{

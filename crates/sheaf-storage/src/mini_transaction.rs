@@ -43,7 +43,7 @@ impl LogPosition {
     }
 
     /// Moves the end of the log behind `records` new records and returns the position of the last.
-    fn append(&self, records: usize) -> Lsn {
+    pub(crate) fn append(&self, records: usize) -> Lsn {
         let records = records as u64;
         Lsn(self.0.fetch_add(records, Ordering::Relaxed) + records - 1)
     }
@@ -127,8 +127,28 @@ impl<'s> MiniTransaction<'s> {
         self.pages[page.0].guard.page_id()
     }
 
+    /// Whether the version store may have a table for the page.
+    pub(crate) fn has_versions(&self, page: PageHandle) -> bool {
+        self.pages[page.0].guard.has_versions()
+    }
+
+    /// Says whether the version store has a table for the page from now on.
+    pub(crate) fn note_versions(&mut self, page: PageHandle, has_versions: bool) {
+        self.pages[page.0].guard.note_versions(has_versions);
+    }
+
     /// Applies the records, in order. An error leaves every page as it was.
-    pub(crate) fn commit(mut self, records: &[(PageHandle, RedoRecord<'_>)]) -> Result<Lsn> {
+    pub(crate) fn commit(self, records: &[(PageHandle, RedoRecord<'_>)]) -> Result<Lsn> {
+        self.commit_with(records, || ())
+    }
+
+    /// As [`commit`](Self::commit). `together` changes what must change together with the pages, in the eyes of
+    /// whoever latches or validates them; it cannot fail.
+    pub(crate) fn commit_with(
+        mut self,
+        records: &[(PageHandle, RedoRecord<'_>)],
+        together: impl FnOnce(),
+    ) -> Result<Lsn> {
         let space_changes = self.latch_extent_maps()?;
 
         let unfinished = AbortUnlessFinished;
@@ -146,6 +166,7 @@ impl<'s> MiniTransaction<'s> {
         {
             self.pages[page.0].guard.mark_dirty(lsn);
         }
+        together();
         let store = self.store;
         for held in &mut self.pages {
             held.allocated = None;

@@ -17,11 +17,12 @@ use crate::extent::{
 };
 use crate::file_header::FileHeader;
 use crate::mini_transaction::{LogPosition, MiniTransaction};
-use crate::page::{PageId, TreeId};
+use crate::page::{Lsn, PageId, TreeId};
 use crate::redo::RedoRecord;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::transaction::TransactionId;
+use crate::transaction_system::TransactionSystem;
 
 /// Pages, space and log of one data file.
 pub(crate) struct PageStore {
@@ -32,6 +33,8 @@ pub(crate) struct PageStore {
     pub(crate) file: FileId,
     /// Frames of the pool when it was opened.
     pub(crate) frames: u64,
+    /// What transactions share.
+    pub(crate) transactions: TransactionSystem,
     next_tree: AtomicU64,
     next_transaction: AtomicU64,
     changes: Mutex<Changes>,
@@ -67,11 +70,12 @@ impl PageStore {
         pool: Arc<BufferPool>,
         disk: Arc<dyn Disk>,
         file: FileId,
+        transactions: TransactionSystem,
         first_tree: TreeId,
     ) -> Result<PageStore> {
         pool.extend_to(PAGES_PER_EXTENT)?;
         let header = FileHeader::new(first_tree);
-        let store = PageStore::with_header(pool, disk, file, &header, false);
+        let store = PageStore::with_header(pool, disk, file, transactions, &header, false);
         store.space.add_extent(extent::FIXED_PAGES, TreeId(0));
         let mut change = MiniTransaction::begin(&store);
         let map = change.add(store.pool.create(extent::map_of_group(0))?);
@@ -99,6 +103,7 @@ impl PageStore {
         pool: Arc<BufferPool>,
         disk: Arc<dyn Disk>,
         file: FileId,
+        transactions: TransactionSystem,
     ) -> Result<PageStore> {
         let file_name = disk.file_name(file);
         let header = FileHeader::read(&*pool.shared(FILE_HEADER_PAGE)?).map_err(|reason| {
@@ -123,7 +128,7 @@ impl PageStore {
                 ),
             });
         }
-        let store = PageStore::with_header(pool, disk, file, &header, true);
+        let store = PageStore::with_header(pool, disk, file, transactions, &header, true);
         for group in 0..extents.div_ceil(EXTENTS_PER_GROUP) {
             let map = store.pool.shared(extent::map_of_group(group))?;
             for place in 0..EXTENTS_PER_GROUP.min(extents - group * EXTENTS_PER_GROUP) {
@@ -138,13 +143,18 @@ impl PageStore {
         pool: Arc<BufferPool>,
         disk: Arc<dyn Disk>,
         file: FileId,
+        transactions: TransactionSystem,
         header: &FileHeader,
         clean: bool,
     ) -> PageStore {
+        // Snapshots see everything that the log has so far.
+        let last_lsn = Lsn(header.next_lsn.0.saturating_sub(1));
+        transactions.snapshots.advance_to(last_lsn);
         PageStore {
             frames: pool.counters().pages_total,
             pool,
             space: Space::new(),
+            transactions,
             log: LogPosition::new(header.next_lsn),
             disk,
             file,

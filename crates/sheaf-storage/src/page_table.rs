@@ -10,7 +10,8 @@
 //!  bits 0..8   state    EVICTED, READING, EXCLUSIVE, UNLOCKED, or UNLOCKED + n for n shared latches
 //!  bits 8..10  heat     NEW (no access yet), COLD (second chance spent), HOT
 //!  bit  10     waiters  somebody is parked until this page is released
-//!  bits 11..40 version  goes up with every release of an exclusive latch and with every eviction
+//!  bit  11     versions the version store may have a table for this page
+//!  bits 12..40 version  goes up with every release of an exclusive latch and with every eviction
 //!  bits 40..64 frame    where the page is; meaningless while it is evicted or being read
 //! ```
 //!
@@ -24,7 +25,7 @@
 //! ```
 //!
 //! The version outlives the page's stay in memory, so a reader that kept a version can tell later whether the page may
-//! have changed. With 29 bits it wraps after half a billion changes of one page, far more than can happen between an
+//! have changed. With 28 bits it wraps after a quarter of a billion changes of one page, far more than can happen between an
 //! optimistic read and its validation.
 
 use crate::error::{Result, StorageError};
@@ -63,14 +64,16 @@ pub enum Heat {
 
 const HEAT_SHIFT: u32 = 8;
 const WAITERS_SHIFT: u32 = 10;
-const VERSION_SHIFT: u32 = 11;
-const VERSION_BITS: u32 = 29;
+const HAS_VERSIONS_SHIFT: u32 = 11;
+const VERSION_SHIFT: u32 = 12;
+const VERSION_BITS: u32 = 28;
 const FRAME_SHIFT: u32 = 40;
 const FRAME_BITS: u32 = 24;
 
 const STATE_MASK: u64 = 0xff;
 const HEAT_MASK: u64 = 0b11 << HEAT_SHIFT;
 const WAITERS_MASK: u64 = 1 << WAITERS_SHIFT;
+const HAS_VERSIONS_MASK: u64 = 1 << HAS_VERSIONS_SHIFT;
 const VERSION_MASK: u64 = ((1 << VERSION_BITS) - 1) << VERSION_SHIFT;
 const FRAME_MASK: u64 = ((1 << FRAME_BITS) - 1) << FRAME_SHIFT;
 
@@ -99,6 +102,12 @@ impl PageWord {
     #[inline]
     pub fn has_waiters(self) -> bool {
         self.0 & WAITERS_MASK != 0
+    }
+
+    /// Whether the version store may have a table for the page. Stays with the page when it is evicted.
+    #[inline]
+    pub fn has_versions(self) -> bool {
+        self.0 & HAS_VERSIONS_MASK != 0
     }
 
     #[inline]
@@ -169,6 +178,11 @@ impl PageWord {
     #[inline]
     pub fn without_waiters(self) -> PageWord {
         PageWord(self.0 & !WAITERS_MASK)
+    }
+
+    #[inline]
+    pub fn with_versions(self, has_versions: bool) -> PageWord {
+        PageWord(self.0 & !HAS_VERSIONS_MASK | u64::from(has_versions) << HAS_VERSIONS_SHIFT)
     }
 
     #[inline]
@@ -372,13 +386,16 @@ mod tests {
             .with_heat(Heat::Hot)
             .with_frame(FrameId(MAX_FRAMES as u32 - 1))
             .with_waiters()
+            .with_versions(true)
             .with_next_version();
         assert_eq!(word.shared_count(), 7);
         assert_eq!(word.heat(), Heat::Hot);
         assert_eq!(word.frame(), FrameId(MAX_FRAMES as u32 - 1));
         assert_eq!(word.version(), 1);
         assert!(word.has_waiters() && !word.without_waiters().has_waiters());
+        assert!(word.has_versions() && !word.with_versions(false).has_versions());
         assert_eq!(word.without_waiters().identity(), word.identity());
+        assert_eq!(word.with_versions(false).identity(), word.identity());
         assert_ne!(word.with_next_version().identity(), word.identity());
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::buffer_pool::{BufferPool, PoolOptions};
 use crate::checkpointer::IdleCheckpointer;
-use crate::counters::PoolCounters;
+use crate::counters::{PoolCounters, TransactionCounters};
 use crate::disk::{self, Disk, DiskKind};
 use crate::error::{Result, StorageError};
 use crate::extent::{CATALOG_ROOT, DIRECTORY_ROOT, PAGES_PER_EXTENT, PageRequest};
@@ -26,9 +26,12 @@ use crate::mini_transaction::MiniTransaction;
 use crate::page::{PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::redo::RedoRecord;
+use crate::snapshot::ReadView;
 use crate::sync::Mutex;
 use crate::transaction::Transaction;
+use crate::transaction_system::TransactionSystem;
 use crate::tree::{Counts, Tree};
+use crate::versions::VersionCollector;
 
 /// Name of the data file in its directory.
 const DATA_FILE: &str = "sheaf.data";
@@ -57,7 +60,12 @@ pub struct StorageOptions {
     pub fill_factor: f32,
     /// Limit of one transaction's before-images, in bytes; beyond it [`StorageError::TransactionTooLarge`].
     pub max_transaction_log_bytes: usize,
-    /// Whether background threads write dirty pages back and make checkpoints when nothing changes.
+    /// Limit of the before-images that readers of older snapshots need, in bytes; beyond it
+    /// [`StorageError::VersionStoreFull`].
+    pub max_version_bytes: usize,
+    /// Most explicit row locks of all transactions together; beyond it [`StorageError::TooManyLocks`].
+    pub max_row_locks: usize,
+    /// Whether background threads write dirty pages back, collect versions, and make checkpoints when nothing changes.
     pub background_writer: bool,
 }
 
@@ -68,6 +76,8 @@ impl Default for StorageOptions {
             disk: DiskKind::Auto,
             fill_factor: 0.95,
             max_transaction_log_bytes: 64 << 20,
+            max_version_bytes: 256 << 20,
+            max_row_locks: 1 << 20,
             background_writer: true,
         }
     }
@@ -84,6 +94,7 @@ pub struct Storage {
     trees: Mutex<BTreeMap<TreeId, Arc<Tree>>>,
     temp_dir: PathBuf,
     checkpointer: Mutex<Option<IdleCheckpointer>>,
+    collector: Mutex<Option<VersionCollector>>,
     /// Held until the storage is dropped.
     _lock: Option<File>,
 }
@@ -146,10 +157,11 @@ impl Storage {
         };
         let pool = BufferPool::open(disk.clone(), file, pool_options)?;
         let is_new = pool.page_count() == 0;
+        let transactions = TransactionSystem::new(options.max_version_bytes, options.max_row_locks);
         let store = if is_new {
-            PageStore::create(pool, disk, file, FIRST_FREE_TREE)?
+            PageStore::create(pool, disk, file, transactions, FIRST_FREE_TREE)?
         } else {
-            PageStore::open(pool, disk, file)?
+            PageStore::open(pool, disk, file, transactions)?
         };
         let store = Arc::new(store);
         if is_new {
@@ -181,7 +193,7 @@ impl Storage {
                 (DIRECTORY_TREE, DIRECTORY_ROOT),
                 (CATALOG_TREE, CATALOG_ROOT),
             ] {
-                directory.put(&directory_key(tree), &directory_value(root, empty), false)?;
+                directory.put(&directory_key(tree), &directory_value(root, empty))?;
             }
         }
         let (_, catalog_counts) = look_up(&directory, CATALOG_TREE)?;
@@ -201,6 +213,7 @@ impl Storage {
             trees: Mutex::new(trees),
             temp_dir,
             checkpointer: Mutex::new(None),
+            collector: Mutex::new(None),
             _lock: lock,
         });
         if is_new {
@@ -208,6 +221,7 @@ impl Storage {
         }
         if storage.options.background_writer {
             *storage.checkpointer.lock() = Some(IdleCheckpointer::start(&storage)?);
+            *storage.collector.lock() = Some(VersionCollector::start(&storage)?);
         }
         Ok(storage)
     }
@@ -255,7 +269,7 @@ impl Storage {
     /// Enters a tree in the directory. The caller has a permit for changes.
     pub(crate) fn enter_tree(&self, tree: TreeId, root: PageId, counts: Counts) -> Result<()> {
         self.directory
-            .put(&directory_key(tree), &directory_value(root, counts), false)?;
+            .put(&directory_key(tree), &directory_value(root, counts))?;
         Ok(())
     }
 
@@ -269,8 +283,9 @@ impl Storage {
         // All that has to be read is read first. Leaves in the tree's own extents are not looked at.
         let pages = tree.pages_in_shared_extents()?;
         let extents = self.store.space.extents_of(id);
-        self.directory.remove(&directory_key(id))?;
+        self.directory.remove(&directory_key(id), None)?;
         self.trees.lock().remove(&id);
+        self.store.transactions.versions.forget_tree(id);
         for &extent in &extents {
             for page in 0..PAGES_PER_EXTENT as u32 {
                 self.store
@@ -323,6 +338,50 @@ impl Storage {
         Transaction::new(self.store.clone(), self.options.max_transaction_log_bytes)
     }
 
+    /// A view of what has committed by now.
+    ///
+    /// # Errors
+    /// `TooManySnapshots`.
+    pub fn read_view(&self) -> Result<ReadView> {
+        ReadView::take(&self.store.transactions.snapshots, None)
+    }
+
+    /// Drops versions that no snapshot needs, and the ghosts that were kept for them. A background thread does this, if
+    /// there are background threads.
+    pub fn collect_versions_step(&self) -> Result<()> {
+        let transactions = &self.store.transactions;
+        if transactions.versions.leaves() == 0 {
+            return Ok(());
+        }
+        let live = transactions.live_snapshots();
+        let hints = transactions
+            .versions
+            .sweep(&live, |page| self.store.pool.forget_versions(page));
+        for hint in hints {
+            match self.tree(hint.tree) {
+                Ok(tree) => drop(tree.purge_leaf(&hint.key)?),
+                // Dropped since, garbage and all.
+                Err(StorageError::NoSuchTree { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What versions and locks take.
+    pub fn transaction_counters(&self) -> TransactionCounters {
+        let transactions = &self.store.transactions;
+        let newest = transactions.snapshots.newest();
+        TransactionCounters {
+            version_bytes: transactions.versions.memory_bytes() as u64,
+            version_bytes_limit: transactions.versions.budget_bytes() as u64,
+            leaves_with_versions: transactions.versions.leaves() as u64,
+            row_locks: transactions.row_locks.count() as u64,
+            newest_commit: newest,
+            oldest_snapshot: transactions.snapshots.live().oldest(),
+        }
+    }
+
     pub fn pool_counters(&self) -> PoolCounters {
         self.store.pool.counters()
     }
@@ -366,14 +425,16 @@ impl Storage {
     /// Clean shutdown: everything is on disk when this returns, and no change is accepted afterwards. Waits for
     /// statements that are changing something.
     pub fn close(&self) -> Result<()> {
-        self.stop_checkpointer();
+        self.stop_background();
         self.store.close(|| self.write_counts())?;
         self.store.pool.close()
     }
 
-    fn stop_checkpointer(&self) {
+    fn stop_background(&self) {
         let checkpointer = self.checkpointer.lock().take();
         drop(checkpointer);
+        let collector = self.collector.lock().take();
+        drop(collector);
     }
 
     /// Brings the counts of all trees in the directory up to date.
@@ -382,8 +443,7 @@ impl Storage {
         for tree in trees.iter().chain([&self.directory]) {
             if tree.counts().take_changed() {
                 let value = directory_value(tree.root(), tree.counts().read());
-                self.directory
-                    .put(&directory_key(tree.id()), &value, false)?;
+                self.directory.put(&directory_key(tree.id()), &value)?;
             }
         }
         Ok(())
@@ -392,7 +452,7 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        self.stop_checkpointer();
+        self.stop_background();
         // Does not wait for statements, which may belong to this very thread.
         match self.checkpoint() {
             Ok(true) | Err(StorageError::Closed) => {}

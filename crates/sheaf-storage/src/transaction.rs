@@ -13,8 +13,11 @@
 use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
+use crate::page::Lsn;
 use crate::page_store::{ChangePermit, PageStore};
-use crate::tree::Tree;
+use crate::row_lock::{Blocker, DEFAULT_LOCK_WAIT, LockMode, LockName, LockWait, RangeLock};
+use crate::snapshot::{ReadView, StatusCell};
+use crate::tree::{KeyRange, Tree};
 
 /// What was done to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,19 +68,31 @@ struct Record<'a> {
     before: &'a [u8],
 }
 
-/// The number of a transaction that has changed something. No two transactions of a storage share one; 0 is none.
+/// The number of a transaction. No two transactions of a storage share one; 0 is none. Not a timestamp: what a snapshot
+/// sees is decided by the order of commits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TransactionId(pub u64);
+
+impl std::fmt::Display for TransactionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
 
 /// The changes of one transaction and their before-images. Dropped without a commit, it rolls back.
 pub struct Transaction {
     store: Arc<PageStore>,
-    /// Taken by the first change.
-    id: Option<TransactionId>,
+    /// What all versions made by the transaction point to.
+    status: Arc<StatusCell>,
+    /// Whether it ever asked for an explicit lock.
+    has_locks: bool,
+    lock_wait: LockWait,
     /// Held from the first change on.
     permit: Option<ChangePermit>,
-    /// Trees that were changed, each with the number of ghosts made.
-    trees: Vec<(Arc<Tree>, u64)>,
+    /// Trees that were changed.
+    trees: Vec<Arc<Tree>>,
+    /// Deletes among the changes.
+    deletes: usize,
     chunks: Vec<Chunk>,
     records: usize,
     bytes: usize,
@@ -86,11 +101,15 @@ pub struct Transaction {
 
 impl Transaction {
     pub(crate) fn new(store: Arc<PageStore>, limit: usize) -> Transaction {
+        let status = StatusCell::new(store.new_transaction_id());
         Transaction {
             store,
-            id: None,
+            status,
+            has_locks: false,
+            lock_wait: DEFAULT_LOCK_WAIT,
             permit: None,
             trees: Vec::new(),
+            deletes: 0,
             chunks: Vec::new(),
             records: 0,
             bytes: 0,
@@ -100,7 +119,25 @@ impl Transaction {
 
     /// The transaction's number, if it has changed something.
     pub fn id(&self) -> Option<TransactionId> {
-        self.id
+        self.permit.is_some().then(|| self.status.id())
+    }
+
+    pub(crate) fn status(&self) -> &Arc<StatusCell> {
+        &self.status
+    }
+
+    /// A view of what has committed by now, and of everything that this transaction has changed and will change.
+    ///
+    /// # Errors
+    /// `TooManySnapshots`.
+    pub fn read_view(&self) -> Result<ReadView> {
+        let snapshots = &self.store.transactions.snapshots;
+        ReadView::take(snapshots, Some(self.status.clone()))
+    }
+
+    /// What to do from now on when a lock is not free. At first: wait for at most 50 seconds.
+    pub fn set_lock_wait(&mut self, wait: LockWait) {
+        self.lock_wait = wait;
     }
 
     /// Keeps the transaction's changes, and purges the ghosts it made.
@@ -108,8 +145,24 @@ impl Transaction {
     /// # Errors
     /// The changes could not be made durable; whether they will be found after a restart is unknown.
     pub fn commit(mut self) -> Result<()> {
-        self.end();
+        if self.permit.is_none() {
+            self.end_without_changes();
+            return Ok(());
+        }
+        let transactions = &self.store.transactions;
+        let lsn = transactions.commit(&self.status, || self.append_commit());
+        // Rows are free for others before the commit is durable; snapshots see it only afterwards.
+        transactions
+            .row_locks
+            .release_all(&self.status, self.has_locks);
+        transactions.snapshots.advance_to(lsn);
+        self.forget_changes();
         Ok(())
+    }
+
+    /// Writes the commit record.
+    fn append_commit(&self) -> Lsn {
+        self.store.log.append(1)
     }
 
     /// Takes the transaction's changes back, newest first.
@@ -117,7 +170,24 @@ impl Transaction {
     /// # Errors
     /// A page could not be read; from then on the storage accepts no changes.
     pub fn rollback(mut self) -> Result<()> {
-        self.rollback_to(0)
+        self.rollback_all()
+    }
+
+    fn rollback_all(&mut self) -> Result<()> {
+        // If this fails, the versions of what is left stay as well, and nobody ever sees it.
+        self.rollback_to(0)?;
+        self.end_without_changes();
+        Ok(())
+    }
+
+    /// There is nothing, or nothing any more, that others could see.
+    fn end_without_changes(&mut self) {
+        let transactions = &self.store.transactions;
+        self.status.roll_back();
+        transactions
+            .row_locks
+            .release_all(&self.status, self.has_locks);
+        self.permit = None;
     }
 
     /// A mark for [`rollback_to`](Self::rollback_to).
@@ -154,7 +224,6 @@ impl Transaction {
     pub(crate) fn begin_change(&mut self, tree: &Tree) -> Result<()> {
         if self.permit.is_none() {
             self.permit = Some(tree.store().begin_changes()?);
-            self.id = Some(self.store.new_transaction_id());
         }
         Ok(())
     }
@@ -202,9 +271,7 @@ impl Transaction {
         chunk.last_record = start;
         self.records += 1;
         self.bytes += record_bytes;
-        if change == Change::Delete {
-            self.trees[usize::from(tree)].1 += 1;
-        }
+        self.deletes += usize::from(change == Change::Delete);
         Ok(())
     }
 
@@ -214,8 +281,7 @@ impl Transaction {
             return;
         };
         let start = chunk.last_record as usize;
-        let record = read(&chunk.bytes[start..]);
-        let (tree, change) = (record.tree, record.change);
+        let is_delete = read(&chunk.bytes[start..]).change == Change::Delete;
         self.bytes -= chunk.bytes.len() - start;
         self.records -= 1;
         chunk.last_record = previous_record(&chunk.bytes[start..]);
@@ -223,20 +289,15 @@ impl Transaction {
         if start == 0 {
             self.chunks.pop();
         }
-        if change == Change::Delete {
-            self.trees[tree].1 -= 1;
-        }
+        self.deletes -= usize::from(is_delete);
     }
 
     fn tree_number(&mut self, tree: &Tree) -> Result<u16> {
-        let number = match self
-            .trees
-            .iter()
-            .position(|(known, _)| known.id() == tree.id())
-        {
+        let mut known = self.trees.iter();
+        let number = match known.position(|known| known.id() == tree.id()) {
             Some(number) => number,
             None => {
-                self.trees.push((tree.shared()?, 0));
+                self.trees.push(tree.shared()?);
                 self.trees.len() - 1
             }
         };
@@ -248,26 +309,20 @@ impl Transaction {
             return Ok(());
         };
         let record = read(&chunk.bytes[chunk.last_record as usize..]);
-        let tree = &self.trees[record.tree].0;
+        let tree = &self.trees[record.tree];
         match record.change {
-            Change::Insert => tree.remove(record.key)?,
-            Change::Revive => tree.hide(record.key)?,
-            Change::Update => tree.put(record.key, record.before, true)?,
-            Change::Delete => {
-                let was_hidden = tree.put(record.key, record.before, true)?;
-                tree.resolve_ghosts(1);
-                was_hidden
+            Change::Insert => tree.remove(record.key, Some(&self.status))?,
+            Change::Revive => tree.hide(record.key, &self.status)?,
+            Change::Update | Change::Delete => {
+                tree.restore(record.key, record.before, &self.status)?
             }
         };
         Ok(())
     }
 
-    /// The transaction is over: its ghosts are garbage.
-    fn end(&mut self) {
-        for (tree, ghosts) in &self.trees {
-            tree.resolve_ghosts(*ghosts);
-        }
-        if self.trees.iter().any(|(_, ghosts)| *ghosts > 0) {
+    /// The transaction is committed: what would have taken it back goes, and ghosts that nobody sees any more.
+    fn forget_changes(&mut self) {
+        if self.deletes > 0 {
             self.purge();
         }
         self.chunks.clear();
@@ -292,7 +347,7 @@ impl Transaction {
                         continue;
                     }
                 }
-                match self.trees[record.tree].0.purge_leaf(record.key) {
+                match self.trees[record.tree].purge_leaf(record.key) {
                     Ok(fences) => purged = Some((record.tree, fences)),
                     Err(error) => {
                         tracing::warn!("ghosts of an ended transaction stay for now: {error}");
@@ -304,10 +359,116 @@ impl Transaction {
     }
 }
 
+/// Locks. None of these may be called while a page is latched.
+impl Transaction {
+    /// Locks a row, that is, a key of a tree, to the end of the transaction. The newest version of the row is then
+    /// committed, or this transaction's own, and stays what it is: read it with [`ReadView::newest`].
+    ///
+    /// # Errors
+    /// `Deadlock`: the whole transaction must be rolled back. `LockWaitTimeout`, `LockNotAvailable`, `TooManyLocks`:
+    /// the statement must be.
+    pub fn lock_row(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<()> {
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        let name = LockName::row(tree.id(), key);
+        locks.lock_newest(&self.status, &name, mode, wait, || {
+            tree.active_writer_of(key, &self.status)
+        })
+    }
+
+    /// Gives back a row lock whose row turned out not to match (READ COMMITTED). What was changed stays locked.
+    pub fn unlock_row(&mut self, tree: &Tree, key: &[u8]) {
+        let locks = &self.store.transactions.row_locks;
+        locks.unlock(&self.status, &LockName::row(tree.id(), key));
+    }
+
+    /// Keeps others from inserting, or from changing anything, in a range of a tree's keys until the transaction ends.
+    /// What others have changed there and not committed is waited for, so that a reading of the range with
+    /// [`ReadView::newest`] finds committed rows, or this transaction's own.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn lock_range(
+        &mut self,
+        tree: &Tree,
+        range: &KeyRange,
+        kind: RangeLock,
+        wait: LockWait,
+    ) -> Result<()> {
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        locks.lock_range(&self.status, tree.id(), range.clone(), kind)?;
+        while let Some(writer) = tree.active_writer_in(range, &self.status)? {
+            locks.wait_for_end(&self.status, &writer, wait)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing of the kind that `obstacle` is keeps the transaction from changing the key. The caller
+    /// looks again: there may be another.
+    pub(crate) fn overcome(&mut self, tree: &Tree, key: &[u8], obstacle: &Obstacle) -> Result<()> {
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        match obstacle {
+            Obstacle::Locked(Blocker::Range(owner)) => {
+                locks.wait_for_end(&self.status, owner, self.lock_wait)
+            }
+            Obstacle::Locked(Blocker::Lock) => {
+                let name = LockName::row(tree.id(), key);
+                locks.lock(&self.status, &name, LockMode::Exclusive, self.lock_wait)?;
+                Ok(())
+            }
+            Obstacle::Changed(writer) => {
+                let name = LockName::row(tree.id(), key);
+                let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
+                let changed_by = || Ok(writer.is_active().then(|| writer.clone()));
+                locks.lock_newest(&self.status, &name, mode, wait, changed_by)
+            }
+        }
+    }
+
+    /// Waits for the end of a transaction that changed something which a check of this one came across.
+    pub(crate) fn wait_for(&mut self, writer: &StatusCell) -> Result<()> {
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        locks.wait_for_end(&self.status, writer, self.lock_wait)
+    }
+
+    /// Keeps others from checking whether a prefix is unique.
+    pub(crate) fn lock_prefix(&mut self, tree: &Tree, prefix: &[u8]) -> Result<()> {
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        let name = LockName::prefix(tree.id(), prefix);
+        locks.lock(&self.status, &name, LockMode::Exclusive, self.lock_wait)?;
+        Ok(())
+    }
+
+    /// The check is over.
+    pub(crate) fn unlock_prefix(&mut self, tree: &Tree, prefix: &[u8]) {
+        let locks = &self.store.transactions.row_locks;
+        locks.unlock(&self.status, &LockName::prefix(tree.id(), prefix));
+    }
+}
+
+/// What keeps a transaction from changing a key.
+#[derive(Debug)]
+pub(crate) enum Obstacle {
+    /// Somebody's change that is not committed.
+    Changed(Arc<StatusCell>),
+    /// Somebody's lock.
+    Locked(Blocker),
+}
+
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if self.records > 0
-            && let Err(error) = self.rollback_to(0)
+        if self.status.is_active()
+            && let Err(error) = self.rollback_all()
         {
             tracing::error!("a transaction could not be rolled back: {error}");
         }

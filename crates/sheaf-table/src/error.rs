@@ -318,6 +318,13 @@ fn storage_code(error: &StorageError) -> (u16, &'static str) {
         StorageError::EntryTooLarge { .. } => (1118, "42000"),
         StorageError::KeyTooLarge { .. } => (1071, "42000"),
         StorageError::TransactionTooLarge { .. } => (1197, "HY000"),
+        StorageError::VersionStoreFull { .. } | StorageError::TooManySnapshots { .. } => {
+            (1041, "HY000")
+        }
+        StorageError::Deadlock => (1213, "40001"),
+        StorageError::LockWaitTimeout => (1205, "HY000"),
+        StorageError::LockNotAvailable => (3572, "HY000"),
+        StorageError::TooManyLocks { .. } => (1206, "HY000"),
         StorageError::Closed => (1053, "08S01"),
         _ => (1030, "HY000"),
     }

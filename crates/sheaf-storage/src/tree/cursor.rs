@@ -16,8 +16,10 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::page::PageId;
+use crate::snapshot::ReadView;
 use crate::tree::node::{Node, PageImage};
 use crate::tree::search::{Target, new_page_image};
+use crate::tree::versioned_read::Differences;
 use crate::tree::{Direction, KeyRange, ReadAhead, Tree};
 
 /// A scan reads ahead by at most this share of the frames: several scans fit in the pool's quota for prefetched pages,
@@ -30,6 +32,7 @@ const FIRST_WINDOW_PAGES: usize = 8;
 /// A resumable scan. It owns its tree and holds no page between calls.
 pub struct LeafCursor {
     tree: Arc<Tree>,
+    view: ReadView,
     range: KeyRange,
     direction: Direction,
     /// The part of the range that lies ahead; none when the scan is over.
@@ -41,6 +44,7 @@ pub struct LeafCursor {
 impl LeafCursor {
     pub(super) fn new(
         tree: Arc<Tree>,
+        view: ReadView,
         range: KeyRange,
         direction: Direction,
         read_ahead: ReadAhead,
@@ -55,6 +59,7 @@ impl LeafCursor {
         let ahead = (!range.is_empty()).then(|| range.clone());
         LeafCursor {
             tree,
+            view,
             range,
             direction,
             ahead,
@@ -81,7 +86,11 @@ impl LeafCursor {
             if let Some(read_ahead) = &mut self.read_ahead {
                 read_ahead.advance(&self.tree, target, ahead, self.direction)?;
             }
-            self.tree.copy_node(target, 0, &mut self.leaf.page)?;
+            let LeafEntries {
+                page, differences, ..
+            } = &mut self.leaf;
+            self.tree
+                .copy_leaf_at(&self.view, target, ahead, page, differences)?;
             let node = Node(&self.leaf.page);
             let slots = slots_in_range(node, ahead);
             let rest = match self.direction {
@@ -156,23 +165,33 @@ fn slots_in_range(node: Node<'_>, range: &KeyRange) -> Range<usize> {
     start..end.max(start)
 }
 
-/// Live entries of one leaf, ascending by key in both scan directions.
+/// The entries of one leaf that the cursor's view sees, ascending by key in both scan directions.
 pub struct LeafEntries {
     page: Box<PageImage>,
-    /// Slots in the range; with ghosts among them, `live` names the others one by one.
+    /// Where the view sees something else than the page holds.
+    differences: Differences,
+    /// Slots in the range: the entries, unless `seen` names them one by one.
     slots: Range<usize>,
-    live: Vec<u16>,
-    has_ghosts: bool,
+    seen: Vec<SeenEntry>,
+    /// Some slots are not to be seen, or with other values.
+    is_selected: bool,
     prefix_length: usize,
+}
+
+/// An entry: its slot, and its value if it is not the slot's.
+struct SeenEntry {
+    slot: u16,
+    old_value: Option<Range<usize>>,
 }
 
 impl LeafEntries {
     fn empty() -> LeafEntries {
         LeafEntries {
             page: new_page_image(),
+            differences: Differences::default(),
             slots: 0..0,
-            live: Vec::new(),
-            has_ghosts: false,
+            seen: Vec::new(),
+            is_selected: false,
             prefix_length: 0,
         }
     }
@@ -180,18 +199,42 @@ impl LeafEntries {
     fn select(&mut self, slots: Range<usize>) {
         let node = Node(&self.page);
         self.prefix_length = node.prefix().len();
-        self.has_ghosts = node.ghost_count() > 0;
+        self.is_selected = node.ghost_count() > 0 || !self.differences.is_empty();
         self.slots = slots;
-        if self.has_ghosts {
-            self.live.clear();
-            let live = self.slots.clone().filter(|&slot| !node.is_ghost(slot));
-            self.live.extend(live.map(|slot| slot as u16));
+        if self.is_selected {
+            self.select_seen();
+        }
+    }
+
+    fn select_seen(&mut self) {
+        let node = Node(&self.page);
+        self.seen.clear();
+        let mut differences = self
+            .differences
+            .iter()
+            .map(|(key, value)| (node.view().lower_bound(key), value))
+            // An entry that the view does not see need not be there any more.
+            .filter(|(position, _)| position.found)
+            .map(|(position, value)| (position.slot, value))
+            .skip_while(|(slot, _)| *slot < self.slots.start)
+            .peekable();
+        for slot in self.slots.clone() {
+            let entry = |old_value| SeenEntry {
+                slot: slot as u16,
+                old_value,
+            };
+            match differences.next_if(|(different, _)| *different == slot) {
+                Some((_, None)) => {}
+                Some((_, old_value)) => self.seen.push(entry(old_value)),
+                None if node.is_ghost(slot) => {}
+                None => self.seen.push(entry(None)),
+            }
         }
     }
 
     pub fn len(&self) -> usize {
-        if self.has_ghosts {
-            self.live.len()
+        if self.is_selected {
+            self.seen.len()
         } else {
             self.slots.len()
         }
@@ -203,8 +246,8 @@ impl LeafEntries {
 
     #[inline]
     fn slot(&self, i: usize) -> usize {
-        if self.has_ghosts {
-            usize::from(self.live[i])
+        if self.is_selected {
+            usize::from(self.seen[i].slot)
         } else {
             self.slots.start + i
         }
@@ -233,7 +276,14 @@ impl LeafEntries {
     #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
         debug_assert!(i < self.len());
-        Node(&self.page).value(self.slot(i))
+        if !self.is_selected {
+            return Node(&self.page).value(self.slots.start + i);
+        }
+        let entry = &self.seen[i];
+        match &entry.old_value {
+            Some(place) => self.differences.bytes(place.clone()),
+            None => Node(&self.page).value(usize::from(entry.slot)),
+        }
     }
 }
 
@@ -326,14 +376,25 @@ impl LeafReadAhead {
 }
 
 impl Tree {
-    /// A cursor over the entries of `range`.
+    /// A cursor over the entries of `range` as they are now.
     pub fn scan(
         self: &Arc<Self>,
         range: KeyRange,
         direction: Direction,
         read_ahead: ReadAhead,
     ) -> LeafCursor {
-        LeafCursor::new(self.clone(), range, direction, read_ahead)
+        self.scan_at(ReadView::newest(), range, direction, read_ahead)
+    }
+
+    /// A cursor over the entries of `range` as the view sees them: on all leaves the same state.
+    pub fn scan_at(
+        self: &Arc<Self>,
+        view: ReadView,
+        range: KeyRange,
+        direction: Direction,
+        read_ahead: ReadAhead,
+    ) -> LeafCursor {
+        LeafCursor::new(self.clone(), view, range, direction, read_ahead)
     }
 
     /// Puts into `pages` the leaf for `target` and up to `wanted - 1` after it in scan direction, of one parent and

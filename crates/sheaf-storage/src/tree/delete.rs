@@ -1,20 +1,25 @@
 //! Delete, and the end of ghosts.
 //!
-//! A delete sets the entry's ghost bit and leaves its bytes where they are, so that taking it back needs no room.
-//! While the statement that made a ghost is unfinished, the ghost must stay; afterwards it is garbage. A tree counts
-//! the ghosts of unfinished statements, and a ghost may be purged while that count is zero: a statement counts a
-//! ghost while it holds the leaf's latch, so whoever latches the leaf later and sees the ghost, sees the count too.
+//! A delete sets the entry's ghost bit and leaves its bytes where they are, so that taking it back needs no room. As
+//! long as the key has versions, the ghost must stay: the transaction that made it may roll back, and readers of older
+//! snapshots find the old value through it. Afterwards it is garbage.
 //!
-//! Garbage is purged by the statement that made it, right after it ended, and by inserts that find a leaf full.
+//! Garbage is purged by the transaction that made it, right after its commit, if nobody may look back by then; by the
+//! collector of versions; and by inserts that find a leaf full.
+
+use std::sync::Arc;
 
 use crate::error::Result;
+use crate::guard::ExclusiveGuard;
 use crate::mini_transaction::MiniTransaction;
 use crate::redo::RedoRecord;
-use crate::sync::atomic::Ordering;
+use crate::snapshot::StatusCell;
 use crate::transaction::{Change, Transaction};
 use crate::tree::Tree;
+use crate::tree::insert::Past;
 use crate::tree::merge::is_underfull;
 use crate::tree::node::Node;
+use crate::versions::Before;
 
 /// The fences of a leaf: `low <= key < high`.
 pub(crate) struct Fences {
@@ -36,47 +41,48 @@ impl Fences {
 }
 
 impl Tree {
-    /// Turns a live entry into a ghost; false if there is none.
+    /// Turns a live entry into a ghost; false if there is none. Waits for others who have changed the key or locked it.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), except `DuplicateKey`.
     pub fn delete(&self, transaction: &mut Transaction, key: &[u8]) -> Result<bool> {
+        Ok(self.take(transaction, key)?.is_some())
+    }
+
+    /// As [`delete`](Self::delete); returns the value that was there.
+    pub fn take(&self, transaction: &mut Transaction, key: &[u8]) -> Result<Option<Vec<u8>>> {
         transaction.begin_change(self)?;
-        let leaf = self.leaf_for_change(key)?;
-        let node = Node(&leaf);
-        let position = node.view().lower_bound(key);
-        if !position.found || node.is_ghost(position.slot) {
-            return Ok(false);
-        }
-        transaction.push(self, Change::Delete, key, node.value(position.slot))?;
-        self.unresolved_ghosts.fetch_add(1, Ordering::Relaxed);
-        let mut change = MiniTransaction::begin(&self.store);
-        let page = change.add(leaf);
-        let result = change.commit(&[(
-            page,
-            RedoRecord::SetGhost {
+        loop {
+            let leaf = self.leaf_for_change(key)?;
+            if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
+                drop(leaf);
+                transaction.overcome(self, key, &obstacle)?;
+                continue;
+            }
+            let node = Node(&leaf);
+            let position = node.view().lower_bound(key);
+            if !position.found || node.is_ghost(position.slot) {
+                return Ok(None);
+            }
+            let value = node.value(position.slot).to_vec();
+            transaction.push(self, Change::Delete, key, &value)?;
+            let hide = RedoRecord::SetGhost {
                 slot: position.slot,
                 ghost: true,
-            },
-        )]);
-        if let Err(error) = result {
-            self.unresolved_ghosts.fetch_sub(1, Ordering::Relaxed);
-            transaction.pop();
-            return Err(error);
+            };
+            let past = Past::Kept(transaction.status());
+            if let Err(error) = self.change_leaf(leaf, &[hide], key, Before::Value(&value), past) {
+                transaction.pop();
+                return Err(error);
+            }
+            self.counts.add_entries(-1);
+            return Ok(Some(value));
         }
-        self.counts.add_entries(-1);
-        Ok(true)
     }
 
-    /// Whether no ghost of the tree belongs to an unfinished statement.
-    pub(super) fn ghosts_are_garbage(&self) -> bool {
-        self.unresolved_ghosts.load(Ordering::Relaxed) == 0
-    }
-
-    /// A statement that made this many ghosts has ended.
-    pub(crate) fn resolve_ghosts(&self, ghosts: u64) {
-        self.unresolved_ghosts.fetch_sub(ghosts, Ordering::Relaxed);
-    }
-
-    /// Takes an entry out for good, ghost or not, without undo. True if it was live.
-    pub(crate) fn remove(&self, key: &[u8]) -> Result<bool> {
+    /// Takes an entry out for good, ghost or not: for the tree directory, or (with `writer`) to take back an insert,
+    /// the newest change of the key. True if it was live.
+    pub(crate) fn remove(&self, key: &[u8], writer: Option<&Arc<StatusCell>>) -> Result<bool> {
         let leaf = self.leaf_for_change(key)?;
         let node = Node(&leaf);
         let position = node.view().lower_bound(key);
@@ -85,14 +91,11 @@ impl Tree {
         }
         let was_live = !node.is_ghost(position.slot);
         let underfull = is_underfull(node);
-        let mut change = MiniTransaction::begin(&self.store);
-        let page = change.add(leaf);
-        change.commit(&[(
-            page,
-            RedoRecord::RemoveEntry {
-                slot: position.slot,
-            },
-        )])?;
+        let remove = RedoRecord::RemoveEntry {
+            slot: position.slot,
+        };
+        let past = writer.map_or(Past::Forgotten, Past::Restored);
+        self.change_leaf(leaf, &[remove], key, Before::Absent, past)?;
         self.counts.add_entries(-i64::from(was_live));
         if underfull {
             self.merge(key, 0)?;
@@ -100,23 +103,19 @@ impl Tree {
         Ok(was_live)
     }
 
-    /// Makes a live entry a ghost without undo: for the rollback of an insert that revived it. True if it was live.
-    pub(crate) fn hide(&self, key: &[u8]) -> Result<bool> {
+    /// Makes a live entry a ghost again: takes back an insert that revived it. True if it was live.
+    pub(crate) fn hide(&self, key: &[u8], writer: &Arc<StatusCell>) -> Result<bool> {
         let leaf = self.leaf_for_change(key)?;
         let node = Node(&leaf);
         let position = node.view().lower_bound(key);
         if !position.found || node.is_ghost(position.slot) {
             return Ok(false);
         }
-        let mut change = MiniTransaction::begin(&self.store);
-        let page = change.add(leaf);
-        change.commit(&[(
-            page,
-            RedoRecord::SetGhost {
-                slot: position.slot,
-                ghost: true,
-            },
-        )])?;
+        let hide = RedoRecord::SetGhost {
+            slot: position.slot,
+            ghost: true,
+        };
+        self.change_leaf(leaf, &[hide], key, Before::Absent, Past::Restored(writer))?;
         self.counts.add_entries(-1);
         Ok(true)
     }
@@ -126,21 +125,56 @@ impl Tree {
         let leaf = self.leaf_for_change(key)?;
         let node = Node(&leaf);
         let fences = Fences::of(node);
-        if node.ghost_count() == 0 || !self.ghosts_are_garbage() {
-            return Ok(fences);
-        }
-        let mut change = MiniTransaction::begin(&self.store);
-        let page = change.add(leaf);
-        let live_bytes: usize = {
-            let node = Node(change.page(page));
-            let ghosts = (0..node.count()).filter(|&slot| node.is_ghost(slot));
-            node.used_bytes() - ghosts.map(|slot| node.entry_bytes(slot)).sum::<usize>()
-        };
-        change.commit(&[(page, RedoRecord::PurgeGhosts)])?;
-        if live_bytes < super::merge::UNDERFULL_BYTES {
+        if node.ghost_count() > 0
+            && let Some(left_bytes) = self.purge_latched(leaf)?
+            && left_bytes < super::merge::UNDERFULL_BYTES
+        {
             self.merge(key, 0)?;
         }
         Ok(fences)
+    }
+
+    /// Takes the ghosts that nobody needs off a leaf. Returns how many bytes of the leaf are in use then; none if
+    /// there is no garbage.
+    pub(super) fn purge_latched(&self, leaf: ExclusiveGuard<'_>) -> Result<Option<usize>> {
+        let ghosts = Node(&leaf).ghost_count();
+        let garbage = self.garbage_slots(&leaf);
+        if garbage.is_empty() {
+            return Ok(None);
+        }
+        let mut change = MiniTransaction::begin(&self.store);
+        let page = change.add(leaf);
+        let node = Node(change.page(page));
+        let garbage_bytes: usize = garbage.iter().map(|&slot| node.entry_bytes(slot)).sum();
+        let left_bytes = node.used_bytes() - garbage_bytes;
+        if garbage.len() == ghosts {
+            change.commit(&[(page, RedoRecord::PurgeGhosts)])?;
+        } else {
+            // From the last slot on, so that the others stay where they are.
+            let slots = garbage.into_iter().rev();
+            let records: Vec<_> = slots
+                .map(|slot| (page, RedoRecord::RemoveEntry { slot }))
+                .collect();
+            change.commit(&records)?;
+        }
+        Ok(Some(left_bytes))
+    }
+
+    /// The slots of ghosts whose keys have no versions (any more), ascending.
+    fn garbage_slots(&self, leaf: &ExclusiveGuard<'_>) -> Vec<usize> {
+        let node = Node(leaf);
+        let ghosts = (0..node.count()).filter(|&slot| node.is_ghost(slot));
+        let mut slots: Vec<_> = ghosts.collect();
+        let system = &self.store.transactions;
+        if leaf.has_versions() {
+            let page = leaf.page_id();
+            if system.versions.purge_leaf(page, &system.live_snapshots()) {
+                system.versions.read(page, |table| {
+                    slots.retain(|&slot| !table.has_chain(&node.key(slot)));
+                });
+            }
+        }
+        slots
     }
 
     /// Purges the garbage of the whole tree, leaf by leaf.

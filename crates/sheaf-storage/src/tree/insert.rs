@@ -1,15 +1,22 @@
 //! Insert and update: putting a value under a key.
 //!
-//! Both find the leaf, latch it exclusively, and change it in one mini-transaction of one page. When the leaf is too
-//! full, its garbage ghosts are purged; when that does not help it is split, and the search starts again.
+//! Both find the leaf, latch it exclusively, and change it in one mini-transaction of one page. Under the latch they
+//! look for who is in the way: a transaction that has changed the key and not committed, or a lock. Then they release
+//! the latch, wait, and look again. Else they leave a version behind, for readers of older snapshots, and change the
+//! entry. When the leaf is too full, its garbage ghosts are purged; when that does not help it is split, and the
+//! search starts again.
+
+use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
 use crate::guard::ExclusiveGuard;
 use crate::mini_transaction::MiniTransaction;
 use crate::redo::RedoRecord;
-use crate::transaction::{Change, Transaction};
+use crate::snapshot::StatusCell;
+use crate::transaction::{Change, Obstacle, Transaction};
 use crate::tree::node::{Node, Position, entry_bytes};
 use crate::tree::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, Tree};
+use crate::versions::{Before, NewestWriter};
 
 /// Outcome of one attempt to place an entry in a latched leaf.
 pub(super) enum Placed {
@@ -20,16 +27,41 @@ pub(super) enum Placed {
     NoRoom(usize),
 }
 
+/// What becomes of what an entry was before a change.
+#[derive(Clone, Copy)]
+pub(super) enum Past<'t> {
+    /// Nobody will ask for it.
+    Forgotten,
+    /// It is kept as a version that this transaction made.
+    Kept(&'t Arc<StatusCell>),
+    /// The change takes back the newest version, which this transaction made.
+    Restored(&'t Arc<StatusCell>),
+}
+
 impl Tree {
-    /// Adds an entry; [`StorageError::DuplicateKey`] if the key is live. A ghost of the key is revived.
+    /// Adds an entry; [`StorageError::DuplicateKey`] if the key is live. A ghost of the key is revived. Waits for
+    /// others who have changed the key, or have locked it or the range around it.
+    ///
+    /// # Errors
+    /// Besides `DuplicateKey`: as [`Transaction::lock_row`]; `VersionStoreFull`, `TransactionTooLarge`.
     pub fn insert(&self, transaction: &mut Transaction, key: &[u8], value: &[u8]) -> Result<()> {
         check_entry(key, value)?;
         transaction.begin_change(self)?;
         loop {
             let leaf = self.leaf_for_change(key)?;
             let position = Node(&leaf).view().lower_bound(key);
-            if position.found && !Node(&leaf).is_ghost(position.slot) {
-                return Err(StorageError::DuplicateKey { tree: self.id });
+            let is_live = position.found && !Node(&leaf).is_ghost(position.slot);
+            let obstacle = self.obstacle(&leaf, transaction, key, true);
+            match obstacle {
+                Some(Obstacle::Changed(_)) => {}
+                // Whatever its lock says, the entry is there to stay.
+                _ if is_live => return Err(StorageError::DuplicateKey { tree: self.id }),
+                _ => {}
+            }
+            if let Some(obstacle) = obstacle {
+                drop(leaf);
+                transaction.overcome(self, key, &obstacle)?;
+                continue;
             }
             let change = if position.found {
                 Change::Revive
@@ -37,7 +69,7 @@ impl Tree {
                 Change::Insert
             };
             transaction.push(self, change, key, &[])?;
-            match self.place_noted(transaction, leaf, position, key, value)? {
+            match self.place_noted(transaction, leaf, position, key, value, Before::Absent)? {
                 Placed::Done => {
                     self.counts.add_entries(1);
                     return Ok(());
@@ -48,34 +80,89 @@ impl Tree {
         }
     }
 
-    /// Replaces the value of a live key; false if there is none.
+    /// As [`insert`](Self::insert), but no live key may share the first `prefix_length` bytes of `key`: for unique
+    /// indexes, whose keys end with the primary key. What others have changed under the prefix and not committed is
+    /// waited for.
+    pub fn insert_unique(
+        &self,
+        transaction: &mut Transaction,
+        key: &[u8],
+        prefix_length: usize,
+        value: &[u8],
+    ) -> Result<()> {
+        let prefix = &key[..prefix_length];
+        // Only from the check to the insert: afterwards whoever checks finds the entry, committed or not.
+        transaction.lock_prefix(self, prefix)?;
+        let result = match self.taken_prefix(transaction, prefix) {
+            Ok(Some(_)) => Err(StorageError::DuplicateKey { tree: self.id }),
+            Ok(None) => self.insert(transaction, key, value),
+            Err(error) => Err(error),
+        };
+        transaction.unlock_prefix(self, prefix);
+        result
+    }
+
+    /// Replaces the value of a live key; false if there is none. Waits as [`insert`](Self::insert) does.
     pub fn update(&self, transaction: &mut Transaction, key: &[u8], value: &[u8]) -> Result<bool> {
+        Ok(self.replace(transaction, key, value)?.is_some())
+    }
+
+    /// As [`update`](Self::update); returns the value that was replaced.
+    pub fn replace(
+        &self,
+        transaction: &mut Transaction,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
         check_entry(key, value)?;
         transaction.begin_change(self)?;
         loop {
             let leaf = self.leaf_for_change(key)?;
+            if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
+                drop(leaf);
+                transaction.overcome(self, key, &obstacle)?;
+                continue;
+            }
             let node = Node(&leaf);
             let position = node.view().lower_bound(key);
             if !position.found || node.is_ghost(position.slot) {
-                return Ok(false);
+                return Ok(None);
             }
-            transaction.push(self, Change::Update, key, node.value(position.slot))?;
-            match self.place_noted(transaction, leaf, position, key, value)? {
-                Placed::Done => return Ok(true),
+            let old = node.value(position.slot).to_vec();
+            transaction.push(self, Change::Update, key, &old)?;
+            let before = Before::Value(&old);
+            match self.place_noted(transaction, leaf, position, key, value, before)? {
+                Placed::Done => return Ok(Some(old)),
                 Placed::Retry => {}
                 Placed::NoRoom(needed) => self.split(key, 0, needed, false)?,
             }
         }
     }
 
-    /// Makes `key` live with `value`, whatever was there, without undo: for rollback and for the tree directory. True
-    /// if it was not live before.
-    pub(crate) fn put(&self, key: &[u8], value: &[u8], for_rollback: bool) -> Result<bool> {
+    /// Makes `key` live with `value`, whatever was there, without a transaction: for the tree directory. True if it was
+    /// not live before.
+    pub(crate) fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.put_with(key, value, Past::Forgotten)
+    }
+
+    /// Makes `key` live with `value`, as it was before the newest change, which was the transaction's. True if it was
+    /// not live.
+    pub(crate) fn restore(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        writer: &Arc<StatusCell>,
+    ) -> Result<bool> {
+        self.put_with(key, value, Past::Restored(writer))
+    }
+
+    fn put_with(&self, key: &[u8], value: &[u8], past: Past<'_>) -> Result<bool> {
+        let for_rollback = matches!(past, Past::Restored(_));
         loop {
             let leaf = self.leaf_for_change(key)?;
             let position = Node(&leaf).view().lower_bound(key);
             let is_new = !position.found || Node(&leaf).is_ghost(position.slot);
-            match self.place(leaf, position, key, value)? {
+            match self.place(leaf, position, key, value, Before::Absent, past)? {
                 Placed::Done => {
                     self.counts.add_entries(i64::from(is_new));
                     return Ok(is_new);
@@ -96,7 +183,29 @@ impl Tree {
         }
     }
 
-    /// As [`place`](Self::place), for a change that `undo` has noted last, and forgets again unless it is made.
+    /// What keeps the transaction from changing `key`, which belongs on this leaf.
+    #[inline]
+    pub(super) fn obstacle(
+        &self,
+        leaf: &ExclusiveGuard<'_>,
+        transaction: &Transaction,
+        key: &[u8],
+        is_insert: bool,
+    ) -> Option<Obstacle> {
+        let (system, own) = (&self.store.transactions, transaction.status());
+        if leaf.has_versions() {
+            match system.versions.newest_writer(leaf.page_id(), key, own) {
+                // Who locks the row waits for this transaction.
+                NewestWriter::Own => return None,
+                NewestWriter::Other(writer) => return Some(Obstacle::Changed(writer)),
+                NewestWriter::Ended => {}
+            }
+        }
+        let blocker = system.row_locks.blocker(own, self.id, key, is_insert);
+        blocker.map(Obstacle::Locked)
+    }
+
+    /// As [`place`](Self::place), for a change that the transaction has noted last, and forgets again unless it is made.
     fn place_noted(
         &self,
         transaction: &mut Transaction,
@@ -104,8 +213,10 @@ impl Tree {
         position: Position,
         key: &[u8],
         value: &[u8],
+        before: Before<'_>,
     ) -> Result<Placed> {
-        let placed = self.place(leaf, position, key, value);
+        let past = Past::Kept(transaction.status());
+        let placed = self.place(leaf, position, key, value, before, past);
         if !matches!(placed, Ok(Placed::Done)) {
             transaction.pop();
         }
@@ -119,6 +230,8 @@ impl Tree {
         position: Position,
         key: &[u8],
         value: &[u8],
+        before: Before<'_>,
+        past: Past<'_>,
     ) -> Result<Placed> {
         let Position { slot, found } = position;
         let node = Node(&leaf);
@@ -130,33 +243,64 @@ impl Tree {
         };
         let (free, ghosts) = (node.free_bytes(), node.ghost_count());
         let revive = found && node.is_ghost(slot);
-        let mut change = MiniTransaction::begin(&self.store);
-        let page = change.add(leaf);
         if needed > free {
-            if ghosts > 0 && self.ghosts_are_garbage() {
-                change.commit(&[(page, RedoRecord::PurgeGhosts)])?;
+            if ghosts > 0 && self.purge_latched(leaf)?.is_some() {
                 return Ok(Placed::Retry);
             }
             return Ok(Placed::NoRoom(needed));
         }
-        if revive {
-            change.commit(&[
-                (page, RedoRecord::SetValue { slot, value }),
-                (page, RedoRecord::SetGhost { slot, ghost: false }),
-            ])?;
-        } else if found {
-            change.commit(&[(page, RedoRecord::SetValue { slot, value })])?;
-        } else {
-            change.commit(&[(
-                page,
-                RedoRecord::InsertEntry {
-                    slot,
-                    suffix: &key[prefix..],
-                    value,
-                },
-            )])?;
-        }
+        let set_value = RedoRecord::SetValue { slot, value };
+        let unhide = RedoRecord::SetGhost { slot, ghost: false };
+        let insert = RedoRecord::InsertEntry {
+            slot,
+            suffix: &key[prefix..],
+            value,
+        };
+        let records: &[RedoRecord<'_>] = match (found, revive) {
+            (true, true) => &[set_value, unhide],
+            (true, false) => &[set_value],
+            (false, _) => &[insert],
+        };
+        self.change_leaf(leaf, records, key, before, past)?;
         Ok(Placed::Done)
+    }
+
+    /// Changes an entry by these records, and its past with it.
+    pub(super) fn change_leaf(
+        &self,
+        mut leaf: ExclusiveGuard<'_>,
+        records: &[RedoRecord<'_>],
+        key: &[u8],
+        before: Before<'_>,
+        past: Past<'_>,
+    ) -> Result<()> {
+        let system = &self.store.transactions;
+        let page_id = leaf.page_id();
+        if let Past::Kept(_) = past {
+            system.make_room(key, before)?;
+            if leaf.has_versions() {
+                let versions = &system.versions;
+                versions.purge_grown(page_id, || system.recent_snapshots());
+            }
+            leaf.note_versions(true);
+        }
+        let is_delete = matches!(records, [RedoRecord::SetGhost { ghost: true, .. }]);
+        let mut change = MiniTransaction::begin(&self.store);
+        let page = change.add(leaf);
+        let change_past = || match past {
+            Past::Forgotten => {}
+            Past::Kept(writer) => {
+                let versions = &system.versions;
+                versions.push(page_id, self.id, key, writer, before, is_delete);
+            }
+            Past::Restored(writer) => system.versions.pop(page_id, key, writer),
+        };
+        match *records {
+            [record] => change.commit_with(&[(page, record)], change_past)?,
+            [first, second] => change.commit_with(&[(page, first), (page, second)], change_past)?,
+            _ => unreachable!("an entry changes by one record or two"),
+        };
+        Ok(())
     }
 }
 

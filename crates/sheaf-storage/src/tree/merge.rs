@@ -2,7 +2,8 @@
 //!
 //! A node that is less than a quarter full is joined with a sibling under the same parent, if both together leave
 //! some room for inserts, and an empty one whenever it can be. The right node's entries move to the left node, and the right node's separator leaves the
-//! parent: parent, left, right and extent map in one mini-transaction, latched in this order. A parent that became
+//! parent: parent, left, right and extent map in one mini-transaction, latched in this order; versions move with their
+//! entries. A parent that became
 //! underfull itself is merged afterwards, in a mini-transaction of its own. A root with a single child takes over the
 //! child's contents: the only way in which a tree becomes lower.
 
@@ -107,7 +108,11 @@ impl Tree {
         merged.push_from(left_node, 0..left_node.count());
         merged.push_from(right_node, 0..right_node.count());
         change.free(right_id);
-        change.commit(&[
+        let right_has_versions = change.has_versions(right);
+        if right_has_versions {
+            change.note_versions(left, true);
+        }
+        let records = [
             (
                 left,
                 RedoRecord::WriteNode {
@@ -121,7 +126,13 @@ impl Tree {
                     slot: left_slot + 1,
                 },
             ),
-        ])?;
+        ];
+        change.commit_with(&records, || {
+            if right_has_versions {
+                let versions = &self.store.transactions.versions;
+                versions.move_all(right_id, left_id);
+            }
+        })?;
         self.counts.add_pages(level, -1);
         Ok(true)
     }
@@ -140,13 +151,21 @@ impl Tree {
             let child = change.latch(child_id)?;
             let image = *Node(change.page(child)).0;
             change.free(child_id);
-            change.commit(&[(
+            let has_versions = change.has_versions(child);
+            change.note_versions(root, has_versions);
+            let records = [(
                 root,
                 RedoRecord::WriteNode {
                     tree: self.id,
                     image: &image,
                 },
-            )])?;
+            )];
+            change.commit_with(&records, || {
+                if has_versions {
+                    let versions = &self.store.transactions.versions;
+                    versions.move_all(child_id, self.root);
+                }
+            })?;
             self.counts.add_pages(level, -1);
             self.counts.set_height(level);
         }

@@ -8,16 +8,17 @@
 //! |---|---|
 //! | [`node`] | one page: slots, heads, heap, fences |
 //! | [`search`] | descents: optimistic, latched, exclusive |
-//! | [`insert`], [`delete`] | changes of one leaf; ghosts and their purge |
+//! | [`insert`], [`delete`] | changes of one leaf, in the way of others or not; ghosts and their purge |
 //! | [`split`], [`merge`] | changes of the shape |
 //! | [`cursor`], [`point_reader`] | scans by private copies of leaves; lookups in a row |
+//! | [`versioned_read`] | what a view sees of a leaf; who has changed a key and not committed |
 //! | [`bulk_build`] | a tree from sorted entries, bottom up |
 //! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, residency, counts, cuts |
 //! | [`check`] | whether a tree is what it should be |
 //!
 //! **Who may do what at a time.** Any number of readers and writers may use a tree together. A reader sees every leaf
-//! as it was at one moment, but a scan's leaves at different moments: what a statement may see of others' work is
-//! decided above (today by a lock on the table, later by versions).
+//! as it was at one moment, but a scan's leaves at different moments. What it sees of others' work is decided by its
+//! view: with a snapshot it sees the same state on all leaves, with [`ReadView::newest`] whatever is there.
 //!
 //! **Latches** are taken from the root downwards, in one level from left to right, and held only within one call.
 
@@ -34,12 +35,14 @@ mod point_reader;
 mod range;
 mod search;
 mod split;
+mod versioned_read;
 
 use std::sync::{Arc, Weak};
 
 use crate::error::{Result, StorageError};
 use crate::page::{PAGE_SIZE, PageId, TreeId};
 use crate::page_store::PageStore;
+use crate::snapshot::ReadView;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::tree::search::Target;
 
@@ -167,8 +170,6 @@ pub struct Tree {
     root: PageId,
     store: Arc<PageStore>,
     counts: LiveCounts,
-    /// Ghosts made by unfinished statements.
-    unresolved_ghosts: AtomicU64,
     this: Weak<Tree>,
 }
 
@@ -184,7 +185,6 @@ impl Tree {
             root,
             store,
             counts: LiveCounts::new(counts),
-            unresolved_ghosts: AtomicU64::new(0),
             this: this.clone(),
         })
     }
@@ -212,65 +212,19 @@ impl Tree {
             .ok_or(StorageError::NoSuchTree { tree: self.id })
     }
 
-    /// Looks up `key`. `value` is cleared, and filled if the key is there.
+    /// Looks up `key` as it is now. `value` is cleared, and filled if the key is there.
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        self.retry(|failures| {
-            value.clear();
-            let leaf = self.find_leaf(Target::Key(key), failures)?;
-            let view = leaf.view();
-            let position = view.lower_bound(key);
-            if !position.found || view.is_ghost(position.slot) {
-                leaf.validate()?;
-                return Ok(false);
-            }
-            let (offset, length) = view.value_extent(position.slot);
-            value.resize(length, 0);
-            leaf.guard().copy_out(offset, value);
-            leaf.validate()?;
-            Ok(true)
-        })
+        self.get_at(&ReadView::newest(), key, value)
     }
 
-    /// The first live key that starts with `prefix`, as unique checks need it.
-    pub fn contains_prefix(&self, prefix: &[u8]) -> Result<Option<Vec<u8>>> {
-        /// What one leaf says.
-        enum Answer {
-            Key(Vec<u8>),
-            None,
-            /// Look on the leaf that begins with this key.
-            Later(Vec<u8>),
-        }
-        let mut from = prefix.to_vec();
-        loop {
-            let answer = self.retry(|failures| {
-                let leaf = self.find_leaf(Target::Key(&from), failures)?;
-                let view = leaf.view();
-                let first = view.lower_bound(&from).slot;
-                let live = (first..view.count()).find(|&slot| !view.is_ghost(slot));
-                let mut key = Vec::new();
-                let answer = match live {
-                    Some(slot) => {
-                        view.key_into(slot, &mut key);
-                        if key.starts_with(prefix) {
-                            Answer::Key(key)
-                        } else {
-                            Answer::None
-                        }
-                    }
-                    None if view.high_fence_into(&mut key) && key.starts_with(prefix) => {
-                        Answer::Later(key)
-                    }
-                    None => Answer::None,
-                };
-                leaf.validate()?;
-                Ok(answer)
-            })?;
-            match answer {
-                Answer::Key(key) => return Ok(Some(key)),
-                Answer::None => return Ok(None),
-                Answer::Later(fence) => from = fence,
-            }
-        }
+    /// Looks up `key` as the view sees it. `value` is cleared, and filled if the key is there.
+    pub fn get_at(&self, view: &ReadView, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.retry(|failures| {
+            let leaf = self.find_leaf(Target::Key(key), failures)?;
+            let is_there = self.read_entry(&leaf, view, key, value);
+            leaf.validate()?;
+            Ok(is_there)
+        })
     }
 
     /// Pages that the pool in which the tree is cached can hold.

@@ -9,21 +9,24 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::guard::{OptimisticGuard, PageVersion};
 use crate::page::PageId;
+use crate::snapshot::ReadView;
 use crate::tree::Tree;
 use crate::tree::search::{NodeRef, Target};
 
 /// Looks up one key after another; a key on the leaf of its predecessor costs no descent.
 pub struct PointReader {
     tree: Arc<Tree>,
+    view: ReadView,
     leaf: Option<(PageId, PageVersion)>,
     value: Vec<u8>,
 }
 
 impl PointReader {
-    /// The value of `key`, valid until the next call.
+    /// The value of `key` as the reader's view sees it, valid until the next call.
     pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>> {
         let PointReader {
             tree,
+            view,
             leaf: remembered,
             value,
         } = self;
@@ -33,14 +36,7 @@ impl PointReader {
                 Some(guard) => NodeRef::optimistic(guard),
                 None => tree.find_leaf(Target::Key(key), failures)?,
             };
-            let view = leaf.view();
-            let position = view.lower_bound(key);
-            let is_live = position.found && !view.is_ghost(position.slot);
-            if is_live {
-                let (offset, length) = view.value_extent(position.slot);
-                value.resize(length, 0);
-                leaf.guard().copy_out(offset, value);
-            }
+            let is_live = tree.read_entry(&leaf, view, key, value);
             leaf.validate()?;
             *remembered = Some((leaf.guard().page_id(), leaf.guard().version()));
             Ok(is_live)
@@ -70,10 +66,16 @@ fn revisit<'t>(
 }
 
 impl Tree {
-    /// A reader for many point lookups, best in key order.
+    /// A reader for many point lookups, best in key order, of what is there now.
     pub fn point_reader(self: &Arc<Self>) -> PointReader {
+        self.point_reader_at(ReadView::newest())
+    }
+
+    /// As [`point_reader`](Self::point_reader), of what the view sees.
+    pub fn point_reader_at(self: &Arc<Self>, view: ReadView) -> PointReader {
         PointReader {
             tree: self.clone(),
+            view,
             leaf: None,
             value: Vec::new(),
         }

@@ -1,7 +1,8 @@
 //! Split: making room in a full node.
 //!
 //! The upper entries of the node move to a new right sibling, and the parent gets a separator and the new child. All
-//! three pages (and the extent map) change in one mini-transaction; the parent is latched before the child. If the
+//! three pages (and the extent map) change in one mini-transaction, and the entries' versions move with the entries;
+//! the parent is latched before the child. If the
 //! parent itself has no room for the separator, all latches are released, the parent is split first, and the split
 //! starts again, so latches are only ever taken downwards.
 //!
@@ -111,8 +112,11 @@ impl Tree {
             }
             let image = cut.upper(node);
             let upper = change.allocate(self.page_request(level, Some(child_id), for_rollback))?;
-            let upper_id = change.page_id(upper).0.to_le_bytes();
-            change.commit(&[
+            let upper_page = change.page_id(upper);
+            let upper_id = upper_page.0.to_le_bytes();
+            let has_versions = change.has_versions(child);
+            change.note_versions(upper, has_versions);
+            let records = [
                 (
                     upper,
                     RedoRecord::WriteNode {
@@ -135,7 +139,13 @@ impl Tree {
                         value: &upper_id,
                     },
                 ),
-            ])?;
+            ];
+            change.commit_with(&records, || {
+                if has_versions {
+                    let versions = &self.store.transactions.versions;
+                    versions.split(child_id, upper_page, &cut.separator);
+                }
+            })?;
             self.counts.add_pages(level, 1);
             return Ok(());
         }
@@ -163,7 +173,11 @@ impl Tree {
         new_root.format(level + 1, &[], None);
         new_root.push(&[], &lower_id.0.to_le_bytes());
         new_root.push(&cut.separator, &upper_id.0.to_le_bytes());
-        change.commit(&[
+        let has_versions = change.has_versions(root);
+        change.note_versions(lower, has_versions);
+        change.note_versions(upper, has_versions);
+        change.note_versions(root, false);
+        let records = [
             (
                 lower,
                 RedoRecord::WriteNode {
@@ -185,7 +199,14 @@ impl Tree {
                     image: &root_image,
                 },
             ),
-        ])?;
+        ];
+        change.commit_with(&records, || {
+            if has_versions {
+                let versions = &self.store.transactions.versions;
+                versions.split(self.root, upper_id, &cut.separator);
+                versions.move_all(self.root, lower_id);
+            }
+        })?;
         // The root page changed its level: one page of the old level became two, and one of the new level came.
         self.counts.add_pages(level, 1);
         self.counts.add_pages(level + 1, 1);

@@ -1,0 +1,281 @@
+use std::ops::Bound;
+use std::sync::mpsc;
+use std::thread;
+
+use super::*;
+use crate::page::Lsn;
+use crate::transaction::TransactionId;
+
+const TREE: TreeId = TreeId(9);
+const LIMIT: usize = 100;
+/// Longer than any test runs.
+const LONG: LockWait = LockWait::AtMost(Duration::from_secs(3600));
+
+fn locks() -> Arc<RowLocks> {
+    Arc::new(RowLocks::new(LIMIT))
+}
+
+fn transaction(id: u64) -> Arc<StatusCell> {
+    StatusCell::new(TransactionId(id))
+}
+
+fn row(key: &str) -> LockName {
+    LockName::row(TREE, key.as_bytes())
+}
+
+fn end(locks: &RowLocks, transaction: &StatusCell) {
+    transaction.commit(Lsn(1));
+    locks.release_all(transaction, true);
+}
+
+/// Locks in a thread of its own; the name arrives when the lock is held, or the error.
+fn lock_later(
+    locks: &Arc<RowLocks>,
+    own: &Arc<StatusCell>,
+    key: &str,
+    mode: LockMode,
+    done: &mpsc::Sender<(u64, Result<()>)>,
+) -> thread::JoinHandle<()> {
+    let (locks, own, name, done) = (locks.clone(), own.clone(), row(key), done.clone());
+    thread::spawn(move || {
+        let result = locks.lock(&own, &name, mode, LONG);
+        done.send((own.id().0, result.map(drop))).unwrap();
+    })
+}
+
+fn await_waiters(locks: &RowLocks, transactions: &[u64]) {
+    while !transactions
+        .iter()
+        .all(|&id| locks.table.lock().is_waiting(TransactionId(id)))
+    {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn shared_locks_stand_side_by_side_and_exclusive_ones_alone() {
+    let locks = locks();
+    let (a, b, c) = (transaction(1), transaction(2), transaction(3));
+    locks
+        .lock(&a, &row("k"), LockMode::Shared, LockWait::No)
+        .unwrap();
+    locks
+        .lock(&b, &row("k"), LockMode::Shared, LockWait::No)
+        .unwrap();
+    let refused = locks.lock(&c, &row("k"), LockMode::Exclusive, LockWait::No);
+    assert!(matches!(refused, Err(StorageError::LockNotAvailable)));
+    locks
+        .lock(&c, &row("other"), LockMode::Exclusive, LockWait::No)
+        .unwrap();
+    end(&locks, &a);
+    // The last holder may have more.
+    locks
+        .lock(&b, &row("k"), LockMode::Exclusive, LockWait::No)
+        .unwrap();
+    let refused = locks.lock(&c, &row("k"), LockMode::Shared, LockWait::No);
+    assert!(matches!(refused, Err(StorageError::LockNotAvailable)));
+    end(&locks, &b);
+    end(&locks, &c);
+    assert_eq!(locks.count(), 0);
+    assert!(
+        locks
+            .locks_of_tree
+            .iter()
+            .all(|count| count.load(Ordering::Relaxed) == 0)
+    );
+}
+
+#[test]
+fn who_came_first_is_served_first() {
+    let locks = locks();
+    let all: Vec<_> = (1..=4).map(transaction).collect();
+    locks
+        .lock(&all[0], &row("k"), LockMode::Shared, LockWait::No)
+        .unwrap();
+    let (done, served) = mpsc::channel();
+    let mut threads = Vec::new();
+    // 3 could share with 1, but 2 came before it.
+    for (own, mode) in [
+        (&all[1], LockMode::Exclusive),
+        (&all[2], LockMode::Shared),
+        (&all[3], LockMode::Exclusive),
+    ] {
+        threads.push(lock_later(&locks, own, "k", mode, &done));
+        await_waiters(&locks, &[own.id().0]);
+    }
+    for (ended, next) in [(0, 2), (1, 3), (2, 4)] {
+        assert!(served.try_recv().is_err());
+        end(&locks, &all[ended]);
+        let (id, result) = served.recv().unwrap();
+        assert_eq!(id, next);
+        result.unwrap();
+    }
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn the_one_who_closes_a_cycle_is_the_victim() {
+    let locks = locks();
+    let all: Vec<_> = (1..=3).map(transaction).collect();
+    for (own, key) in all.iter().zip(["a", "b", "c"]) {
+        locks
+            .lock(own, &row(key), LockMode::Exclusive, LockWait::No)
+            .unwrap();
+    }
+    let (done, served) = mpsc::channel();
+    let first = lock_later(&locks, &all[0], "b", LockMode::Exclusive, &done);
+    let second = lock_later(&locks, &all[1], "c", LockMode::Shared, &done);
+    await_waiters(&locks, &[1, 2]);
+    let victim = locks.lock(&all[2], &row("a"), LockMode::Shared, LONG);
+    assert!(matches!(victim, Err(StorageError::Deadlock)));
+    // Its rollback sets the others free.
+    for (ended, next) in [(2, 2), (1, 1)] {
+        end(&locks, &all[ended]);
+        let (id, result) = served.recv().unwrap();
+        assert_eq!(id, next);
+        result.unwrap();
+    }
+    first.join().unwrap();
+    second.join().unwrap();
+}
+
+#[test]
+fn two_holders_that_both_want_more_are_a_deadlock() {
+    let locks = locks();
+    let (a, b) = (transaction(1), transaction(2));
+    locks
+        .lock(&a, &row("k"), LockMode::Shared, LockWait::No)
+        .unwrap();
+    locks
+        .lock(&b, &row("k"), LockMode::Shared, LockWait::No)
+        .unwrap();
+    let (done, served) = mpsc::channel();
+    let thread = lock_later(&locks, &a, "k", LockMode::Exclusive, &done);
+    await_waiters(&locks, &[1]);
+    let victim = locks.lock(&b, &row("k"), LockMode::Exclusive, LONG);
+    assert!(matches!(victim, Err(StorageError::Deadlock)));
+    end(&locks, &b);
+    served.recv().unwrap().1.unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn waiting_for_the_end_of_a_transaction_takes_part_in_deadlocks() {
+    let locks = locks();
+    let (a, b) = (transaction(1), transaction(2));
+    locks
+        .lock(&a, &row("k"), LockMode::Exclusive, LockWait::No)
+        .unwrap();
+    let (waiting, own, other) = (locks.clone(), a.clone(), b.clone());
+    let thread = thread::spawn(move || waiting.wait_for_end(&own, &other, LONG));
+    await_waiters(&locks, &[1]);
+    let victim = locks.lock(&b, &row("k"), LockMode::Shared, LONG);
+    assert!(matches!(victim, Err(StorageError::Deadlock)));
+    b.roll_back();
+    locks.release_all(&b, true);
+    thread.join().unwrap().unwrap();
+    // Nothing to wait for any more.
+    locks.wait_for_end(&a, &b, LockWait::No).unwrap();
+}
+
+#[test]
+fn a_wait_ends_after_its_time() {
+    let locks = locks();
+    let (a, b) = (transaction(1), transaction(2));
+    locks
+        .lock(&a, &row("k"), LockMode::Exclusive, LockWait::No)
+        .unwrap();
+    let short = LockWait::AtMost(Duration::from_nanos(1));
+    let result = locks.lock(&b, &row("k"), LockMode::Shared, short);
+    assert!(matches!(result, Err(StorageError::LockWaitTimeout)));
+    let result = locks.wait_for_end(&b, &a, short);
+    assert!(matches!(result, Err(StorageError::LockWaitTimeout)));
+    assert_eq!(locks.count(), 1);
+    end(&locks, &a);
+    locks
+        .lock(&b, &row("k"), LockMode::Shared, LockWait::No)
+        .unwrap();
+}
+
+#[test]
+fn a_range_keeps_inserts_out_and_lets_updates_pass_unless_it_says_otherwise() {
+    let locks = locks();
+    let (reader, writer) = (transaction(1), transaction(2));
+    let blocker = |key: &str, is_insert| locks.blocker(&writer, TREE, key.as_bytes(), is_insert);
+    let range = KeyRange {
+        lower: Bound::Excluded(b"b".to_vec()),
+        upper: Bound::Included(b"d".to_vec()),
+    };
+    locks
+        .lock_range(&reader, TREE, range.clone(), RangeLock::NoInserts)
+        .unwrap();
+    locks
+        .lock_range(&reader, TREE, range.clone(), RangeLock::NoInserts)
+        .unwrap();
+    assert_eq!(locks.count(), 1);
+    assert!(
+        matches!(blocker("c", true), Some(Blocker::Range(owner)) if Arc::ptr_eq(&owner, &reader))
+    );
+    assert!(blocker("c", false).is_none());
+    assert!(blocker("b", true).is_none() && blocker("e", true).is_none());
+    assert!(locks.blocker(&reader, TREE, b"c", true).is_none());
+    locks
+        .lock_range(&reader, TREE, range, RangeLock::NoChanges)
+        .unwrap();
+    assert!(blocker("c", false).is_some());
+    end(&locks, &reader);
+    assert!(blocker("c", true).is_none());
+    assert_eq!(locks.count(), 0);
+}
+
+#[test]
+fn a_writer_queues_behind_locks_of_the_row_that_are_not_its_own() {
+    let locks = locks();
+    let (a, b) = (transaction(1), transaction(2));
+    locks
+        .lock(&a, &row("k"), LockMode::Shared, LockWait::No)
+        .unwrap();
+    assert!(matches!(
+        locks.blocker(&b, TREE, b"k", false),
+        Some(Blocker::Lock)
+    ));
+    assert!(locks.blocker(&a, TREE, b"k", false).is_none());
+    // A check of uniqueness is no lock of a row.
+    locks
+        .lock(
+            &a,
+            &LockName::prefix(TREE, b"p"),
+            LockMode::Exclusive,
+            LockWait::No,
+        )
+        .unwrap();
+    assert!(locks.blocker(&b, TREE, b"p", true).is_none());
+    locks.unlock(&a, &LockName::prefix(TREE, b"p"));
+    locks.unlock(&a, &row("k"));
+    assert!(locks.blocker(&b, TREE, b"k", false).is_none());
+    assert_eq!(locks.count(), 0);
+}
+
+#[test]
+fn there_is_a_limit_to_locks() {
+    let locks = locks();
+    let own = transaction(1);
+    let lock = |i: usize| locks.lock(&own, &row(&i.to_string()), LockMode::Shared, LockWait::No);
+    (0..LIMIT).for_each(|i| assert!(lock(i).unwrap()));
+    assert!(matches!(
+        lock(LIMIT),
+        Err(StorageError::TooManyLocks { limit: LIMIT })
+    ));
+    // What is held may be asked for again.
+    assert!(!lock(0).unwrap());
+    end(&locks, &own);
+    assert_eq!(locks.count(), 0);
+    assert!(
+        locks
+            .locks_of_tree
+            .iter()
+            .all(|count| count.load(Ordering::Relaxed) == 0)
+    );
+}

@@ -1,0 +1,75 @@
+//! What a reader may see.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::page::Lsn;
+use crate::snapshot::registry::{Snapshot, SnapshotRegistry};
+use crate::snapshot::status::StatusCell;
+
+/// What a reader may see of a tree: what had committed when its snapshot was taken, and the changes of its own
+/// transaction; or simply what is there now, committed or not. Cheap to clone: all clones share one snapshot, which
+/// lives as long as the last of them.
+#[derive(Clone)]
+pub struct ReadView(Option<Arc<View>>);
+
+struct View {
+    snapshot: Snapshot,
+    /// The reader's own transaction, whose changes it sees.
+    own: Option<Arc<StatusCell>>,
+}
+
+impl ReadView {
+    /// What is there now, of finished and unfinished transactions alike: for whoever holds a lock that keeps writers
+    /// away, for locking reads once they have their locks, and for maintenance.
+    pub fn newest() -> ReadView {
+        ReadView(None)
+    }
+
+    /// A view of what has committed by now, plus what `own` has changed and will change.
+    pub(crate) fn take(
+        registry: &Arc<SnapshotRegistry>,
+        own: Option<Arc<StatusCell>>,
+    ) -> Result<ReadView> {
+        let snapshot = registry.take()?;
+        Ok(ReadView(Some(Arc::new(View { snapshot, own }))))
+    }
+
+    /// Whether this is [`newest`](Self::newest).
+    #[inline]
+    pub fn is_newest(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The snapshot's timestamp; none for [`newest`](Self::newest).
+    pub fn timestamp(&self) -> Option<Lsn> {
+        self.0.as_ref().map(|view| view.snapshot.lsn())
+    }
+
+    /// Whether the view shows what this transaction did.
+    #[inline]
+    pub(crate) fn sees(&self, writer: &Arc<StatusCell>) -> bool {
+        match &self.0 {
+            None => true,
+            Some(view) => {
+                writer.is_visible_at(view.snapshot.lsn())
+                    || view
+                        .own
+                        .as_ref()
+                        .is_some_and(|own| Arc::ptr_eq(own, writer))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for ReadView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            None => f.write_str("newest"),
+            Some(view) => match &view.own {
+                Some(own) => write!(f, "{} and transaction {}", view.snapshot.lsn().0, own.id()),
+                None => write!(f, "{}", view.snapshot.lsn().0),
+            },
+        }
+    }
+}

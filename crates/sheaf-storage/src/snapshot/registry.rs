@@ -1,0 +1,244 @@
+//! The snapshots in use, and the clock that they are read from.
+//!
+//! A statement publishes its snapshot in a slot, which is a cache line of its own, and never touches another reader's.
+//! Only the collector of versions goes through all slots; it must not miss a snapshot that is about to be used:
+//!
+//! ```text
+//!   reader                                 collector
+//!   1  read the clock: s                   A  read the clock: n
+//!   2  publish s in a slot                 B  gather the slots
+//!   3  read the clock again:
+//!      not s any more? from 1 again
+//! ```
+//!
+//! If B misses the slot, then 2 came after B, so 3 came after A, and s, which 3 confirmed, is not older than n. So the
+//! collector keeps what the gathered snapshots need and what any snapshot from n on may need, and has missed nobody.
+//! (Both sides store before they load, so these operations are sequentially consistent.)
+
+#[cfg(not(feature = "simulation"))]
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::error::{Result, StorageError};
+use crate::page::Lsn;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Most snapshots that can be in use at a time: one for every statement or transaction that reads.
+#[cfg(not(feature = "simulation"))]
+pub const MAX_SNAPSHOTS: usize = 8192;
+#[cfg(feature = "simulation")]
+pub const MAX_SNAPSHOTS: usize = 8;
+
+/// A slot that nobody uses.
+const FREE: u64 = u64::MAX;
+
+#[repr(align(64))]
+struct Slot(AtomicU64);
+
+/// The newest timestamp, and all snapshots in use.
+pub(crate) struct SnapshotRegistry {
+    /// Every transaction that committed at or before this has its status set.
+    newest: AtomicU64,
+    slots: Box<[Slot]>,
+    /// Slots from here on were never used.
+    used: AtomicUsize,
+}
+
+impl SnapshotRegistry {
+    /// A registry whose first snapshots see everything up to `newest`.
+    pub(crate) fn new(newest: Lsn) -> SnapshotRegistry {
+        SnapshotRegistry {
+            newest: AtomicU64::new(newest.0),
+            slots: (0..MAX_SNAPSHOTS)
+                .map(|_| Slot(AtomicU64::new(FREE)))
+                .collect(),
+            used: AtomicUsize::new(0),
+        }
+    }
+
+    /// What a snapshot taken now would see.
+    pub(crate) fn newest(&self) -> Lsn {
+        Lsn(self.newest.load(Ordering::SeqCst))
+    }
+
+    /// Snapshots taken from now on see what committed up to `lsn`: all of it has its status set.
+    pub(crate) fn advance_to(&self, lsn: Lsn) {
+        self.newest.fetch_max(lsn.0, Ordering::SeqCst);
+    }
+
+    /// Takes a snapshot of now.
+    ///
+    /// # Errors
+    /// [`StorageError::TooManySnapshots`] if all [`MAX_SNAPSHOTS`] are in use.
+    pub(crate) fn take(self: &Arc<Self>) -> Result<Snapshot> {
+        let (slot, mut lsn) = self.claim_slot()?;
+        loop {
+            let now = self.newest();
+            if now == lsn {
+                return Ok(Snapshot {
+                    registry: self.clone(),
+                    slot,
+                    lsn,
+                });
+            }
+            lsn = now;
+            self.slots[slot].0.store(lsn.0, Ordering::SeqCst);
+        }
+    }
+
+    /// A slot that is this snapshot's from now on, and the timestamp published in it.
+    fn claim_slot(&self) -> Result<(usize, Lsn)> {
+        let first = slot_hint();
+        for step in 0..self.slots.len() {
+            let index = (first + step) % self.slots.len();
+            let slot = &self.slots[index].0;
+            if slot.load(Ordering::Relaxed) != FREE {
+                continue;
+            }
+            // Before the slot is published, or the collector would not look at it.
+            if self.used.load(Ordering::SeqCst) <= index {
+                self.used.fetch_max(index + 1, Ordering::SeqCst);
+            }
+            let lsn = self.newest();
+            let claimed = slot.compare_exchange(FREE, lsn.0, Ordering::SeqCst, Ordering::Relaxed);
+            if claimed.is_ok() {
+                return Ok((index, lsn));
+            }
+        }
+        Err(StorageError::TooManySnapshots {
+            limit: self.slots.len(),
+        })
+    }
+
+    /// Every snapshot in use, and all that may still be taken.
+    pub(crate) fn live(&self) -> LiveSnapshots {
+        let newest = self.newest();
+        let used = self.used.load(Ordering::SeqCst);
+        let slots = self.slots[..used].iter();
+        let mut live: Vec<_> = slots
+            .map(|slot| slot.0.load(Ordering::SeqCst))
+            .filter(|&lsn| lsn != FREE)
+            .map(Lsn)
+            .collect();
+        live.sort_unstable();
+        live.dedup();
+        LiveSnapshots { newest, live }
+    }
+}
+
+/// Where a thread looks for a free slot first: where no other thread does, so that slots do not travel between cores.
+#[cfg(not(feature = "simulation"))]
+fn slot_hint() -> usize {
+    /// Slots between the hints of two threads: room for a thread that holds more than one snapshot.
+    const SLOTS_PER_THREAD: usize = 2;
+    // Hints decide nothing but speed, and are not part of what is simulated.
+    static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    thread_local! {
+        static HINT: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    HINT.get().unwrap_or_else(|| {
+        let hint = THREADS.fetch_add(SLOTS_PER_THREAD, Ordering::Relaxed);
+        HINT.set(Some(hint));
+        hint
+    })
+}
+
+/// Threads of a simulation share their thread locals.
+#[cfg(feature = "simulation")]
+fn slot_hint() -> usize {
+    0
+}
+
+/// A snapshot in use: nothing that it sees is collected until it is dropped.
+pub(crate) struct Snapshot {
+    registry: Arc<SnapshotRegistry>,
+    slot: usize,
+    lsn: Lsn,
+}
+
+impl Snapshot {
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.registry.slots[self.slot]
+            .0
+            .store(FREE, Ordering::Release);
+    }
+}
+
+/// The snapshots that were in use at some moment, and all later ones: what versions are kept for. Going by an old one
+/// is safe, and keeps more than is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LiveSnapshots {
+    newest: Lsn,
+    /// Ascending.
+    live: Vec<Lsn>,
+}
+
+impl LiveSnapshots {
+    /// Whether anybody may see a version that was current from `created` until `ended`.
+    pub(crate) fn need(&self, created: Lsn, ended: Lsn) -> bool {
+        if ended > self.newest {
+            return true;
+        }
+        let first = self.live.partition_point(|&lsn| lsn < created);
+        self.live.get(first).is_some_and(|&lsn| lsn < ended)
+    }
+
+    /// The snapshot that keeps most: the oldest one in use, or the next to be taken.
+    pub(crate) fn oldest(&self) -> Lsn {
+        self.live.first().copied().unwrap_or(self.newest)
+    }
+}
+
+#[cfg(all(test, not(feature = "simulation")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_the_newest_timestamp_and_stays_what_it_is() {
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(5)));
+        let old = registry.take().unwrap();
+        registry.advance_to(Lsn(9));
+        registry.advance_to(Lsn(7));
+        let new = registry.take().unwrap();
+        assert_eq!((old.lsn(), new.lsn()), (Lsn(5), Lsn(9)));
+        assert_eq!(registry.live().live, [Lsn(5), Lsn(9)]);
+        drop(old);
+        assert_eq!(registry.live().live, [Lsn(9)]);
+        assert_eq!(registry.live().oldest(), Lsn(9));
+    }
+
+    #[test]
+    fn versions_between_two_snapshots_are_needed_by_nobody() {
+        let live = LiveSnapshots {
+            newest: Lsn(100),
+            live: vec![Lsn(10), Lsn(50)],
+        };
+        assert!(live.need(Lsn(0), Lsn(11)));
+        assert!(live.need(Lsn(10), Lsn(20)));
+        assert!(!live.need(Lsn(0), Lsn(10)));
+        assert!(!live.need(Lsn(11), Lsn(50)));
+        assert!(live.need(Lsn(40), Lsn(60)));
+        assert!(!live.need(Lsn(51), Lsn(100)));
+        assert!(live.need(Lsn(51), Lsn(101)));
+    }
+
+    #[test]
+    fn there_is_a_limit_to_snapshots() {
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let all: Vec<_> = (0..MAX_SNAPSHOTS)
+            .map(|_| registry.take().unwrap())
+            .collect();
+        assert!(matches!(
+            registry.take(),
+            Err(StorageError::TooManySnapshots { .. })
+        ));
+        drop(all);
+        registry.take().unwrap();
+    }
+}

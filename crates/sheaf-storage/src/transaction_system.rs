@@ -1,0 +1,80 @@
+//! What all transactions of a storage share: snapshots, versions, row locks, and the moment of a commit.
+//!
+//! ```text
+//!   begin    a status cell                                      nothing is logged, nobody is told
+//!   read     a snapshot: the newest timestamp, published        snapshot/
+//!   change   look for locks and versions of others, wait;       row_lock/
+//!            leave a version, change the page                   versions/
+//!   commit   status := timestamp, where the log assigns it;     all its versions become visible at once
+//!            the clock advances; locks go
+//! ```
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::page::Lsn;
+use crate::row_lock::RowLocks;
+use crate::snapshot::{LiveSnapshots, SnapshotRegistry, StatusCell};
+use crate::sync::Mutex;
+use crate::versions::{Before, VersionStore};
+
+/// Snapshots, versions and locks of one storage.
+pub(crate) struct TransactionSystem {
+    pub(crate) snapshots: Arc<SnapshotRegistry>,
+    pub(crate) versions: VersionStore,
+    pub(crate) row_locks: RowLocks,
+    /// Held while a commit gets its timestamp and stores it.
+    committing: Mutex<()>,
+    /// The snapshots in use, when they were gathered last.
+    gathered: Mutex<Arc<LiveSnapshots>>,
+}
+
+impl TransactionSystem {
+    /// `version_bytes`: the budget of the version store; `row_locks`: most explicit locks.
+    pub(crate) fn new(version_bytes: usize, row_locks: usize) -> TransactionSystem {
+        let snapshots = Arc::new(SnapshotRegistry::new(Lsn(0)));
+        let gathered = Mutex::new(Arc::new(snapshots.live()));
+        TransactionSystem {
+            snapshots,
+            versions: VersionStore::new(version_bytes),
+            row_locks: RowLocks::new(row_locks),
+            committing: Mutex::new(()),
+            gathered,
+        }
+    }
+
+    /// Commits a transaction that has changed something. `append` writes its commit record and returns the record's
+    /// position. What commits in this order becomes visible in this order.
+    pub(crate) fn commit(&self, transaction: &StatusCell, append: impl FnOnce() -> Lsn) -> Lsn {
+        let committing = self.committing.lock();
+        let lsn = append();
+        transaction.commit(lsn);
+        drop(committing);
+        lsn
+    }
+
+    /// The snapshots in use now.
+    pub(crate) fn live_snapshots(&self) -> Arc<LiveSnapshots> {
+        let live = Arc::new(self.snapshots.live());
+        *self.gathered.lock() = live.clone();
+        live
+    }
+
+    /// The snapshots that were in use when they were gathered last: going by them keeps enough, and costs nothing.
+    pub(crate) fn recent_snapshots(&self) -> Arc<LiveSnapshots> {
+        self.gathered.lock().clone()
+    }
+
+    /// Makes sure that a version fits the budget; collects garbage when it does not.
+    ///
+    /// # Errors
+    /// `VersionStoreFull`.
+    pub(crate) fn make_room(&self, key: &[u8], before: Before<'_>) -> Result<()> {
+        if self.versions.check_room(key, before).is_ok() {
+            return Ok(());
+        }
+        // Bits of pages whose tables go stay set, which is allowed: the next reader takes them away.
+        self.versions.sweep(&self.live_snapshots(), |_| {});
+        self.versions.check_room(key, before)
+    }
+}

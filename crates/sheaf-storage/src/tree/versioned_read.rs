@@ -1,0 +1,300 @@
+//! Reading a leaf as a view sees it.
+//!
+//! The leaf's entries are the newest state; where a view may not see that, the leaf's version table has what it sees
+//! instead ([`crate::versions`]). A reader that asked the table validates the leaf afterwards, like everything else it
+//! read: the table changes together with the page.
+//!
+//! A leaf that nobody changed lately has no table, and its word says so; then nothing here costs more than a bit test.
+
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::snapshot::{ReadView, StatusCell};
+use crate::transaction::Transaction;
+use crate::tree::node::PageImage;
+use crate::tree::search::{NodeRef, Target};
+use crate::tree::{KeyRange, Tree};
+use crate::versions::Seen;
+
+/// Where a view sees something else in a leaf than the leaf's newest state. Keys ascend.
+#[derive(Default)]
+pub(super) struct Differences {
+    list: Vec<Difference>,
+    bytes: Vec<u8>,
+}
+
+struct Difference {
+    key: Range<usize>,
+    /// The value that the view sees; none: no entry.
+    value: Option<Range<usize>>,
+}
+
+impl Differences {
+    fn clear(&mut self) {
+        self.list.clear();
+        self.bytes.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    fn push(&mut self, key: &[u8], value: Option<&[u8]>) {
+        let mut keep = |bytes: &[u8]| {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(bytes);
+            start..self.bytes.len()
+        };
+        let key = keep(key);
+        let value = value.map(keep);
+        self.list.push(Difference { key, value });
+    }
+
+    /// Each key with the place of what is seen under it, for [`bytes`](Self::bytes).
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Option<Range<usize>>)> {
+        self.list.iter().map(|difference| {
+            (
+                &self.bytes[difference.key.clone()],
+                difference.value.clone(),
+            )
+        })
+    }
+
+    pub(super) fn bytes(&self, place: Range<usize>) -> &[u8] {
+        &self.bytes[place]
+    }
+}
+
+/// What one leaf says about a range of keys.
+enum LeafAnswer<T> {
+    Found(T),
+    /// Nothing; the range goes on behind this key.
+    Next(Vec<u8>),
+    End,
+}
+
+impl Tree {
+    /// Reads the entry of `key` as the view sees it; false if it sees none. To be validated by the caller.
+    #[inline]
+    pub(super) fn read_entry(
+        &self,
+        leaf: &NodeRef<'_>,
+        view: &ReadView,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> bool {
+        value.clear();
+        if leaf.guard().has_versions()
+            && !view.is_newest()
+            && let Some(is_there) = self.read_version(leaf, view, key, value)
+        {
+            return is_there;
+        }
+        let node = leaf.view();
+        let position = node.lower_bound(key);
+        if !position.found || node.is_ghost(position.slot) {
+            return false;
+        }
+        let (offset, length) = node.value_extent(position.slot);
+        value.resize(length, 0);
+        leaf.guard().copy_out(offset, value);
+        true
+    }
+
+    /// As [`read_entry`](Self::read_entry); none if the view sees what is on the page.
+    #[cold]
+    fn read_version(
+        &self,
+        leaf: &NodeRef<'_>,
+        view: &ReadView,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Option<bool> {
+        let versions = &self.store.transactions.versions;
+        let seen = versions.read(leaf.guard().page_id(), |table| {
+            match table.resolve(key, view) {
+                Seen::Page => None,
+                Seen::Absent => Some(false),
+                Seen::Value(seen) => {
+                    value.extend_from_slice(seen);
+                    Some(true)
+                }
+            }
+        });
+        if seen.is_none() {
+            leaf.guard().forget_versions();
+        }
+        seen.flatten()
+    }
+
+    /// A private copy of the leaf for `target`, and where the view sees something else in it, from the lower bound of
+    /// `range` on.
+    pub(super) fn copy_leaf_at(
+        &self,
+        view: &ReadView,
+        target: Target<'_>,
+        range: &KeyRange,
+        copy: &mut PageImage,
+        differences: &mut Differences,
+    ) -> Result<()> {
+        self.retry(|failures| {
+            differences.clear();
+            let leaf = self.find_leaf(target, failures)?;
+            leaf.guard().copy_out(0, copy);
+            if leaf.guard().has_versions() && !view.is_newest() {
+                self.read_differences(&leaf, view, range, differences);
+            }
+            leaf.validate()?;
+            Ok(())
+        })
+    }
+
+    #[cold]
+    fn read_differences(
+        &self,
+        leaf: &NodeRef<'_>,
+        view: &ReadView,
+        range: &KeyRange,
+        differences: &mut Differences,
+    ) {
+        let from = match &range.lower {
+            Bound::Included(key) | Bound::Excluded(key) => key.as_slice(),
+            Bound::Unbounded => &[],
+        };
+        let versions = &self.store.transactions.versions;
+        let found = versions.read(leaf.guard().page_id(), |table| {
+            if table.is_seen_whole(view) {
+                return;
+            }
+            table.for_each_difference(from, view, |key, seen| {
+                match seen {
+                    Seen::Page => {}
+                    Seen::Absent => differences.push(key, None),
+                    Seen::Value(value) => differences.push(key, Some(value)),
+                }
+                !range.is_above(key)
+            });
+        });
+        if found.is_none() {
+            leaf.guard().forget_versions();
+        }
+    }
+
+    /// The active transaction, if it is not `own`, that has changed `key`.
+    pub(crate) fn active_writer_of(
+        &self,
+        key: &[u8],
+        own: &Arc<StatusCell>,
+    ) -> Result<Option<Arc<StatusCell>>> {
+        let just_key = KeyRange {
+            lower: Bound::Included(key.to_vec()),
+            upper: Bound::Included(key.to_vec()),
+        };
+        self.active_writer_in(&just_key, own)
+    }
+
+    /// An active transaction, not `own`, that has changed a key in the range; none if there is no such transaction.
+    pub(crate) fn active_writer_in(
+        &self,
+        range: &KeyRange,
+        own: &Arc<StatusCell>,
+    ) -> Result<Option<Arc<StatusCell>>> {
+        self.find_on_leaves(range, |leaf, from| {
+            self.active_writer_on(leaf, from, range, own)
+        })
+    }
+
+    fn active_writer_on(
+        &self,
+        leaf: &NodeRef<'_>,
+        from: &[u8],
+        range: &KeyRange,
+        own: &Arc<StatusCell>,
+    ) -> Option<Arc<StatusCell>> {
+        if !leaf.guard().has_versions() {
+            return None;
+        }
+        let versions = &self.store.transactions.versions;
+        let writer = versions.read(leaf.guard().page_id(), |table| {
+            table.active_writer_in(from, range, own)
+        });
+        writer.flatten()
+    }
+
+    /// The first live key that starts with `prefix`, after whoever has changed such a key has committed or rolled
+    /// back. The caller has locked the prefix, so that no other such key is inserted meanwhile.
+    pub(super) fn taken_prefix(
+        &self,
+        transaction: &mut Transaction,
+        prefix: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        /// What stands in the way.
+        enum Taken {
+            By(Vec<u8>),
+            Perhaps(Arc<StatusCell>),
+        }
+        let range = KeyRange::prefix(prefix);
+        loop {
+            let own = transaction.status();
+            let taken = self.find_on_leaves(&range, |leaf, from| {
+                if let Some(writer) = self.active_writer_on(leaf, from, &range, own) {
+                    return Some(Taken::Perhaps(writer));
+                }
+                first_live_key(leaf, from, prefix).map(Taken::By)
+            })?;
+            match taken {
+                None => return Ok(None),
+                Some(Taken::By(key)) => return Ok(Some(key)),
+                Some(Taken::Perhaps(writer)) => transaction.wait_for(&writer)?,
+            }
+        }
+    }
+
+    /// The first live key that starts with `prefix`, as it is now.
+    pub fn contains_prefix(&self, prefix: &[u8]) -> Result<Option<Vec<u8>>> {
+        let range = KeyRange::prefix(prefix);
+        self.find_on_leaves(&range, |leaf, from| first_live_key(leaf, from, prefix))
+    }
+
+    /// Asks the leaves of a range, from left to right, until one has an answer. The question is told from which key on
+    /// it is asked; its answer counts if the leaf is valid afterwards.
+    fn find_on_leaves<T>(
+        &self,
+        range: &KeyRange,
+        ask: impl Fn(&NodeRef<'_>, &[u8]) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let mut from = match &range.lower {
+            Bound::Included(key) | Bound::Excluded(key) => key.clone(),
+            Bound::Unbounded => Vec::new(),
+        };
+        loop {
+            let answer = self.retry(|failures| {
+                let leaf = self.find_leaf(Target::Key(&from), failures)?;
+                let mut next = Vec::new();
+                let answer = match ask(&leaf, &from) {
+                    Some(found) => LeafAnswer::Found(found),
+                    None if leaf.view().high_fence_into(&mut next) => LeafAnswer::Next(next),
+                    None => LeafAnswer::End,
+                };
+                leaf.validate()?;
+                Ok(answer)
+            })?;
+            match answer {
+                LeafAnswer::Found(found) => return Ok(Some(found)),
+                LeafAnswer::Next(fence) if !range.is_above(&fence) => from = fence,
+                LeafAnswer::Next(_) | LeafAnswer::End => return Ok(None),
+            }
+        }
+    }
+}
+
+/// The first live key of a leaf, from `from` on, if it starts with `prefix`.
+fn first_live_key(leaf: &NodeRef<'_>, from: &[u8], prefix: &[u8]) -> Option<Vec<u8>> {
+    let node = leaf.view();
+    let first = node.lower_bound(from).slot;
+    let slot = (first..node.count()).find(|&slot| !node.is_ghost(slot))?;
+    let mut key = Vec::new();
+    node.key_into(slot, &mut key);
+    key.starts_with(prefix).then_some(key)
+}

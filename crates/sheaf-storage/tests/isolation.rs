@@ -1,0 +1,534 @@
+//! Isolation: the anomalies of Berenson et al. ("A Critique of ANSI SQL Isolation Levels", 1995) and of the Hermitage
+//! suite (github.com/ept/hermitage), as transcripts of what two or three transactions do by turns.
+//!
+//! The levels differ in how a transaction reads:
+//!
+//! | level | a plain read |
+//! |---|---|
+//! | READ COMMITTED | a new snapshot for each statement |
+//! | REPEATABLE READ | one snapshot, taken by the first read |
+//! | SERIALIZABLE | locks what it reads against changes, then reads what is there |
+//!
+//! Writes are the same at all levels: they work on the newest version, and wait for who has changed it. A wait shows
+//! here as an error, because everybody is told not to wait; where two must wait for each other, one does so in a
+//! thread.
+
+mod common;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use common::{disk, open};
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, LockWait, RangeLock, ReadAhead, ReadView, Result, Storage,
+    StorageError, Transaction, Tree,
+};
+
+use Level::{ReadCommitted, RepeatableRead, Serializable};
+
+const LONG: LockWait = LockWait::AtMost(Duration::from_secs(3600));
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+/// A table of numbers under numbers, with 1 -> 10 and 2 -> 20.
+struct Table {
+    storage: Arc<Storage>,
+    tree: Arc<Tree>,
+}
+
+impl Table {
+    fn new() -> Table {
+        let storage = open(&disk(1));
+        let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+        let table = Table { storage, tree };
+        let mut setup = table.begin(ReadCommitted);
+        setup.insert(1, 10).unwrap();
+        setup.insert(2, 20).unwrap();
+        setup.commit();
+        table
+    }
+
+    fn begin(&self, level: Level) -> Session<'_> {
+        let mut transaction = self.storage.begin_transaction();
+        transaction.set_lock_wait(LockWait::No);
+        Session {
+            table: self,
+            level,
+            transaction,
+            view: None,
+            wait: LockWait::No,
+        }
+    }
+
+    /// What somebody reads who begins now.
+    fn committed(&self) -> Vec<(u8, u8)> {
+        self.begin(ReadCommitted).scan().unwrap()
+    }
+}
+
+/// A transaction and the way it reads.
+struct Session<'t> {
+    table: &'t Table,
+    level: Level,
+    transaction: Transaction,
+    view: Option<ReadView>,
+    wait: LockWait,
+}
+
+impl Session<'_> {
+    /// The view of the next plain read.
+    fn view(&mut self) -> ReadView {
+        match self.level {
+            ReadCommitted => self.transaction.read_view().unwrap(),
+            RepeatableRead => {
+                let transaction = &self.transaction;
+                let view = self
+                    .view
+                    .get_or_insert_with(|| transaction.read_view().unwrap());
+                view.clone()
+            }
+            Serializable => ReadView::newest(),
+        }
+    }
+
+    /// A plain read of one row.
+    fn read(&mut self, key: u8) -> Result<Option<u8>> {
+        if self.level == Serializable {
+            self.lock(key, LockMode::Shared)?;
+        }
+        let (view, mut value) = (self.view(), Vec::new());
+        let found = self.table.tree.get_at(&view, &[key], &mut value)?;
+        Ok(found.then(|| value[0]))
+    }
+
+    /// A plain read of all rows.
+    fn scan(&mut self) -> Result<Vec<(u8, u8)>> {
+        if self.level == Serializable {
+            let (tree, all) = (&self.table.tree, KeyRange::all());
+            self.transaction
+                .lock_range(tree, &all, RangeLock::NoChanges, self.wait)?;
+        }
+        let view = self.view();
+        let mut rows = Vec::new();
+        let mut cursor =
+            self.table
+                .tree
+                .scan_at(view, KeyRange::all(), Direction::Forward, ReadAhead::Off);
+        while let Some(leaf) = cursor.next_leaf()? {
+            for i in 0..leaf.len() {
+                rows.push((leaf.suffix(i)[0], leaf.value(i)[0]));
+            }
+        }
+        Ok(rows)
+    }
+
+    fn lock(&mut self, key: u8, mode: LockMode) -> Result<()> {
+        self.transaction
+            .lock_row(&self.table.tree, &[key], mode, self.wait)
+    }
+
+    /// SELECT ... FOR UPDATE of one row.
+    fn read_for_update(&mut self, key: u8) -> Result<Option<u8>> {
+        self.lock(key, LockMode::Exclusive)?;
+        let mut value = Vec::new();
+        let found = self.table.tree.get(&[key], &mut value)?;
+        Ok(found.then(|| value[0]))
+    }
+
+    fn insert(&mut self, key: u8, value: u8) -> Result<()> {
+        self.table
+            .tree
+            .insert(&mut self.transaction, &[key], &[value])
+    }
+
+    fn update(&mut self, key: u8, value: u8) -> Result<bool> {
+        self.table
+            .tree
+            .update(&mut self.transaction, &[key], &[value])
+    }
+
+    fn delete(&mut self, key: u8) -> Result<bool> {
+        self.table.tree.delete(&mut self.transaction, &[key])
+    }
+
+    fn wait_for_locks(&mut self) {
+        self.wait = LONG;
+        self.transaction.set_lock_wait(LONG);
+    }
+
+    fn commit(self) {
+        self.transaction.commit().unwrap();
+    }
+
+    fn roll_back(self) {
+        self.transaction.rollback().unwrap();
+    }
+}
+
+/// The statement would have to wait.
+fn waits<T: std::fmt::Debug>(result: Result<T>) -> bool {
+    matches!(result, Err(StorageError::LockNotAvailable))
+}
+
+#[test]
+fn g0_writes_of_two_transactions_do_not_mix() {
+    let table = Table::new();
+    let (mut t1, mut t2) = (table.begin(ReadCommitted), table.begin(ReadCommitted));
+    assert!(t1.update(1, 11).unwrap());
+    assert!(waits(t2.update(1, 12)));
+    assert!(t1.update(2, 21).unwrap());
+    t1.commit();
+    assert_eq!(table.committed(), [(1, 11), (2, 21)]);
+    assert!(t2.update(1, 12).unwrap());
+    assert!(t2.update(2, 22).unwrap());
+    t2.commit();
+    assert_eq!(table.committed(), [(1, 12), (2, 22)]);
+}
+
+#[test]
+fn g1a_what_is_rolled_back_is_never_read() {
+    for level in [ReadCommitted, RepeatableRead] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(level), table.begin(level));
+        assert!(t1.update(1, 101).unwrap());
+        assert!(t1.delete(2).unwrap());
+        t1.insert(3, 30).unwrap();
+        assert_eq!(t2.scan().unwrap(), [(1, 10), (2, 20)]);
+        assert_eq!(t1.scan().unwrap(), [(1, 101), (3, 30)]);
+        t1.roll_back();
+        assert_eq!(t2.scan().unwrap(), [(1, 10), (2, 20)]);
+        assert_eq!(table.committed(), [(1, 10), (2, 20)]);
+    }
+}
+
+#[test]
+fn g1b_a_value_that_its_writer_replaces_is_never_read() {
+    for (level, after_commit) in [(ReadCommitted, 11), (RepeatableRead, 10)] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(level), table.begin(level));
+        assert!(t1.update(1, 101).unwrap());
+        assert_eq!(t2.read(1).unwrap(), Some(10));
+        assert!(t1.update(1, 11).unwrap());
+        t1.commit();
+        assert_eq!(t2.read(1).unwrap(), Some(after_commit));
+    }
+}
+
+#[test]
+fn g1c_two_transactions_do_not_read_each_others_writes() {
+    for level in [ReadCommitted, RepeatableRead] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(level), table.begin(level));
+        assert!(t1.update(1, 11).unwrap());
+        assert!(t2.update(2, 22).unwrap());
+        assert_eq!(t1.read(2).unwrap(), Some(20));
+        assert_eq!(t2.read(1).unwrap(), Some(10));
+        t1.commit();
+        t2.commit();
+    }
+}
+
+#[test]
+fn otv_an_observed_transaction_does_not_vanish() {
+    for (level, seen_at_last) in [(ReadCommitted, (12, 18)), (RepeatableRead, (11, 19))] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(level), table.begin(level));
+        assert!(t1.update(1, 11).unwrap());
+        assert!(t1.update(2, 19).unwrap());
+        assert!(waits(t2.update(1, 12)));
+        t1.commit();
+        assert!(t2.update(1, 12).unwrap());
+        let mut t3 = table.begin(level);
+        assert_eq!(t3.read(1).unwrap(), Some(11));
+        assert!(t2.update(2, 18).unwrap());
+        assert_eq!(t3.read(2).unwrap(), Some(19));
+        t2.commit();
+        let again = (t3.read(1).unwrap().unwrap(), t3.read(2).unwrap().unwrap());
+        assert_eq!(again, seen_at_last);
+    }
+}
+
+#[test]
+fn pmp_a_predicate_read_twice() {
+    for (level, again) in [(ReadCommitted, 3), (RepeatableRead, 2)] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(level), table.begin(level));
+        assert_eq!(t1.scan().unwrap().len(), 2);
+        t2.insert(3, 30).unwrap();
+        t2.commit();
+        // READ COMMITTED allows the phantom.
+        assert_eq!(t1.scan().unwrap().len(), again);
+    }
+    let table = Table::new();
+    let (mut t1, mut t2) = (table.begin(Serializable), table.begin(Serializable));
+    assert_eq!(t1.scan().unwrap().len(), 2);
+    assert!(waits(t2.insert(3, 30)));
+}
+
+#[test]
+fn p4_an_update_is_lost_if_it_goes_by_a_plain_read() {
+    // MySQL's REPEATABLE READ allows this: a write works on the newest version, whatever its transaction has read.
+    for level in [ReadCommitted, RepeatableRead] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(level), table.begin(level));
+        assert_eq!(t1.read(1).unwrap(), Some(10));
+        assert_eq!(t2.read(1).unwrap(), Some(10));
+        assert!(t1.update(1, 11).unwrap());
+        assert!(waits(t2.update(1, 11)));
+        t1.commit();
+        assert!(t2.update(1, 11).unwrap());
+        t2.commit();
+        assert_eq!(table.committed()[0], (1, 11));
+    }
+}
+
+#[test]
+fn p4_no_update_is_lost_after_a_locking_read() {
+    let table = Table::new();
+    let (mut t1, mut t2) = (table.begin(RepeatableRead), table.begin(RepeatableRead));
+    assert_eq!(t2.read(1).unwrap(), Some(10));
+    assert_eq!(t1.read_for_update(1).unwrap(), Some(10));
+    assert!(waits(t2.read_for_update(1)));
+    assert!(t1.update(1, 11).unwrap());
+    t1.commit();
+    // The locking read finds the newest row, although the plain one still finds the old one.
+    assert_eq!(t2.read_for_update(1).unwrap(), Some(11));
+    assert_eq!(t2.read(1).unwrap(), Some(10));
+    assert!(t2.update(1, 12).unwrap());
+    assert_eq!(t2.read(1).unwrap(), Some(12));
+    t2.commit();
+    assert_eq!(table.committed()[0], (1, 12));
+}
+
+#[test]
+fn g_single_reads_of_one_transaction_belong_together() {
+    for (level, second) in [(ReadCommitted, 18), (RepeatableRead, 20)] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(level), table.begin(level));
+        assert_eq!(t1.read(1).unwrap(), Some(10));
+        assert!(t2.update(1, 12).unwrap());
+        assert!(t2.update(2, 18).unwrap());
+        t2.commit();
+        // READ COMMITTED allows the skew.
+        assert_eq!(t1.read(2).unwrap(), Some(second));
+    }
+    let table = Table::new();
+    let (mut t1, mut t2) = (table.begin(Serializable), table.begin(Serializable));
+    assert_eq!(t1.read(1).unwrap(), Some(10));
+    assert!(waits(t2.update(1, 12)));
+}
+
+#[test]
+fn g2_item_write_skew_is_allowed_by_snapshots() {
+    for level in [ReadCommitted, RepeatableRead] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(level), table.begin(level));
+        for session in [&mut t1, &mut t2] {
+            assert_eq!(session.read(1).unwrap(), Some(10));
+            assert_eq!(session.read(2).unwrap(), Some(20));
+        }
+        assert!(t1.update(1, 11).unwrap());
+        assert!(t2.update(2, 21).unwrap());
+        t1.commit();
+        t2.commit();
+        assert_eq!(table.committed(), [(1, 11), (2, 21)]);
+    }
+}
+
+/// Both have read everything; both change something. One of them is the victim of the deadlock, the other goes on.
+fn one_of_two_survives(
+    table: &Table,
+    change: [fn(&mut Session<'_>) -> Result<()>; 2],
+    read: fn(&mut Session<'_>),
+) {
+    let mut sessions = [table.begin(Serializable), table.begin(Serializable)];
+    sessions.iter_mut().for_each(read);
+    let victims: usize = thread::scope(|scope| {
+        let threads = sessions
+            .into_iter()
+            .zip(change)
+            .map(|(mut session, change)| {
+                scope.spawn(move || {
+                    session.wait_for_locks();
+                    match change(&mut session) {
+                        Ok(()) => {
+                            session.commit();
+                            0
+                        }
+                        Err(StorageError::Deadlock) => {
+                            session.roll_back();
+                            1
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                })
+            });
+        let threads: Vec<_> = threads.collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
+    });
+    assert_eq!(victims, 1);
+}
+
+#[test]
+fn g2_item_serializable_ends_write_skew_by_a_deadlock() {
+    let table = Table::new();
+    one_of_two_survives(
+        &table,
+        [
+            |session| session.update(1, 11).map(drop),
+            |session| session.update(2, 21).map(drop),
+        ],
+        |session| {
+            session.read(1).unwrap();
+            session.read(2).unwrap();
+        },
+    );
+    let survivor = table.committed();
+    assert!(survivor == [(1, 11), (2, 20)] || survivor == [(1, 10), (2, 21)]);
+}
+
+#[test]
+fn g2_serializable_ends_cycles_through_predicates_by_a_deadlock() {
+    let table = Table::new();
+    one_of_two_survives(
+        &table,
+        [
+            |session| session.insert(3, 30),
+            |session| session.insert(4, 42),
+        ],
+        |session| drop(session.scan().unwrap()),
+    );
+    assert_eq!(table.committed().len(), 3);
+}
+
+#[test]
+fn next_key_locks_keep_phantoms_out_and_let_updates_pass() {
+    let table = Table::new();
+    let (mut t1, mut t2) = (table.begin(RepeatableRead), table.begin(RepeatableRead));
+    let range = KeyRange {
+        lower: std::ops::Bound::Excluded(vec![2]),
+        upper: std::ops::Bound::Unbounded,
+    };
+    t1.transaction
+        .lock_range(&table.tree, &range, RangeLock::NoInserts, LockWait::No)
+        .unwrap();
+    assert!(waits(t2.insert(3, 30)));
+    assert!(t2.update(2, 21).unwrap());
+    // Its owner may insert. A range does not exclude other ranges.
+    t1.insert(3, 33).unwrap();
+    t1.commit();
+    assert!(matches!(
+        t2.insert(3, 30),
+        Err(StorageError::DuplicateKey { .. })
+    ));
+    t2.insert(4, 40).unwrap();
+    t2.commit();
+    assert_eq!(table.committed(), [(1, 10), (2, 21), (3, 33), (4, 40)]);
+}
+
+#[test]
+fn an_insert_waits_for_who_deleted_the_key() {
+    let table = Table::new();
+    let (mut t1, mut t2) = (table.begin(ReadCommitted), table.begin(ReadCommitted));
+    assert!(t1.delete(1).unwrap());
+    // Not there for t1, and there again if t1 rolls back.
+    assert!(waits(t2.insert(1, 11)));
+    t1.roll_back();
+    assert!(matches!(
+        t2.insert(1, 11),
+        Err(StorageError::DuplicateKey { .. })
+    ));
+    let mut t1 = table.begin(ReadCommitted);
+    assert!(t1.delete(1).unwrap());
+    let mut old = table.begin(RepeatableRead);
+    assert_eq!(old.read(1).unwrap(), Some(10));
+    t1.commit();
+    t2.insert(1, 11).unwrap();
+    t2.commit();
+    // The ghost was revived, and the old row is still found behind it.
+    assert_eq!(old.read(1).unwrap(), Some(10));
+    assert_eq!(table.committed()[0], (1, 11));
+}
+
+#[test]
+fn a_unique_prefix_is_taken_by_whoever_commits_first() {
+    let table = Table::new();
+    // Keys of a unique index: the unique part, then the row.
+    let take = |session: &mut Session<'_>, row: u8| {
+        let tree = &session.table.tree;
+        tree.insert_unique(&mut session.transaction, &[7, row], 1, b"")
+    };
+    let (mut t1, mut t2) = (table.begin(ReadCommitted), table.begin(ReadCommitted));
+    take(&mut t1, 1).unwrap();
+    assert!(waits(take(&mut t2, 2)));
+    t1.roll_back();
+    take(&mut t2, 2).unwrap();
+    let mut t3 = table.begin(ReadCommitted);
+    assert!(waits(take(&mut t3, 3)));
+    t2.commit();
+    assert!(matches!(
+        take(&mut t3, 3),
+        Err(StorageError::DuplicateKey { .. })
+    ));
+    // A deleted entry is free for others once the delete is committed.
+    let tree = &table.tree;
+    assert!(tree.delete(&mut t3.transaction, &[7, 2]).unwrap());
+    let mut t4 = table.begin(ReadCommitted);
+    assert!(waits(take(&mut t4, 4)));
+    take(&mut t3, 3).unwrap();
+    t3.commit();
+    assert!(matches!(
+        take(&mut t4, 4),
+        Err(StorageError::DuplicateKey { .. })
+    ));
+}
+
+#[test]
+fn a_statement_that_fails_takes_back_itself_alone() {
+    let table = Table::new();
+    let mut t1 = table.begin(RepeatableRead);
+    assert!(t1.update(1, 11).unwrap());
+    let statement = t1.transaction.savepoint();
+    assert!(t1.update(1, 12).unwrap());
+    assert!(t1.delete(2).unwrap());
+    t1.insert(3, 30).unwrap();
+    t1.transaction.rollback_to(statement).unwrap();
+    assert_eq!(t1.scan().unwrap(), [(1, 11), (2, 20)]);
+    assert_eq!(table.committed(), [(1, 10), (2, 20)]);
+    t1.commit();
+    assert_eq!(table.committed(), [(1, 11), (2, 20)]);
+}
+
+#[test]
+fn waiting_writers_go_on_when_the_first_one_commits() {
+    let table = Table::new();
+    let mut t1 = table.begin(ReadCommitted);
+    assert!(t1.update(1, 0).unwrap());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut session = table.begin(ReadCommitted);
+                session.wait_for_locks();
+                let value = session.read_for_update(1).unwrap().unwrap();
+                assert!(session.update(1, value + 1).unwrap());
+                session.commit();
+            });
+        }
+        while table.storage.transaction_counters().row_locks < 4 {
+            thread::yield_now();
+        }
+        assert_eq!(table.committed()[0], (1, 10));
+        t1.commit();
+    });
+    assert_eq!(table.committed()[0], (1, 4));
+    assert_eq!(table.storage.transaction_counters().row_locks, 0);
+}

@@ -1,0 +1,426 @@
+//! Versions against a model: several transactions by turns, in one thread, on a pool that holds a part of the tree;
+//! every read through every view equals what the model has for that view, while leaves split, merge and are evicted.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use common::{Random, disk, open};
+use sheaf_storage::{
+    Direction, KeyRange, LockWait, ReadAhead, ReadView, Storage, StorageError, Transaction, Tree,
+};
+
+type State = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const KEYS: u64 = 5_000;
+const MOST_TRANSACTIONS: usize = 5;
+const MOST_VIEWS: usize = 6;
+
+/// A transaction, and what the model knows of it.
+struct Writer {
+    transaction: Transaction,
+    /// What it changed, oldest first: the key and what was there before.
+    changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// A savepoint: the transaction's, and how many changes the model had.
+    savepoint: Option<(usize, usize)>,
+}
+
+/// A view that somebody holds, and what it must see: the committed state of its time, and the number of the writer
+/// whose changes it sees too.
+struct Viewer {
+    view: ReadView,
+    committed: State,
+    own: Option<u64>,
+}
+
+struct Model {
+    storage: Arc<Storage>,
+    tree: Arc<Tree>,
+    random: Random,
+    /// What is there now, committed or not.
+    newest: State,
+    committed: State,
+    writers: BTreeMap<u64, Writer>,
+    begun: u64,
+    viewers: Vec<Viewer>,
+}
+
+impl Model {
+    fn new(seed: u64) -> Model {
+        let storage = open(&disk(seed));
+        let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+        Model {
+            storage,
+            tree,
+            random: Random(seed),
+            newest: State::new(),
+            committed: State::new(),
+            writers: BTreeMap::new(),
+            begun: 0,
+            viewers: Vec::new(),
+        }
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        (self.random.below(KEYS) as u16).to_be_bytes().to_vec()
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let longest = if self.random.below(20) == 0 {
+            3_000
+        } else {
+            500
+        };
+        let length = self.random.below(longest) as usize;
+        vec![self.random.below(256) as u8; length]
+    }
+
+    fn pick_writer(&mut self) -> Option<u64> {
+        let count = self.writers.len() as u64;
+        (count > 0).then(|| {
+            let nth = self.random.below(count) as usize;
+            *self.writers.keys().nth(nth).unwrap()
+        })
+    }
+
+    /// Whether another transaction has changed the key and not ended.
+    fn is_locked(&self, key: &[u8], own: u64) -> bool {
+        let others = self.writers.iter().filter(|(id, _)| **id != own);
+        others
+            .flat_map(|(_, writer)| &writer.changes)
+            .any(|(changed, _)| changed == key)
+    }
+
+    fn begin(&mut self) {
+        let mut transaction = self.storage.begin_transaction();
+        transaction.set_lock_wait(LockWait::No);
+        self.begun += 1;
+        self.writers.insert(
+            self.begun,
+            Writer {
+                transaction,
+                changes: Vec::new(),
+                savepoint: None,
+            },
+        );
+    }
+
+    /// One change by a writer, refused if somebody else's change is in the way.
+    fn change(&mut self, id: u64, inserts: u64) {
+        let (mut key, value) = (self.key(), self.value());
+        let inserts = self.random.below(100) < inserts;
+        if !inserts && let Some((next, _)) = self.newest.range(key.clone()..).next() {
+            key = next.clone();
+        }
+        let is_update = self.random.below(2) == 0;
+        let is_locked = self.is_locked(&key, id);
+        let before = self.newest.get(&key).cloned();
+        let Some(writer) = self.writers.get_mut(&id) else {
+            return;
+        };
+        let transaction = &mut writer.transaction;
+        let result = if inserts {
+            self.tree.insert(transaction, &key, &value).map(|()| true)
+        } else if is_update {
+            self.tree.update(transaction, &key, &value)
+        } else {
+            self.tree.delete(transaction, &key)
+        };
+        if is_locked {
+            assert!(
+                matches!(result, Err(StorageError::LockNotAvailable)),
+                "{result:?}"
+            );
+            return;
+        }
+        if inserts && before.is_some() {
+            assert!(
+                matches!(result, Err(StorageError::DuplicateKey { .. })),
+                "{result:?}"
+            );
+            return;
+        }
+        let changed = result.unwrap();
+        assert_eq!(changed, inserts || before.is_some());
+        if changed {
+            if inserts || is_update {
+                self.newest.insert(key.clone(), value);
+            } else {
+                self.newest.remove(&key);
+            }
+            writer.changes.push((key, before));
+        }
+    }
+
+    /// Takes changes of the model back, newest first.
+    fn undo(
+        newest: &mut State,
+        changes: impl DoubleEndedIterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
+    ) {
+        for (key, before) in changes.rev() {
+            match before {
+                Some(value) => newest.insert(key, value),
+                None => newest.remove(&key),
+            };
+        }
+    }
+
+    fn roll_back_to_savepoint(&mut self, id: u64) {
+        let Some(writer) = self.writers.get_mut(&id) else {
+            return;
+        };
+        match writer.savepoint {
+            Some((savepoint, changes)) if changes <= writer.changes.len() => {
+                writer.transaction.rollback_to(savepoint).unwrap();
+                Self::undo(&mut self.newest, writer.changes.drain(changes..));
+            }
+            _ => writer.savepoint = Some((writer.transaction.savepoint(), writer.changes.len())),
+        }
+    }
+
+    fn end(&mut self, id: u64, commit: bool) {
+        let Some(writer) = self.writers.remove(&id) else {
+            return;
+        };
+        if commit {
+            let keys: BTreeSet<_> = writer.changes.into_iter().map(|(key, _)| key).collect();
+            for key in keys {
+                match self.newest.get(&key) {
+                    Some(value) => self.committed.insert(key, value.clone()),
+                    None => self.committed.remove(&key),
+                };
+            }
+            writer.transaction.commit().unwrap();
+        } else {
+            Self::undo(&mut self.newest, writer.changes.into_iter());
+            writer.transaction.rollback().unwrap();
+        }
+        // A view that saw the transaction's own changes is of no use without it.
+        self.viewers.retain(|viewer| viewer.own != Some(id));
+    }
+
+    fn look(&mut self) {
+        let own = self.pick_writer().filter(|_| self.random.below(2) == 0);
+        let view = match own {
+            Some(id) => self.writers[&id].transaction.read_view().unwrap(),
+            None => self.storage.read_view().unwrap(),
+        };
+        self.viewers.push(Viewer {
+            view,
+            committed: self.committed.clone(),
+            own,
+        });
+        if self.viewers.len() > MOST_VIEWS {
+            let one = self.random.below(MOST_VIEWS as u64) as usize;
+            self.viewers.swap_remove(one);
+        }
+    }
+
+    /// What a viewer must see.
+    fn expected(&self, viewer: &Viewer) -> State {
+        let mut state = viewer.committed.clone();
+        let own = viewer.own.and_then(|id| self.writers.get(&id));
+        for (key, _) in own.iter().flat_map(|writer| &writer.changes) {
+            match self.newest.get(key) {
+                Some(value) => state.insert(key.clone(), value.clone()),
+                None => state.remove(key),
+            };
+        }
+        state
+    }
+
+    fn compare(&mut self) {
+        let mut viewers = std::mem::take(&mut self.viewers);
+        for viewer in &viewers {
+            let expected = self.expected(viewer);
+            self.compare_view(&viewer.view, &expected);
+        }
+        self.viewers.append(&mut viewers);
+        let newest = self.newest.clone();
+        self.compare_view(&ReadView::newest(), &newest);
+    }
+
+    fn compare_view(&mut self, view: &ReadView, expected: &State) {
+        let mut reader = self.tree.point_reader_at(view.clone());
+        let mut value = Vec::new();
+        let mut keys: Vec<_> = (0..20).map(|_| self.key()).collect();
+        keys.sort();
+        for key in &keys {
+            let found = self.tree.get_at(view, key, &mut value).unwrap();
+            assert_eq!(found.then_some(&value), expected.get(key), "{view:?}");
+            let found = reader.get(key).unwrap();
+            assert_eq!(found, expected.get(key).map(Vec::as_slice), "{view:?}");
+        }
+        let range = match self.random.below(3) {
+            0 => KeyRange::all(),
+            1 => KeyRange {
+                lower: Bound::Included(keys[3].clone()),
+                upper: Bound::Excluded(keys[12].clone()),
+            },
+            _ => KeyRange {
+                lower: Bound::Excluded(keys[5].clone()),
+                upper: Bound::Included(keys[6].clone()),
+            },
+        };
+        for direction in [Direction::Forward, Direction::Backward] {
+            let mut seen = Vec::new();
+            let mut cursor =
+                self.tree
+                    .scan_at(view.clone(), range.clone(), direction, ReadAhead::Pages(8));
+            while let Some(leaf) = cursor.next_leaf().unwrap() {
+                let mut entries: Vec<_> = (0..leaf.len())
+                    .map(|i| {
+                        let key = [leaf.prefix(), leaf.suffix(i)].concat();
+                        (key, leaf.value(i).to_vec())
+                    })
+                    .collect();
+                if direction == Direction::Backward {
+                    entries.reverse();
+                }
+                seen.append(&mut entries);
+            }
+            if direction == Direction::Backward {
+                seen.reverse();
+            }
+            let expected: Vec<_> = expected
+                .iter()
+                .filter(|(key, _)| range.contains(key))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            assert!(seen == expected, "a scan of {range:?} at {view:?} differs");
+        }
+    }
+
+    fn step(&mut self, inserts: u64) {
+        match self.random.below(100) {
+            0..3 if self.writers.len() < MOST_TRANSACTIONS => self.begin(),
+            3..5 => self.look(),
+            5..7 => {
+                if let Some(id) = self.pick_writer() {
+                    let commit = self.random.below(4) > 0;
+                    self.end(id, commit);
+                }
+            }
+            7..9 => {
+                if let Some(id) = self.pick_writer() {
+                    self.roll_back_to_savepoint(id);
+                }
+            }
+            9..11 => self.storage.collect_versions_step().unwrap(),
+            _ => {
+                if let Some(id) = self.pick_writer() {
+                    self.change(id, inserts);
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) {
+        while let Some(id) = self.pick_writer() {
+            self.end(id, id % 2 == 0);
+        }
+        self.compare();
+        self.viewers.clear();
+        self.storage.collect_versions_step().unwrap();
+        let counters = self.storage.transaction_counters();
+        assert_eq!((counters.version_bytes, counters.row_locks), (0, 0));
+        self.tree.purge().unwrap();
+        let checked = self.tree.check().unwrap();
+        assert_eq!(checked.entries, self.committed.len() as u64);
+        assert_eq!(checked.ghosts, 0);
+    }
+}
+
+#[test]
+fn every_view_sees_what_the_model_has_for_it() {
+    for seed in 1..=4 {
+        let mut model = Model::new(seed);
+        for round in 0..60 {
+            // Grow, shrink, grow again: leaves split and merge under the views.
+            let inserts = if (round / 15) % 2 == 0 { 75 } else { 20 };
+            for _ in 0..500 {
+                model.step(inserts);
+            }
+            model.compare();
+        }
+        model.finish();
+    }
+}
+
+#[test]
+fn a_view_keeps_what_it_sees_and_nothing_else() {
+    let mut model = Model::new(7);
+    let update_all = |model: &mut Model, value: u8| {
+        let mut transaction = model.storage.begin_transaction();
+        for key in 0..1_000u16 {
+            let (key, value) = (key.to_be_bytes(), [value; 100]);
+            match model.tree.insert(&mut transaction, &key, &value) {
+                Err(StorageError::DuplicateKey { .. }) => {
+                    assert!(model.tree.update(&mut transaction, &key, &value).unwrap());
+                }
+                result => result.unwrap(),
+            }
+        }
+        transaction.commit().unwrap();
+        model.storage.collect_versions_step().unwrap();
+    };
+    update_all(&mut model, 0);
+    assert_eq!(model.storage.transaction_counters().version_bytes, 0);
+    let old = model.storage.read_view().unwrap();
+    update_all(&mut model, 1);
+    let for_one_view = model.storage.transaction_counters().version_bytes;
+    assert!(for_one_view >= 1_000 * 100);
+    // However often the rows change, one old state of each is kept for the one view.
+    for value in 2..20 {
+        update_all(&mut model, value);
+    }
+    let after_many = model.storage.transaction_counters().version_bytes;
+    assert!(
+        after_many <= for_one_view * 2,
+        "{for_one_view} -> {after_many}"
+    );
+    let mut value = Vec::new();
+    assert!(model.tree.get_at(&old, &[0, 7], &mut value).unwrap());
+    assert_eq!(value, [0; 100]);
+    drop(old);
+    model.storage.collect_versions_step().unwrap();
+    assert_eq!(model.storage.transaction_counters().version_bytes, 0);
+}
+
+#[test]
+fn a_full_version_store_refuses_changes_until_nobody_looks_back() {
+    let disk = disk(8);
+    let options = sheaf_storage::StorageOptions {
+        max_version_bytes: 100 << 10,
+        ..common::options()
+    };
+    let storage = Storage::open_on(disk, options).unwrap();
+    let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+    let old = storage.read_view().unwrap();
+    let mut refused = None;
+    for key in 0..5_000u16 {
+        let mut transaction = storage.begin_transaction();
+        let result = tree.insert(&mut transaction, &key.to_be_bytes(), &[0; 100]);
+        match result {
+            Ok(()) => transaction.commit().unwrap(),
+            Err(StorageError::VersionStoreFull { .. }) => {
+                refused = Some(key);
+                break;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let refused = refused
+        .expect("5000 versions take more than 100 KiB")
+        .to_be_bytes();
+    let mut value = Vec::new();
+    assert!(!tree.get_at(&old, &[0, 0], &mut value).unwrap());
+    assert!(!tree.get(&refused, &mut value).unwrap());
+    drop(old);
+    let mut transaction = storage.begin_transaction();
+    tree.insert(&mut transaction, &refused, &[0; 100]).unwrap();
+    transaction.commit().unwrap();
+    tree.check().unwrap();
+}
