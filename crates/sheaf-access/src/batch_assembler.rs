@@ -21,6 +21,7 @@ use crate::key_condition::KeyCondition;
 use crate::materialize::{ColumnBuilder, MAX_BATCH_STRING_BYTES};
 use crate::row_block::RowBlock;
 use crate::row_condition::RowCondition;
+use crate::seen_table::SeenTable;
 use crate::tally::Tally;
 
 /// Rows of the first batch of a scan with a LIMIT; the batches after it double. A LIMIT that is met early should not
@@ -94,7 +95,7 @@ impl Rest {
 
 /// See the module's comment.
 pub(crate) struct BatchAssembler {
-    table: Arc<Table>,
+    table: SeenTable,
     source: Source,
     schema: SchemaRef,
     /// The projection's columns, then those that only `rest` reads.
@@ -120,7 +121,7 @@ pub(crate) struct BatchAssembler {
 
 impl BatchAssembler {
     pub(crate) fn new(
-        table: &Arc<Table>,
+        table: &SeenTable,
         source: Source,
         projection: &[usize],
         condition: Option<&Condition>,
@@ -158,7 +159,7 @@ impl BatchAssembler {
             }
         };
         Ok(Self {
-            table: Arc::clone(table),
+            table: table.clone(),
             source,
             schema: projected_schema(&table.definition, projection),
             last_part: builders.iter().filter_map(ColumnBuilder::part).max(),
@@ -243,7 +244,7 @@ impl BatchAssembler {
         direction: Direction,
         tally: &mut Tally,
     ) -> Result<usize> {
-        let table = Arc::clone(&self.table);
+        let table = self.table.clone();
         let mut views = Vec::with_capacity(count);
         for row in rows {
             views.push(table.row_layout.view(row)?);
@@ -268,7 +269,7 @@ impl BatchAssembler {
         Ok(walked)
     }
 
-    fn append_views(&mut self, table: &Table, views: &[RowView<'_>]) -> Result<()> {
+    fn append_views(&mut self, table: &SeenTable, views: &[RowView<'_>]) -> Result<()> {
         for builder in &mut self.builders {
             builder.append_rows(table, views)?;
         }
@@ -294,7 +295,7 @@ impl BatchAssembler {
             debug_assert!(false, "an assembler of rows gets no entries");
             return Ok(0);
         };
-        let table = Arc::clone(&self.table);
+        let table = self.table.clone();
         let layout = &table.secondary_layouts[position];
         let mut selection = std::mem::take(&mut self.selection);
         selection.clear();

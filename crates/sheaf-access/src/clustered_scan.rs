@@ -18,6 +18,7 @@ use crate::columns::Source;
 use crate::error::Result;
 use crate::range_cursor::{RangeCursor, is_point};
 use crate::row_block::RowBlock;
+use crate::seen_table::SeenTable;
 use crate::spec::ScanSpec;
 use crate::tally::Tally;
 
@@ -44,7 +45,7 @@ impl ClusteredScan {
         cancel: CancelFlag,
     ) -> Result<Self> {
         let assembler = BatchAssembler::new(
-            &spec.table,
+            &SeenTable::new(&spec.table, &spec.view),
             Source::Rows,
             &spec.projection,
             spec.row_condition.as_ref(),
@@ -58,7 +59,14 @@ impl ClusteredScan {
             .is_some_and(|range| range.upper == std::ops::Bound::Unbounded);
         let points = ranges.iter().all(is_point);
         let tree = Arc::clone(&spec.table.clustered);
-        let cursor = RangeCursor::new(tree, ranges, spec.direction, spec.read_ahead_pages, cancel);
+        let cursor = RangeCursor::new(
+            tree,
+            spec.view.clone(),
+            ranges,
+            spec.direction,
+            spec.read_ahead_pages,
+            cancel,
+        );
         Ok(Self {
             cursor,
             assembler,

@@ -18,6 +18,7 @@ use crate::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
 use crate::key_buffer::KeyBuffer;
 use crate::multi_range_read::MultiRangeRead;
 use crate::row_block::RowBlock;
+use crate::seen_table::SeenTable;
 use crate::spec::{Fetch, KeyedLookupSpec, ScanSpec};
 use crate::tally::Tally;
 
@@ -74,7 +75,7 @@ impl EntryRows {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (spec.limit, spec.batch_rows);
         let rows = Self::new(
-            &spec.table,
+            &SeenTable::new(&spec.table, &spec.view),
             position,
             &spec.projection,
             conditions,
@@ -99,7 +100,7 @@ impl EntryRows {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (None, spec.batch_rows);
         let mut rows = Self::new(
-            &spec.table,
+            &SeenTable::new(&spec.table, &spec.view),
             position,
             &spec.projection,
             conditions,
@@ -117,7 +118,7 @@ impl EntryRows {
         reason = "the union of what two specifications say; private"
     )]
     fn new(
-        table: &Arc<Table>,
+        table: &SeenTable,
         position: usize,
         projection: &[usize],
         (index_condition, row_condition): (Option<&Condition>, Option<&Condition>),
@@ -145,11 +146,11 @@ impl EntryRows {
         let clustered = &table.clustered_layout;
         let access = match fetch {
             Fetch::Covering => RowAccess::Covering,
-            Fetch::Lookup => RowAccess::Lookup(table.clustered.point_reader()),
+            Fetch::Lookup => RowAccess::Lookup(table.row_reader()),
             Fetch::MultiRange { buffer_bytes, sort } => {
                 let fixed = fixed_key_bytes(clustered, clustered.parts.len());
                 let buffer = KeyBuffer::new(buffer_bytes, fixed, tagged);
-                let read = MultiRangeRead::new(Arc::clone(&table.clustered), buffer, sort, cancel);
+                let read = MultiRangeRead::new(table, buffer, sort, cancel);
                 RowAccess::MultiRange(Box::new(read))
             }
         };

@@ -50,7 +50,14 @@ impl IndexRangeScan {
     ) -> Result<Self> {
         let rows = EntryRows::for_scan(spec, position, cancel.clone(), tally)?;
         let tree = Arc::clone(&spec.table.secondary[position]);
-        let cursor = RangeCursor::new(tree, ranges, spec.direction, spec.read_ahead_pages, cancel);
+        let cursor = RangeCursor::new(
+            tree,
+            spec.view.clone(),
+            ranges,
+            spec.direction,
+            spec.read_ahead_pages,
+            cancel,
+        );
         Ok(Self {
             cursor,
             rows,

@@ -36,6 +36,7 @@ use crate::key_buffer::KeyBuffer;
 use crate::key_windows::{KeyWindows, sample_is_resident};
 use crate::row_block::RowBlock;
 use crate::scan::ScanMetrics;
+use crate::seen_table::SeenTable;
 use crate::spec::{IndexRef, KeyedLookupSpec};
 use crate::tally::Tally;
 
@@ -104,7 +105,12 @@ impl KeyedLookup {
             buffer: KeyBuffer::new(buffer_bytes, fixed_key_bytes(layout, spec.key_parts), true),
             windows: KeyWindows::new(),
             cancel: cancel.clone(),
-            cursor: tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off),
+            cursor: tree.scan_at(
+                spec.view.clone(),
+                KeyRange::all(),
+                Direction::Forward,
+                ReadAhead::Off,
+            ),
             more: false,
             tree,
             group: 0,
@@ -112,10 +118,10 @@ impl KeyedLookup {
         };
         let inner = match spec.index {
             IndexRef::Clustered => Inner::Rows {
-                reader: complete.then(|| walk.tree.point_reader()),
+                reader: complete.then(|| walk.tree.point_reader_at(spec.view.clone())),
                 block: RowBlock::default(),
                 assembler: Box::new(BatchAssembler::new(
-                    &spec.table,
+                    &SeenTable::new(&spec.table, &spec.view),
                     Source::Rows,
                     &spec.projection,
                     spec.row_condition.as_ref(),

@@ -37,6 +37,7 @@ mod range_cursor;
 mod row_block;
 mod row_condition;
 mod scan;
+mod seen_table;
 mod spec;
 mod split;
 mod tally;

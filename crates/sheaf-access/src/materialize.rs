@@ -15,11 +15,12 @@ use arrow::array::{
     TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use sheaf_table::{ColumnType, KeyLayout, RowView, Table, TableError};
+use sheaf_table::{ColumnType, KeyLayout, RowView, TableError};
 
 use crate::columns::{ColumnSource, NumberKind, Place};
 use crate::error::{AccessError, Result};
 use crate::index_entries::EntryBlock;
+use crate::seen_table::SeenTable;
 use crate::words::{load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide};
 
 /// Bytes of strings after which a batch is delivered although more rows would fit: bounds the memory of a batch of
@@ -361,7 +362,7 @@ impl ColumnBuilder {
     }
 
     /// Appends the column of some rows.
-    pub(crate) fn append_rows(&mut self, table: &Table, rows: &[RowView<'_>]) -> Result<()> {
+    pub(crate) fn append_rows(&mut self, table: &SeenTable, rows: &[RowView<'_>]) -> Result<()> {
         match self.source.null_bit {
             Some((byte, mask)) if rows.iter().any(|row| row.bytes()[byte] & mask != 0) => {
                 rows.iter()
@@ -380,7 +381,7 @@ impl ColumnBuilder {
                 let column = self.source.column;
                 for row in rows {
                     if row.is_overflow(column) {
-                        table.read_overflow(row.get_bytes(column), &mut self.scratch)?;
+                        table.read_long_value(row.get_bytes(column), &mut self.scratch)?;
                         self.values.push_string(&self.scratch)?;
                     } else {
                         self.values.push_string(row.get_bytes(column))?;

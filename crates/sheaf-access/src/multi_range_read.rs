@@ -24,6 +24,7 @@ use crate::key_buffer::KeyBuffer;
 use crate::key_windows::{KeyWindows, sample_is_resident};
 use crate::row_block::RowBlock;
 use crate::scan::ScanMetrics;
+use crate::seen_table::SeenTable;
 use crate::spec::SortKeys;
 
 /// Leaves of the tree per key of the buffer up to which sorting pays for keys whose rows are in memory.
@@ -44,14 +45,14 @@ pub(crate) struct MultiRangeRead {
 
 impl MultiRangeRead {
     pub(crate) fn new(
-        tree: Arc<Tree>,
+        table: &SeenTable,
         buffer: KeyBuffer,
         sort: SortKeys,
         cancel: CancelFlag,
     ) -> Self {
         Self {
-            reader: tree.point_reader(),
-            tree,
+            reader: table.row_reader(),
+            tree: Arc::clone(&table.clustered),
             buffer,
             windows: KeyWindows::new(),
             sort,

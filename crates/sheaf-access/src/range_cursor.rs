@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, ReadAhead, Tree};
+use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, ReadAhead, ReadView, Tree};
 
 use crate::cancel::CancelFlag;
 use crate::error::Result;
@@ -13,6 +13,7 @@ use crate::tally::Tally;
 /// how each range was positioned.
 pub(crate) struct RangeCursor {
     tree: Arc<Tree>,
+    view: ReadView,
     /// Ranges still to walk.
     ranges: std::vec::IntoIter<KeyRange>,
     direction: Direction,
@@ -24,6 +25,7 @@ pub(crate) struct RangeCursor {
 impl RangeCursor {
     pub(crate) fn new(
         tree: Arc<Tree>,
+        view: ReadView,
         ranges: Vec<KeyRange>,
         direction: Direction,
         read_ahead_pages: usize,
@@ -31,6 +33,7 @@ impl RangeCursor {
     ) -> Self {
         Self {
             tree,
+            view,
             ranges: ranges.into_iter(),
             direction,
             read_ahead_pages,
@@ -76,7 +79,8 @@ impl RangeCursor {
                 _ if is_point(&range) => ReadAhead::Off,
                 pages => ReadAhead::Pages(pages),
             };
-            self.cursor = Some(self.tree.scan(range, self.direction, read_ahead));
+            let view = self.view.clone();
+            self.cursor = Some(self.tree.scan_at(view, range, self.direction, read_ahead));
         }
     }
 

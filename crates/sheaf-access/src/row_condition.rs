@@ -6,6 +6,7 @@ use crate::columns::{ColumnSource, NumberKind, Place, Source, scale_of};
 use crate::condition::{CompareOp, EncodedCondition};
 use crate::encoded::{BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain};
 use crate::error::{AccessError, Result};
+use crate::seen_table::SeenTable;
 use crate::verdict_memo::VerdictMemo;
 use crate::words::{load_little, load_little_wide, ordered_float};
 
@@ -65,7 +66,7 @@ impl RowCondition {
     /// Keeps in `selection` (positions in `rows`) the rows for which the condition is true.
     pub(crate) fn retain(
         &mut self,
-        table: &Table,
+        table: &SeenTable,
         rows: &[RowView<'_>],
         selection: &mut Vec<u32>,
     ) -> Result<()> {
@@ -298,7 +299,7 @@ fn string_bytes(collation: Option<Collation>, value: &Value) -> Option<Vec<u8>> 
 impl RowTest {
     fn retain(
         &mut self,
-        table: &Table,
+        table: &SeenTable,
         rows: &[RowView<'_>],
         selection: &mut Vec<u32>,
     ) -> Result<()> {
@@ -381,13 +382,13 @@ impl RowTest {
 
 /// The string in a column of a row; `long_value` holds it if the row does not.
 fn string_of<'a>(
-    table: &Table,
+    table: &SeenTable,
     row: &RowView<'a>,
     column: usize,
     long_value: &'a mut Vec<u8>,
 ) -> Result<&'a [u8]> {
     if row.is_overflow(column) {
-        table.read_overflow(row.get_bytes(column), long_value)?;
+        table.read_long_value(row.get_bytes(column), long_value)?;
         return Ok(long_value);
     }
     Ok(row.get_bytes(column))

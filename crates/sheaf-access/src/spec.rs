@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, Tree};
+use sheaf_storage::{Direction, KeyRange, ReadView, Tree};
 use sheaf_table::{Index, Table};
 
 use crate::condition::Condition;
@@ -80,6 +80,8 @@ pub enum Fetch {
 pub struct ScanSpec {
     /// The table. Its metadata lock is the caller's business.
     pub table: Arc<Table>,
+    /// What of the table's changes the read sees. All parts of one statement take clones of one view.
+    pub view: ReadView,
     /// The index to walk.
     pub index: IndexRef,
     /// Ranges of encoded keys of that index, ascending and disjoint, whatever the direction. `KeyRange::all()` alone
@@ -106,10 +108,11 @@ pub struct ScanSpec {
 }
 
 impl ScanSpec {
-    /// A full forward scan of the clustered index that delivers `projection`.
+    /// A full forward scan of the clustered index, as it is now, that delivers `projection`.
     pub fn full(table: Arc<Table>, projection: Vec<usize>) -> Self {
         Self {
             table,
+            view: ReadView::newest(),
             index: IndexRef::Clustered,
             ranges: vec![KeyRange::all()],
             direction: Direction::Forward,
@@ -128,6 +131,7 @@ impl fmt::Debug for ScanSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScanSpec")
             .field("table", &self.table.definition.name)
+            .field("view", &self.view)
             .field("index", &self.index.definition(&self.table).name)
             .field("ranges", &self.ranges)
             .field("direction", &self.direction)
@@ -145,6 +149,8 @@ impl fmt::Debug for ScanSpec {
 pub struct KeyedLookupSpec {
     /// The inner table.
     pub table: Arc<Table>,
+    /// What of the table's changes the read sees. All parts of one statement take clones of one view.
+    pub view: ReadView,
     /// The index that is looked up. On the clustered index there is no second step.
     pub index: IndexRef,
     /// How many leading parts of the index the keys hold.
@@ -172,6 +178,7 @@ impl fmt::Debug for KeyedLookupSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyedLookupSpec")
             .field("table", &self.table.definition.name)
+            .field("view", &self.view)
             .field("index", &self.index.definition(&self.table).name)
             .field("key_parts", &self.key_parts)
             .field("index_condition", &self.index_condition)

@@ -17,6 +17,7 @@ type Pairs = Vec<(u32, Vec<Value>)>;
 /// A lookup of `parts` leading parts of an index that delivers everything, batched as the defaults have it.
 fn lookup(table: &Arc<Table>, index: IndexRef, key_parts: usize) -> KeyedLookupSpec {
     KeyedLookupSpec {
+        view: sheaf_storage::ReadView::newest(),
         table: Arc::clone(table),
         index,
         key_parts,

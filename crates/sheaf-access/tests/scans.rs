@@ -258,6 +258,7 @@ fn random_case(random: &mut Random, table: &Arc<Table>, rows: &[Vec<Value>]) -> 
         .chance(40)
         .then(|| random.below(expected.len() as u64 + 3) as usize);
     let spec = ScanSpec {
+        view: sheaf_storage::ReadView::newest(),
         table: Arc::clone(table),
         index,
         ranges: ranges.ranges,

@@ -574,6 +574,7 @@ impl<'a> TableReference<'a> {
         let path = self.best_path(context, wanted)?;
         let spec = Arc::new(ScanSpec {
             table: Arc::clone(self.table),
+            view: context.view.clone(),
             index: path.index,
             ranges: path.ranges.ranges.clone(),
             direction: path.direction,

@@ -412,6 +412,7 @@ impl<'p> Builder<'_, '_, 'p> {
         }
         let spec = KeyedLookupSpec {
             table: Arc::clone(table.table),
+            view: context.view.clone(),
             index: path.index,
             key_parts: path.key.len(),
             index_condition: table.condition(planner, block, &path.index_filters)?,

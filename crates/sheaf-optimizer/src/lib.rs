@@ -41,6 +41,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_access::{CancelFlag, SessionCounters};
+use sheaf_storage::ReadView;
 
 pub use explain::ExplainRow;
 pub use logical::optimize_logical;
@@ -53,6 +54,8 @@ pub struct PlannerContext {
     pub settings: PlannerSettings,
     /// Counters that the statement's access methods will add to.
     pub counters: Arc<SessionCounters>,
+    /// What the statement sees of the tables' rows.
+    pub view: ReadView,
     /// Set by KILL; scans look at it.
     pub cancel: CancelFlag,
     /// Configuration, memory pool and spill files; the plan runs under the same one.

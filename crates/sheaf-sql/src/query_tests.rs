@@ -203,6 +203,7 @@ impl Runner {
         let context = PlannerContext {
             settings: PlannerSettings::default(),
             counters: Arc::default(),
+            view: sheaf_storage::ReadView::newest(),
             cancel: CancelFlag::default(),
             task: self
                 .runtime

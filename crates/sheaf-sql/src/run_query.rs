@@ -23,6 +23,7 @@ use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
     ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
 };
+use sheaf_storage::ReadView;
 use sheaf_table::{ReadGuard, Table, TableError, WriteGuard};
 use sqlparser::ast;
 
@@ -195,7 +196,7 @@ impl Session {
         guards: Vec<ReadGuard>,
     ) -> Result<PlannedQuery> {
         let columns = self.columns_of(&lowered.plan, &lowered.headers);
-        let context = self.planner_context();
+        let context = self.planner_context()?;
         let optimized = optimize_logical(lowered.plan, &context)?;
         let physical = plan_physical(&optimized, &context)?;
         Ok(PlannedQuery {
@@ -235,7 +236,7 @@ impl Session {
             .collect()
     }
 
-    fn planner_context(&mut self) -> PlannerContext {
+    fn planner_context(&mut self) -> Result<PlannerContext> {
         let settings = PlannerSettings {
             switch: self.variables.optimizer_switch(),
             mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),
@@ -245,12 +246,18 @@ impl Session {
             query_memory_bytes: self.engine.memory().query_bytes,
             ..PlannerSettings::default()
         };
-        PlannerContext {
+        Ok(PlannerContext {
             settings,
             counters: Arc::clone(&self.handle.counters),
+            view: self.read_view()?,
             cancel: self.handle.cancel_flag().clone(),
             task: self.task_context(),
-        }
+        })
+    }
+
+    /// What a statement that begins now sees of the tables: what has committed. The caller has locked the tables.
+    fn read_view(&self) -> Result<ReadView> {
+        Ok(self.engine.storage().read_view()?)
     }
 
     pub(crate) fn task_context(&mut self) -> Arc<TaskContext> {

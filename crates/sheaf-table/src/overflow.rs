@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::{MAX_ENTRY_BYTES, Transaction, Tree};
+use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction, Tree};
 
 use crate::error::{Result, TableError};
 use crate::row_codec::OVERFLOW_REFERENCE_BYTES;
@@ -103,13 +103,18 @@ pub(crate) fn write(
     Ok(reference)
 }
 
-/// Clears `value` and fills it with the value that is referred to.
-pub(crate) fn read(tree: &Arc<Tree>, reference: &[u8], value: &mut Vec<u8>) -> Result<()> {
+/// Clears `value` and fills it with the value that is referred to, as the view sees it.
+pub(crate) fn read(
+    tree: &Arc<Tree>,
+    view: &ReadView,
+    reference: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<()> {
     value.clear();
     let reference = OverflowReference::from_bytes(reference)?;
     let mut chunk = Vec::new();
     for number in 0..reference.chunks() {
-        if !tree.get(&reference.key(number), &mut chunk)? {
+        if !tree.get_at(view, &reference.key(number), &mut chunk)? {
             return Err(TableError::corrupt(
                 "?",
                 "a part of a long value is missing",

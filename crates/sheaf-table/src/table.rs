@@ -12,7 +12,8 @@ use std::sync::Arc;
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::{
-    Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, Storage, StorageError, Transaction, Tree,
+    Direction, KeyRange, LockMode, LockWait, MAX_ENTRY_BYTES, ReadAhead, ReadView, Storage,
+    StorageError, Transaction, Tree,
 };
 
 use crate::error::{Result, TableError};
@@ -207,15 +208,16 @@ impl Table {
         payload.clear();
         let shape = self.secondary_layouts[position].encode_entry(values, row_id, key, payload);
         // NULL equals nothing, not even NULL.
-        if index.unique
-            && !shape.has_null
-            && self.secondary[position]
-                .contains_prefix(&key[..shape.declared_bytes])?
-                .is_some()
-        {
-            return Err(self.duplicate(index, values));
+        let tree = &self.secondary[position];
+        let inserted = if index.unique && !shape.has_null {
+            tree.insert_unique(transaction, key, shape.declared_bytes, payload)
+        } else {
+            tree.insert(transaction, key, payload)
+        };
+        match inserted {
+            Err(StorageError::DuplicateKey { .. }) => Err(self.duplicate(index, values)),
+            other => Ok(other?),
         }
-        Ok(self.secondary[position].insert(transaction, key, payload)?)
     }
 
     /// Deletes the row with this encoded primary key; false: there is none. The caller holds the writer lock. After an
@@ -328,13 +330,35 @@ impl Table {
         key
     }
 
-    /// The whole row of an encoded primary key, long values included.
+    /// The whole row of an encoded primary key as it is now, long values included.
     pub fn read_row(&self, primary_key: &[u8]) -> Result<Option<Vec<Value>>> {
+        self.read_row_at(&ReadView::newest(), primary_key)
+    }
+
+    /// As [`read_row`](Self::read_row), as the view sees it.
+    pub fn read_row_at(&self, view: &ReadView, primary_key: &[u8]) -> Result<Option<Vec<Value>>> {
         let mut bytes = Vec::new();
-        if !self.clustered.get(primary_key, &mut bytes)? {
+        if !self.clustered.get_at(view, primary_key, &mut bytes)? {
             return Ok(None);
         }
-        self.decode_row(&self.view(&bytes)?).map(Some)
+        self.decode_row_at(view, &self.view(&bytes)?).map(Some)
+    }
+
+    /// Locks the row with this encoded primary key to the end of the transaction, and returns its newest version,
+    /// which is committed or the transaction's own; none if there is no such row (the key is locked all the same).
+    /// Whatever made the caller choose this row may have changed meanwhile: it looks again.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_row`].
+    pub fn lock_row(
+        &self,
+        transaction: &mut Transaction,
+        primary_key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Option<Vec<Value>>> {
+        transaction.lock_row(&self.clustered, primary_key, mode, wait)?;
+        self.read_row(primary_key)
     }
 
     /// Reads the bytes of a row of this table.
@@ -347,14 +371,19 @@ impl Table {
             .map_err(|error| self.name_corruption(error))
     }
 
-    /// All values of a row, long values included.
+    /// All values of a row that was read just now, long values included.
     pub fn decode_row(&self, row: &RowView<'_>) -> Result<Vec<Value>> {
+        self.decode_row_at(&ReadView::newest(), row)
+    }
+
+    /// All values of a row that the view sees, long values included.
+    pub fn decode_row_at(&self, view: &ReadView, row: &RowView<'_>) -> Result<Vec<Value>> {
         let mut long = Vec::new();
         let columns = self.definition.columns.iter().enumerate();
         columns
             .map(|(column, definition)| {
                 if row.is_overflow(column) {
-                    self.read_overflow(row.get_bytes(column), &mut long)?;
+                    self.read_overflow_at(view, row.get_bytes(column), &mut long)?;
                     return Ok(ValueRef::Bytes(&long).to_value(&definition.ty));
                 }
                 Ok(row.value(column, &definition.ty))
@@ -362,15 +391,25 @@ impl Table {
             .collect()
     }
 
-    /// Clears `value` and fills it with the long value that a row refers to.
+    /// Clears `value` and fills it with the long value that a row refers to, which was read just now.
     pub fn read_overflow(&self, reference: &[u8], value: &mut Vec<u8>) -> Result<()> {
+        self.read_overflow_at(&ReadView::newest(), reference, value)
+    }
+
+    /// As [`read_overflow`](Self::read_overflow), for a row that was read through this view.
+    pub fn read_overflow_at(
+        &self,
+        view: &ReadView,
+        reference: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
         let Some(tree) = &self.overflow else {
             return Err(TableError::corrupt(
                 &self.definition.name,
                 "a row refers to a long value, but the table has none",
             ));
         };
-        overflow::read(tree, reference, value).map_err(|error| self.name_corruption(error))
+        overflow::read(tree, view, reference, value).map_err(|error| self.name_corruption(error))
     }
 
     fn delete_overflow(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<()> {

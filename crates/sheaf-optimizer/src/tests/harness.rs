@@ -169,6 +169,7 @@ impl Lab {
         PlannerContext {
             settings: self.settings.clone(),
             counters: Arc::new(SessionCounters::default()),
+            view: sheaf_storage::ReadView::newest(),
             cancel: CancelFlag::new(),
             task: self.runtime.task_context("test".to_string(), config),
         }

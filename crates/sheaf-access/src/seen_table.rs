@@ -1,0 +1,43 @@
+//! A table as a view sees it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use sheaf_storage::{PointReader, ReadView};
+use sheaf_table::Table;
+
+use crate::error::Result;
+
+/// A table, and what a statement may see of its rows: all trees of the table are read by the same view.
+#[derive(Clone)]
+pub(crate) struct SeenTable {
+    table: Arc<Table>,
+    view: ReadView,
+}
+
+impl SeenTable {
+    pub(crate) fn new(table: &Arc<Table>, view: &ReadView) -> SeenTable {
+        SeenTable {
+            table: Arc::clone(table),
+            view: view.clone(),
+        }
+    }
+
+    /// Looks up rows by primary key.
+    pub(crate) fn row_reader(&self) -> PointReader {
+        self.table.clustered.point_reader_at(self.view.clone())
+    }
+
+    /// Clears `value` and fills it with the long value that a row refers to.
+    pub(crate) fn read_long_value(&self, reference: &[u8], value: &mut Vec<u8>) -> Result<()> {
+        Ok(self.table.read_overflow_at(&self.view, reference, value)?)
+    }
+}
+
+impl Deref for SeenTable {
+    type Target = Arc<Table>;
+
+    fn deref(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
