@@ -14,6 +14,7 @@
 //! what this module re-exports and never see a page.
 
 pub mod buffer_pool;
+mod check;
 mod checkpointer;
 pub mod counters;
 pub mod disk;
@@ -44,6 +45,7 @@ mod word_loads;
 pub mod write_back;
 
 pub use buffer_pool::{BufferPool, PoolOptions};
+pub use check::StorageCheck;
 pub use counters::{PoolCounters, TransactionCounters};
 pub use disk::{Disk, DiskKind, FileId};
 pub use error::{Result, StorageError};

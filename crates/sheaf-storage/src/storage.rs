@@ -230,6 +230,11 @@ impl Storage {
         &self.store
     }
 
+    /// The tree of all trees.
+    pub(crate) fn directory(&self) -> &Arc<Tree> {
+        &self.directory
+    }
+
     pub(crate) fn fill_factor(&self) -> f32 {
         self.options.fill_factor
     }

@@ -4,6 +4,7 @@
 
 pub mod bulk_load;
 pub mod catalog;
+pub mod check;
 pub mod collation;
 pub mod convert;
 mod definition_check;

@@ -1,5 +1,6 @@
 //! The `sheaf` command: a server, a shell, a demonstration.
 
+mod check;
 mod demo;
 mod result_printer;
 mod sql_shell;
@@ -27,6 +28,8 @@ enum Command {
     Serve(serve::ServeArguments),
     /// Run SQL on a database of this machine, without a server.
     Sql(sql_shell::SqlArguments),
+    /// Read a whole database and say what is wrong with it.
+    Check(check::CheckArguments),
     /// Load TPC-H and show what each optimization does.
     Demo(demo::DemoArguments),
 }
@@ -36,7 +39,7 @@ fn main() -> ExitCode {
     // The log tells a server's operator what happens; in a shell it must not come between the answers.
     let default_level = match arguments.command {
         Command::Serve(_) => "info",
-        Command::Sql(_) | Command::Demo(_) => "warn",
+        Command::Sql(_) | Command::Demo(_) | Command::Check(_) => "warn",
     };
     tracing_subscriber::fmt()
         .with_env_filter(
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let result: Result<ExitCode, Box<dyn Error>> = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Sql(arguments) => sql_shell::run(arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
     result.unwrap_or_else(|error| {

@@ -41,6 +41,31 @@ fn stdout_of(output: &Output) -> String {
 }
 
 #[test]
+fn check_says_what_it_read() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let script = "CREATE DATABASE shop; USE shop;\n\
+                  CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20), KEY (b));\n\
+                  INSERT INTO t VALUES (1, 'one'), (2, NULL), (3, 'three');\n";
+    stdout_of(&sql(&directory, &[], script));
+    let check = |folder: &std::path::Path| {
+        sheaf()
+            .args(["check", "--memory", "64M", "--data-dir"])
+            .arg(folder)
+            .output()
+            .expect("sheaf runs")
+    };
+    let said = stdout_of(&check(directory.path()));
+    assert!(
+        said.starts_with("1 tables, 3 rows, 3 index entries in ")
+            && said.ends_with("no problem found\n"),
+        "{said}"
+    );
+    let absent = check(&directory.path().join("absent"));
+    assert!(!absent.status.success());
+    assert!(String::from_utf8_lossy(&absent.stderr).contains("no such directory"));
+}
+
+#[test]
 fn the_shell_runs_statements_and_keeps_what_they_did() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = "CREATE DATABASE shop; USE shop;\n\
