@@ -1,0 +1,265 @@
+//! Transactions under every scheduling that a seeded scheduler comes up with: snapshots beside writers and the
+//! collector, writers that wait for each other.
+//!
+//! `cargo test --release -p sheaf-storage --features simulation --test transaction_simulation`
+#![cfg(feature = "simulation")]
+
+mod common;
+
+use std::sync::Arc;
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+
+use common::{disk, options};
+use sheaf_storage::sync::thread;
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, LockWait, ReadAhead, ReadView, Storage, StorageError,
+    StorageOptions, Transaction, Tree,
+};
+
+const SCHEDULES: usize = 200;
+/// Four entries fill a leaf.
+const VALUE_BYTES: usize = 3_900;
+/// The accounts; what they hold together never changes.
+const ACCOUNTS: [u8; 4] = [10, 20, 30, 40];
+const OPENING_BALANCE: u8 = 50;
+/// Simulated time does not pass: a wait without end is a deadlock that the scheduler finds.
+const LONG: LockWait = LockWait::AtMost(std::time::Duration::MAX);
+
+/// Stack of a simulated thread: some page images fit.
+const STACK_BYTES: usize = 512 << 10;
+
+fn explore(body: fn()) {
+    let mut config = shuttle::Config::new();
+    config.stack_size = STACK_BYTES;
+    shuttle::Runner::new(RandomScheduler::new(SCHEDULES), config.clone()).run(body);
+    shuttle::Runner::new(PctScheduler::new(3, SCHEDULES), config).run(body);
+}
+
+struct Bank {
+    storage: Arc<Storage>,
+    tree: Arc<Tree>,
+}
+
+impl Bank {
+    fn open() -> Arc<Bank> {
+        let options = StorageOptions {
+            pool_bytes: 1 << 20,
+            ..options()
+        };
+        let storage = Storage::open_on(disk(1), options).unwrap();
+        let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+        let mut transaction = storage.begin_transaction();
+        for account in ACCOUNTS {
+            let balance = [OPENING_BALANCE; VALUE_BYTES];
+            tree.insert(&mut transaction, &[account], &balance).unwrap();
+        }
+        transaction.commit().unwrap();
+        Arc::new(Bank { storage, tree })
+    }
+
+    fn balance(&self, account: u8) -> u8 {
+        let mut value = Vec::new();
+        assert!(self.tree.get(&[account], &mut value).unwrap());
+        value[0]
+    }
+
+    fn set(&self, transaction: &mut Transaction, account: u8, balance: u8) {
+        let value = [balance; VALUE_BYTES];
+        assert!(self.tree.update(transaction, &[account], &value).unwrap());
+    }
+
+    /// Moves one from an account to another.
+    fn transfer(&self, from: u8, to: u8) -> Result<(), StorageError> {
+        let mut transaction = self.storage.begin_transaction();
+        transaction.set_lock_wait(LONG);
+        for account in [from, to] {
+            transaction.lock_row(&self.tree, &[account], LockMode::Exclusive, LONG)?;
+        }
+        self.set(&mut transaction, from, self.balance(from) - 1);
+        self.set(&mut transaction, to, self.balance(to) + 1);
+        transaction.commit()
+    }
+
+    /// What all accounts hold, as the view sees it.
+    fn total(&self, view: &ReadView, direction: Direction) -> u32 {
+        let mut total = 0;
+        let mut cursor =
+            self.tree
+                .scan_at(view.clone(), KeyRange::all(), direction, ReadAhead::Off);
+        while let Some(leaf) = cursor.next_leaf().unwrap() {
+            for i in 0..leaf.len() {
+                let value = leaf.value(i);
+                assert!(value.iter().all(|byte| *byte == value[0]));
+                total += u32::from(value[0]);
+            }
+        }
+        total
+    }
+
+    fn finish(&self, threads: Vec<thread::JoinHandle<()>>) {
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        let total = self.total(&ReadView::newest(), Direction::Forward);
+        assert_eq!(total, opening_total());
+        self.storage.collect_versions_step().unwrap();
+        let counters = self.storage.transaction_counters();
+        assert_eq!((counters.version_bytes, counters.row_locks), (0, 0));
+        self.tree.purge().unwrap();
+        self.tree.check().unwrap();
+        self.storage.close().unwrap();
+    }
+}
+
+fn opening_total() -> u32 {
+    ACCOUNTS.len() as u32 * u32::from(OPENING_BALANCE)
+}
+
+fn spawn(bank: &Arc<Bank>, work: impl FnOnce(&Bank) + Send + 'static) -> thread::JoinHandle<()> {
+    let bank = bank.clone();
+    thread::spawn(move || work(&bank))
+}
+
+#[test]
+fn a_snapshot_sees_every_transfer_whole_or_not_at_all() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = vec![
+            spawn(&bank, |bank| {
+                bank.transfer(10, 30).unwrap();
+                bank.transfer(40, 10).unwrap();
+            }),
+            spawn(&bank, |bank| {
+                for direction in [Direction::Forward, Direction::Backward] {
+                    let view = bank.storage.read_view().unwrap();
+                    assert_eq!(bank.total(&view, direction), opening_total());
+                    // And again, whatever happened since.
+                    assert_eq!(bank.total(&view, Direction::Forward), opening_total());
+                }
+            }),
+            spawn(&bank, |bank| {
+                for _ in 0..3 {
+                    bank.storage.collect_versions_step().unwrap();
+                }
+            }),
+        ];
+        bank.finish(threads);
+    });
+}
+
+#[test]
+fn a_snapshot_sees_through_splits_and_merges_of_uncommitted_rows() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = vec![
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                for key in [11, 12, 31] {
+                    let value = [9; VALUE_BYTES];
+                    bank.tree.insert(&mut transaction, &[key], &value).unwrap();
+                }
+                assert!(bank.tree.delete(&mut transaction, &[20]).unwrap());
+                transaction.rollback().unwrap();
+            }),
+            spawn(&bank, |bank| {
+                let view = bank.storage.read_view().unwrap();
+                assert_eq!(bank.total(&view, Direction::Forward), opening_total());
+                assert_eq!(bank.total(&view, Direction::Backward), opening_total());
+                let mut reader = bank.tree.point_reader_at(view);
+                assert_eq!(reader.get(&[12]).unwrap(), None);
+                assert_eq!(reader.get(&[20]).unwrap().unwrap()[0], OPENING_BALANCE);
+            }),
+            spawn(&bank, |bank| bank.storage.collect_versions_step().unwrap()),
+        ];
+        bank.finish(threads);
+    });
+}
+
+#[test]
+fn no_update_is_lost_when_writers_wait_for_each_other() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = (0..3)
+            .map(|_| spawn(&bank, |bank| bank.transfer(10, 20).unwrap()))
+            .collect();
+        bank.finish(threads);
+        assert_eq!(bank.balance(10), OPENING_BALANCE - 3);
+    });
+}
+
+#[test]
+fn writers_without_explicit_locks_wait_for_each_others_versions() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = (1..=3)
+            .map(|value| {
+                spawn(&bank, move |bank| {
+                    let mut transaction = bank.storage.begin_transaction();
+                    transaction.set_lock_wait(LONG);
+                    // Both rows or none: the second of two writers must wait at the first row already.
+                    for account in [10, 40] {
+                        bank.set(&mut transaction, account, value);
+                    }
+                    if value == 3 {
+                        transaction.rollback().unwrap();
+                    } else {
+                        transaction.commit().unwrap();
+                    }
+                })
+            })
+            .collect::<Vec<_>>();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        assert_eq!(bank.balance(10), bank.balance(40));
+        assert!([1, 2].contains(&bank.balance(10)));
+        bank.storage.close().unwrap();
+    });
+}
+
+#[test]
+fn transfers_in_opposite_directions_never_wait_for_ever() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = [(10, 20), (20, 10), (10, 20)]
+            .into_iter()
+            .map(|(from, to)| {
+                spawn(&bank, move |bank| match bank.transfer(from, to) {
+                    Ok(()) | Err(StorageError::Deadlock) => {}
+                    Err(error) => panic!("{error}"),
+                })
+            })
+            .collect();
+        bank.finish(threads);
+    });
+}
+
+#[test]
+fn one_of_two_inserts_of_a_unique_prefix_fails() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = [1u8, 2].into_iter().map(|row| {
+            let bank = bank.clone();
+            thread::spawn(move || {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                match bank.tree.insert_unique(&mut transaction, &[7, row], 1, b"") {
+                    Ok(()) => {
+                        transaction.commit().unwrap();
+                        1
+                    }
+                    Err(StorageError::DuplicateKey { .. }) => 0,
+                    Err(error) => panic!("{error}"),
+                }
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        let inserted: i32 = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum();
+        assert_eq!(inserted, 1);
+        bank.storage.close().unwrap();
+    });
+}
