@@ -1,6 +1,7 @@
 //! What this machine is, for the head of a results table, and what a process used of it.
 
 use std::fs;
+use std::time::Duration;
 
 /// One line about the processor, cores, memory and kernel.
 pub fn describe() -> String {
@@ -37,6 +38,28 @@ pub fn peak_resident_bytes_of_family(process: u32) -> u64 {
         fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
         total += peak_resident_bytes_of_family(child);
+    }
+    total
+}
+
+/// Processor time that a process and all its descendants have used so far.
+pub fn processor_time_of_family(process: u32) -> Duration {
+    // SAFETY: sysconf reads a constant of the system.
+    let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // After the name, which is in parentheses: state, parent, ...; user and system time are the 12th and 13th.
+    let ticks: u64 = stat
+        .rsplit_once(')')
+        .map(|(_, fields)| {
+            let fields = fields.split_whitespace().skip(11).take(4);
+            fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+        })
+        .unwrap_or(0);
+    let mut total = Duration::from_millis(ticks * 1000 / ticks_per_second);
+    let children =
+        fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
+        total += processor_time_of_family(child);
     }
     total
 }

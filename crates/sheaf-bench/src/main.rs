@@ -8,6 +8,7 @@ mod answers;
 mod data;
 mod error;
 mod machine;
+mod oltp;
 mod peers;
 mod reference;
 
@@ -29,6 +30,8 @@ struct Arguments {
 enum Command {
     /// The reference queries, cold and warm, under every switch setting, against MariaDB and PostgreSQL.
     Reference(reference::Options),
+    /// sysbench's tests of small statements, against MariaDB and PostgreSQL.
+    Oltp(oltp::Options),
     /// Runs the 22 TPC-H queries on MariaDB and writes its answers to files (the tests compare with them).
     RecordAnswers {
         /// TPC-H scale factor of the data.
@@ -49,6 +52,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Reference(options) => reference::run(&options),
+        Command::Oltp(options) => oltp::run(&options),
         Command::RecordAnswers {
             scale,
             queries,

@@ -332,7 +332,7 @@ fn report(
 }
 
 /// Replaces the section of the same heading in `path`, or appends it.
-fn write_section(path: &Path, section: &str) -> Result<(), BenchError> {
+pub fn write_section(path: &Path, section: &str) -> Result<(), BenchError> {
     let heading = section.lines().next().unwrap_or_default();
     let existing = fs::read_to_string(path).unwrap_or_else(|_| "# Benchmarks\n".to_owned());
     let mut kept = String::new();

@@ -37,6 +37,16 @@ pub struct Timed {
     pub rows: TextRows,
 }
 
+/// How another program reaches a running server.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint {
+    /// sysbench's name of the protocol.
+    pub sysbench_driver: &'static str,
+    pub port: u16,
+    /// The server's process; 0 if it does not run.
+    pub process: u32,
+}
+
 /// A server under comparison.
 pub trait Server {
     /// The name that tables print.
@@ -55,6 +65,10 @@ pub trait Server {
     fn counters(&self) -> &[(String, u64)];
     /// Peak resident memory since the start, in bytes.
     fn peak_memory_bytes(&self) -> u64;
+    /// Where a running server is found.
+    fn endpoint(&self) -> Endpoint;
+    /// Makes an empty database, in place of one of that name.
+    fn recreate_database(&mut self, name: &str) -> Result<(), BenchError>;
     /// True when the server understands MySQL's switches, so that a case's variants differ.
     fn has_switches(&self) -> bool;
 }

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use super::{Budget, Server, Timed, end_process, free_port, mysql_client, wait_until_listening};
+use super::{
+    Budget, Endpoint, Server, Timed, end_process, free_port, mysql_client, wait_until_listening,
+};
 use crate::error::BenchError;
 use crate::machine;
 
@@ -100,6 +102,26 @@ impl Server for MySqlServer {
             .as_ref()
             .and_then(|child| machine::peak_resident_bytes(child.id()))
             .unwrap_or(0)
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            sysbench_driver: "mysql",
+            port: self.port,
+            process: self.process.as_ref().map_or(0, Child::id),
+        }
+    }
+
+    fn recreate_database(&mut self, name: &str) -> Result<(), BenchError> {
+        let mut session = mysql_client::connect(self.name, self.port, None)?;
+        for sql in [
+            format!("drop database if exists {name}"),
+            format!("create database {name}"),
+        ] {
+            mysql::prelude::Queryable::query_drop(&mut session, sql)
+                .map_err(|error| BenchError::server(self.name, error))?;
+        }
+        Ok(())
     }
 
     fn has_switches(&self) -> bool {

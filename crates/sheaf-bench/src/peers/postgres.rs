@@ -13,7 +13,7 @@ use std::time::Duration;
 use sheaf::tpch::{TABLES, schema_statements};
 
 use super::{
-    Budget, Server, Timed, drop_operating_system_cache, end_process, free_port,
+    Budget, Endpoint, Server, Timed, drop_operating_system_cache, end_process, free_port,
     wait_until_listening,
 };
 use crate::error::BenchError;
@@ -300,6 +300,24 @@ impl Server for Postgres {
         self.process.as_ref().map_or(0, |child| {
             machine::peak_resident_bytes_of_family(child.id())
         })
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            sysbench_driver: "pgsql",
+            port: self.port,
+            process: self.process.as_ref().map_or(0, Child::id),
+        }
+    }
+
+    fn recreate_database(&mut self, name: &str) -> Result<(), BenchError> {
+        for sql in [
+            format!("drop database if exists {name}"),
+            format!("create database {name}"),
+        ] {
+            self.psql("postgres", &["-c", &sql])?;
+        }
+        Ok(())
     }
 
     fn has_switches(&self) -> bool {
