@@ -13,6 +13,11 @@ use sheaf_table::{Column, ColumnType, TableDefinition};
 /// Metadata key of a field: the column's SQL type as `ColumnType` displays and parses it.
 pub const TYPE_KEY: &str = "sheaf.type";
 
+/// How the clustered key is described to the floors above.
+pub(crate) const CLUSTERED_KEY_TYPE: ColumnType = ColumnType::VarBinary {
+    length: sheaf_storage::MAX_KEY_BYTES as u32,
+};
+
 /// The Arrow type of values of `ty`.
 pub fn arrow_type(ty: &ColumnType) -> DataType {
     match ty {
@@ -56,6 +61,31 @@ pub fn arrow_field(column: &Column) -> Field {
     ))
 }
 
+/// The name of the column that holds the encoded clustered key of a row, where a scan is asked for it. No identifier
+/// can be written like this.
+pub const CLUSTERED_KEY: &str = "\0clustered key";
+
+/// What stands for the clustered key among the positions of a projection: one past the last column.
+pub fn clustered_key_position(table: &TableDefinition) -> usize {
+    table.columns.len()
+}
+
+/// The Arrow field of the clustered key: a byte string, never NULL.
+pub fn clustered_key_field() -> Field {
+    Field::new(CLUSTERED_KEY, DataType::Binary, false).with_metadata(HashMap::from([(
+        TYPE_KEY.to_string(),
+        CLUSTERED_KEY_TYPE.descriptor(),
+    )]))
+}
+
+/// The Arrow field at a position of a projection: of a column, or of the clustered key.
+pub fn field_at(table: &TableDefinition, position: usize) -> Field {
+    table
+        .columns
+        .get(position)
+        .map_or_else(clustered_key_field, arrow_field)
+}
+
 /// The Arrow schema of a whole table, columns in definition order.
 pub fn table_schema(table: &TableDefinition) -> SchemaRef {
     Arc::new(Schema::new(
@@ -63,12 +93,12 @@ pub fn table_schema(table: &TableDefinition) -> SchemaRef {
     ))
 }
 
-/// The Arrow schema of some columns of a table, in the order given.
+/// The Arrow schema of some columns of a table, or of its clustered key, in the order given.
 pub fn projected_schema(table: &TableDefinition, projection: &[usize]) -> SchemaRef {
     Arc::new(Schema::new(
         projection
             .iter()
-            .map(|&column| arrow_field(&table.columns[column]))
+            .map(|&position| field_at(table, position))
             .collect::<Vec<_>>(),
     ))
 }

@@ -13,10 +13,11 @@ use sheaf_storage::Direction;
 use sheaf_table::{RowView, Table};
 
 use crate::arrow_types::projected_schema;
+use crate::byte_strings::ByteStrings;
 use crate::columns::{ColumnSource, Source};
 use crate::condition::{ColumnsCondition, Condition};
 use crate::error::Result;
-use crate::index_entries::EntryBlock;
+use crate::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::key_condition::KeyCondition;
 use crate::materialize::{ColumnBuilder, MAX_BATCH_STRING_BYTES};
 use crate::row_block::RowBlock;
@@ -36,6 +37,17 @@ pub(crate) const LONG_VALUE_RUN_ROWS: usize = 8;
 pub(crate) struct TaggedBatch {
     pub(crate) batch: RecordBatch,
     pub(crate) tags: Option<UInt32Array>,
+}
+
+/// A run of rows.
+pub(crate) struct Rows<'a, R> {
+    pub(crate) rows: R,
+    pub(crate) count: usize,
+    /// Their clustered keys, if the assembler [delivers](BatchAssembler::delivers_key) these: from `first_key` on.
+    pub(crate) keys: &'a ByteStrings,
+    pub(crate) first_key: usize,
+    /// Their tags, if the assembler keeps these.
+    pub(crate) tags: &'a [u32],
 }
 
 enum Encoded {
@@ -102,6 +114,9 @@ pub(crate) struct BatchAssembler {
     builders: Vec<ColumnBuilder>,
     /// How many of `builders` are delivered.
     delivered: usize,
+    /// How an entry leads to the clustered key, if that is delivered.
+    entry_keys: Option<PrimaryKeySource>,
+    delivers_key: bool,
     /// The last key part that any builder reads.
     last_part: Option<usize>,
     encoded: Encoded,
@@ -146,6 +161,14 @@ impl BatchAssembler {
                 ))
             })
             .collect::<Result<Vec<_>>>()?;
+        let delivers_key = builders.iter().any(ColumnBuilder::is_clustered_key);
+        let entry_keys = match source {
+            Source::Entries(position) if delivers_key => Some(PrimaryKeySource::new(
+                &table.secondary_layouts[position],
+                &table.clustered_layout,
+            )),
+            _ => None,
+        };
         let long_values = table.definition.overflow.is_some()
             && builders.iter().any(ColumnBuilder::reads_row_strings);
         let encoded = match (
@@ -164,6 +187,8 @@ impl BatchAssembler {
             schema: projected_schema(&table.definition, projection),
             last_part: builders.iter().filter_map(ColumnBuilder::part).max(),
             builders,
+            entry_keys,
+            delivers_key,
             delivered: projection.len(),
             encoded,
             rest,
@@ -201,6 +226,11 @@ impl BatchAssembler {
         self.long_values
     }
 
+    /// Whether the clustered key is among the columns: then rows must come with their keys.
+    pub(crate) fn delivers_key(&self) -> bool {
+        self.delivers_key
+    }
+
     /// Whether the limit has been delivered.
     pub(crate) fn is_done(&self) -> bool {
         self.limit_left == Some(0)
@@ -225,28 +255,27 @@ impl BatchAssembler {
 
     /// Adds rows that were looked up.
     pub(crate) fn add_block(&mut self, block: &RowBlock, tally: &mut Tally) -> Result<()> {
-        self.add_rows(
-            block.rows.iter(),
-            block.rows.len(),
-            &block.tags,
-            Direction::Forward,
-            tally,
-        )?;
+        let rows = Rows {
+            rows: block.rows.iter(),
+            count: block.rows.len(),
+            keys: &block.keys,
+            first_key: 0,
+            tags: &block.tags,
+        };
+        self.add_rows(rows, Direction::Forward, tally)?;
         Ok(())
     }
 
-    /// Adds `count` rows in their order, or in reverse. Returns how many were looked at: all, unless the limit was met.
+    /// Adds rows in their order, or in reverse. Returns how many were looked at: all, unless the limit was met.
     pub(crate) fn add_rows<'r>(
         &mut self,
-        rows: impl Iterator<Item = &'r [u8]>,
-        count: usize,
-        tags: &[u32],
+        run: Rows<'_, impl Iterator<Item = &'r [u8]>>,
         direction: Direction,
         tally: &mut Tally,
     ) -> Result<usize> {
         let table = self.table.clone();
-        let mut views = Vec::with_capacity(count);
-        for row in rows {
+        let mut views = Vec::with_capacity(run.count);
+        for row in run.rows {
             views.push(table.row_layout.view(row)?);
         }
         let mut selection = std::mem::take(&mut self.selection);
@@ -264,14 +293,26 @@ impl BatchAssembler {
                 selection.iter().map(|&row| views[row as usize]).collect();
             self.append_views(&table, &selected)?;
         }
-        self.append_tags(tags, &selection);
+        if self.delivers_key {
+            for builder in &mut self.builders {
+                if builder.is_clustered_key() {
+                    let keys = selection
+                        .iter()
+                        .map(|&row| run.keys.get(run.first_key + row as usize));
+                    builder.append_keys(keys)?;
+                }
+            }
+        }
+        self.append_tags(run.tags, &selection);
         self.selection = selection;
         Ok(walked)
     }
 
     fn append_views(&mut self, table: &SeenTable, views: &[RowView<'_>]) -> Result<()> {
         for builder in &mut self.builders {
-            builder.append_rows(table, views)?;
+            if !builder.is_clustered_key() {
+                builder.append_rows(table, views)?;
+            }
         }
         self.rows += views.len();
         Ok(())
@@ -322,7 +363,12 @@ impl BatchAssembler {
             block.locate(layout, part, &selection)?;
         }
         for builder in &mut self.builders {
-            builder.append_entries(layout, block, &selection)?;
+            match &self.entry_keys {
+                Some(keys) if builder.is_clustered_key() => {
+                    builder.append_entry_keys(keys, layout, block, &selection)?;
+                }
+                _ => builder.append_entries(layout, block, &selection)?,
+            }
         }
         self.rows += selection.len();
         self.append_tags(&block.tags, &selection);

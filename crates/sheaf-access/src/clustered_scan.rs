@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange};
 
-use crate::batch_assembler::{BatchAssembler, LONG_VALUE_RUN_ROWS, TaggedBatch};
+use crate::batch_assembler::{BatchAssembler, LONG_VALUE_RUN_ROWS, Rows, TaggedBatch};
+use crate::byte_strings::ByteStrings;
 use crate::cancel::CancelFlag;
 use crate::columns::Source;
 use crate::error::Result;
@@ -35,6 +36,8 @@ pub(crate) struct ClusteredScan {
     /// With long values among the columns: the rows of a leaf in scan order, of which a few at a time are worked off.
     held: RowBlock,
     held_done: usize,
+    /// The clustered keys of a leaf, if they are delivered.
+    keys: ByteStrings,
     ended: bool,
 }
 
@@ -69,11 +72,12 @@ impl ClusteredScan {
         );
         Ok(Self {
             cursor,
+            held: RowBlock::new(assembler.delivers_key()),
             assembler,
             table_scan,
             reads_end,
             points,
-            held: RowBlock::default(),
+            keys: ByteStrings::default(),
             held_done: 0,
             ended: false,
         })
@@ -101,21 +105,34 @@ impl ClusteredScan {
                 continue;
             }
             let (assembler, held) = (&mut self.assembler, &mut self.held);
+            let keys = &mut self.keys;
             let walked = self.cursor.next_leaf(tally, |leaf, tally| {
                 if assembler.reads_long_values() {
                     held.clear();
                     match direction {
                         Direction::Forward => {
-                            (0..leaf.len()).for_each(|row| held.push(leaf.value(row), 0))
+                            (0..leaf.len()).for_each(|row| held.push_from(leaf, row, 0))
                         }
                         Direction::Backward => (0..leaf.len())
                             .rev()
-                            .for_each(|row| held.push(leaf.value(row), 0)),
+                            .for_each(|row| held.push_from(leaf, row, 0)),
                     }
                     return Ok(0);
                 }
+                keys.clear();
+                if assembler.delivers_key() {
+                    (0..leaf.len())
+                        .for_each(|row| keys.push_pieces([leaf.prefix(), leaf.suffix(row)]));
+                }
                 let rows = (0..leaf.len()).map(|row| leaf.value(row));
-                assembler.add_rows(rows, leaf.len(), &[], direction, tally)
+                let rows = Rows {
+                    rows,
+                    count: leaf.len(),
+                    keys,
+                    first_key: 0,
+                    tags: &[],
+                };
+                assembler.add_rows(rows, direction, tally)
             })?;
             match walked {
                 Some(rows) => {
@@ -137,10 +154,14 @@ impl ClusteredScan {
         let start = self.held_done;
         let end = (start + LONG_VALUE_RUN_ROWS).min(self.held.rows.len());
         self.held_done = end;
-        let rows = (start..end).map(|row| self.held.rows.get(row));
-        let walked = self
-            .assembler
-            .add_rows(rows, end - start, &[], Direction::Forward, tally)?;
+        let rows = Rows {
+            rows: (start..end).map(|row| self.held.rows.get(row)),
+            count: end - start,
+            keys: &self.held.keys,
+            first_key: start,
+            tags: &[],
+        };
+        let walked = self.assembler.add_rows(rows, Direction::Forward, tally)?;
         self.count(walked, tally);
         Ok(())
     }

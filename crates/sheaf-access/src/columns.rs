@@ -2,6 +2,7 @@
 
 use sheaf_table::{ColumnType, KeyLayout, PartKind, Table};
 
+use crate::arrow_types::CLUSTERED_KEY_TYPE;
 use crate::error::{AccessError, Result};
 use crate::index_entries::value_width;
 
@@ -33,6 +34,8 @@ pub(crate) enum Place {
     },
     /// In entries: a string.
     KeyString { part: usize },
+    /// The encoded clustered key: beside a row, or within an entry's key.
+    ClusteredKey,
 }
 
 /// What the bytes of a number mean.
@@ -56,12 +59,20 @@ pub(crate) struct ColumnSource {
 }
 
 impl ColumnSource {
-    /// Finds a column.
+    /// Finds a column; the position after the last one is the clustered key.
     ///
     /// # Errors
     /// `Unsupported` if the entries of the index do not hold the whole column.
     pub(crate) fn new(table: &Table, source: Source, column: usize) -> Result<Self> {
-        let definition = &table.definition.columns[column];
+        let Some(definition) = table.definition.columns.get(column) else {
+            return Ok(Self {
+                column,
+                ty: CLUSTERED_KEY_TYPE,
+                nullable: false,
+                place: Place::ClusteredKey,
+                null_bit: None,
+            });
+        };
         let (place, null_bit) = match source {
             Source::Rows => {
                 let place = match table.row_layout.fixed(column) {

@@ -166,7 +166,7 @@ impl EntryRows {
             exhausted: false,
             reading: false,
             buffers: 0,
-            rows: RowBlock::default(),
+            rows: RowBlock::new(assembler.delivers_key()),
             key_scratch: Vec::new(),
             assembler,
             points: false,
@@ -284,7 +284,7 @@ impl EntryRows {
                         &mut self.key_scratch,
                     )?;
                     if let Some(row) = reader.get(key)? {
-                        self.rows.push(row, self.block.tags[entry]);
+                        self.rows.push(key, row, self.block.tags[entry]);
                     }
                 }
                 let looked_up = self.taken - before;

@@ -117,10 +117,8 @@ impl KeyedLookup {
             unique: complete && (definition.unique || definition.primary),
         };
         let inner = match spec.index {
-            IndexRef::Clustered => Inner::Rows {
-                reader: complete.then(|| walk.tree.point_reader_at(spec.view.clone())),
-                block: RowBlock::default(),
-                assembler: Box::new(BatchAssembler::new(
+            IndexRef::Clustered => {
+                let assembler = BatchAssembler::new(
                     &SeenTable::new(&spec.table, &spec.view),
                     Source::Rows,
                     &spec.projection,
@@ -128,8 +126,13 @@ impl KeyedLookup {
                     true,
                     None,
                     spec.batch_rows,
-                )?),
-            },
+                )?;
+                Inner::Rows {
+                    reader: complete.then(|| walk.tree.point_reader_at(spec.view.clone())),
+                    block: RowBlock::new(assembler.delivers_key()),
+                    assembler: Box::new(assembler),
+                }
+            }
             IndexRef::Secondary(position) => Inner::Entries(Box::new(EntryRows::for_lookup(
                 &spec,
                 position,
@@ -425,7 +428,7 @@ impl KeyWalk {
             }
             tally.metrics.row_lookups += 1;
             if let Some(row) = reader.get(self.windows.key())? {
-                block.push(row, self.group);
+                block.push(self.windows.key(), row, self.group);
             }
         }
         Ok(true)
@@ -441,7 +444,7 @@ impl KeyWalk {
         while !block.is_full(wanted) {
             let mut found = 0;
             let more = self.next_matches(tally, |leaf, matches, group| {
-                (0..matches).for_each(|row| block.push(leaf.value(row), group));
+                (0..matches).for_each(|row| block.push_from(leaf, row, group));
                 found = matches;
             })?;
             tally.step(Direction::Forward, found);

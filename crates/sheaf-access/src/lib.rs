@@ -44,7 +44,10 @@ mod tally;
 mod verdict_memo;
 mod words;
 
-pub use arrow_types::{TYPE_KEY, arrow_field, arrow_type, projected_schema, table_schema};
+pub use arrow_types::{
+    CLUSTERED_KEY, TYPE_KEY, arrow_field, arrow_type, clustered_key_field, clustered_key_position,
+    field_at, projected_schema, table_schema,
+};
 pub use cancel::CancelFlag;
 pub use condition::{BatchCondition, ColumnsCondition, CompareOp, Condition, EncodedCondition};
 pub use counters::{Counter, SessionCounters};

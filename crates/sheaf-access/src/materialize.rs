@@ -19,7 +19,7 @@ use sheaf_table::{ColumnType, KeyLayout, RowView, TableError};
 
 use crate::columns::{ColumnSource, NumberKind, Place};
 use crate::error::{AccessError, Result};
-use crate::index_entries::EntryBlock;
+use crate::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::seen_table::SeenTable;
 use crate::words::{load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide};
 
@@ -347,13 +347,18 @@ impl ColumnBuilder {
     pub(crate) fn part(&self) -> Option<usize> {
         match self.source.place {
             Place::KeyNumber { part, .. } | Place::KeyString { part } => Some(part),
-            Place::RowNumber { .. } | Place::RowString => None,
+            Place::RowNumber { .. } | Place::RowString | Place::ClusteredKey => None,
         }
     }
 
     /// Whether the column is a string that is read from rows: it may be a long value.
     pub(crate) fn reads_row_strings(&self) -> bool {
         matches!(self.source.place, Place::RowString)
+    }
+
+    /// Whether this is the clustered key of rows, which [`append_keys`](Self::append_keys) takes.
+    pub(crate) fn is_clustered_key(&self) -> bool {
+        matches!(self.source.place, Place::ClusteredKey)
     }
 
     /// Bytes of strings that the batch holds so far.
@@ -388,6 +393,30 @@ impl ColumnBuilder {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Appends clustered keys.
+    pub(crate) fn append_keys<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) -> Result<()> {
+        for key in keys {
+            self.values.push_string(key)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the clustered keys that the selected entries point to.
+    pub(crate) fn append_entry_keys(
+        &mut self,
+        source: &PrimaryKeySource,
+        layout: &KeyLayout,
+        block: &EntryBlock,
+        selection: &[u32],
+    ) -> Result<()> {
+        for &entry in selection {
+            let key = block.keys.get(entry as usize);
+            let key = source.primary_key(layout, key, &mut self.scratch)?;
+            self.values.push_string(key)?;
         }
         Ok(())
     }
@@ -433,7 +462,7 @@ impl ColumnBuilder {
                         .push_string(if present { &self.scratch } else { &[] })?;
                 }
             }
-            Place::RowNumber { .. } | Place::RowString => {
+            Place::RowNumber { .. } | Place::RowString | Place::ClusteredKey => {
                 debug_assert!(false, "entries hold no rows")
             }
         }

@@ -109,7 +109,7 @@ impl MultiRangeRead {
             };
             metrics.row_lookups += 1;
             if let Some(row) = self.reader.get(self.windows.key())? {
-                block.push(row, self.buffer.tag(position));
+                block.push(self.windows.key(), row, self.buffer.tag(position));
             }
         }
         Ok(true)

@@ -94,8 +94,9 @@ pub struct ScanSpec {
     pub index_condition: Option<Condition>,
     /// Tested on the row, or on the entry of a covering scan.
     pub row_condition: Option<Condition>,
-    /// Columns to deliver, as positions in `TableDefinition::columns`, in output order. May be empty: the batches
-    /// then have only a row count.
+    /// Columns to deliver, as positions in `TableDefinition::columns`, in output order;
+    /// [`clustered_key_position`](crate::clustered_key_position) stands for the row's encoded clustered key. May be
+    /// empty: the batches then have only a row count.
     pub projection: Vec<usize>,
     /// How to get from entry to row.
     pub fetch: Fetch,

@@ -90,6 +90,22 @@ impl SheafTableSource {
             constraints,
         }
     }
+
+    /// The same reference with one more column, the encoded clustered key ([`sheaf_access::CLUSTERED_KEY`]): for
+    /// statements that change the rows they find.
+    pub fn with_clustered_key(self) -> SheafTableSource {
+        let fields: Vec<_> = self
+            .schema
+            .fields()
+            .iter()
+            .cloned()
+            .chain([Arc::new(sheaf_access::clustered_key_field())])
+            .collect();
+        SheafTableSource {
+            schema: Arc::new(Schema::new(fields)),
+            ..self
+        }
+    }
 }
 
 /// The primary key and the unique keys over whole, NOT NULL columns: what functional dependencies follow from.

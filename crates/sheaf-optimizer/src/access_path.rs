@@ -17,7 +17,7 @@ use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, SortExpr, TableScan};
 use sheaf_access::{
     ColumnsCondition, Condition, EncodedCondition, Fetch, IndexRef, ScanSpec, SortKeys,
-    split_ranges,
+    clustered_key_position, split_ranges,
 };
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::batch_condition::ExprCondition;
@@ -111,11 +111,11 @@ impl<'a> TableReference<'a> {
     ) -> Result<TableReference<'a>> {
         let table = &source.table;
         let definition = &table.definition;
+        let table_schema = datafusion_expr::TableSource::schema(source);
         let projection = scan
             .projection
             .clone()
-            .unwrap_or_else(|| (0..definition.columns.len()).collect());
-        let table_schema = datafusion_expr::TableSource::schema(source);
+            .unwrap_or_else(|| (0..table_schema.fields().len()).collect());
         let qualified =
             DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table_schema)?;
         let schema = Arc::new(table_schema.project(&projection)?);
@@ -334,7 +334,10 @@ impl<'a> TableReference<'a> {
             .filter(|filter| !ranges.consumed.contains(filter))
             .collect();
         let clustered = index == IndexRef::Clustered;
-        let in_entry = |column: &usize| layout.part_of(*column).is_some();
+        // Every entry leads to the clustered key.
+        let clustered_key = clustered_key_position(&self.table.definition);
+        let in_entry =
+            |column: &usize| *column == clustered_key || layout.part_of(*column).is_some();
         let covering = clustered
             || self.projection.iter().all(in_entry)
                 && open

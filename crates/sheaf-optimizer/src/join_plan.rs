@@ -405,8 +405,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 return internal_err!("column {column} is not in its table");
             };
             projection.push(position);
-            let field =
-                sheaf_access::arrow_field(&definition.columns[position]).with_name(column.name());
+            let field = sheaf_access::field_at(definition, position).with_name(column.name());
             let nullable = field.is_nullable() || join_type == KeyedJoinType::LeftOuter;
             inner_fields.push(Arc::new(field.with_nullable(nullable)));
         }

@@ -7,7 +7,7 @@
 use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::Expr;
-use sheaf_access::{Fetch, IndexRef, SortKeys, arrow_type};
+use sheaf_access::{Fetch, IndexRef, SortKeys, arrow_type, clustered_key_position};
 use sheaf_table::{ColumnType, Value};
 
 use crate::PlannerContext;
@@ -112,7 +112,9 @@ fn lookup_path(
     }
     let settings = &context.settings;
     let clustered = index == IndexRef::Clustered;
-    let in_entry = |column: &usize| layout.part_of(*column).is_some();
+    // Every entry leads to the clustered key.
+    let clustered_key = clustered_key_position(&table.table.definition);
+    let in_entry = |column: &usize| *column == clustered_key || layout.part_of(*column).is_some();
     let open: Vec<usize> = (0..table.filters.len())
         .filter(|filter| !in_key.contains(filter))
         .collect();

@@ -31,6 +31,8 @@ impl Session {
         match statement {
             Statement::Query(query) => self.query(&query, text, sink),
             Statement::Insert(insert) => self.insert(*insert, text, sink),
+            Statement::Update(update) => self.update(*update, text, sink),
+            Statement::Delete(delete) => self.delete(*delete, text, sink),
             Statement::LoadData(load) => self.load_data(*load, text, sink),
             Statement::Explain(explain) => self.explain(*explain, text, sink),
             Statement::CreateDatabase {
@@ -176,6 +178,14 @@ fn command_of(statement: &Statement) -> Option<Command> {
                 Some(_) => Command::InsertSelect,
             }
         }
+        Statement::Update(update) => match update.tables.as_slice() {
+            [table] if table.joins.is_empty() => Command::Update,
+            _ => Command::UpdateMulti,
+        },
+        Statement::Delete(delete) => match delete.targets.is_empty() {
+            true => Command::Delete,
+            false => Command::DeleteMulti,
+        },
         Statement::LoadData(_) => Command::Load,
         Statement::Explain(_) => Command::Explain,
         Statement::CreateDatabase { .. } => Command::CreateDb,

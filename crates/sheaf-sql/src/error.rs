@@ -186,6 +186,45 @@ impl SqlError {
         )
     }
 
+    /// 1288: rows of a derived table cannot be changed.
+    pub fn non_updatable_table(table: &str, verb: &str) -> Self {
+        Self::new(
+            1288,
+            "HY000",
+            format!("The target table {table} of the {verb} is not updatable"),
+        )
+    }
+
+    /// 1109: a name that the statement's FROM does not have.
+    pub fn unknown_table_in(table: &str, clause: &str) -> Self {
+        Self::new(
+            1109,
+            "42S02",
+            format!("Unknown table '{table}' in {clause}"),
+        )
+    }
+
+    pub fn non_unique_table(table: &str) -> Self {
+        Self::new(1066, "42000", format!("Not unique table/alias: '{table}'"))
+    }
+
+    /// 1221: two clauses that do not go together.
+    pub fn wrong_usage(first: &str, second: &str) -> Self {
+        Self::new(
+            1221,
+            "HY000",
+            format!("Incorrect usage of {first} and {second}"),
+        )
+    }
+
+    pub fn definition_changed() -> Self {
+        Self::new(
+            1412,
+            "HY000",
+            "Table definition has changed, please retry transaction",
+        )
+    }
+
     pub fn duplicate_field_name(column: &str) -> Self {
         Self::new(1060, "42S21", format!("Duplicate column name '{column}'"))
     }

@@ -6,6 +6,7 @@ use sheaf_table::convert::Mode;
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
 use crate::query::SessionValues;
 use crate::result::ResultSink;
@@ -13,6 +14,7 @@ use crate::rows::value_at;
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::{RowShape, TableWriter, WriteOptions, Written};
+use crate::update::is_default;
 use crate::values::{divisors, is_zero};
 
 /// INSERT … SELECT from the table it writes holds the rows read in memory: at most this part of the query memory.
@@ -358,22 +360,7 @@ fn target_of(insert: &ast::Insert) -> Result<TableName> {
             "INSERT into a function or a query",
         ));
     };
-    let parts: Vec<&ast::Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
-    match parts.as_slice() {
-        [table] => Ok(TableName {
-            database: None,
-            table: table.value.clone(),
-        }),
-        [database, table] => Ok(TableName {
-            database: Some(database.value.clone()),
-            table: table.value.clone(),
-        }),
-        _ => Err(SqlError::new(
-            1103,
-            "42000",
-            format!("Incorrect table name '{name}'"),
-        )),
-    }
+    name_of(name)
 }
 
 /// `a` of `a`, `t.a` and `d.t.a`.
@@ -382,13 +369,4 @@ fn last_part(name: &ast::ObjectName) -> String {
         .last()
         .and_then(|part| part.as_ident())
         .map_or_else(|| name.to_string(), |part| part.value.clone())
-}
-
-fn is_default(expression: &ast::Expr) -> bool {
-    match expression {
-        ast::Expr::Identifier(name) => {
-            name.quote_style.is_none() && name.value.eq_ignore_ascii_case("DEFAULT")
-        }
-        _ => false,
-    }
 }

@@ -6,8 +6,10 @@
 //! Sheaf's optimizer to a physical plan.
 
 mod catalog_text;
+mod change_query;
 mod context;
 mod ddl;
+mod delete;
 pub mod dialect;
 mod dispatch;
 pub mod engine;
@@ -24,6 +26,7 @@ pub mod query;
 #[cfg(test)]
 mod query_tests;
 pub mod result;
+mod row_spool;
 mod rows;
 mod run_query;
 pub mod session;
@@ -31,10 +34,12 @@ mod session_handle;
 mod set;
 mod show;
 mod sort_memory;
+mod statement_transaction;
 mod status;
 mod table_writer;
 #[cfg(test)]
 mod tests;
+mod update;
 mod values;
 pub mod variables;
 mod warnings;

@@ -62,6 +62,8 @@ pub struct QueryContext<'a> {
     /// Values of `?`, in order. Missing ones (a statement that is only being prepared) are NULL.
     pub parameters: &'a [Value],
     pub virtual_tables: &'a VirtualTables<'a>,
+    /// The tables in the outermost FROM have one more column, the clustered key: for statements that change rows.
+    pub clustered_keys: bool,
 }
 
 /// A column of the result as the client is told.

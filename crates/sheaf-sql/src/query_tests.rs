@@ -163,6 +163,7 @@ fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<Lower
     logical_plan(
         &query,
         &QueryContext {
+            clustered_keys: false,
             sql,
             catalog,
             session: &FixedSession,

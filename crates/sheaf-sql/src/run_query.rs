@@ -35,7 +35,7 @@ use crate::session::Session;
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
 /// How often a statement is planned again because a table changed under it.
-const MAX_REPLANS: usize = 8;
+pub(crate) const MAX_REPLANS: usize = 8;
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
 const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
 
@@ -133,8 +133,24 @@ impl Session {
         text: &str,
         extra: Option<&Arc<MemoryTableSource>>,
     ) -> Result<PlannedQuery> {
+        self.plan(query, text, extra, false)
+    }
+
+    /// Plans the query of a statement that changes rows: the tables of the outermost FROM have their clustered keys,
+    /// and rows come in one order, that of the access path.
+    pub(crate) fn plan_change(&mut self, query: &ast::Query, text: &str) -> Result<PlannedQuery> {
+        self.plan(query, text, None, true)
+    }
+
+    fn plan(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        extra: Option<&Arc<MemoryTableSource>>,
+        for_change: bool,
+    ) -> Result<PlannedQuery> {
         for _ in 0..MAX_REPLANS {
-            let lowered = self.lower(query, text, extra)?;
+            let lowered = self.lower(query, text, extra, for_change)?;
             let sources = tables_of(&lowered.plan)?;
             let guards = sources
                 .iter()
@@ -145,14 +161,10 @@ impl Session {
                 .zip(&sources)
                 .all(|(guard, table)| Arc::ptr_eq(guard, table))
             {
-                return self.finish_plan(lowered, sources, guards);
+                return self.finish_plan(lowered, sources, guards, for_change);
             }
         }
-        Err(SqlError::new(
-            1412,
-            "HY000",
-            "Table definition has changed, please retry transaction",
-        ))
+        Err(SqlError::definition_changed())
     }
 
     fn lower(
@@ -160,6 +172,7 @@ impl Session {
         query: &ast::Query,
         text: &str,
         extra: Option<&Arc<MemoryTableSource>>,
+        clustered_keys: bool,
     ) -> Result<LoweredQuery> {
         let virtual_tables =
             |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
@@ -185,6 +198,7 @@ impl Session {
                 session: self,
                 parameters: &[],
                 virtual_tables: &virtual_tables,
+                clustered_keys,
             },
         )
     }
@@ -194,9 +208,13 @@ impl Session {
         lowered: LoweredQuery,
         tables: Vec<Arc<Table>>,
         guards: Vec<ReadGuard>,
+        for_change: bool,
     ) -> Result<PlannedQuery> {
         let columns = self.columns_of(&lowered.plan, &lowered.headers);
-        let context = self.planner_context()?;
+        let mut context = self.planner_context()?;
+        if for_change {
+            context.settings.target_partitions = 1;
+        }
         let optimized = optimize_logical(lowered.plan, &context)?;
         let physical = plan_physical(&optimized, &context)?;
         Ok(PlannedQuery {
@@ -210,7 +228,7 @@ impl Session {
 
     /// Columns of a query without running or locking anything, for PREPARE.
     pub(crate) fn describe_query(&self, query: &ast::Query, text: &str) -> Result<Vec<ColumnMeta>> {
-        let lowered = self.lower(query, text, None)?;
+        let lowered = self.lower(query, text, None, false)?;
         Ok(self.columns_of(&lowered.plan, &lowered.headers))
     }
 

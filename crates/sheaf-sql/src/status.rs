@@ -32,6 +32,8 @@ commands! {
     CreateTable => "Com_create_table",
     DeallocSql => "Com_dealloc_sql",
     Do => "Com_do",
+    Delete => "Com_delete",
+    DeleteMulti => "Com_delete_multi",
     DropDb => "Com_drop_db",
     DropTable => "Com_drop_table",
     ExecuteSql => "Com_execute_sql",
@@ -54,6 +56,8 @@ commands! {
     StmtPrepare => "Com_stmt_prepare",
     Truncate => "Com_truncate",
     UnlockTables => "Com_unlock_tables",
+    Update => "Com_update",
+    UpdateMulti => "Com_update_multi",
     Questions => "Questions",
     Errors => "Statement_errors",
 }

@@ -21,7 +21,7 @@ use crate::sort_memory::SortMemory;
 use crate::warnings::Warnings;
 
 /// How many rows go in between two looks at the kill flag.
-const ROWS_PER_CANCEL_CHECK: u64 = 1024;
+pub(crate) const ROWS_PER_CANCEL_CHECK: u64 = 1024;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,7 +200,7 @@ impl RowShape {
     }
 }
 
-fn issue(column: &Column, problem: ColumnProblem, row: u64) -> ColumnIssue {
+pub(crate) fn issue(column: &Column, problem: ColumnProblem, row: u64) -> ColumnIssue {
     ColumnIssue {
         problem,
         column: column.name.clone(),
@@ -209,7 +209,7 @@ fn issue(column: &Column, problem: ColumnProblem, row: u64) -> ColumnIssue {
 }
 
 /// A column's default; `None` if it has none and cannot be NULL.
-fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
+pub(crate) fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
     match &column.default {
         Some(DefaultValue::Value(value)) => Some(value.clone()),
         Some(DefaultValue::CurrentTimestamp) => Some(current_timestamp(&column.ty, now_micros)),
@@ -218,7 +218,7 @@ fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
     }
 }
 
-fn current_timestamp(ty: &ColumnType, now_micros: i64) -> Value {
+pub(crate) fn current_timestamp(ty: &ColumnType, now_micros: i64) -> Value {
     let cut = |fsp: u8| {
         let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
         now_micros - now_micros.rem_euclid(unit)

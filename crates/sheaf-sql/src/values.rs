@@ -324,7 +324,7 @@ pub(crate) fn is_zero(value: &Value) -> bool {
 }
 
 /// The query that selects these expressions from no table.
-fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
+pub(crate) fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
     let crate::parser::Statement::Query(mut query) =
         crate::parser::parse_statement("SELECT 1", &crate::dialect::SheafDialect::default())?
     else {
@@ -335,8 +335,9 @@ fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
             .into_iter()
             .enumerate()
             .map(|(n, expr)| ast::SelectItem::ExprWithAlias {
+                // No column has such a name, so ORDER BY finds columns behind it.
                 expr,
-                alias: ast::Ident::new(format!("value_{n}")),
+                alias: ast::Ident::with_quote('`', format!("value {n} ")),
             })
             .collect();
     }

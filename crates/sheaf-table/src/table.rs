@@ -16,6 +16,7 @@ use sheaf_storage::{
     StorageError, Transaction, Tree,
 };
 
+use crate::convert::zero_value;
 use crate::error::{Result, TableError};
 use crate::key_codec::{KeyLayout, PartKind};
 use crate::overflow;
@@ -254,23 +255,40 @@ impl Table {
         primary_key: &[u8],
         row: &[Value],
     ) -> Result<bool> {
+        let Some(old) = self.read_row(primary_key)? else {
+            return Ok(false);
+        };
+        self.replace(transaction, primary_key, &old, row)?;
+        Ok(true)
+    }
+
+    /// [`Self::update`] for a caller that has read the row as it is now, `old`, which must be there. An AUTO_INCREMENT
+    /// column that is given a larger value than was given out so far goes on behind it.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, and whatever the storage reports.
+    pub fn replace(
+        &self,
+        transaction: &mut Transaction,
+        primary_key: &[u8],
+        old: &[Value],
+        row: &[Value],
+    ) -> Result<()> {
         let savepoint = transaction.savepoint();
-        let result = self.update_row(transaction, primary_key, row);
+        let result = self.replace_row(transaction, primary_key, old, row);
         if result.is_err() {
             transaction.rollback_to(savepoint)?;
         }
         result
     }
 
-    fn update_row(
+    fn replace_row(
         &self,
         transaction: &mut Transaction,
         primary_key: &[u8],
+        old: &[Value],
         row: &[Value],
-    ) -> Result<bool> {
-        let Some(old) = self.read_row(primary_key)? else {
-            return Ok(false);
-        };
+    ) -> Result<()> {
         let row_id = self.row_id_of(primary_key);
         let values = |column: usize| ValueRef::from(&row[column]);
         self.delete_overflow(transaction, primary_key)?;
@@ -315,7 +333,54 @@ impl Table {
                 self.secondary[position].update(transaction, &key, &payload)?;
             }
         }
-        Ok(true)
+        self.note_auto_increment(row)
+    }
+
+    /// The encoded primary key of a row that keeps `row` from being inserted, because they are equal in a unique key:
+    /// found by the primary key first, then by the unique indexes in their order. `None`: there is no such row.
+    pub fn conflicting_row(&self, row: &[Value]) -> Result<Option<Vec<u8>>> {
+        // A value that is still to be given out is in no index yet.
+        let generated = self
+            .definition
+            .auto_increment_column()
+            .filter(|column| given_number(&row[*column]) == 0);
+        let is_generated = |index: &Index| {
+            let mut parts = index.parts.iter();
+            parts.any(|part| Some(part.column) == generated)
+        };
+        let placeholder = match generated {
+            Some(column) => zero_value(&self.definition.columns[column].ty),
+            None => Value::Null,
+        };
+        let values = |column: usize| match Some(column) == generated {
+            true => ValueRef::from(&placeholder),
+            false => ValueRef::from(&row[column]),
+        };
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        if !self.definition.has_hidden_row_id() && !is_generated(&self.definition.primary) {
+            self.clustered_layout
+                .encode_entry(values, 0, &mut key, &mut payload);
+            if self.clustered.get(&key, &mut payload)? {
+                return Ok(Some(key));
+            }
+        }
+        let indexes = self.definition.secondary.iter().enumerate();
+        for (position, _) in indexes.filter(|(_, index)| index.unique && !is_generated(index)) {
+            key.clear();
+            payload.clear();
+            let layout = &self.secondary_layouts[position];
+            let shape = layout.encode_entry(values, 0, &mut key, &mut payload);
+            if shape.has_null {
+                continue;
+            }
+            let declared = &key[..shape.declared_bytes];
+            if let Some(entry) = self.secondary[position].contains_prefix(declared)? {
+                let mut primary_key = Vec::new();
+                layout.primary_key_into(&entry, &mut primary_key)?;
+                return Ok(Some(primary_key));
+            }
+        }
+        Ok(None)
     }
 
     /// The encoded primary key of a row; not for tables with a hidden row id.
@@ -569,17 +634,8 @@ impl Table {
             return Ok(Generated::default());
         };
         let next = self.next_auto_increment()?.unwrap_or(1);
-        let given = match &row[column] {
-            Value::Null => 0,
-            Value::Float(v) => *v as i128,
-            Value::Double(v) => *v as i128,
-            value => value.as_i128().unwrap_or(0),
-        };
-        if given != 0 {
-            if given >= i128::from(next) {
-                let after = u64::try_from(given + 1).unwrap_or(u64::MAX);
-                self.state.auto_increment.store(after, Ordering::Relaxed);
-            }
+        if given_number(&row[column]) != 0 {
+            self.note_auto_increment(row)?;
             return Ok(Generated::default());
         }
         let ty = &self.definition.columns[column].ty;
@@ -600,6 +656,19 @@ impl Table {
             value,
             generated: Some(next),
         })
+    }
+
+    /// Sees to it that the AUTO_INCREMENT value of a row is not given out again.
+    fn note_auto_increment(&self, row: &[Value]) -> Result<()> {
+        let Some(column) = self.definition.auto_increment_column() else {
+            return Ok(());
+        };
+        let given = given_number(&row[column]);
+        if given > 0 && given >= i128::from(self.next_auto_increment()?.unwrap_or(1)) {
+            let after = u64::try_from(given + 1).unwrap_or(u64::MAX);
+            self.state.auto_increment.store(after, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// The next hidden row id; 0 for tables with a primary key.
@@ -648,6 +717,15 @@ impl Generated {
             Some(_) if column == self.column => (&self.value).into(),
             _ => (&row[column]).into(),
         }
+    }
+}
+
+/// The whole number in an AUTO_INCREMENT column; 0, which asks for the next one, also for NULL.
+fn given_number(value: &Value) -> i128 {
+    match value {
+        Value::Float(v) => *v as i128,
+        Value::Double(v) => *v as i128,
+        value => value.as_i128().unwrap_or(0),
     }
 }
 

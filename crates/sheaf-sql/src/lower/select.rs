@@ -538,12 +538,12 @@ impl Lowering<'_> {
                         .any(|known| known.eq_ignore_ascii_case(index))
                 };
                 let hints = index_hints(hints, exists, &table)?;
-                Arc::new(SheafTableSource::new(
-                    opened,
-                    number as u32,
-                    known_as.clone(),
-                    hints,
-                ))
+                let source = SheafTableSource::new(opened, number as u32, known_as.clone(), hints);
+                let outermost = self.depth == 1;
+                Arc::new(match self.context.clustered_keys && outermost {
+                    true => source.with_clustered_key(),
+                    false => source,
+                })
             }
         };
         for field in source.schema().fields() {

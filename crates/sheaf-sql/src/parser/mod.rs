@@ -8,6 +8,7 @@
 //!
 //! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
 
+pub(crate) mod change;
 mod definition;
 mod load;
 mod parameters;
@@ -275,6 +276,8 @@ impl StatementParser<'_> {
             "SELECT" | "(" | "VALUES" | "TABLE" => self.query(),
             "WITH" => self.query_or_unsupported(),
             "INSERT" | "REPLACE" => self.insert(),
+            "UPDATE" => self.update(),
+            "DELETE" => self.delete(),
             "LOAD" => self.load(),
             "EXPLAIN" | "DESCRIBE" | "DESC" => self.explain(),
             "CREATE" => self.create(),
@@ -338,9 +341,9 @@ impl StatementParser<'_> {
                 self.tokens.advance_token();
                 Ok(Statement::Do(self.list(Self::expression)?))
             }
-            "UPDATE" | "DELETE" | "GRANT" | "REVOKE" | "CALL" | "HANDLER" | "XA" | "CHANGE"
-            | "INSTALL" | "UNINSTALL" | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT"
-            | "CLONE" | "SIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" => self.unsupported(&first),
+            "GRANT" | "REVOKE" | "CALL" | "HANDLER" | "XA" | "CHANGE" | "INSTALL" | "UNINSTALL"
+            | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL" | "BINLOG"
+            | "CHECKSUM" | "HELP" => self.unsupported(&first),
             _ => self.unexpected("a statement"),
         }
     }

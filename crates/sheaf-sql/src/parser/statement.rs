@@ -17,6 +17,8 @@ pub struct TableName {
 pub enum Statement {
     Query(Box<ast::Query>),
     Insert(Box<ast::Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
     LoadData(Box<LoadData>),
     Explain(Box<Explain>),
     CreateDatabase {
@@ -102,6 +104,30 @@ pub enum ExplainFormat {
     Traditional,
     Json,
     Tree,
+}
+
+// Changes of rows. INSERT and REPLACE are sqlparser's.
+
+#[derive(Clone, Debug)]
+pub struct Update {
+    pub ignore: bool,
+    pub tables: Vec<ast::TableWithJoins>,
+    pub assignments: Vec<ast::Assignment>,
+    pub selection: Option<ast::Expr>,
+    pub order_by: Vec<ast::OrderByExpr>,
+    pub limit: Option<ast::Expr>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Delete {
+    pub ignore: bool,
+    /// The tables to delete from, by name or alias, in the forms for several tables; empty in the form for one.
+    pub targets: Vec<TableName>,
+    pub tables: Vec<ast::TableWithJoins>,
+    pub selection: Option<ast::Expr>,
+    pub order_by: Vec<ast::OrderByExpr>,
+    pub limit: Option<ast::Expr>,
+    pub returning: Option<Vec<ast::SelectItem>>,
 }
 
 // Definitions.

@@ -1,0 +1,250 @@
+//! What UPDATE and DELETE have in common: their tables, and the query that finds the rows.
+//!
+//! A statement that changes rows is planned as the SELECT that finds them. It delivers, for each table that is
+//! changed, the encoded clustered key of the row ([`CLUSTERED_KEY`], NULL where an outer join found none), and behind
+//! the keys the new values:
+//!
+//! ```text
+//!   UPDATE t JOIN u ON u.id = t.u SET t.a = t.a + u.b WHERE u.c = 1 ORDER BY t.d LIMIT 5
+//!   SELECT t.<key>, t.a + u.b FROM t JOIN u ON u.id = t.u WHERE u.c = 1 ORDER BY t.d LIMIT 5
+//! ```
+//!
+//! So rows are found as fast as queries find them, and every expression means what it means in a query. The tables are
+//! locked for writing before the query is planned: nobody else changes what it finds.
+
+use std::sync::Arc;
+
+use sheaf_access::CLUSTERED_KEY;
+use sheaf_table::{Table, Value, WriteGuard};
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::parser::change::name_of;
+use crate::parser::statement::TableName;
+use crate::run_query::MAX_REPLANS;
+use crate::session::Session;
+use crate::values::select_of;
+
+/// A table in the FROM of a statement that changes rows.
+pub(crate) struct Reference {
+    /// The name that columns are qualified with.
+    pub(crate) alias: String,
+    /// `None`: a derived table, whose rows cannot be changed.
+    pub(crate) table: Option<Arc<Table>>,
+    database: String,
+}
+
+impl Reference {
+    /// Error 1288 for a derived table.
+    pub(crate) fn changeable(&self, verb: &str) -> Result<&Arc<Table>> {
+        self.table
+            .as_ref()
+            .ok_or_else(|| SqlError::non_updatable_table(&self.alias, verb))
+    }
+
+    /// The expression that delivers the row's clustered key.
+    pub(crate) fn key(&self) -> ast::Expr {
+        ast::Expr::CompoundIdentifier(vec![quoted(&self.alias), quoted(CLUSTERED_KEY)])
+    }
+
+    /// True if `name` means this reference.
+    fn is_called(&self, name: &TableName) -> bool {
+        let database = |written: &String| *written == self.database;
+        name.table == self.alias && name.database.as_ref().is_none_or(database)
+    }
+}
+
+fn quoted(name: &str) -> ast::Ident {
+    ast::Ident::with_quote('`', name)
+}
+
+/// The tables of a statement in the order in which they are written.
+pub(crate) struct References(pub(crate) Vec<Reference>);
+
+impl References {
+    /// The reference that a DELETE names. Error 1109 if there is none.
+    pub(crate) fn find(&self, name: &TableName) -> Result<usize> {
+        let found = self.0.iter().position(|known| known.is_called(name));
+        // The form DELETE d.t FROM d.t AS a names the table although it has an alias.
+        found.ok_or_else(|| SqlError::unknown_table_in(&name.table, "MULTI DELETE"))
+    }
+
+    /// Reference and position of a column by its name. Errors 1054 and 1052.
+    pub(crate) fn column(&self, name: &ast::ObjectName) -> Result<(usize, usize)> {
+        let parts: Vec<&str> = name
+            .0
+            .iter()
+            .filter_map(|part| part.as_ident())
+            .map(|ident| ident.value.as_str())
+            .collect();
+        let unknown = || SqlError::bad_field(&parts.join("."), "field list");
+        let (qualifier, column) = match parts.as_slice() {
+            [column] => (None, *column),
+            [table, column] => (Some((None, *table)), *column),
+            [database, table, column] => (Some((Some(*database), *table)), *column),
+            _ => return Err(unknown()),
+        };
+        let mut found = None;
+        for (number, reference) in self.0.iter().enumerate() {
+            if let Some((database, table)) = qualifier {
+                let name = TableName {
+                    database: database.map(str::to_string),
+                    table: table.to_string(),
+                };
+                if !reference.is_called(&name) {
+                    continue;
+                }
+                // A derived table that is named cannot be changed, whatever its columns are.
+                reference.changeable("UPDATE")?;
+            }
+            let Some(table) = &reference.table else {
+                continue;
+            };
+            if let Some(position) = table.definition.column_position(column)
+                && found.replace((number, position)).is_some()
+            {
+                return Err(SqlError::non_unique_column(column, "field list"));
+            }
+        }
+        found.ok_or_else(unknown)
+    }
+}
+
+/// The locked tables of a statement that changes rows.
+pub(crate) struct LockedTables(Vec<WriteGuard>);
+
+impl LockedTables {
+    /// The guard of a table that was locked.
+    pub(crate) fn of(&self, table: &Arc<Table>) -> Result<&WriteGuard> {
+        let guard = self.0.iter().find(|guard| Arc::ptr_eq(guard, table));
+        guard.ok_or_else(|| SqlError::unknown("a table to change was not locked"))
+    }
+}
+
+impl Session {
+    /// Looks up the tables of a FROM. Errors 1146 and 1046.
+    pub(crate) fn references_of(&self, tables: &[ast::TableWithJoins]) -> Result<References> {
+        let mut references = Vec::new();
+        for table in tables {
+            self.add_references(table, &mut references)?;
+        }
+        Ok(References(references))
+    }
+
+    fn add_references(
+        &self,
+        tables: &ast::TableWithJoins,
+        references: &mut Vec<Reference>,
+    ) -> Result<()> {
+        let joined = tables.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&tables.relation).chain(joined) {
+            match factor {
+                ast::TableFactor::Table { name, alias, .. } => {
+                    let (database, table) = self.resolve(&name_of(name)?)?;
+                    let is_virtual = crate::information_schema::is_virtual_database(&database);
+                    references.push(Reference {
+                        alias: alias
+                            .as_ref()
+                            .map_or_else(|| table.clone(), |alias| alias.name.value.clone()),
+                        table: match is_virtual {
+                            true => None,
+                            false => Some(self.engine.catalog().table(&database, &table)?),
+                        },
+                        database,
+                    });
+                }
+                ast::TableFactor::NestedJoin {
+                    table_with_joins, ..
+                } => self.add_references(table_with_joins, references)?,
+                ast::TableFactor::Derived {
+                    alias: Some(alias), ..
+                } => references.push(Reference {
+                    alias: alias.name.value.clone(),
+                    table: None,
+                    database: String::new(),
+                }),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks tables for writing: `choose` says which of the references. The tables are taken in the order of their
+    /// names, so that two statements cannot wait for each other, and looked up again if a definition changed meanwhile.
+    pub(crate) fn lock_for_change<T>(
+        &self,
+        from: &[ast::TableWithJoins],
+        choose: impl Fn(&References) -> Result<(T, Vec<usize>)>,
+    ) -> Result<(References, T, LockedTables)> {
+        for _ in 0..MAX_REPLANS {
+            let references = self.references_of(from)?;
+            let (chosen, targets) = choose(&references)?;
+            let mut tables = Vec::new();
+            for target in targets {
+                let table = references.0[target].changeable("UPDATE")?;
+                self.check_changeable(&table.definition.database)?;
+                tables.push(Arc::clone(table));
+            }
+            let name = |table: &Arc<Table>| {
+                let definition = &table.definition;
+                (definition.database.clone(), definition.name.clone())
+            };
+            tables.sort_by_key(name);
+            tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
+            let guards = tables
+                .iter()
+                .map(|table| {
+                    self.lock_for_write(&table.definition.database, &table.definition.name)
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let current = |(guard, table): (&WriteGuard, &Arc<Table>)| Arc::ptr_eq(guard, table);
+            if guards.iter().zip(&tables).all(current) {
+                return Ok((references, chosen, LockedTables(guards)));
+            }
+        }
+        Err(SqlError::definition_changed())
+    }
+}
+
+/// The query that finds the rows to change.
+pub(crate) struct ChangeQuery<'a> {
+    pub(crate) projection: Vec<ast::Expr>,
+    pub(crate) from: &'a [ast::TableWithJoins],
+    pub(crate) selection: &'a Option<ast::Expr>,
+    pub(crate) order_by: &'a [ast::OrderByExpr],
+    pub(crate) limit: &'a Option<ast::Expr>,
+}
+
+impl ChangeQuery<'_> {
+    pub(crate) fn build(self) -> Result<Box<ast::Query>> {
+        let mut query = select_of(self.projection)?;
+        if let ast::SetExpr::Select(select) = query.body.as_mut() {
+            select.from = self.from.to_vec();
+            select.selection = self.selection.clone();
+        }
+        if !self.order_by.is_empty() {
+            query.order_by = Some(ast::OrderBy {
+                kind: ast::OrderByKind::Expressions(self.order_by.to_vec()),
+                interpolate: None,
+            });
+        }
+        query.limit_clause = self
+            .limit
+            .clone()
+            .map(|limit| ast::LimitClause::LimitOffset {
+                limit: Some(limit),
+                offset: None,
+                limit_by: Vec::new(),
+            });
+        Ok(query)
+    }
+}
+
+/// The clustered key in a column of the query's result; `None` where an outer join found no row.
+pub(crate) fn key_of(value: &Value) -> Result<Option<&[u8]>> {
+    match value {
+        Value::Bytes(key) => Ok(Some(key)),
+        Value::Null => Ok(None),
+        _ => Err(SqlError::unknown("a clustered key that is no byte string")),
+    }
+}

@@ -1,0 +1,182 @@
+//! DELETE, from one table and from several.
+//!
+//! ```text
+//!   SELECT keys [, RETURNING items] -> spool -> for each row: delete it
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use sheaf_table::Table;
+use sqlparser::ast;
+
+use crate::change_query::{ChangeQuery, LockedTables, References, key_of};
+use crate::error::{Result, SqlError};
+use crate::parser::statement::Delete;
+use crate::result::{ColumnMeta, ResultSink};
+use crate::row_spool::{RowSpool, SpooledRows};
+use crate::rows::value_at;
+use crate::session::Session;
+use crate::statement_transaction::StatementTransaction;
+use crate::table_writer::ROWS_PER_CANCEL_CHECK;
+
+/// What RETURNING shows is kept in memory until the rows are gone: at most this part of the query memory.
+const RETURNING_SHARE: usize = 4;
+
+/// Rows for the client.
+#[derive(Default)]
+struct Returned {
+    columns: Vec<ColumnMeta>,
+    batches: Vec<RecordBatch>,
+}
+
+impl Session {
+    pub(crate) fn delete(
+        &mut self,
+        delete: Delete,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (references, targets, locked) = self.lock_for_change(&delete.tables, |references| {
+            let targets = targets_of(references, &delete)?;
+            Ok((targets.clone(), targets))
+        })?;
+        let mut projection: Vec<ast::Expr> = Vec::new();
+        let mut tables = Vec::new();
+        for target in targets {
+            let reference = &references.0[target];
+            tables.push(Arc::clone(reference.changeable("DELETE")?));
+            projection.push(reference.key());
+        }
+        let mut query = ChangeQuery {
+            projection,
+            from: &delete.tables,
+            selection: &delete.selection,
+            order_by: &delete.order_by,
+            limit: &delete.limit,
+        }
+        .build()?;
+        let (rows, returned) = match &delete.returning {
+            None => (self.collect_changes(&query, text)?, None),
+            Some(items) => {
+                add_items(&mut query, items, &tables[0]);
+                let (rows, returned) = self.collect_returned(&query, text)?;
+                (rows, Some(returned))
+            }
+        };
+        let mut transaction = self.begin_changes();
+        let outcome = self.delete_rows(&mut transaction, &tables, &locked, rows);
+        let deleted = self.end_changes(transaction, outcome)?;
+        match returned {
+            None => self.ok(sink, deleted, String::new()),
+            Some(returned) => {
+                sink.columns(&returned.columns)?;
+                for batch in &returned.batches {
+                    sink.rows(batch)?;
+                }
+                self.row_count = -1;
+                sink.end_of_rows(self.end_of_rows())
+            }
+        }
+    }
+
+    fn delete_rows(
+        &self,
+        transaction: &mut StatementTransaction,
+        tables: &[Arc<Table>],
+        locked: &LockedTables,
+        mut rows: SpooledRows,
+    ) -> Result<u64> {
+        let mut deleted = 0;
+        let mut found = Vec::new();
+        let mut number = 0u64;
+        while rows.next(&mut found)? {
+            if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+                self.handle.cancel_flag().check()?;
+            }
+            number += 1;
+            for (table, key) in tables.iter().zip(&found) {
+                // A row that a join finds again is gone already.
+                if let Some(key) = key_of(key)?
+                    && locked.of(table)?.delete(transaction.changes(), key)?
+                {
+                    deleted += 1;
+                }
+            }
+        }
+        self.handle.counters.handler_delete.add(deleted);
+        Ok(deleted)
+    }
+
+    /// Collects keys, the first column, and rows for the client, the others.
+    fn collect_returned(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+    ) -> Result<(SpooledRows, Returned)> {
+        let planned = self.plan_change(query, text)?;
+        let mut returned = Returned {
+            columns: planned.columns[1..].to_vec(),
+            batches: Vec::new(),
+        };
+        let limit = self.engine.memory().query_bytes / RETURNING_SHARE;
+        let mut bytes = 0;
+        let mut spool: RowSpool = self.row_spool();
+        let width = planned.schema().fields().len();
+        let items: Vec<usize> = (1..width).collect();
+        self.run_planned(planned, |batch| {
+            for row in 0..batch.num_rows() {
+                spool.push(std::iter::once(value_at(batch.column(0).as_ref(), row)))?;
+            }
+            bytes += batch.get_array_memory_size();
+            if bytes > limit {
+                return Err(SqlError::out_of_memory(
+                    "DELETE ... RETURNING holds its rows in memory; delete in parts or raise --memory",
+                ));
+            }
+            returned.batches.push(batch.project(&items)?);
+            Ok(())
+        })?;
+        Ok((spool.read()?, returned))
+    }
+}
+
+/// The references to delete from.
+fn targets_of(references: &References, delete: &Delete) -> Result<Vec<usize>> {
+    if delete.targets.is_empty() {
+        let single = delete.tables.len() == 1 && delete.tables[0].joins.is_empty();
+        return match single {
+            true => Ok(vec![0]),
+            false => Err(SqlError::parse_error("", 1)),
+        };
+    }
+    let mut targets = Vec::new();
+    for name in &delete.targets {
+        let target = references.find(name)?;
+        references.0[target].changeable("DELETE")?;
+        if targets.contains(&target) {
+            return Err(SqlError::non_unique_table(&name.table));
+        }
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+/// Adds the items of RETURNING behind the key; `*` is all columns of the table.
+fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table: &Table) {
+    let ast::SetExpr::Select(select) = query.body.as_mut() else {
+        return;
+    };
+    for item in items {
+        match item {
+            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
+                for column in &table.definition.columns {
+                    let name = ast::Ident::with_quote('`', &column.name);
+                    let item = ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name));
+                    select.projection.push(item);
+                }
+            }
+            item => select.projection.push(item.clone()),
+        }
+    }
+}

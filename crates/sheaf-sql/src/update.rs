@@ -1,0 +1,551 @@
+//! UPDATE, of one table and of several.
+//!
+//! ```text
+//!   SELECT keys, new values -> spool -> for each row: read it, put the values in, compare, write
+//! ```
+//!
+//! In the form for one table assignments are made from left to right, and an expression sees what assignments before it
+//! made of a column: `SET a = a + 1, b = a` gives b the new a. The query computes all values at once, so the earlier
+//! expression takes the place of the column in the later one. With several tables all expressions see the old values.
+//!
+//! A row that a join finds more than once is changed once, with the values found first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_table::convert::{Mode, to_column};
+use sheaf_table::{Column, ColumnProblem, ColumnType, Table, TableError, Value};
+use sqlparser::ast::{self, VisitMut, VisitorMut};
+
+use crate::change_query::{ChangeQuery, LockedTables, References, key_of};
+use crate::error::{Result, SqlError};
+use crate::parser::statement::Update;
+use crate::result::ResultSink;
+use crate::row_spool::SpooledRows;
+use crate::rows::value_at;
+use crate::session::Session;
+use crate::statement_transaction::StatementTransaction;
+use crate::table_writer::{ROWS_PER_CANCEL_CHECK, current_timestamp, default_of, issue};
+use crate::values::{divisors, is_zero};
+use crate::warnings::Warnings;
+
+/// Columns that are replaced by what was assigned to them before, in one statement: each may repeat a whole expression.
+const MAX_SUBSTITUTIONS: usize = 1_000;
+
+/// One `column = value`.
+struct Assignment {
+    /// Number of the table's reference.
+    reference: usize,
+    column: usize,
+    value: NewValue,
+}
+
+#[derive(Clone)]
+enum NewValue {
+    Default,
+    Expression(ast::Expr),
+}
+
+/// Where a column's new value comes from when rows are written.
+enum Source {
+    Default,
+    /// A column of the query. With a second one: true there means that NULL comes from a division by 0.
+    Query(usize, Option<usize>),
+}
+
+/// One table that is changed.
+struct Target {
+    table: Arc<Table>,
+    /// The query's column with the clustered key.
+    key: usize,
+    /// In the order of the assignments.
+    columns: Vec<(usize, Source)>,
+    /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
+    stamped: Vec<usize>,
+}
+
+/// How values that do not fit and rows in the way are treated.
+#[derive(Clone, Copy)]
+struct Rules {
+    mode: Mode,
+    ignore: bool,
+    /// Division by 0 is an error, or a warning: ERROR_FOR_DIVISION_BY_ZERO.
+    report_division: bool,
+    now_micros: i64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Updated {
+    matched: u64,
+    changed: u64,
+}
+
+impl Session {
+    pub(crate) fn update(
+        &mut self,
+        update: Update,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let single = update.tables.len() == 1 && update.tables[0].joins.is_empty();
+        if !single && !update.order_by.is_empty() {
+            return Err(SqlError::wrong_usage("UPDATE", "ORDER BY"));
+        }
+        if !single && update.limit.is_some() {
+            return Err(SqlError::wrong_usage("UPDATE", "LIMIT"));
+        }
+        let (references, assignments, locked) =
+            self.lock_for_change(&update.tables, |references| {
+                let assignments = resolve(references, &update.assignments)?;
+                let targets = assignments.iter().map(|a| a.reference).collect();
+                Ok((assignments, targets))
+            })?;
+        let assignments = match single {
+            true => left_to_right(&references, assignments)?,
+            false => assignments,
+        };
+        let sql_mode = self.variables.sql_mode();
+        let rules = Rules {
+            mode: match update.ignore || !sql_mode.is_strict() {
+                true => Mode::Lenient,
+                false => Mode::Strict,
+            },
+            ignore: update.ignore,
+            report_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
+            now_micros: self.local_now_micros(),
+        };
+        let (targets, projection) = plan_targets(&references, assignments, rules)?;
+        let query = ChangeQuery {
+            projection,
+            from: &update.tables,
+            selection: &update.selection,
+            order_by: &update.order_by,
+            limit: &update.limit,
+        }
+        .build()?;
+        let rows = self.collect_changes(&query, text)?;
+        let mut transaction = self.begin_changes();
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let seen = SeenKeys::new(self, !single);
+        let outcome = self.update_rows(
+            &mut transaction,
+            (&targets, &locked),
+            rows,
+            seen,
+            rules,
+            &mut warnings,
+        );
+        self.warnings = warnings;
+        let updated = self.end_changes(transaction, outcome)?;
+        let info = format!(
+            "Rows matched: {}  Changed: {}  Warnings: {}",
+            updated.matched,
+            updated.changed,
+            self.warnings.count()
+        );
+        let affected = match self.info.found_rows {
+            true => updated.matched,
+            false => updated.changed,
+        };
+        self.ok(sink, affected, info)
+    }
+
+    /// Runs the query of a statement that changes rows, to its end.
+    pub(crate) fn collect_changes(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+    ) -> Result<SpooledRows> {
+        let planned = self.plan_change(query, text)?;
+        let mut spool = self.row_spool();
+        self.run_planned(planned, |batch| {
+            for row in 0..batch.num_rows() {
+                let values = batch.columns().iter();
+                spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
+            }
+            Ok(())
+        })?;
+        spool.read()
+    }
+
+    fn update_rows(
+        &self,
+        transaction: &mut StatementTransaction,
+        (targets, locked): (&[Target], &LockedTables),
+        mut rows: SpooledRows,
+        mut seen: SeenKeys,
+        rules: Rules,
+        warnings: &mut Warnings,
+    ) -> Result<Updated> {
+        let mut updated = Updated::default();
+        let mut found = Vec::new();
+        let mut number = 0u64;
+        while rows.next(&mut found)? {
+            if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+                self.handle.cancel_flag().check()?;
+            }
+            number += 1;
+            for (position, target) in targets.iter().enumerate() {
+                let Some(key) = key_of(&found[target.key])? else {
+                    continue;
+                };
+                if !seen.insert(position, key)? {
+                    continue;
+                }
+                let table = locked.of(&target.table)?;
+                let Some(old) = table.read_row(key)? else {
+                    continue;
+                };
+                updated.matched += 1;
+                let row = target.new_row(&old, &found, number, rules, warnings)?;
+                if row == old {
+                    continue;
+                }
+                match table.replace(transaction.changes(), key, &old, &row) {
+                    Ok(()) => updated.changed += 1,
+                    Err(error @ TableError::DuplicateKey { .. }) if rules.ignore => {
+                        warnings.warn(error.mysql_code(), error.to_string());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        self.handle.counters.handler_update.add(updated.changed);
+        Ok(updated)
+    }
+}
+
+impl Target {
+    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row.
+    fn new_row(
+        &self,
+        old: &[Value],
+        found: &[Value],
+        number: u64,
+        rules: Rules,
+        warnings: &mut Warnings,
+    ) -> Result<Vec<Value>> {
+        let mut row = old.to_vec();
+        for (column, source) in &self.columns {
+            let definition = &self.table.definition.columns[*column];
+            let value = match source {
+                Source::Default => default_of(definition, rules.now_micros)
+                    .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
+                Source::Query(value, by_zero) => {
+                    let value = &found[*value];
+                    if value.is_null() && by_zero.is_some_and(|flag| !is_zero_or_null(&found[flag]))
+                    {
+                        let error = SqlError::division_by_zero();
+                        if rules.mode == Mode::Strict {
+                            return Err(error);
+                        }
+                        warnings.warn(error.code, error.message);
+                    }
+                    assign(definition, value, rules.mode, number, warnings)?
+                }
+            };
+            row[*column] = value;
+        }
+        if row != old {
+            for column in &self.stamped {
+                let ty = &self.table.definition.columns[*column].ty;
+                row[*column] = current_timestamp(ty, rules.now_micros);
+            }
+        }
+        Ok(row)
+    }
+}
+
+fn is_zero_or_null(value: &Value) -> bool {
+    value.is_null() || is_zero(value)
+}
+
+/// Converts a value for a column that exists already: NULL is not turned into the next AUTO_INCREMENT value.
+pub(crate) fn assign(
+    column: &Column,
+    value: &Value,
+    mode: Mode,
+    row: u64,
+    warnings: &mut Warnings,
+) -> Result<Value> {
+    let converted = match value {
+        Value::Null if column.auto_increment && !column.nullable => match mode {
+            Mode::Strict => Err(ColumnProblem::Null),
+            Mode::Lenient => Ok((
+                sheaf_table::convert::zero_value(&column.ty),
+                Some(ColumnProblem::Null),
+            )),
+        },
+        value => to_column(column, value, mode),
+    };
+    let (value, problem) = converted.map_err(|problem| issue(column, problem, row))?;
+    if let Some(problem) = problem {
+        // What would be an error "too long" is a warning "truncated".
+        let problem = match problem {
+            ColumnProblem::TooLong => ColumnProblem::Truncated,
+            problem => problem,
+        };
+        let issue = issue(column, problem, row);
+        warnings.warn(issue.mysql_code(), issue.to_string());
+    }
+    Ok(value)
+}
+
+/// Finds the columns that are assigned. Errors 1054, 1052 and 1288.
+fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<Vec<Assignment>> {
+    assignments
+        .iter()
+        .map(|assignment| {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Err(SqlError::not_supported_yet("SET of a row"));
+            };
+            let (reference, column) = references.column(name)?;
+            Ok(Assignment {
+                reference,
+                column,
+                value: match is_default(&assignment.value) {
+                    true => NewValue::Default,
+                    false => NewValue::Expression(assignment.value.clone()),
+                },
+            })
+        })
+        .collect()
+}
+
+/// The keyword DEFAULT.
+pub(crate) fn is_default(expression: &ast::Expr) -> bool {
+    matches!(expression, ast::Expr::Identifier(name)
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("DEFAULT"))
+}
+
+/// Puts into each expression what the assignments before it made of the columns that it names.
+fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Result<Vec<Assignment>> {
+    let mut substitution = Substitution {
+        references,
+        made: BTreeMap::new(),
+        queries: 0,
+        count: 0,
+        failure: None,
+    };
+    let mut done: Vec<Assignment> = Vec::with_capacity(assignments.len());
+    for mut assignment in assignments {
+        if let NewValue::Expression(expression) = &mut assignment.value {
+            let _ = VisitMut::visit(expression, &mut substitution);
+            if let Some(error) = substitution.failure.take() {
+                return Err(error);
+            }
+        }
+        let Some(table) = &references.0[assignment.reference].table else {
+            continue;
+        };
+        let column = &table.definition.columns[assignment.column];
+        let made = match &assignment.value {
+            NewValue::Expression(expression) => Some(as_stored(expression, &column.ty)?),
+            NewValue::Default => None,
+        };
+        substitution.made.insert(assignment.column, made);
+        // The last assignment of a column is the one that counts.
+        done.retain(|before| before.column != assignment.column);
+        done.push(assignment);
+    }
+    Ok(done)
+}
+
+/// Replaces columns by the expressions that were assigned to them. Subqueries are left alone: there a name may
+/// mean a column of their own.
+struct Substitution<'a> {
+    references: &'a References,
+    /// `None`: the column was set to its default.
+    made: BTreeMap<usize, Option<ast::Expr>>,
+    queries: usize,
+    count: usize,
+    failure: Option<SqlError>,
+}
+
+impl VisitorMut for Substitution<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if self.queries > 0 {
+            return ControlFlow::Continue(());
+        }
+        let name = match expression {
+            ast::Expr::Identifier(name) if !name.value.starts_with('@') => vec![name.clone()],
+            ast::Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with('@') => {
+                parts.clone()
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        let Ok((_, column)) = self.references.column(&ast::ObjectName::from(name)) else {
+            return ControlFlow::Continue(());
+        };
+        match self.made.get(&column) {
+            None => {}
+            Some(Some(made)) if self.count < MAX_SUBSTITUTIONS => {
+                self.count += 1;
+                *expression = ast::Expr::Nested(Box::new(made.clone()));
+            }
+            Some(made) => {
+                self.failure = Some(SqlError::not_supported_yet(match made {
+                    Some(_) => "an UPDATE whose assignments build on each other so often",
+                    None => "an expression with a column that was set to DEFAULT before it",
+                }));
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// An expression as a column of this type would hold it.
+fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::Expr> {
+    let cast = match ty {
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => format!("CAST(0 AS DECIMAL({precision},{scale}))"),
+        ColumnType::Date => "CAST(0 AS DATE)".to_string(),
+        ColumnType::Time { fsp } => format!("CAST(0 AS TIME({fsp}))"),
+        ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => {
+            format!("CAST(0 AS DATETIME({fsp}))")
+        }
+        ty if ty.integer_range().is_some() && ty.is_unsigned() => "CAST(0 AS UNSIGNED)".to_string(),
+        ty if ty.integer_range().is_some() => "CAST(0 AS SIGNED)".to_string(),
+        _ => return Ok(expression.clone()),
+    };
+    let mut cast = crate::parser::parse_expression(&cast, &Default::default())?;
+    if let ast::Expr::Cast { expr, .. } = &mut cast {
+        **expr = expression.clone();
+    }
+    Ok(cast)
+}
+
+/// The tables to change, and the columns of the query that finds their rows.
+fn plan_targets(
+    references: &References,
+    assignments: Vec<Assignment>,
+    rules: Rules,
+) -> Result<(Vec<Target>, Vec<ast::Expr>)> {
+    let mut projection = Vec::new();
+    let mut targets: BTreeMap<usize, Target> = BTreeMap::new();
+    for assignment in &assignments {
+        if targets.contains_key(&assignment.reference) {
+            continue;
+        }
+        let reference = &references.0[assignment.reference];
+        let table = Arc::clone(reference.changeable("UPDATE")?);
+        let assigned: BTreeSet<usize> = assignments
+            .iter()
+            .filter(|other| other.reference == assignment.reference)
+            .map(|other| other.column)
+            .collect();
+        let stamped = table
+            .definition
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(at, column)| column.on_update_current_timestamp && !assigned.contains(at))
+            .map(|(at, _)| at)
+            .collect();
+        targets.insert(
+            assignment.reference,
+            Target {
+                table,
+                key: projection.len(),
+                columns: Vec::new(),
+                stamped,
+            },
+        );
+        projection.push(reference.key());
+    }
+    for assignment in assignments {
+        let source = match assignment.value {
+            NewValue::Default => Source::Default,
+            NewValue::Expression(expression) => {
+                let by_zero = match rules.report_division {
+                    true => divides_by_zero(&expression),
+                    false => None,
+                };
+                projection.push(expression);
+                let value = projection.len() - 1;
+                let flag = by_zero.map(|by_zero| {
+                    projection.push(by_zero);
+                    projection.len() - 1
+                });
+                Source::Query(value, flag)
+            }
+        };
+        if let Some(target) = targets.get_mut(&assignment.reference) {
+            target.columns.push((assignment.column, source));
+        }
+    }
+    Ok((targets.into_values().collect(), projection))
+}
+
+/// A condition that is true where an operand divides by 0; `None` if nothing is divided.
+fn divides_by_zero(expression: &ast::Expr) -> Option<ast::Expr> {
+    let mut found = Vec::new();
+    divisors(expression, &mut found);
+    let zero = ast::Expr::value(ast::Value::Number("0".to_string(), false));
+    found
+        .into_iter()
+        .map(|divisor| ast::Expr::BinaryOp {
+            left: Box::new(ast::Expr::Nested(Box::new(divisor.clone()))),
+            op: ast::BinaryOperator::Eq,
+            right: Box::new(zero.clone()),
+        })
+        .reduce(|left, right| ast::Expr::BinaryOp {
+            left: Box::new(left),
+            op: ast::BinaryOperator::Or,
+            right: Box::new(right),
+        })
+}
+
+/// Keys of rows that were changed already, where a join can find a row twice.
+struct SeenKeys {
+    keys: Option<BTreeSet<(usize, Vec<u8>)>>,
+    reservation: MemoryReservation,
+    used: usize,
+}
+
+/// What an entry of the set takes besides its key.
+const SEEN_ENTRY_BYTES: usize = 48;
+const SEEN_RESERVE_BYTES: usize = 64 << 10;
+
+impl SeenKeys {
+    fn new(session: &mut Session, wanted: bool) -> SeenKeys {
+        let pool = &session.task_context().runtime_env().memory_pool;
+        SeenKeys {
+            keys: wanted.then(BTreeSet::new),
+            reservation: MemoryConsumer::new("keys of changed rows").register(pool),
+            used: 0,
+        }
+    }
+
+    /// True if the key of this target is new. Error 1041 if there are too many.
+    fn insert(&mut self, target: usize, key: &[u8]) -> Result<bool> {
+        let Some(keys) = &mut self.keys else {
+            return Ok(true);
+        };
+        self.used += key.len() + SEEN_ENTRY_BYTES;
+        while self.used > self.reservation.size() {
+            if self.reservation.try_grow(SEEN_RESERVE_BYTES).is_err() {
+                return Err(SqlError::out_of_memory(
+                    "an UPDATE of joined tables keeps the keys of changed rows in memory; update in parts or raise --memory",
+                ));
+            }
+        }
+        Ok(keys.insert((target, key.to_vec())))
+    }
+}
