@@ -1,24 +1,30 @@
-//! INSERT … VALUES, INSERT … SET and INSERT … SELECT.
+//! INSERT and REPLACE: … VALUES, … SET and … SELECT, with ON DUPLICATE KEY UPDATE and RETURNING.
 
-use arrow::array::RecordBatch;
-use sheaf_table::Value;
+use std::sync::Arc;
+
 use sheaf_table::convert::Mode;
+use sheaf_table::{Table, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::on_duplicate::last_part;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
 use crate::query::SessionValues;
 use crate::result::ResultSink;
+use crate::row_evaluator::{RowEvaluator, RowKind};
+use crate::row_spool::SpooledRows;
 use crate::rows::value_at;
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
-use crate::table_writer::{RowShape, TableWriter, WriteOptions, Written};
+use crate::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::update::is_default;
 use crate::values::{divisors, is_zero};
 
-/// INSERT … SELECT from the table it writes holds the rows read in memory: at most this part of the query memory.
-const SELF_INSERT_SHARE: usize = 2;
+/// Rows that RETURNING shows are kept in memory until the end: at most this part of the query memory.
+const RETURNING_SHARE: usize = 4;
+/// Rows that RETURNING sends at once.
+const RETURNING_ROWS: usize = 1024;
 
 /// One place in VALUES.
 enum Source {
@@ -27,72 +33,172 @@ enum Source {
     Value(Value),
 }
 
+/// Where rows go and what is done about those that do not fit.
+struct Destination {
+    database: String,
+    table: String,
+    /// As the statement names them; empty: all.
+    columns: Vec<String>,
+    options: WriteOptions,
+    /// ON DUPLICATE KEY UPDATE.
+    assignments: Vec<ast::Assignment>,
+    alias: Option<ast::InsertAliases>,
+    returning: Option<Vec<ast::SelectItem>>,
+}
+
+/// What an INSERT did.
+struct Inserted {
+    written: Written,
+    /// The table as it was written, and its rows for RETURNING.
+    table: Arc<Table>,
+    rows: Vec<Vec<Value>>,
+}
+
 impl Session {
+    /// INSERT and REPLACE.
     pub(crate) fn insert(
         &mut self,
-        insert: ast::Insert,
+        mut insert: ast::Insert,
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         refuse_unsupported(&insert)?;
-        let (database, table) = self.resolve_for_change(&target_of(&insert)?)?;
-        let ignore = insert.ignore;
-        let mut columns: Vec<String> = insert.columns.iter().map(last_part).collect();
-        let rows: Vec<Vec<ast::Expr>> = if !insert.assignments.is_empty() {
+        let mut destination = self.destination_of(&mut insert)?;
+        let mut rows: Vec<Vec<ast::Expr>> = Vec::new();
+        if !insert.assignments.is_empty() {
             let mut row = Vec::with_capacity(insert.assignments.len());
             for assignment in insert.assignments {
                 let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
                     return Err(SqlError::not_supported_yet("INSERT ... SET of a row"));
                 };
-                columns.push(last_part(name));
+                destination.columns.push(last_part(name));
                 row.push(assignment.value);
             }
-            vec![row]
-        } else {
-            let Some(source) = insert.source else {
-                return Err(SqlError::not_supported_yet("INSERT ... DEFAULT VALUES"));
-            };
+            rows.push(row);
+        } else if let Some(source) = insert.source {
             match *source.body {
                 ast::SetExpr::Values(values)
                     if source.with.is_none() && source.order_by.is_none() =>
                 {
-                    values.rows.into_iter().map(|row| row.content).collect()
+                    rows.extend(values.rows.into_iter().map(|row| row.content));
                 }
                 body => {
                     let query = ast::Query {
                         body: Box::new(body),
                         ..*source
                     };
-                    let target = self.engine.catalog().table(&database, &table)?;
-                    let targets = Self::target_columns(&target, &columns)?;
+                    destination.options.bulk = destination.returning.is_none();
+                    let (database, table) = (&destination.database, &destination.table);
+                    let target = self.engine.catalog().table(database, table)?;
+                    let targets = Self::target_columns(&target, &destination.columns)?;
                     let planned = self.plan_query(&query, text, None)?;
-                    let written =
-                        self.insert_rows_of(&database, &table, targets, planned, ignore)?;
-                    let info = written.info(self.warnings.count());
-                    return self.insert_done(written, info, sink);
+                    let inserted = self.insert_rows_of(&destination, targets, planned, text)?;
+                    let info = inserted.written.info(self.warnings.count());
+                    return self.insert_done(&destination, inserted, info, text, sink);
                 }
             }
-        };
+        } else {
+            return Err(SqlError::not_supported_yet("INSERT ... DEFAULT VALUES"));
+        }
         let info_wanted = rows.len() > 1;
-        let written = self.insert_values(&database, &table, &columns, &rows, ignore, text)?;
+        let inserted = self.insert_values(&destination, &rows, text)?;
         let info = if info_wanted {
-            written.info(self.warnings.count())
+            inserted.written.info(self.warnings.count())
         } else {
             String::new()
         };
-        self.insert_done(written, info, sink)
+        self.insert_done(&destination, inserted, info, text, sink)
     }
 
+    fn destination_of(&self, insert: &mut ast::Insert) -> Result<Destination> {
+        let (database, table) = self.resolve_for_change(&target_of(insert)?)?;
+        let assignments = match insert.on.take() {
+            Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => assignments,
+            _ => Vec::new(),
+        };
+        let on_duplicate = if insert.replace_into {
+            OnDuplicate::Replace
+        } else if !assignments.is_empty() {
+            OnDuplicate::Update
+        } else if insert.ignore {
+            OnDuplicate::Skip
+        } else {
+            OnDuplicate::Fail
+        };
+        Ok(Destination {
+            database,
+            table,
+            columns: insert.columns.iter().map(last_part).collect(),
+            options: WriteOptions {
+                mode: self.insert_mode(insert.ignore),
+                on_duplicate,
+                ignore: insert.ignore,
+                bulk: false,
+            },
+            assignments,
+            alias: insert.insert_alias.take(),
+            returning: insert.returning.take(),
+        })
+    }
+
+    /// Answers the client: with the rows that RETURNING shows, or with what was done.
     fn insert_done(
         &mut self,
-        written: Written,
+        destination: &Destination,
+        inserted: Inserted,
         info: String,
+        text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Inserted {
+            written,
+            table,
+            rows,
+        } = inserted;
         if written.first_auto_increment != 0 {
             self.last_insert_id = written.first_auto_increment;
         }
-        self.ok_with_id(sink, written.rows, written.first_auto_increment, info)
+        if let Some(items) = &destination.returning {
+            let evaluator = self.returning(items, &table, text)?;
+            sink.columns(&evaluator.metas)?;
+            for rows in rows.chunks(RETURNING_ROWS) {
+                sink.rows(&evaluator.results(rows)?)?;
+            }
+            self.row_count = -1;
+            return sink.end_of_rows(self.end_of_rows());
+        }
+        let id = match written.first_auto_increment {
+            0 if written.rows > 0 => written.last_auto_increment,
+            first => first,
+        };
+        self.ok_with_id(sink, written.affected(self.info.found_rows), id, info)
+    }
+
+    /// Plans the items of RETURNING over rows of the table.
+    fn returning(
+        &self,
+        items: &[ast::SelectItem],
+        table: &Table,
+        text: &str,
+    ) -> Result<RowEvaluator> {
+        let definition = &table.definition;
+        let kind = RowKind {
+            name: &definition.name,
+            columns: &definition.columns,
+        };
+        let mut all = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
+                    all.extend(definition.columns.iter().map(|column| {
+                        let name = ast::Ident::with_quote('`', &column.name);
+                        ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name))
+                    }));
+                }
+                item => all.push(item.clone()),
+            }
+        }
+        self.row_evaluator(all, &[kind], text)
     }
 
     /// Strict or lenient, as sql_mode and IGNORE say.
@@ -106,13 +212,17 @@ impl Session {
 
     fn insert_values(
         &mut self,
-        database: &str,
-        table: &str,
-        columns: &[String],
+        destination: &Destination,
         rows: &[Vec<ast::Expr>],
-        ignore: bool,
         text: &str,
-    ) -> Result<Written> {
+    ) -> Result<Inserted> {
+        let Destination {
+            database,
+            table,
+            columns,
+            options,
+            ..
+        } = destination;
         let table = self.engine.catalog().table(database, table)?;
         // `INSERT INTO t () VALUES ()` gives no column a value.
         let all_default = columns.is_empty() && rows.iter().all(Vec::is_empty);
@@ -126,24 +236,53 @@ impl Session {
                 return Err(SqlError::wrong_value_count_on_row(n as u64 + 1));
             }
         }
-        let values = self.values_of(rows, text)?;
-        let options = WriteOptions {
-            mode: self.insert_mode(ignore),
-            ignore_duplicates: ignore,
-            bulk: false,
-        };
-        let mut writer = self.open_writer(database, &table.definition.name, options)?;
+        let values = self.values_of(rows, options.ignore, text)?;
+        let mut writer = self.open_writer(database, &table.definition.name, *options)?;
         let targets = if all_default {
             targets
         } else {
             Self::target_columns(writer.table(), columns)?
         };
-        let done = self.write_values(&mut writer, targets, options.mode, values);
-        close(writer, done)
+        let done = self
+            .prepare_writer(&mut writer, destination, &targets, text)
+            .and_then(|()| self.write_values(&mut writer, targets, options.mode, values));
+        close_inserted(writer, done)
+    }
+
+    /// Tells the writer what the statement says about rows in the way and about RETURNING.
+    fn prepare_writer(
+        &self,
+        writer: &mut TableWriter,
+        destination: &Destination,
+        targets: &[usize],
+        text: &str,
+    ) -> Result<()> {
+        let table = Arc::clone(writer.table());
+        if let Some(items) = &destination.returning {
+            // Errors in the items are found before a row is written.
+            self.returning(items, &table, text)?;
+            writer.keep_rows(self.engine.memory().query_bytes / RETURNING_SHARE);
+        }
+        if !destination.assignments.is_empty() {
+            writer.update_duplicates(self.duplicate_update(
+                &table,
+                targets,
+                &destination.assignments,
+                destination.alias.as_ref(),
+                destination.options.mode,
+                text,
+            )?);
+        }
+        Ok(())
     }
 
     /// Evaluates all expressions of VALUES; those that are not simple in one query.
-    fn values_of(&mut self, rows: &[Vec<ast::Expr>], text: &str) -> Result<Vec<Vec<Source>>> {
+    fn values_of(
+        &mut self,
+        rows: &[Vec<ast::Expr>],
+        ignore: bool,
+        text: &str,
+    ) -> Result<Vec<Vec<Source>>> {
         let expressions: Vec<ast::Expr> = rows
             .iter()
             .flatten()
@@ -151,7 +290,7 @@ impl Session {
             .cloned()
             .collect();
         let values = self.evaluate_all(&expressions, text)?;
-        self.check_divisions(&expressions, &values, text)?;
+        self.check_divisions(&expressions, &values, ignore, text)?;
         let mut values = values.into_iter();
         let mut next = || values.next().unwrap_or_default();
         Ok(rows
@@ -175,6 +314,7 @@ impl Session {
         &mut self,
         expressions: &[ast::Expr],
         values: &[Value],
+        ignore: bool,
         text: &str,
     ) -> Result<()> {
         let mode = self.variables.sql_mode();
@@ -190,7 +330,7 @@ impl Session {
         for divisor in found {
             if is_zero(&self.evaluate(divisor, text)?) {
                 let error = SqlError::division_by_zero();
-                if mode.is_strict() {
+                if mode.is_strict() && !ignore {
                     return Err(error);
                 }
                 self.warnings.warn(error.code, error.message);
@@ -242,57 +382,61 @@ impl Session {
         targets: Vec<usize>,
         planned: PlannedQuery,
     ) -> Result<Written> {
-        self.insert_rows_of(database, table, targets, planned, false)
+        let destination = Destination {
+            database: database.to_string(),
+            table: table.to_string(),
+            columns: Vec::new(),
+            options: WriteOptions {
+                mode: self.insert_mode(false),
+                on_duplicate: OnDuplicate::Fail,
+                ignore: false,
+                bulk: true,
+            },
+            assignments: Vec::new(),
+            alias: None,
+            returning: None,
+        };
+        let inserted = self.insert_rows_of(&destination, targets, planned, "")?;
+        Ok(inserted.written)
     }
 
     fn insert_rows_of(
         &mut self,
-        database: &str,
-        table: &str,
+        destination: &Destination,
         targets: Vec<usize>,
         planned: PlannedQuery,
-        ignore: bool,
-    ) -> Result<Written> {
+        text: &str,
+    ) -> Result<Inserted> {
         if planned.schema().fields().len() != targets.len() {
             return Err(SqlError::wrong_value_count_on_row(1));
         }
+        let Destination {
+            database,
+            table,
+            options,
+            ..
+        } = destination;
         let reads_target = planned.tables.iter().any(|source| {
-            source.definition.database == database && source.definition.name == table
+            source.definition.database == *database && source.definition.name == *table
         });
         // Rows that are read from the table itself are collected first: the scan must not meet what was just written.
-        let mut collected: Vec<RecordBatch> = Vec::new();
-        let mut planned = Some(planned);
-        if reads_target && let Some(planned) = planned.take() {
-            let limit = self.engine.memory().query_bytes / SELF_INSERT_SHARE;
-            let mut bytes = 0;
-            self.run_planned(planned, |batch| {
-                bytes += batch.get_array_memory_size();
-                if bytes > limit {
-                    return Err(SqlError::out_of_memory(
-                        "INSERT ... SELECT from the table that it writes holds its rows in memory; insert in parts or raise --memory",
-                    ));
-                }
-                collected.push(batch.clone());
-                Ok(())
-            })?;
-        }
-        let options = WriteOptions {
-            mode: self.insert_mode(ignore),
-            ignore_duplicates: ignore,
-            bulk: true,
+        let rows = match reads_target {
+            true => RowsToInsert::Collected(self.collect_rows(planned)?),
+            false => RowsToInsert::Planned(planned),
         };
-        let mut writer = self.open_writer(database, table, options)?;
-        let done = self.write_batches(&mut writer, targets, options.mode, collected, planned);
-        close(writer, done)
+        let mut writer = self.open_writer(database, table, *options)?;
+        let done = self
+            .prepare_writer(&mut writer, destination, &targets, text)
+            .and_then(|()| self.write_rows(&mut writer, targets, options.mode, rows));
+        close_inserted(writer, done)
     }
 
-    fn write_batches(
+    fn write_rows(
         &mut self,
         writer: &mut TableWriter,
         targets: Vec<usize>,
         mode: Mode,
-        collected: Vec<RecordBatch>,
-        planned: Option<PlannedQuery>,
+        rows: RowsToInsert,
     ) -> Result<()> {
         let now = self.local_now_micros();
         // Taken out for the time of the run, which borrows the session.
@@ -300,26 +444,51 @@ impl Session {
         let shape = RowShape::new(writer.table(), targets, mode, now, &mut warnings);
         let written = shape.and_then(|shape| {
             let mut row = shape.new_row();
-            let mut write = |batch: &RecordBatch| -> Result<()> {
-                for position in 0..batch.num_rows() {
-                    let number = writer.rows_seen() + 1;
-                    for (array, target) in batch.columns().iter().zip(shape.targets()) {
-                        let value = value_at(array.as_ref(), position)?;
-                        shape.put(&mut row, *target, &value, number, &mut warnings)?;
+            match rows {
+                RowsToInsert::Collected(mut rows) => {
+                    let mut values = Vec::new();
+                    while rows.next(&mut values)? {
+                        let number = writer.rows_seen() + 1;
+                        for (value, target) in values.iter().zip(shape.targets()) {
+                            shape.put(&mut row, *target, value, number, &mut warnings)?;
+                        }
+                        writer.write(&row, &mut warnings)?;
                     }
-                    writer.write(&row, &mut warnings)?;
+                    Ok(())
                 }
-                Ok(())
-            };
-            collected.iter().try_for_each(&mut write)?;
-            match planned {
-                Some(planned) => self.run_planned(planned, write),
-                None => Ok(()),
+                RowsToInsert::Planned(planned) => self.run_planned(planned, |batch| {
+                    for position in 0..batch.num_rows() {
+                        let number = writer.rows_seen() + 1;
+                        for (array, target) in batch.columns().iter().zip(shape.targets()) {
+                            let value = value_at(array.as_ref(), position)?;
+                            shape.put(&mut row, *target, &value, number, &mut warnings)?;
+                        }
+                        writer.write(&row, &mut warnings)?;
+                    }
+                    Ok(())
+                }),
             }
         });
         self.warnings = warnings;
         written
     }
+}
+
+/// Where the rows of INSERT … SELECT are.
+enum RowsToInsert {
+    Collected(SpooledRows),
+    Planned(PlannedQuery),
+}
+
+/// [`close`], with the rows for RETURNING.
+fn close_inserted(mut writer: TableWriter, done: Result<()>) -> Result<Inserted> {
+    let table = Arc::clone(writer.table());
+    let rows = writer.take_kept_rows();
+    Ok(Inserted {
+        written: close(writer, done)?,
+        table,
+        rows,
+    })
 }
 
 /// Ends a writer: keeps the rows, or takes them back and reports why.
@@ -334,18 +503,14 @@ pub(crate) fn close(writer: TableWriter, done: Result<()>) -> Result<Written> {
 }
 
 fn refuse_unsupported(insert: &ast::Insert) -> Result<()> {
-    let what = if insert.replace_into {
-        "REPLACE"
-    } else if insert.on.is_some() {
-        "INSERT ... ON DUPLICATE KEY UPDATE"
-    } else if insert.partitioned.is_some() {
+    let on_conflict = matches!(insert.on, Some(ast::OnInsert::OnConflict(_)));
+    let what = if insert.partitioned.is_some() {
         "INSERT ... PARTITION"
-    } else if insert.returning.is_some() {
-        "INSERT ... RETURNING"
     } else if insert.or.is_some()
         || insert.overwrite
         || insert.output.is_some()
         || insert.table_alias.is_some()
+        || on_conflict
     {
         "this form of INSERT"
     } else {
@@ -361,12 +526,4 @@ fn target_of(insert: &ast::Insert) -> Result<TableName> {
         ));
     };
     name_of(name)
-}
-
-/// `a` of `a`, `t.a` and `d.t.a`.
-fn last_part(name: &ast::ObjectName) -> String {
-    name.0
-        .last()
-        .and_then(|part| part.as_ident())
-        .map_or_else(|| name.to_string(), |part| part.value.clone())
 }

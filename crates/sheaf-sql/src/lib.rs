@@ -20,12 +20,14 @@ pub mod information_schema;
 mod insert;
 mod load_data;
 mod lower;
+mod on_duplicate;
 pub mod parser;
 mod prepared;
 pub mod query;
 #[cfg(test)]
 mod query_tests;
 pub mod result;
+mod row_evaluator;
 mod row_spool;
 mod rows;
 mod run_query;

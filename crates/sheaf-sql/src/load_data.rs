@@ -18,7 +18,7 @@ use crate::insert::close;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
 use crate::result::ResultSink;
 use crate::session::Session;
-use crate::table_writer::{RowShape, TableWriter, WriteOptions};
+use crate::table_writer::{self, RowShape, TableWriter, WriteOptions};
 
 /// The texts of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,6 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let (database, table_name) = self.resolve_for_change(&load.table)?;
-        if load.on_duplicate == OnDuplicate::Replace {
-            return Err(SqlError::not_supported_yet("LOAD DATA ... REPLACE"));
-        }
         if load.format.lines_terminated_by.is_empty() {
             return Err(SqlError::not_supported_yet(
                 "LOAD DATA ... LINES TERMINATED BY ''",
@@ -65,7 +62,12 @@ impl Session {
             || !self.variables.sql_mode().is_strict();
         let options = WriteOptions {
             mode: if lenient { Mode::Lenient } else { Mode::Strict },
-            ignore_duplicates: load.on_duplicate == OnDuplicate::Ignore,
+            on_duplicate: match load.on_duplicate {
+                OnDuplicate::Error => table_writer::OnDuplicate::Fail,
+                OnDuplicate::Ignore => table_writer::OnDuplicate::Skip,
+                OnDuplicate::Replace => table_writer::OnDuplicate::Replace,
+            },
+            ignore: load.on_duplicate == OnDuplicate::Ignore,
             bulk: true,
         };
         let plan = FilePlan {
@@ -87,15 +89,21 @@ impl Session {
         };
         let written = close(writer, done)?;
         let info = format!(
-            "Records: {}  Deleted: 0  Skipped: {}  Warnings: {}",
-            written.rows + written.duplicates,
+            "Records: {}  Deleted: {}  Skipped: {}  Warnings: {}",
+            written.records(),
+            written.deleted,
             written.duplicates,
             self.warnings.count()
         );
         if written.first_auto_increment != 0 {
             self.last_insert_id = written.first_auto_increment;
         }
-        self.ok_with_id(sink, written.rows, written.first_auto_increment, info)
+        self.ok_with_id(
+            sink,
+            written.affected(self.info.found_rows),
+            written.first_auto_increment,
+            info,
+        )
     }
 
     /// A file of the server: only from the directory that `secure_file_priv` names. Errors 1290 and 29.

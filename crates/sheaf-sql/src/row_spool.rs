@@ -20,6 +20,8 @@ use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_table::{TableError, Value};
 
 use crate::error::{Result, SqlError};
+use crate::rows::value_at;
+use crate::run_query::PlannedQuery;
 use crate::session::Session;
 
 /// Memory is reserved in steps of this size.
@@ -49,6 +51,19 @@ impl Session {
             file: None,
             rows: 0,
         }
+    }
+
+    /// Runs a query to its end and keeps its rows.
+    pub(crate) fn collect_rows(&mut self, planned: PlannedQuery) -> Result<SpooledRows> {
+        let mut spool = self.row_spool();
+        self.run_planned(planned, |batch| {
+            for row in 0..batch.num_rows() {
+                let values = batch.columns().iter();
+                spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
+            }
+            Ok(())
+        })?;
+        spool.read()
     }
 }
 

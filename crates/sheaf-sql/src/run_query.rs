@@ -232,7 +232,7 @@ impl Session {
         Ok(self.columns_of(&lowered.plan, &lowered.headers))
     }
 
-    fn columns_of(&self, plan: &LogicalPlan, headers: &[Header]) -> Vec<ColumnMeta> {
+    pub(crate) fn columns_of(&self, plan: &LogicalPlan, headers: &[Header]) -> Vec<ColumnMeta> {
         let collation_id = self.result_collation_id();
         let fields = plan.schema().fields();
         fields

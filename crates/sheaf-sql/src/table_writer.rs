@@ -7,17 +7,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sheaf_storage::Transaction;
 use sheaf_table::convert::{Mode, text_to_column, to_column};
 use sheaf_table::{
-    BulkLoad, BulkLoadOptions, Column, ColumnIssue, ColumnProblem, ColumnType, DefaultValue, Table,
-    TableError, Value, WriteGuard,
+    BulkLoad, BulkLoadOptions, Column, ColumnIssue, ColumnProblem, ColumnType, DefaultValue,
+    InsertOutcome, Table, TableError, Value, WriteGuard,
 };
 
 use crate::ddl::SessionProgress;
 use crate::error::{Result, SqlError};
+use crate::on_duplicate::DuplicateUpdate;
 use crate::session::{Session, SessionHandle};
 use crate::sort_memory::SortMemory;
+use crate::statement_transaction::StatementTransaction;
 use crate::warnings::Warnings;
 
 /// How many rows go in between two looks at the kill flag.
@@ -26,30 +27,65 @@ pub(crate) const ROWS_PER_CANCEL_CHECK: u64 = 1024;
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
+    /// Rows inserted.
     pub(crate) rows: u64,
     /// Rows left out because their key was there (IGNORE).
     pub(crate) duplicates: u64,
+    /// Rows deleted because they were in the way (REPLACE).
+    pub(crate) deleted: u64,
+    /// Rows in the way that were changed (ON DUPLICATE KEY UPDATE).
+    pub(crate) updated: u64,
+    /// Rows in the way that were as they should be already.
+    pub(crate) unchanged: u64,
     /// The first value that AUTO_INCREMENT gave out; 0 if none.
     pub(crate) first_auto_increment: u64,
+    /// The AUTO_INCREMENT value of the last row inserted, given out or not; 0 if there is none.
+    pub(crate) last_auto_increment: u64,
 }
 
 impl Written {
+    /// Rows that were given.
+    pub(crate) fn records(&self) -> u64 {
+        self.rows + self.duplicates + self.updated + self.unchanged
+    }
+
+    /// Affected rows as MySQL counts them: a row that replaced another counts 2, and so does one that was updated
+    /// instead of being inserted. `found_rows`: rows that were as they should be count 1.
+    pub(crate) fn affected(&self, found_rows: bool) -> u64 {
+        let unchanged = if found_rows { self.unchanged } else { 0 };
+        self.rows + self.deleted + 2 * self.updated + unchanged
+    }
+
     /// The text that goes with the OK of INSERT.
     pub(crate) fn info(&self, warnings: u64) -> String {
         format!(
             "Records: {}  Duplicates: {}  Warnings: {warnings}",
-            self.rows + self.duplicates,
-            self.duplicates
+            self.records(),
+            self.duplicates + self.deleted + self.updated
         )
     }
+}
+
+/// What is done about a row whose key is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDuplicate {
+    /// Error 1062.
+    Fail,
+    /// A warning, and the row is left out.
+    Skip,
+    /// What is in the way is deleted.
+    Replace,
+    /// What is in the way is updated: see [`TableWriter::update_duplicates`].
+    Update,
 }
 
 /// How rows that do not fit are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WriteOptions {
     pub(crate) mode: Mode,
-    /// A duplicate key is a warning and the row is left out.
-    pub(crate) ignore_duplicates: bool,
+    pub(crate) on_duplicate: OnDuplicate,
+    /// Errors of single rows are warnings, and the row is left out.
+    pub(crate) ignore: bool,
     /// An empty table may be bulk loaded: the statement brings many rows.
     pub(crate) bulk: bool,
 }
@@ -239,7 +275,7 @@ fn implicit_default(column: &Column) -> Value {
 enum Target {
     /// Fields are dropped in this order: rows are taken back before the next writer comes.
     Rows {
-        transaction: Transaction,
+        transaction: StatementTransaction,
         guard: WriteGuard,
     },
     Bulk {
@@ -248,11 +284,19 @@ enum Target {
     },
 }
 
+/// Rows as they were written, for RETURNING.
+struct KeptRows {
+    rows: Vec<Vec<Value>>,
+    left_bytes: usize,
+}
+
 /// Writes rows into one table under its writer lock. Dropped without [`Self::finish`]: nothing remains.
 pub(crate) struct TableWriter {
     table: Arc<Table>,
     target: Target,
     options: WriteOptions,
+    update: Option<DuplicateUpdate>,
+    kept: Option<KeptRows>,
     written: Written,
     handle: Arc<SessionHandle>,
 }
@@ -264,7 +308,25 @@ impl TableWriter {
 
     /// Rows given so far, those left out included.
     pub(crate) fn rows_seen(&self) -> u64 {
-        self.written.rows + self.written.duplicates
+        self.written.records()
+    }
+
+    /// What to do with rows in the way, for [`OnDuplicate::Update`].
+    pub(crate) fn update_duplicates(&mut self, update: DuplicateUpdate) {
+        self.update = Some(update);
+    }
+
+    /// Keeps the rows that are written, as they are in the table: at most so many bytes, error 1041 beyond.
+    pub(crate) fn keep_rows(&mut self, limit_bytes: usize) {
+        self.kept = Some(KeptRows {
+            rows: Vec::new(),
+            left_bytes: limit_bytes,
+        });
+    }
+
+    /// The rows that were kept.
+    pub(crate) fn take_kept_rows(&mut self) -> Vec<Vec<Value>> {
+        self.kept.take().map(|kept| kept.rows).unwrap_or_default()
     }
 
     /// Writes a row: one value per column, each of the column's type.
@@ -274,13 +336,18 @@ impl TableWriter {
         }
         let outcome = match &mut self.target {
             Target::Bulk { load, .. } => load.append(row)?,
-            Target::Rows { guard, transaction } => match guard.insert(transaction, row) {
+            Target::Rows { guard, transaction } => match guard.insert(transaction.changes(), row) {
                 Ok(outcome) => outcome,
-                Err(error @ TableError::DuplicateKey { .. }) if self.options.ignore_duplicates => {
-                    warnings.warn(error.mysql_code(), error.to_string());
-                    self.written.duplicates += 1;
-                    return Ok(());
-                }
+                Err(error @ TableError::DuplicateKey { .. }) => match self.options.on_duplicate {
+                    OnDuplicate::Fail => return Err(error.into()),
+                    OnDuplicate::Skip => {
+                        warnings.warn(error.mysql_code(), error.to_string());
+                        self.written.duplicates += 1;
+                        return Ok(());
+                    }
+                    OnDuplicate::Replace => self.replace(row)?,
+                    OnDuplicate::Update => return self.update(row, error, warnings),
+                },
                 Err(error) => return Err(error.into()),
             },
         };
@@ -288,19 +355,101 @@ impl TableWriter {
             self.written.first_auto_increment = outcome.auto_increment.unwrap_or(0);
         }
         self.written.rows += 1;
+        let given = self.table.definition.auto_increment_column();
+        if let Some(column) = given {
+            let given = row[column]
+                .as_i128()
+                .and_then(|value| u64::try_from(value).ok());
+            self.written.last_auto_increment = outcome.auto_increment.or(given).unwrap_or_default();
+        }
+        if self.kept.is_some() {
+            let mut row = row.to_vec();
+            if let (Some(column), Some(value)) = (given, outcome.auto_increment) {
+                row[column] = generated(&self.table.definition.columns[column].ty, value);
+            }
+            self.keep(row)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the rows that have a key of this one, and inserts it.
+    fn replace(&mut self, row: &[Value]) -> Result<InsertOutcome> {
+        let Target::Rows { guard, transaction } = &mut self.target else {
+            return Err(SqlError::unknown("a bulk load replaces nothing"));
+        };
+        while let Some(key) = guard.conflicting_row(row)? {
+            if guard.delete(transaction.changes(), &key)? {
+                self.written.deleted += 1;
+            }
+        }
+        Ok(guard.insert(transaction.changes(), row)?)
+    }
+
+    /// Updates the row that has a key of this one; `error` is what is in the way.
+    fn update(&mut self, row: &[Value], error: TableError, warnings: &mut Warnings) -> Result<()> {
+        let number = self.rows_seen() + 1;
+        let (Target::Rows { guard, transaction }, Some(update)) = (&mut self.target, &self.update)
+        else {
+            return Err(error.into());
+        };
+        let Some(key) = guard.conflicting_row(row)? else {
+            return Err(error.into());
+        };
+        let Some(old) = guard.read_row(&key)? else {
+            return Err(error.into());
+        };
+        let new = update.updated(&old, row, number, warnings)?;
+        if new == old {
+            self.written.unchanged += 1;
+        } else {
+            match guard.replace(transaction.changes(), &key, &old, &new) {
+                Ok(()) => self.written.updated += 1,
+                Err(error @ TableError::DuplicateKey { .. }) if self.options.ignore => {
+                    warnings.warn(error.mysql_code(), error.to_string());
+                    self.written.duplicates += 1;
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if self.kept.is_some() {
+            self.keep(new)?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, row: Vec<Value>) -> Result<()> {
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
+        let strings = row.iter().map(|value| match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        });
+        let bytes = row.len() * size_of::<Value>() + strings.sum::<usize>();
+        kept.left_bytes = kept.left_bytes.checked_sub(bytes).ok_or_else(|| {
+            SqlError::out_of_memory(
+                "RETURNING holds its rows in memory; write in parts or raise --memory",
+            )
+        })?;
+        kept.rows.push(row);
         Ok(())
     }
 
     /// Makes the rows permanent.
     pub(crate) fn finish(self) -> Result<Written> {
+        let counters = &self.handle.counters;
         match self.target {
             Target::Rows { transaction, .. } => transaction.commit()?,
             Target::Bulk { load, _memory } => {
                 load.finish()?;
             }
         }
-        self.handle.counters.handler_write.add(self.written.rows);
-        self.handle.counters.handler_commit.add(1);
+        counters.handler_write.add(self.written.rows);
+        counters.handler_update.add(self.written.updated);
+        counters.handler_delete.add(self.written.deleted);
+        counters.handler_commit.add(1);
         Ok(self.written)
     }
 
@@ -308,9 +457,19 @@ impl TableWriter {
     pub(crate) fn abandon(self) -> Result<()> {
         self.handle.counters.handler_rollback.add(1);
         match self.target {
-            Target::Rows { transaction, .. } => Ok(transaction.rollback()?),
+            Target::Rows { transaction, .. } => transaction.rollback(),
             Target::Bulk { .. } => Ok(()),
         }
+    }
+}
+
+/// A value that AUTO_INCREMENT gave out, as its column holds it.
+fn generated(ty: &ColumnType, value: u64) -> Value {
+    match ty {
+        ColumnType::Float { .. } => Value::Float(value as f32),
+        ColumnType::Double { .. } => Value::Double(value as f64),
+        ty if ty.is_unsigned() => Value::UInt(value),
+        _ => Value::Int(value as i64),
     }
 }
 
@@ -323,7 +482,10 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         let guard = self.lock_for_write(database, table)?;
-        if !options.bulk || options.ignore_duplicates || guard.row_count_estimate() > 0 {
+        if !options.bulk
+            || options.on_duplicate != OnDuplicate::Fail
+            || guard.row_count_estimate() > 0
+        {
             return Ok(self.row_writer(guard, options));
         }
         let memory = self.sort_memory()?;
@@ -345,6 +507,8 @@ impl Session {
                     _memory: memory,
                 },
                 options,
+                update: None,
+                kept: None,
                 written: Written::default(),
                 handle: self.handle(),
             }),
@@ -361,10 +525,12 @@ impl Session {
         TableWriter {
             table: Arc::clone(&guard),
             target: Target::Rows {
-                transaction: self.engine.storage().begin_transaction(),
+                transaction: self.begin_changes(),
                 guard,
             },
             options,
+            update: None,
+            kept: None,
             written: Written::default(),
             handle: self.handle(),
         }

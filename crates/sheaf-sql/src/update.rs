@@ -24,7 +24,6 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement::Update;
 use crate::result::ResultSink;
 use crate::row_spool::SpooledRows;
-use crate::rows::value_at;
 use crate::session::Session;
 use crate::statement_transaction::StatementTransaction;
 use crate::table_writer::{ROWS_PER_CANCEL_CHECK, current_timestamp, default_of, issue};
@@ -45,7 +44,7 @@ struct Assignment {
 #[derive(Clone)]
 enum NewValue {
     Default,
-    Expression(ast::Expr),
+    Expression(Box<ast::Expr>),
 }
 
 /// Where a column's new value comes from when rows are written.
@@ -159,15 +158,7 @@ impl Session {
         text: &str,
     ) -> Result<SpooledRows> {
         let planned = self.plan_change(query, text)?;
-        let mut spool = self.row_spool();
-        self.run_planned(planned, |batch| {
-            for row in 0..batch.num_rows() {
-                let values = batch.columns().iter();
-                spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
-            }
-            Ok(())
-        })?;
-        spool.read()
+        self.collect_rows(planned)
     }
 
     fn update_rows(
@@ -307,7 +298,7 @@ fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<V
                 column,
                 value: match is_default(&assignment.value) {
                     true => NewValue::Default,
-                    false => NewValue::Expression(assignment.value.clone()),
+                    false => NewValue::Expression(Box::new(assignment.value.clone())),
                 },
             })
         })
@@ -332,7 +323,7 @@ fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Resul
     let mut done: Vec<Assignment> = Vec::with_capacity(assignments.len());
     for mut assignment in assignments {
         if let NewValue::Expression(expression) = &mut assignment.value {
-            let _ = VisitMut::visit(expression, &mut substitution);
+            let _ = VisitMut::visit(expression.as_mut(), &mut substitution);
             if let Some(error) = substitution.failure.take() {
                 return Err(error);
             }
@@ -477,7 +468,7 @@ fn plan_targets(
                     true => divides_by_zero(&expression),
                     false => None,
                 };
-                projection.push(expression);
+                projection.push(*expression);
                 let value = projection.len() - 1;
                 let flag = by_zero.map(|by_zero| {
                     projection.push(by_zero);

@@ -325,21 +325,27 @@ pub(crate) fn is_zero(value: &Value) -> bool {
 
 /// The query that selects these expressions from no table.
 pub(crate) fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
+    let items = expressions
+        .into_iter()
+        .enumerate()
+        .map(|(n, expr)| ast::SelectItem::ExprWithAlias {
+            expr,
+            // No column has such a name, so ORDER BY finds columns behind it.
+            alias: ast::Ident::with_quote('`', format!("value {n} ")),
+        })
+        .collect();
+    select_of_items(items)
+}
+
+/// [`select_of`] for items that have their names.
+pub(crate) fn select_of_items(items: Vec<ast::SelectItem>) -> Result<Box<ast::Query>> {
     let crate::parser::Statement::Query(mut query) =
         crate::parser::parse_statement("SELECT 1", &crate::dialect::SheafDialect::default())?
     else {
         return Err(SqlError::unknown("SELECT 1 is no query"));
     };
     if let ast::SetExpr::Select(select) = query.body.as_mut() {
-        select.projection = expressions
-            .into_iter()
-            .enumerate()
-            .map(|(n, expr)| ast::SelectItem::ExprWithAlias {
-                // No column has such a name, so ORDER BY finds columns behind it.
-                expr,
-                alias: ast::Ident::with_quote('`', format!("value {n} ")),
-            })
-            .collect();
+        select.projection = items;
     }
     Ok(query)
 }

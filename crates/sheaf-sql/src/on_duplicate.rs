@@ -1,0 +1,236 @@
+//! ON DUPLICATE KEY UPDATE: what happens to the row in the way.
+//!
+//! The expressions see two rows: the one that is there, by the column's name, and the one that was to be inserted,
+//! by `VALUES(column)` or by the row alias of `INSERT … AS new`. They are planned once over both rows
+//! (see `row_evaluator.rs`) and evaluated for each row in the way, from left to right: an assignment sees what those
+//! before it made of the row.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use sheaf_table::convert::Mode;
+use sheaf_table::{Table, Value};
+use sqlparser::ast::{self, VisitMut, VisitorMut};
+
+use crate::error::{Result, SqlError};
+use crate::row_evaluator::{RowEvaluator, RowKind};
+use crate::session::Session;
+use crate::table_writer::{current_timestamp, default_of};
+use crate::update::{assign, is_default};
+use crate::warnings::Warnings;
+
+/// What the rows are called in the planned expressions. No identifier is written like this.
+const OLD: &str = "\0old";
+const NEW: &str = "\0new";
+
+/// The assignments of one statement.
+pub(crate) struct DuplicateUpdate {
+    table: Arc<Table>,
+    /// Columns, each with the number of its expression; `None` is DEFAULT.
+    assignments: Vec<(usize, Option<usize>)>,
+    evaluator: RowEvaluator,
+    /// Columns with ON UPDATE CURRENT_TIMESTAMP that are not assigned.
+    stamped: Vec<usize>,
+    mode: Mode,
+    now_micros: i64,
+}
+
+/// `INSERT … AS alias(columns)`.
+struct RowAlias {
+    name: Option<String>,
+    /// In the order of the columns that are inserted.
+    columns: Vec<String>,
+}
+
+impl Session {
+    /// Plans the assignments. `targets`: the columns that the statement inserts.
+    pub(crate) fn duplicate_update(
+        &self,
+        table: &Arc<Table>,
+        targets: &[usize],
+        assignments: &[ast::Assignment],
+        alias: Option<&ast::InsertAliases>,
+        mode: Mode,
+        text: &str,
+    ) -> Result<DuplicateUpdate> {
+        let definition = &table.definition;
+        let alias = RowAlias {
+            name: alias.map(|alias| last_part(&alias.row_alias)),
+            columns: alias
+                .and_then(|alias| alias.col_aliases.as_ref())
+                .map(|names| names.iter().map(|name| name.value.clone()).collect())
+                .unwrap_or_default(),
+        };
+        let mut naming = Naming {
+            table,
+            targets,
+            alias: &alias,
+        };
+        let mut planned = Vec::with_capacity(assignments.len());
+        let mut items = Vec::new();
+        for assignment in assignments {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Err(SqlError::not_supported_yet("SET of a row"));
+            };
+            let name = last_part(name);
+            let column = definition
+                .column_position(&name)
+                .ok_or_else(|| SqlError::bad_field(&name, "field list"))?;
+            if is_default(&assignment.value) {
+                planned.push((column, None));
+                continue;
+            }
+            let mut value = assignment.value.clone();
+            let _ = VisitMut::visit(&mut value, &mut naming);
+            planned.push((column, Some(items.len())));
+            items.push(ast::SelectItem::ExprWithAlias {
+                expr: value,
+                alias: ast::Ident::with_quote('`', format!("value {} ", items.len())),
+            });
+        }
+        let kinds = [OLD, NEW].map(|name| RowKind {
+            name,
+            columns: &definition.columns,
+        });
+        let evaluator = self.row_evaluator(items, &kinds, text)?;
+        let is_assigned = |column: usize| planned.iter().any(|(other, _)| *other == column);
+        let stamped = (0..definition.columns.len())
+            .filter(|column| definition.columns[*column].on_update_current_timestamp)
+            .filter(|column| !is_assigned(*column))
+            .collect();
+        Ok(DuplicateUpdate {
+            table: Arc::clone(table),
+            assignments: planned,
+            evaluator,
+            stamped,
+            mode,
+            now_micros: self.local_now_micros(),
+        })
+    }
+}
+
+impl DuplicateUpdate {
+    /// The row in the way, `old`, as it shall be; `new` is the row that was to be inserted.
+    pub(crate) fn updated(
+        &self,
+        old: &[Value],
+        new: &[Value],
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<Vec<Value>> {
+        let columns = &self.table.definition.columns;
+        let mut row = old.to_vec();
+        for (column, expression) in &self.assignments {
+            let definition = &columns[*column];
+            row[*column] = match expression {
+                Some(expression) => {
+                    let value = self.evaluator.value(*expression, row.iter().chain(new))?;
+                    assign(definition, &value, self.mode, row_number, warnings)?
+                }
+                None => default_of(definition, self.now_micros)
+                    .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
+            };
+        }
+        if row != old {
+            for column in &self.stamped {
+                row[*column] = current_timestamp(&columns[*column].ty, self.now_micros);
+            }
+        }
+        Ok(row)
+    }
+}
+
+/// `a` of `a`, `t.a` and `d.t.a`.
+pub(crate) fn last_part(name: &ast::ObjectName) -> String {
+    name.0
+        .last()
+        .and_then(|part| part.as_ident())
+        .map_or_else(|| name.to_string(), |part| part.value.clone())
+}
+
+/// Qualifies the columns in an expression with the row that they mean.
+struct Naming<'a> {
+    table: &'a Table,
+    targets: &'a [usize],
+    alias: &'a RowAlias,
+}
+
+impl Naming<'_> {
+    fn qualified(row: &str, column: &str) -> ast::Expr {
+        let parts = [row, column].map(|part| ast::Ident::with_quote('`', part));
+        ast::Expr::CompoundIdentifier(parts.to_vec())
+    }
+
+    /// The column of the new row that has this alias.
+    fn aliased(&self, name: &str) -> Option<&str> {
+        let mut names = self.alias.columns.iter();
+        let at = names.position(|alias| alias.eq_ignore_ascii_case(name))?;
+        let column = self.targets.get(at)?;
+        Some(&self.table.definition.columns[*column].name)
+    }
+
+    fn is_column(&self, name: &str) -> bool {
+        self.table.definition.column_position(name).is_some()
+    }
+
+    fn resolved(&self, expression: &ast::Expr) -> Option<ast::Expr> {
+        match expression {
+            ast::Expr::Identifier(name) if !name.value.starts_with('@') => {
+                match self.aliased(&name.value) {
+                    Some(column) => Some(Self::qualified(NEW, column)),
+                    None if self.is_column(&name.value) => Some(Self::qualified(OLD, &name.value)),
+                    None => None,
+                }
+            }
+            ast::Expr::CompoundIdentifier(parts) => {
+                let [.., row, column] = parts.as_slice() else {
+                    return None;
+                };
+                let is_alias = |name: &String| name.eq_ignore_ascii_case(&row.value);
+                if self.alias.name.as_ref().is_some_and(is_alias) {
+                    let column = match self.alias.columns.is_empty() {
+                        true => Some(column.value.as_str()),
+                        false => self.aliased(&column.value),
+                    };
+                    return column.map(|column| Self::qualified(NEW, column));
+                }
+                (row.value == self.table.definition.name)
+                    .then(|| Self::qualified(OLD, &column.value))
+            }
+            ast::Expr::Function(function) => {
+                let name = function.name.to_string();
+                if !name.eq_ignore_ascii_case("VALUES") && !name.eq_ignore_ascii_case("VALUE") {
+                    return None;
+                }
+                let ast::FunctionArguments::List(list) = &function.args else {
+                    return None;
+                };
+                match list.args.as_slice() {
+                    [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(column))] => match column
+                    {
+                        ast::Expr::CompoundIdentifier(parts) => {
+                            let column = parts.last()?;
+                            Some(Self::qualified(NEW, &column.value))
+                        }
+                        ast::Expr::Identifier(column) => Some(Self::qualified(NEW, &column.value)),
+                        _ => None,
+                    },
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+impl VisitorMut for Naming<'_> {
+    type Break = ();
+
+    /// After its operands: the column in VALUES(column) is qualified by then, and the call takes its last part.
+    fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if let Some(resolved) = self.resolved(expression) {
+            *expression = resolved;
+        }
+        ControlFlow::Continue(())
+    }
+}
