@@ -188,6 +188,7 @@ fn text_layout(collation: Collation) -> KeyLayout {
         comment: String::new(),
         overflow: None,
         auto_increment_start: 1,
+        foreign_keys: Vec::new(),
     };
     KeyLayout::secondary(
         &definition,

@@ -405,6 +405,7 @@ mod tests {
             comment: String::new(),
             overflow: None,
             auto_increment_start: 1,
+            foreign_keys: Vec::new(),
         }
     }
 

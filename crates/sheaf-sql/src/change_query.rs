@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
-use sheaf_table::{Table, Value, WriteGuard};
+use sheaf_table::{ChangeSet, Table, TableError, Value, WriteGuard};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -110,17 +110,6 @@ impl References {
     }
 }
 
-/// The locked tables of a statement that changes rows.
-pub(crate) struct LockedTables(Vec<WriteGuard>);
-
-impl LockedTables {
-    /// The guard of a table that was locked.
-    pub(crate) fn of(&self, table: &Arc<Table>) -> Result<&WriteGuard> {
-        let guard = self.0.iter().find(|guard| Arc::ptr_eq(guard, table));
-        guard.ok_or_else(|| SqlError::unknown("a table to change was not locked"))
-    }
-}
-
 impl Session {
     /// Looks up the tables of a FROM. Errors 1146 and 1046.
     pub(crate) fn references_of(&self, tables: &[ast::TableWithJoins]) -> Result<References> {
@@ -169,13 +158,12 @@ impl Session {
         Ok(())
     }
 
-    /// Locks tables for writing: `choose` says which of the references. The tables are taken in the order of their
-    /// names, so that two statements cannot wait for each other, and looked up again if a definition changed meanwhile.
+    /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references.
     pub(crate) fn lock_for_change<T>(
         &self,
         from: &[ast::TableWithJoins],
         choose: impl Fn(&References) -> Result<(T, Vec<usize>)>,
-    ) -> Result<(References, T, LockedTables)> {
+    ) -> Result<(References, T, ChangeSet)> {
         for _ in 0..MAX_REPLANS {
             let references = self.references_of(from)?;
             let (chosen, targets) = choose(&references)?;
@@ -185,25 +173,59 @@ impl Session {
                 self.check_changeable(&table.definition.database)?;
                 tables.push(Arc::clone(table));
             }
-            let name = |table: &Arc<Table>| {
-                let definition = &table.definition;
-                (definition.database.clone(), definition.name.clone())
-            };
-            tables.sort_by_key(name);
-            tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
-            let guards = tables
-                .iter()
-                .map(|table| {
-                    self.lock_for_write(&table.definition.database, &table.definition.name)
-                })
-                .collect::<Result<Vec<_>>>()?;
-            let current = |(guard, table): (&WriteGuard, &Arc<Table>)| Arc::ptr_eq(guard, table);
-            if guards.iter().zip(&tables).all(current) {
-                return Ok((references, chosen, LockedTables(guards)));
+            if let Some(locked) = self.lock_tables(&tables)? {
+                return Ok((references, chosen, locked));
             }
         }
         Err(SqlError::definition_changed())
     }
+
+    /// Opens tables for writing, with those that foreign keys connect them to. They are taken in the order of their
+    /// names, so that two statements cannot wait for each other. `None`: a definition has changed since they were
+    /// looked up.
+    pub(crate) fn lock_tables(&self, targets: &[Arc<Table>]) -> Result<Option<ChangeSet>> {
+        let check = self.variables.foreign_key_checks();
+        let catalog = self.engine.catalog();
+        let tables = match check {
+            true => catalog.related_tables(targets),
+            false => {
+                let mut tables = targets.to_vec();
+                let name = |table: &Arc<Table>| {
+                    let definition = &table.definition;
+                    (definition.database.clone(), definition.name.clone())
+                };
+                tables.sort_by_key(name);
+                tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
+                tables
+            }
+        };
+        let guards = tables
+            .iter()
+            .map(|table| self.lock_for_write(&table.definition.database, &table.definition.name))
+            .collect::<Result<Vec<_>>>()?;
+        let current = |(guard, table): (&WriteGuard, &Arc<Table>)| Arc::ptr_eq(guard, table);
+        // A table that began to refer to one of these came after them.
+        let is_complete = !check || catalog.related_tables(targets).len() == tables.len();
+        let unchanged = guards.iter().zip(&tables).all(current) && is_complete;
+        Ok(unchanged.then(|| ChangeSet::new(guards, check)))
+    }
+}
+
+/// Position of a table that was locked.
+pub(crate) fn position_of(locked: &ChangeSet, table: &Arc<Table>) -> Result<usize> {
+    locked
+        .position(table)
+        .ok_or_else(|| SqlError::unknown("a table to change was not locked"))
+}
+
+/// Whether IGNORE makes a warning of what is wrong with a row: it is left as it was.
+pub(crate) fn is_ignorable(error: &TableError) -> bool {
+    matches!(
+        error,
+        TableError::DuplicateKey { .. }
+            | TableError::NoParentRow { .. }
+            | TableError::HasChildRow { .. }
+    )
 }
 
 /// The query that finds the rows to change.

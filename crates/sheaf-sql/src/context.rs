@@ -13,6 +13,7 @@ use datafusion_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, Wind
 use sheaf_exec::aggregates::{aggregate_function, aggregate_names};
 use sheaf_exec::functions::{function_names, scalar_function};
 
+use crate::last_insert_id::{InsertIdCell, SET_LAST_INSERT_ID};
 use crate::lower;
 
 /// The window function (not aggregate) of this name. MySQL's windows are standard SQL, and so are DataFusion's.
@@ -29,14 +30,20 @@ pub(crate) fn window_function(name: &str) -> Option<Arc<WindowUDF>> {
 pub(crate) struct StatementContext<'a> {
     tables: &'a [lower::TableReference],
     options: &'a ConfigOptions,
+    insert_id: InsertIdCell,
 }
 
 impl<'a> StatementContext<'a> {
     pub(crate) fn new(
         tables: &'a [lower::TableReference],
         options: &'a ConfigOptions,
+        insert_id: InsertIdCell,
     ) -> StatementContext<'a> {
-        StatementContext { tables, options }
+        StatementContext {
+            tables,
+            options,
+            insert_id,
+        }
     }
 }
 
@@ -53,6 +60,9 @@ impl ContextProvider for StatementContext<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if name == SET_LAST_INSERT_ID {
+            return Some(self.insert_id.function());
+        }
         scalar_function(name)
     }
 

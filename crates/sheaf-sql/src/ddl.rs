@@ -12,8 +12,8 @@ use sheaf_access::CancelFlag;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{
-    Collation, Column, ColumnType, CreateTable, DefaultValue, IndexPartSpec, IndexSpec, Progress,
-    Table, TableDefinition, TableError, Value,
+    Collation, Column, ColumnType, CreateTable, DefaultValue, ForeignKey, ForeignKeySpec,
+    IndexPartSpec, IndexSpec, Progress, Table, TableDefinition, TableError, Value,
 };
 use sqlparser::ast;
 
@@ -234,6 +234,11 @@ impl Session {
                 KeyKind::Unique | KeyKind::Plain => indexes.push(index_spec(key)),
             }
         }
+        let foreign_keys = create
+            .foreign_keys
+            .iter()
+            .map(|key| foreign_key_spec(key, &database))
+            .collect();
         Ok(CreateTable {
             database,
             name,
@@ -243,6 +248,8 @@ impl Session {
             collation,
             comment: create.comment.clone(),
             auto_increment_start: create.auto_increment.unwrap_or(1),
+            foreign_keys,
+            check_foreign_keys: self.variables.foreign_key_checks(),
         })
     }
 
@@ -375,6 +382,7 @@ impl Session {
                 self.warnings.note(1051, SqlError::bad_table(name).message);
             }
         }
+        self.check_unreferenced(&found)?;
         let catalog = self.engine.catalog();
         for (database, table) in &found {
             self.with_definition_lock(|wait| catalog.drop_table(database, table, wait))?;
@@ -390,6 +398,7 @@ impl Session {
         for (old, new) in pairs {
             let (old_database, old_table) = self.resolve_for_change(old)?;
             let (new_database, new_table) = self.resolve_for_change(new)?;
+            self.check_renameable(&old_database, &old_table)?;
             let catalog = self.engine.catalog();
             self.with_definition_lock(|wait| {
                 catalog.rename_table(
@@ -410,9 +419,25 @@ impl Session {
     ) -> Result<()> {
         let (database, table) = self.resolve_for_change(name)?;
         let catalog = self.engine.catalog();
-        let definition = catalog.table(&database, &table)?.definition.clone();
+        let current = catalog.table(&database, &table)?;
+        let definition = current.definition.clone();
+        if self.variables.foreign_key_checks() {
+            for (child, foreign_key) in catalog.referencing(&current) {
+                if child.definition.id != definition.id {
+                    return Err(SqlError::truncate_referenced(
+                        &foreign_key.described(&child.definition),
+                    ));
+                }
+            }
+        }
         self.with_definition_lock(|wait| catalog.drop_table(&database, &table, wait))?;
-        catalog.create_table(same_shape(&definition, database.clone(), table.clone()))?;
+        let mut request = same_shape(&definition, database.clone(), table.clone());
+        request.foreign_keys = definition
+            .foreign_keys
+            .iter()
+            .map(|key| same_foreign_key(key, &definition))
+            .collect();
+        catalog.create_table(request)?;
         self.ok(sink, 0, String::new())
     }
 }
@@ -456,7 +481,17 @@ impl Session {
                         catalog.drop_index(&database, &table, &name, wait)
                     })?;
                 }
+                TableChange::AddForeignKey(key) => {
+                    self.add_foreign_key(&database, &table, &key)?;
+                }
+                TableChange::DropForeignKey { name } => {
+                    let catalog = self.engine.catalog();
+                    self.with_definition_lock(|wait| {
+                        catalog.drop_foreign_key(&database, &table, &name, wait)
+                    })?;
+                }
                 TableChange::RenameTo(new) => {
+                    self.check_renameable(&database, &table)?;
                     let new_database = new.database.clone().unwrap_or_else(|| database.clone());
                     self.check_changeable(&new_database)?;
                     let catalog = self.engine.catalog();
@@ -488,6 +523,65 @@ impl Session {
             &progress,
             INDEX_LOCK_WAIT,
         )?)
+    }
+}
+
+/// Foreign keys.
+impl Session {
+    fn add_foreign_key(
+        &mut self,
+        database: &str,
+        table: &str,
+        key: &parsed::ForeignKeyDefinition,
+    ) -> Result<()> {
+        let progress = SessionProgress::new(self.handle());
+        let memory = self.sort_memory()?;
+        Ok(self.engine.catalog().add_foreign_key(
+            database,
+            table,
+            &foreign_key_spec(key, database),
+            self.variables.foreign_key_checks(),
+            memory.bytes(),
+            &progress,
+            INDEX_LOCK_WAIT,
+        )?)
+    }
+
+    /// Error 3730 if a table that stays refers to one of these, unless `foreign_key_checks` is off.
+    fn check_unreferenced(&self, tables: &[(String, String)]) -> Result<()> {
+        if !self.variables.foreign_key_checks() {
+            return Ok(());
+        }
+        let catalog = self.engine.catalog();
+        for (database, name) in tables {
+            let table = catalog.table(database, name)?;
+            for (child, foreign_key) in catalog.referencing(&table) {
+                let definition = &child.definition;
+                let goes = |(database, name): &(String, String)| {
+                    *database == definition.database && *name == definition.name
+                };
+                if !tables.iter().any(goes) {
+                    return Err(TableError::ReferencedTable {
+                        table: name.clone(),
+                        name: foreign_key.name,
+                        child: definition.name.clone(),
+                    }
+                    .into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Foreign keys know their parents by name, which must stay.
+    fn check_renameable(&self, database: &str, table: &str) -> Result<()> {
+        let catalog = self.engine.catalog();
+        match catalog.table(database, table) {
+            Ok(table) if !catalog.referencing(&table).is_empty() => Err(
+                SqlError::not_supported_yet("renaming a table that foreign keys refer to"),
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -646,6 +740,38 @@ fn index_spec(key: &KeyDefinition) -> IndexSpec {
     }
 }
 
+fn foreign_key_spec(key: &parsed::ForeignKeyDefinition, database: &str) -> ForeignKeySpec {
+    ForeignKeySpec {
+        name: key.name.clone(),
+        index_name: key.index.clone(),
+        columns: key.columns.clone(),
+        referenced_database: key
+            .table
+            .database
+            .clone()
+            .unwrap_or_else(|| database.to_string()),
+        referenced_table: key.table.table.clone(),
+        referenced_columns: key.referenced.clone(),
+        on_delete: key.on_delete,
+        on_update: key.on_update,
+    }
+}
+
+/// The request for a foreign key that a table has.
+fn same_foreign_key(key: &ForeignKey, definition: &TableDefinition) -> ForeignKeySpec {
+    let name = |column: &usize| definition.columns[*column].name.clone();
+    ForeignKeySpec {
+        name: Some(key.name.clone()),
+        index_name: None,
+        columns: key.columns.iter().map(name).collect(),
+        referenced_database: key.referenced_database.clone(),
+        referenced_table: key.referenced_table.clone(),
+        referenced_columns: key.referenced_columns.clone(),
+        on_delete: key.on_delete,
+        on_update: key.on_update,
+    }
+}
+
 /// The request that makes an empty table like an existing one.
 fn same_shape(definition: &TableDefinition, database: String, name: String) -> CreateTable {
     let specs = |parts: &[sheaf_table::IndexPart]| {
@@ -674,6 +800,9 @@ fn same_shape(definition: &TableDefinition, database: String, name: String) -> C
         collation: definition.collation,
         comment: definition.comment.clone(),
         auto_increment_start: 1,
+        foreign_keys: Vec::new(),
+        // Foreign keys of a table that was there have been checked.
+        check_foreign_keys: false,
     }
 }
 

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use sheaf_table::Table;
+use sheaf_table::{ChangeSet, Table};
 use sqlparser::ast;
 
-use crate::change_query::{ChangeQuery, LockedTables, References, key_of};
+use crate::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Delete;
 use crate::result::{ColumnMeta, ResultSink};
@@ -19,6 +19,7 @@ use crate::rows::value_at;
 use crate::session::Session;
 use crate::statement_transaction::StatementTransaction;
 use crate::table_writer::ROWS_PER_CANCEL_CHECK;
+use crate::warnings::Warnings;
 
 /// What RETURNING shows is kept in memory until the rows are gone: at most this part of the query memory.
 const RETURNING_SHARE: usize = 4;
@@ -65,7 +66,14 @@ impl Session {
             }
         };
         let mut transaction = self.begin_changes();
-        let outcome = self.delete_rows(&mut transaction, &tables, &locked, rows);
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let outcome = self.delete_rows(
+            &mut transaction,
+            (&tables, &locked),
+            rows,
+            delete.ignore.then_some(&mut warnings),
+        );
+        self.warnings = warnings;
         let deleted = self.end_changes(transaction, outcome)?;
         match returned {
             None => self.ok(sink, deleted, String::new()),
@@ -83,9 +91,9 @@ impl Session {
     fn delete_rows(
         &self,
         transaction: &mut StatementTransaction,
-        tables: &[Arc<Table>],
-        locked: &LockedTables,
+        (tables, locked): (&[Arc<Table>], &ChangeSet),
         mut rows: SpooledRows,
+        mut ignore: Option<&mut Warnings>,
     ) -> Result<u64> {
         let mut deleted = 0;
         let mut found = Vec::new();
@@ -96,11 +104,20 @@ impl Session {
             }
             number += 1;
             for (table, key) in tables.iter().zip(&found) {
-                // A row that a join finds again is gone already.
-                if let Some(key) = key_of(key)?
-                    && locked.of(table)?.delete(transaction.changes(), key)?
-                {
-                    deleted += 1;
+                let Some(key) = key_of(key)? else {
+                    continue;
+                };
+                let table = position_of(locked, table)?;
+                match locked.delete(transaction.changes(), table, key) {
+                    Ok(true) => deleted += 1,
+                    // A row that a join finds again is gone already.
+                    Ok(false) => {}
+                    Err(error) => match &mut ignore {
+                        Some(warnings) if is_ignorable(&error) => {
+                            warnings.warn(error.mysql_code(), error.to_string());
+                        }
+                        _ => return Err(error.into()),
+                    },
                 }
             }
         }

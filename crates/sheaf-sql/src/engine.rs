@@ -370,7 +370,10 @@ impl Engine {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        Ok(self.storage.close()?)
+        // The storage is closed whatever becomes of the counters.
+        let saved = self.catalog.save_auto_increments();
+        self.storage.close()?;
+        Ok(saved?)
     }
 }
 

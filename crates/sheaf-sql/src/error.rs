@@ -208,6 +208,17 @@ impl SqlError {
         Self::new(1066, "42000", format!("Not unique table/alias: '{table}'"))
     }
 
+    /// 1701: `constraint` refers to the table.
+    pub fn truncate_referenced(constraint: &str) -> Self {
+        Self::new(
+            1701,
+            "42000",
+            format!(
+                "Cannot truncate a table referenced in a foreign key constraint ({constraint})"
+            ),
+        )
+    }
+
     /// 1221: two clauses that do not go together.
     pub fn wrong_usage(first: &str, second: &str) -> Self {
         Self::new(

@@ -27,7 +27,7 @@ const LONG_TEXT: Cells = Cells::Text(u32::MAX);
 const NUMBER: Cells = Cells::Unsigned;
 
 /// Tables that are always empty: their name and columns.
-const EMPTY: [(&str, &[(&str, Cells)]); 9] = [
+const EMPTY: [(&str, &[(&str, Cells)]); 8] = [
     (
         "EVENTS",
         &[
@@ -59,22 +59,6 @@ const EMPTY: [(&str, &[(&str, Cells)]); 9] = [
             ("TABLE_NAME", TEXT),
             ("PARTITION_NAME", TEXT),
             ("TABLESPACE_NAME", TEXT),
-        ],
-    ),
-    (
-        "REFERENTIAL_CONSTRAINTS",
-        &[
-            ("CONSTRAINT_CATALOG", TEXT),
-            ("CONSTRAINT_SCHEMA", TEXT),
-            ("CONSTRAINT_NAME", TEXT),
-            ("UNIQUE_CONSTRAINT_CATALOG", TEXT),
-            ("UNIQUE_CONSTRAINT_SCHEMA", TEXT),
-            ("UNIQUE_CONSTRAINT_NAME", TEXT),
-            ("MATCH_OPTION", TEXT),
-            ("UPDATE_RULE", TEXT),
-            ("DELETE_RULE", TEXT),
-            ("TABLE_NAME", TEXT),
-            ("REFERENCED_TABLE_NAME", TEXT),
         ],
     ),
     (
@@ -137,7 +121,7 @@ const EMPTY: [(&str, &[(&str, Cells)]); 9] = [
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 14] = [
+const FILLED: [&str; 15] = [
     "CHARACTER_SETS",
     "COLLATIONS",
     "COLLATION_CHARACTER_SET_APPLICABILITY",
@@ -147,6 +131,7 @@ const FILLED: [&str; 14] = [
     "GLOBAL_VARIABLES",
     "KEY_COLUMN_USAGE",
     "PROCESSLIST",
+    "REFERENTIAL_CONSTRAINTS",
     "SCHEMATA",
     "SESSION_STATUS",
     "SESSION_VARIABLES",
@@ -195,6 +180,7 @@ fn rows_of(table: &str, session: &Session) -> Result<Option<Rows>> {
         "STATISTICS" => statistics(session)?,
         "KEY_COLUMN_USAGE" => key_column_usage(session)?,
         "TABLE_CONSTRAINTS" => table_constraints(session)?,
+        "REFERENTIAL_CONSTRAINTS" => referential_constraints(session)?,
         "ENGINES" => session.engine_rows(),
         "CHARACTER_SETS" => character_sets(),
         "COLLATIONS" => collations(),
@@ -538,6 +524,25 @@ fn key_column_usage(session: &Session) -> Result<Rows> {
                 rows.push(row);
             }
         }
+        for key in &definition.foreign_keys {
+            for (n, column) in key.columns.iter().enumerate() {
+                let position: Cell = (n as u64 + 1).into();
+                rows.push(vec![
+                    "def".into(),
+                    definition.database.clone().into(),
+                    key.name.clone().into(),
+                    "def".into(),
+                    definition.database.clone().into(),
+                    definition.name.clone().into(),
+                    definition.columns[*column].name.clone().into(),
+                    position.clone(),
+                    position,
+                    key.referenced_database.clone().into(),
+                    key.referenced_table.clone().into(),
+                    key.referenced_columns[n].clone().into(),
+                ]);
+            }
+        }
         Ok(())
     })?;
     Ok(rows)
@@ -572,6 +577,58 @@ fn table_constraints(session: &Session) -> Result<Rows> {
                 }
                 .into(),
                 "YES".into(),
+            ]);
+        }
+        for key in &definition.foreign_keys {
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                key.name.clone().into(),
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                "FOREIGN KEY".into(),
+                "YES".into(),
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn referential_constraints(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("CONSTRAINT_CATALOG", TEXT),
+        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_NAME", TEXT),
+        ("UNIQUE_CONSTRAINT_CATALOG", TEXT),
+        ("UNIQUE_CONSTRAINT_SCHEMA", TEXT),
+        ("UNIQUE_CONSTRAINT_NAME", TEXT),
+        ("MATCH_OPTION", TEXT),
+        ("UPDATE_RULE", TEXT),
+        ("DELETE_RULE", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("REFERENCED_TABLE_NAME", TEXT),
+    ]);
+    let catalog = session.engine.catalog();
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        for key in &definition.foreign_keys {
+            let parent = catalog.table(&key.referenced_database, &key.referenced_table);
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                key.name.clone().into(),
+                "def".into(),
+                key.referenced_database.clone().into(),
+                parent
+                    .ok()
+                    .and_then(|parent| key.referenced_index(&parent.definition))
+                    .into(),
+                "NONE".into(),
+                key.on_update.name().into(),
+                key.on_delete.name().into(),
+                definition.name.clone().into(),
+                key.referenced_table.clone().into(),
             ]);
         }
         Ok(())

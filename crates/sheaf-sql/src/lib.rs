@@ -18,6 +18,7 @@ mod explain_statement;
 mod field_reader;
 pub mod information_schema;
 mod insert;
+pub mod last_insert_id;
 mod load_data;
 mod lower;
 mod on_duplicate;

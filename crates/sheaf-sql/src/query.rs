@@ -23,6 +23,7 @@ use sqlparser::ast::{Query, SetExpr, Statement};
 
 use crate::context::StatementContext;
 use crate::error::{Result, SqlError};
+use crate::last_insert_id::InsertIdCell;
 use crate::lower::{self, HIDDEN_SUFFIX, TableReference};
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
@@ -34,6 +35,10 @@ pub trait SessionValues {
     fn user(&self) -> String;
     fn connection_id(&self) -> u64;
     fn last_insert_id(&self) -> u64;
+    /// Where LAST_INSERT_ID(value) leaves its value.
+    fn insert_id_cell(&self) -> InsertIdCell {
+        InsertIdCell::default()
+    }
     /// ROW_COUNT(): rows changed by the previous statement, -1 after a query.
     fn row_count(&self) -> i64;
     /// FOUND_ROWS(): rows of the previous result set.
@@ -98,7 +103,8 @@ pub struct LoweredQuery {
 pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery> {
     let lowered = lower::lower(query, context)?;
     let options = ConfigOptions::default();
-    let provider = StatementContext::new(&lowered.tables, &options);
+    let cell = context.session.insert_id_cell();
+    let provider = StatementContext::new(&lowered.tables, &options, cell);
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))

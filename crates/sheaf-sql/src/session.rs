@@ -16,6 +16,7 @@ use sheaf_table::Value;
 use crate::dialect::SheafDialect;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
+use crate::last_insert_id::InsertIdCell;
 use crate::parser::{self, scan};
 use crate::prepared::PreparedStatements;
 use crate::query::Header;
@@ -102,6 +103,8 @@ pub struct Session {
     pub(crate) prepared: PreparedStatements,
     /// LAST_INSERT_ID().
     pub(crate) last_insert_id: u64,
+    /// What the running statement makes of it by LAST_INSERT_ID(value).
+    pub(crate) insert_id_cell: InsertIdCell,
     /// ROW_COUNT() of the previous statement.
     pub(crate) row_count: i64,
     /// FOUND_ROWS() of the previous query.
@@ -131,6 +134,7 @@ impl Session {
             warnings: Warnings::default(),
             prepared: PreparedStatements::default(),
             last_insert_id: 0,
+            insert_id_cell: InsertIdCell::default(),
             row_count: 0,
             found_rows: 0,
             last_query_cost: 0.0,
@@ -250,6 +254,9 @@ impl Session {
             stacker::maybe_grow(red_zone, stack, || body(self))
         }));
         self.handle.end_statement();
+        if let Some(id) = self.insert_id_cell.take() {
+            self.last_insert_id = id;
+        }
         let result = outcome.unwrap_or_else(|panic| {
             let message = panic_text(panic.as_ref());
             let statement = crate::error::excerpt(text);
@@ -320,7 +327,7 @@ impl Session {
         self.row_count = i64::try_from(affected_rows).unwrap_or(i64::MAX);
         sink.ok(OkInfo {
             affected_rows,
-            last_insert_id,
+            last_insert_id: self.insert_id_cell.get().unwrap_or(last_insert_id),
             warnings: self.warnings.wire_count(),
             info,
             more_results: self.more_results,

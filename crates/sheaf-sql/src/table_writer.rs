@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use sheaf_table::convert::{Mode, text_to_column, to_column};
 use sheaf_table::{
-    BulkLoad, BulkLoadOptions, Column, ColumnIssue, ColumnProblem, ColumnType, DefaultValue,
-    InsertOutcome, Table, TableError, Value, WriteGuard,
+    BulkLoad, BulkLoadOptions, ChangeSet, Column, ColumnIssue, ColumnProblem, ColumnType,
+    DefaultValue, InsertOutcome, Table, TableError, Value,
 };
 
+use crate::change_query::{is_ignorable, position_of};
 use crate::ddl::SessionProgress;
 use crate::error::{Result, SqlError};
 use crate::on_duplicate::DuplicateUpdate;
+use crate::run_query::MAX_REPLANS;
 use crate::session::{Session, SessionHandle};
 use crate::sort_memory::SortMemory;
 use crate::statement_transaction::StatementTransaction;
@@ -276,7 +278,9 @@ enum Target {
     /// Fields are dropped in this order: rows are taken back before the next writer comes.
     Rows {
         transaction: StatementTransaction,
-        guard: WriteGuard,
+        tables: ChangeSet,
+        /// Position of the table that is written.
+        table: usize,
     },
     Bulk {
         load: Box<BulkLoad>,
@@ -336,7 +340,11 @@ impl TableWriter {
         }
         let outcome = match &mut self.target {
             Target::Bulk { load, .. } => load.append(row)?,
-            Target::Rows { guard, transaction } => match guard.insert(transaction.changes(), row) {
+            Target::Rows {
+                transaction,
+                tables,
+                table,
+            } => match tables.insert(transaction.changes(), *table, row) {
                 Ok(outcome) => outcome,
                 Err(error @ TableError::DuplicateKey { .. }) => match self.options.on_duplicate {
                     OnDuplicate::Fail => return Err(error.into()),
@@ -348,6 +356,11 @@ impl TableWriter {
                     OnDuplicate::Replace => self.replace(row)?,
                     OnDuplicate::Update => return self.update(row, error, warnings),
                 },
+                Err(error) if self.options.ignore && is_ignorable(&error) => {
+                    warnings.warn(error.mysql_code(), error.to_string());
+                    self.written.duplicates += 1;
+                    return Ok(());
+                }
                 Err(error) => return Err(error.into()),
             },
         };
@@ -374,37 +387,49 @@ impl TableWriter {
 
     /// Deletes the rows that have a key of this one, and inserts it.
     fn replace(&mut self, row: &[Value]) -> Result<InsertOutcome> {
-        let Target::Rows { guard, transaction } = &mut self.target else {
+        let Target::Rows {
+            transaction,
+            tables,
+            table,
+        } = &mut self.target
+        else {
             return Err(SqlError::unknown("a bulk load replaces nothing"));
         };
-        while let Some(key) = guard.conflicting_row(row)? {
-            if guard.delete(transaction.changes(), &key)? {
+        while let Some(key) = self.table.conflicting_row(row)? {
+            if tables.delete(transaction.changes(), *table, &key)? {
                 self.written.deleted += 1;
             }
         }
-        Ok(guard.insert(transaction.changes(), row)?)
+        Ok(tables.insert(transaction.changes(), *table, row)?)
     }
 
     /// Updates the row that has a key of this one; `error` is what is in the way.
     fn update(&mut self, row: &[Value], error: TableError, warnings: &mut Warnings) -> Result<()> {
         let number = self.rows_seen() + 1;
-        let (Target::Rows { guard, transaction }, Some(update)) = (&mut self.target, &self.update)
+        let (
+            Target::Rows {
+                transaction,
+                tables,
+                table,
+            },
+            Some(update),
+        ) = (&mut self.target, &self.update)
         else {
             return Err(error.into());
         };
-        let Some(key) = guard.conflicting_row(row)? else {
+        let Some(key) = self.table.conflicting_row(row)? else {
             return Err(error.into());
         };
-        let Some(old) = guard.read_row(&key)? else {
+        let Some(old) = self.table.read_row(&key)? else {
             return Err(error.into());
         };
         let new = update.updated(&old, row, number, warnings)?;
         if new == old {
             self.written.unchanged += 1;
         } else {
-            match guard.replace(transaction.changes(), &key, &old, &new) {
+            match tables.replace(transaction.changes(), *table, &key, &old, &new) {
                 Ok(()) => self.written.updated += 1,
-                Err(error @ TableError::DuplicateKey { .. }) if self.options.ignore => {
+                Err(error) if self.options.ignore && is_ignorable(&error) => {
                     warnings.warn(error.mysql_code(), error.to_string());
                     self.written.duplicates += 1;
                     return Ok(());
@@ -481,15 +506,20 @@ impl Session {
         table: &str,
         options: WriteOptions,
     ) -> Result<TableWriter> {
-        let guard = self.lock_for_write(database, table)?;
+        let tables = self.lock_table(database, table)?;
+        let table = self.engine.catalog().table(database, table)?;
         if !options.bulk
             || options.on_duplicate != OnDuplicate::Fail
-            || guard.row_count_estimate() > 0
+            || table.row_count_estimate() > 0
         {
-            return Ok(self.row_writer(guard, options));
+            return self.row_writer(table, tables, options);
         }
+        // Rows of a bulk load are in the table at its end only: too late to look for their parents.
+        let guard = match tables.into_single() {
+            Ok(guard) => guard,
+            Err(tables) => return self.row_writer(table, tables, options),
+        };
         let memory = self.sort_memory()?;
-        let table = Arc::clone(&guard);
         let load = BulkLoad::new(
             self.engine.catalog(),
             guard,
@@ -514,26 +544,42 @@ impl Session {
             }),
             // The estimate was wrong.
             Err(TableError::TableNotEmpty { .. }) => {
-                let name = &table.definition.name;
-                Ok(self.row_writer(self.lock_for_write(database, name)?, options))
+                let tables = self.lock_table(database, &table.definition.name)?;
+                self.row_writer(table, tables, options)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn row_writer(&self, guard: WriteGuard, options: WriteOptions) -> TableWriter {
-        TableWriter {
-            table: Arc::clone(&guard),
+    fn lock_table(&self, database: &str, table: &str) -> Result<ChangeSet> {
+        for _ in 0..MAX_REPLANS {
+            let target = self.engine.catalog().table(database, table)?;
+            if let Some(tables) = self.lock_tables(&[target])? {
+                return Ok(tables);
+            }
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    fn row_writer(
+        &self,
+        table: Arc<Table>,
+        tables: ChangeSet,
+        options: WriteOptions,
+    ) -> Result<TableWriter> {
+        Ok(TableWriter {
             target: Target::Rows {
                 transaction: self.begin_changes(),
-                guard,
+                table: position_of(&tables, &table)?,
+                tables,
             },
+            table,
             options,
             update: None,
             kept: None,
             written: Written::default(),
             handle: self.handle(),
-        }
+        })
     }
 
     /// Positions of the columns that a statement names; all of them for an empty list. Errors 1054 and 1110.

@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_table::convert::{Mode, to_column};
-use sheaf_table::{Column, ColumnProblem, ColumnType, Table, TableError, Value};
+use sheaf_table::{ChangeSet, Column, ColumnProblem, ColumnType, Table, Value};
 use sqlparser::ast::{self, VisitMut, VisitorMut};
 
-use crate::change_query::{ChangeQuery, LockedTables, References, key_of};
+use crate::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Update;
 use crate::result::ResultSink;
@@ -164,7 +164,7 @@ impl Session {
     fn update_rows(
         &self,
         transaction: &mut StatementTransaction,
-        (targets, locked): (&[Target], &LockedTables),
+        (targets, locked): (&[Target], &ChangeSet),
         mut rows: SpooledRows,
         mut seen: SeenKeys,
         rules: Rules,
@@ -185,8 +185,8 @@ impl Session {
                 if !seen.insert(position, key)? {
                     continue;
                 }
-                let table = locked.of(&target.table)?;
-                let Some(old) = table.read_row(key)? else {
+                let table = position_of(locked, &target.table)?;
+                let Some(old) = target.table.read_row(key)? else {
                     continue;
                 };
                 updated.matched += 1;
@@ -194,9 +194,9 @@ impl Session {
                 if row == old {
                     continue;
                 }
-                match table.replace(transaction.changes(), key, &old, &row) {
+                match locked.replace(transaction.changes(), table, key, &old, &row) {
                     Ok(()) => updated.changed += 1,
-                    Err(error @ TableError::DuplicateKey { .. }) if rules.ignore => {
+                    Err(error) if rules.ignore && is_ignorable(&error) => {
                         warnings.warn(error.mysql_code(), error.to_string());
                     }
                     Err(error) => return Err(error.into()),

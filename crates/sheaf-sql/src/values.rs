@@ -4,6 +4,7 @@ use sheaf_table::Value;
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::last_insert_id::InsertIdCell;
 use crate::parser::statement::Scope;
 use crate::query::SessionValues;
 use crate::rows::value_at;
@@ -39,6 +40,10 @@ impl SessionValues for Session {
 
     fn last_insert_id(&self) -> u64 {
         self.last_insert_id
+    }
+
+    fn insert_id_cell(&self) -> InsertIdCell {
+        self.insert_id_cell.clone()
     }
 
     fn row_count(&self) -> i64 {

@@ -478,6 +478,14 @@ impl Variables {
         self.integer("net_read_timeout")
     }
 
+    /// Whether foreign keys are enforced.
+    pub fn foreign_key_checks(&self) -> bool {
+        !matches!(
+            self.get("foreign_key_checks"),
+            Ok(VariableValue::Bool(false))
+        )
+    }
+
     pub fn lock_wait_timeout_seconds(&self) -> u64 {
         self.integer("lock_wait_timeout")
     }

@@ -26,6 +26,7 @@ use crate::definition_codec::{
     FORMAT, decode_definition, decode_statistics, encode_definition, encode_statistics,
 };
 use crate::error::{Result, TableError};
+use crate::foreign_key::{leading_index, referenced_positions};
 use crate::index_build::build_index;
 use crate::progress::Progress;
 use crate::schema::{CreateTable, IndexSpec, TableDefinition};
@@ -43,6 +44,8 @@ mod kind {
     pub(super) const TABLE: u8 = 2;
     /// Table id (u64 big-endian): statistics.
     pub(super) const STATISTICS: u8 = 3;
+    /// Table id (u64 big-endian): the next AUTO_INCREMENT value when the catalog was last closed, u64 little-endian.
+    pub(super) const AUTO_INCREMENT: u8 = 4;
 }
 
 /// Bytes of a definition in one entry; keys are short.
@@ -107,6 +110,7 @@ impl Catalog {
         let mut next_table_id = 1;
         let mut definitions: Vec<(String, String, Vec<u8>)> = Vec::new();
         let mut statistics = BTreeMap::new();
+        let mut counters = BTreeMap::new();
         let mut cursor = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
         let mut key = Vec::new();
         while let Some(leaf) = cursor.next_leaf()? {
@@ -135,6 +139,11 @@ impl Catalog {
                         let id = rest.first_chunk::<8>().ok_or_else(unreadable)?;
                         statistics.insert(u64::from_be_bytes(*id), decode_statistics(value)?);
                     }
+                    kind::AUTO_INCREMENT => {
+                        let id = rest.first_chunk::<8>().ok_or_else(unreadable)?;
+                        let next = value.first_chunk::<8>().ok_or_else(unreadable)?;
+                        counters.insert(u64::from_be_bytes(*id), u64::from_le_bytes(*next));
+                    }
                     _ => return Err(unreadable()),
                 }
             }
@@ -142,6 +151,9 @@ impl Catalog {
         for (database, name, bytes) in definitions {
             let definition = decode_definition(&bytes, &database, &name)?;
             let state = TableState::default();
+            if let Some(next) = counters.remove(&definition.id) {
+                state.restore_auto_increment(next);
+            }
             *state.statistics.lock() = statistics.remove(&definition.id);
             let table = Table::open(&storage, definition, Arc::new(state))?;
             table.publish();
@@ -245,6 +257,16 @@ impl Catalog {
         }
     }
 
+    /// The tables of all databases.
+    pub fn all_tables(&self) -> Vec<Arc<Table>> {
+        let databases = self.databases.read();
+        databases
+            .values()
+            .flat_map(BTreeMap::values)
+            .cloned()
+            .collect()
+    }
+
     /// A table without any lock: for planning and information.
     ///
     /// # Errors
@@ -299,7 +321,7 @@ impl Catalog {
         }
     }
 
-    fn lock_writer(
+    pub(crate) fn lock_writer(
         &self,
         database: &str,
         name: &str,
@@ -333,7 +355,11 @@ impl Catalog {
                 table: request.name,
             });
         }
+        let check = request.check_foreign_keys;
         let mut definition = resolve_table(*next_table_id, request)?;
+        for foreign_key in definition.foreign_keys.iter().filter(|_| check) {
+            self.check_foreign_key(foreign_key, &definition)?;
+        }
         let mut trees = Vec::new();
         let made = self
             .create_trees(&mut definition, &mut trees)
@@ -404,9 +430,11 @@ impl Catalog {
             let _changing = self.next_table_id.lock();
             self.change(|tree, transaction| {
                 delete_definition(tree, transaction, database, name)?;
-                Ok(tree
-                    .delete(transaction, &statistics_key(table.definition.id))
-                    .map(drop)?)
+                let id = table.definition.id;
+                for kind in [kind::STATISTICS, kind::AUTO_INCREMENT] {
+                    tree.delete(transaction, &key_of_table(kind, id))?;
+                }
+                Ok(())
             })?;
             self.remove(&table);
         }
@@ -481,7 +509,7 @@ impl Catalog {
     /// Drops a secondary index once nobody uses the table, waiting at most `wait`.
     ///
     /// # Errors
-    /// `CannotDropIndex` if there is none, `LockWaitTimeout`.
+    /// `CannotDropIndex` if there is none, `IndexNeededByForeignKey`, `LockWaitTimeout`.
     pub fn drop_index(
         &self,
         database: &str,
@@ -497,6 +525,21 @@ impl Catalog {
             });
         };
         let dropped = definition.secondary.remove(position);
+        let own = definition
+            .foreign_keys
+            .iter()
+            .map(|key| Some(key.columns.clone()));
+        let others = self.referencing(&table).into_iter();
+        let others = others.map(|(_, key)| referenced_positions(&key, &definition));
+        if own
+            .chain(others)
+            .flatten()
+            .any(|columns| leading_index(&definition, &columns).is_none())
+        {
+            return Err(TableError::IndexNeededByForeignKey {
+                index: index.to_string(),
+            });
+        }
         if let Some(column) = definition.auto_increment_column()
             && !definition
                 .indexes()
@@ -538,7 +581,7 @@ impl Catalog {
             put(
                 tree,
                 transaction,
-                &statistics_key(table.definition.id),
+                &key_of_table(kind::STATISTICS, table.definition.id),
                 &encode_statistics(&statistics),
             )
         })?;
@@ -546,6 +589,32 @@ impl Catalog {
         // Plans depend on statistics as on definitions.
         self.schema_version.fetch_add(1, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Writes down how far AUTO_INCREMENT has come in each table, so that a value is not given out again although its
+    /// row was deleted. To be called before the storage is closed; after a crash counters go on behind the largest value
+    /// in the table, or behind what was written down before, whichever is greater.
+    ///
+    /// # Errors
+    /// Whatever the storage reports.
+    pub fn save_auto_increments(&self) -> Result<()> {
+        let _changing = self.next_table_id.lock();
+        let counters: Vec<(u64, u64)> = self
+            .databases
+            .read()
+            .values()
+            .flat_map(BTreeMap::values)
+            .filter_map(|table| Some((table.definition.id, table.state.unsaved_auto_increment()?)))
+            .collect();
+        if counters.is_empty() {
+            return Ok(());
+        }
+        self.change(|tree, transaction| {
+            counters.iter().try_for_each(|(id, next)| {
+                let key = key_of_table(kind::AUTO_INCREMENT, *id);
+                put(tree, transaction, &key, &next.to_le_bytes())
+            })
+        })
     }
 
     /// Changes the catalog tree, completely or not at all.
@@ -634,8 +703,9 @@ fn table_of_key(rest: &[u8]) -> Option<(String, String)> {
     Some((name()?, name()?))
 }
 
-fn statistics_key(table: u64) -> Vec<u8> {
-    [&[kind::STATISTICS], table.to_be_bytes().as_slice()].concat()
+/// The key of what is kept about a table beside its definition.
+fn key_of_table(kind: u8, table: u64) -> Vec<u8> {
+    [&[kind], table.to_be_bytes().as_slice()].concat()
 }
 
 fn put(tree: &Tree, transaction: &mut Transaction, key: &[u8], value: &[u8]) -> Result<()> {

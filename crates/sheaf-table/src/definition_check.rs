@@ -5,6 +5,7 @@ use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
 
 use crate::convert::{Mode, to_column};
 use crate::error::{Result, TableError};
+use crate::foreign_key::{ForeignKeySpec, leading_index, resolve_foreign_key};
 use crate::key_codec::KeyLayout;
 use crate::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout};
 use crate::schema::{
@@ -90,6 +91,7 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
         comment: request.comment,
         overflow: None,
         auto_increment_start: request.auto_increment_start.max(1),
+        foreign_keys: Vec::new(),
     };
     if let Some(parts) = &request.primary_key {
         definition.primary.parts = resolve_parts(&definition, parts)?;
@@ -97,6 +99,14 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
     for spec in &request.indexes {
         let index = resolve_index(&definition, spec)?;
         definition.secondary.push(index);
+    }
+    for spec in &request.foreign_keys {
+        let foreign_key = resolve_foreign_key(&definition, spec)?;
+        if leading_index(&definition, &foreign_key.columns).is_none() {
+            let index = resolve_index(&definition, &index_for(&definition, spec))?;
+            definition.secondary.push(index);
+        }
+        definition.foreign_keys.push(foreign_key);
     }
     check_key_lengths(&definition)?;
     check_auto_increment(&definition)?;
@@ -145,6 +155,18 @@ pub(crate) fn resolve_index(definition: &TableDefinition, spec: &IndexSpec) -> R
         tree: NO_TREE,
         comment,
     })
+}
+
+/// The index that a foreign key needs in its own table, where none begins with its columns.
+pub(crate) fn index_for(definition: &TableDefinition, spec: &ForeignKeySpec) -> IndexSpec {
+    let wanted = spec.name.as_ref().or(spec.index_name.as_ref());
+    let free = |name: &&String| definition.secondary_position(name).is_none();
+    IndexSpec {
+        name: wanted.filter(free).cloned(),
+        parts: spec.columns.iter().map(IndexPartSpec::column).collect(),
+        unique: false,
+        comment: String::new(),
+    }
 }
 
 /// The column's name, or that with `_2`, `_3` ... behind.

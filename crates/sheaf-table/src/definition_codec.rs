@@ -9,13 +9,14 @@ use sheaf_storage::TreeId;
 
 use crate::collation::Collation;
 use crate::error::{Result, TableError};
+use crate::foreign_key::{ForeignKey, ReferentialAction};
 use crate::schema::{Column, DefaultValue, Index, IndexPart, TableDefinition};
 use crate::statistics::TableStatistics;
 use crate::types::ColumnType;
 use crate::value::Value;
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 1;
+pub(crate) const FORMAT: u64 = 2;
 
 const NULLABLE: u64 = 1;
 const AUTO_INCREMENT: u64 = 2;
@@ -129,6 +130,34 @@ impl Writer {
             self.number(part.prefix_length.map_or(0, |length| u64::from(length) + 1));
             self.number(u64::from(part.descending));
         }
+    }
+}
+
+impl Writer {
+    fn foreign_key(&mut self, foreign_key: &ForeignKey) {
+        self.text(&foreign_key.name);
+        self.text(&foreign_key.referenced_database);
+        self.text(&foreign_key.referenced_table);
+        self.number(action_number(foreign_key.on_delete));
+        self.number(action_number(foreign_key.on_update));
+        self.number(foreign_key.columns.len() as u64);
+        for (column, referenced) in foreign_key
+            .columns
+            .iter()
+            .zip(&foreign_key.referenced_columns)
+        {
+            self.number(*column as u64);
+            self.text(referenced);
+        }
+    }
+}
+
+fn action_number(action: ReferentialAction) -> u64 {
+    match action {
+        ReferentialAction::NoAction => 0,
+        ReferentialAction::Restrict => 1,
+        ReferentialAction::Cascade => 2,
+        ReferentialAction::SetNull => 3,
     }
 }
 
@@ -272,13 +301,45 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn version(&mut self) -> Result<()> {
+    fn action(&mut self) -> Result<ReferentialAction> {
+        Ok(match self.number()? {
+            0 => ReferentialAction::NoAction,
+            1 => ReferentialAction::Restrict,
+            2 => ReferentialAction::Cascade,
+            3 => ReferentialAction::SetNull,
+            _ => return Err(self.corrupt()),
+        })
+    }
+
+    fn foreign_key(&mut self, columns: usize) -> Result<ForeignKey> {
+        let mut foreign_key = ForeignKey {
+            name: self.text()?,
+            referenced_database: self.text()?,
+            referenced_table: self.text()?,
+            on_delete: self.action()?,
+            on_update: self.action()?,
+            columns: Vec::new(),
+            referenced_columns: Vec::new(),
+        };
+        for _ in 0..self.count()? {
+            let column: usize = self.narrow()?;
+            if column >= columns {
+                return Err(self.corrupt());
+            }
+            foreign_key.columns.push(column);
+            foreign_key.referenced_columns.push(self.text()?);
+        }
+        Ok(foreign_key)
+    }
+
+    /// The format's version.
+    fn version(&mut self) -> Result<u64> {
         match self.number()? {
             found if found > FORMAT => Err(TableError::CatalogTooNew {
                 found,
                 known: FORMAT,
             }),
-            _ => Ok(()),
+            found => Ok(found),
         }
     }
 }
@@ -303,6 +364,11 @@ pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     writer.text(&definition.comment);
     writer.number(definition.overflow.map_or(0, |tree| tree.0 + 1));
     writer.number(definition.auto_increment_start);
+    writer.number(definition.foreign_keys.len() as u64);
+    definition
+        .foreign_keys
+        .iter()
+        .for_each(|foreign_key| writer.foreign_key(foreign_key));
     writer.0
 }
 
@@ -319,7 +385,7 @@ pub(crate) fn decode_definition(
         rest: bytes,
         object: name,
     };
-    reader.version()?;
+    let version = reader.version()?;
     let id = reader.number()?;
     let columns: Vec<Column> = (0..reader.count()?)
         .map(|_| reader.column())
@@ -332,7 +398,8 @@ pub(crate) fn decode_definition(
     let collation = Collation::ALL
         .into_iter()
         .find(|known| u64::from(known.id()) == collation);
-    Ok(TableDefinition {
+    let width = columns.len();
+    let mut definition = TableDefinition {
         id,
         database: database.to_string(),
         name: name.to_string(),
@@ -343,7 +410,15 @@ pub(crate) fn decode_definition(
         comment: reader.text()?,
         overflow: reader.number()?.checked_sub(1).map(TreeId),
         auto_increment_start: reader.number()?,
-    })
+        foreign_keys: Vec::new(),
+    };
+    // Definitions of format 1 end here.
+    if version > 1 {
+        definition.foreign_keys = (0..reader.count()?)
+            .map(|_| reader.foreign_key(width))
+            .collect::<Result<_>>()?;
+    }
+    Ok(definition)
 }
 
 /// The bytes of a table's statistics.
@@ -430,6 +505,15 @@ mod tests {
             comment: "a table".into(),
             overflow: Some(TreeId(0)),
             auto_increment_start: 10,
+            foreign_keys: vec![ForeignKey {
+                name: "fk".into(),
+                columns: vec![0],
+                referenced_database: "other".into(),
+                referenced_table: "parent".into(),
+                referenced_columns: vec!["id".into()],
+                on_delete: ReferentialAction::Cascade,
+                on_update: ReferentialAction::SetNull,
+            }],
         }
     }
 
@@ -449,10 +533,10 @@ mod tests {
                 "{length}"
             );
         }
-        bytes[0] = 2;
+        bytes[0] = FORMAT as u8 + 1;
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
-            Err(TableError::CatalogTooNew { found: 2, known: 1 })
+            Err(TableError::CatalogTooNew { found: 3, known: 2 })
         ));
     }
 

@@ -105,6 +105,56 @@ pub enum TableError {
         /// The values of the index parts joined by `-`.
         entry: String,
     },
+    /// `constraint`: the child and the constraint, as MySQL prints them.
+    #[error("Cannot add or update a child row: a foreign key constraint fails ({constraint})")]
+    NoParentRow { constraint: String },
+    #[error("Cannot delete or update a parent row: a foreign key constraint fails ({constraint})")]
+    HasChildRow { constraint: String },
+    #[error("Duplicate foreign key constraint name '{name}'")]
+    DuplicateForeignKey { name: String },
+    #[error(
+        "Incorrect foreign key definition for '{name}': Key reference and table reference don't match"
+    )]
+    ForeignKeyColumnCount { name: String },
+    #[error(
+        "Column '{column}' cannot be NOT NULL: needed in a foreign key constraint '{name}' SET NULL"
+    )]
+    ForeignKeyNotNull { column: String, name: String },
+    #[error("Failed to open the referenced table '{table}'")]
+    ForeignKeyMissingTable { table: String },
+    #[error(
+        "Failed to add the foreign key constraint. Missing column '{column}' for constraint '{name}' in the \
+         referenced table '{table}'"
+    )]
+    ForeignKeyMissingColumn {
+        column: String,
+        name: String,
+        table: String,
+    },
+    #[error(
+        "Referencing column '{column}' and referenced column '{referenced}' in foreign key constraint '{name}' \
+         are incompatible."
+    )]
+    ForeignKeyIncompatible {
+        column: String,
+        referenced: String,
+        name: String,
+    },
+    #[error(
+        "Failed to add the foreign key constraint. Missing index for constraint '{name}' in the referenced table \
+         '{table}'"
+    )]
+    ForeignKeyMissingIndex { name: String, table: String },
+    #[error("Cannot drop index '{index}': needed in a foreign key constraint")]
+    IndexNeededByForeignKey { index: String },
+    #[error(
+        "Cannot drop table '{table}' referenced by a foreign key constraint '{name}' on table '{child}'."
+    )]
+    ReferencedTable {
+        table: String,
+        name: String,
+        child: String,
+    },
     #[error("Unknown database '{name}'")]
     UnknownDatabase { name: String },
     #[error("Can't create database '{name}'; database exists")]
@@ -211,6 +261,17 @@ impl TableError {
             TableError::Storage(error) => storage_code(error).0,
             TableError::Column(issue) => issue.mysql_code(),
             TableError::DuplicateKey { .. } => 1062,
+            TableError::NoParentRow { .. } => 1452,
+            TableError::HasChildRow { .. } => 1451,
+            TableError::DuplicateForeignKey { .. } => 1826,
+            TableError::ForeignKeyColumnCount { .. } => 1239,
+            TableError::ForeignKeyNotNull { .. } => 1830,
+            TableError::ForeignKeyMissingTable { .. } => 1824,
+            TableError::ForeignKeyMissingColumn { .. } => 3734,
+            TableError::ForeignKeyIncompatible { .. } => 3780,
+            TableError::ForeignKeyMissingIndex { .. } => 1822,
+            TableError::IndexNeededByForeignKey { .. } => 1553,
+            TableError::ReferencedTable { .. } => 3730,
             TableError::UnknownDatabase { .. } => 1049,
             TableError::DatabaseExists { .. } => 1007,
             TableError::CannotDropDatabase { .. } => 1008,
@@ -261,12 +322,15 @@ impl TableError {
         match self {
             TableError::Storage(error) => storage_code(error).1,
             TableError::Column(issue) => issue.sqlstate(),
-            TableError::DuplicateKey { .. } => "23000",
+            TableError::DuplicateKey { .. }
+            | TableError::NoParentRow { .. }
+            | TableError::HasChildRow { .. } => "23000",
             TableError::TableExists { .. } => "42S01",
             TableError::UnknownTable { .. } | TableError::CannotDropTable { .. } => "42S02",
             TableError::DuplicateColumn { .. } => "42S21",
             TableError::Interrupted => "70100",
             TableError::UnknownDatabase { .. }
+            | TableError::ForeignKeyColumnCount { .. }
             | TableError::DuplicateIndex { .. }
             | TableError::MultiplePrimaryKeys
             | TableError::TooManyIndexes { .. }

@@ -4,6 +4,8 @@
 
 pub mod bulk_load;
 pub mod catalog;
+mod catalog_foreign_keys;
+pub mod change_set;
 pub mod check;
 pub mod collation;
 pub mod convert;
@@ -11,6 +13,7 @@ mod definition_check;
 mod definition_codec;
 pub mod error;
 mod external_sort;
+pub mod foreign_key;
 mod index_build;
 pub mod key_codec;
 pub mod key_range;
@@ -30,8 +33,10 @@ pub mod value;
 
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::{Catalog, ReadGuard, WriteGuard};
+pub use change_set::ChangeSet;
 pub use collation::Collation;
 pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
+pub use foreign_key::{ForeignKey, ForeignKeySpec, ReferentialAction};
 pub use key_codec::{KeyLayout, KeyPart, PartKind};
 pub use key_range::{EncodedRange, PartBounds};
 pub use progress::{NoProgress, Progress};

@@ -7,6 +7,7 @@
 use sheaf_storage::TreeId;
 
 use crate::collation::Collation;
+use crate::foreign_key::{ForeignKey, ForeignKeySpec};
 use crate::types::ColumnType;
 use crate::value::Value;
 
@@ -102,6 +103,7 @@ pub struct TableDefinition {
     pub overflow: Option<TreeId>,
     /// AUTO_INCREMENT = n of the CREATE TABLE: the least value to give out.
     pub auto_increment_start: u64,
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 impl TableDefinition {
@@ -167,6 +169,9 @@ pub struct CreateTable {
     pub collation: Collation,
     pub comment: String,
     pub auto_increment_start: u64,
+    pub foreign_keys: Vec<ForeignKeySpec>,
+    /// Parents must be there and fit (the variable `foreign_key_checks`).
+    pub check_foreign_keys: bool,
 }
 
 impl CreateTable {
@@ -185,6 +190,8 @@ impl CreateTable {
             collation: Collation::default(),
             comment: String::new(),
             auto_increment_start: 1,
+            foreign_keys: Vec::new(),
+            check_foreign_keys: true,
         }
     }
 }

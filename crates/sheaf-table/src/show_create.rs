@@ -32,6 +32,9 @@ fn write_statement(out: &mut String, definition: &TableDefinition) -> fmt::Resul
         out.push_str(",\n");
         write_index(out, definition, index)?;
     }
+    for foreign_key in &definition.foreign_keys {
+        write!(out, ",\n  {}", foreign_key.clause(definition))?;
+    }
     write!(
         out,
         "\n) ENGINE=Sheaf DEFAULT CHARSET=utf8mb4 COLLATE={}",

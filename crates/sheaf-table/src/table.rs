@@ -45,9 +45,25 @@ pub(crate) struct TableState {
     pub(crate) version: AtomicU64,
     /// The next value of AUTO_INCREMENT, row id and number of a long value; [`UNKNOWN`] at first.
     auto_increment: AtomicU64,
+    /// The next value of AUTO_INCREMENT as the catalog has it; 0 if it has none.
+    saved_auto_increment: AtomicU64,
     row_id: AtomicU64,
     long_value: AtomicU64,
     pub(crate) statistics: Mutex<Option<Arc<TableStatistics>>>,
+}
+
+impl TableState {
+    /// Takes over what the catalog wrote down.
+    pub(crate) fn restore_auto_increment(&self, next: u64) {
+        self.saved_auto_increment.store(next, Ordering::Relaxed);
+    }
+
+    /// The next value of AUTO_INCREMENT, if it is known and not what the catalog has.
+    pub(crate) fn unsaved_auto_increment(&self) -> Option<u64> {
+        let next = self.auto_increment.load(Ordering::Relaxed);
+        let saved = self.saved_auto_increment.load(Ordering::Relaxed);
+        (next != UNKNOWN && next != saved).then_some(next)
+    }
 }
 
 /// An open table: an immutable definition, its trees and layouts.
@@ -169,6 +185,21 @@ impl Table {
 
     fn insert_row(&self, transaction: &mut Transaction, row: &[Value]) -> Result<InsertOutcome> {
         let generated = self.take_auto_increment(row)?;
+        let inserted = self.insert_entries(transaction, row, &generated);
+        if let (Err(TableError::DuplicateKey { .. }), Some(value)) =
+            (&inserted, generated.generated)
+        {
+            self.give_back_auto_increment(value);
+        }
+        inserted
+    }
+
+    fn insert_entries(
+        &self,
+        transaction: &mut Transaction,
+        row: &[Value],
+        generated: &Generated,
+    ) -> Result<InsertOutcome> {
         let values = |column: usize| generated.value(row, column);
         let row_id = self.take_row_id()?;
         let entry = self.encode_clustered(transaction, values, row_id)?;
@@ -597,6 +628,7 @@ impl Table {
         let next = largest
             .saturating_add(1)
             .max(self.definition.auto_increment_start)
+            .max(self.state.saved_auto_increment.load(Ordering::Relaxed))
             .max(1);
         self.state.auto_increment.store(next, Ordering::Relaxed);
         Ok(Some(next))
@@ -669,6 +701,14 @@ impl Table {
             self.state.auto_increment.store(after, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// A value that was given out to a row that did not go in is given out again, unless another has followed it.
+    fn give_back_auto_increment(&self, value: u64) {
+        let counter = &self.state.auto_increment;
+        let (next, relaxed) = (value + 1, Ordering::Relaxed);
+        // Another value may have been given out since; then this one is a gap.
+        let _ = counter.compare_exchange(next, value, relaxed, relaxed);
     }
 
     /// The next hidden row id; 0 for tables with a primary key.

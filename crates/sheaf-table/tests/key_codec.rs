@@ -55,6 +55,7 @@ fn table(columns: &[(&str, bool, Option<u32>)]) -> (TableDefinition, KeyLayout) 
         comment: String::new(),
         overflow: None,
         auto_increment_start: 1,
+        foreign_keys: Vec::new(),
     };
     let layout = KeyLayout::secondary(&definition, &definition.secondary[0]);
     (definition, layout)

@@ -295,6 +295,78 @@ fn auto_increment_counts_as_mysql_counts() {
 }
 
 #[test]
+fn auto_increment_survives_a_restart_without_its_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let insert = |catalog: &Arc<Catalog>| {
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        let row = [Value::Null, Value::Null, Value::Null, Value::Null];
+        let id = table.insert(&mut transaction, &row).unwrap();
+        transaction.commit().unwrap();
+        id.auto_increment.unwrap()
+    };
+    let close = |catalog: Arc<Catalog>| {
+        catalog.save_auto_increments().unwrap();
+        catalog.storage().close().unwrap();
+    };
+    {
+        let catalog = open(directory.path());
+        catalog.create_database("d").unwrap();
+        catalog.create_table(example()).unwrap();
+        assert_eq!([insert(&catalog), insert(&catalog)], [1, 2]);
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        let row = [Value::Int(2), Value::Null, Value::Null, Value::Null];
+        let key = table.encode_primary_key(&row);
+        assert!(table.delete(&mut transaction, &key).unwrap());
+        transaction.commit().unwrap();
+        drop(table);
+        close(catalog);
+    }
+    // Opened and closed without a use, the counter is not lost.
+    close(open(directory.path()));
+    let catalog = open(directory.path());
+    assert_eq!(insert(&catalog), 3);
+    // The table of the same name is another one.
+    catalog.drop_table("d", "t", NO_WAIT).unwrap();
+    catalog.create_table(example()).unwrap();
+    assert_eq!(insert(&catalog), 1);
+}
+
+#[test]
+fn a_row_in_the_way_is_found_by_any_unique_key() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let row = |id: i64, name: &str| {
+        vec![
+            Value::Int(id),
+            Value::Text(name.into()),
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    insert(&catalog, &[row(1, "one"), row(2, "two")]).unwrap();
+    let table = catalog.table("d", "t").unwrap();
+    let conflict = |row: &[Value]| {
+        let key = table.conflicting_row(row).unwrap()?;
+        let found = table.read_row(&key).unwrap().unwrap();
+        Some(found[0].clone())
+    };
+    assert_eq!(conflict(&row(1, "new")), Some(Value::Int(1)));
+    assert_eq!(conflict(&row(9, "TWO")), Some(Value::Int(2)));
+    // The primary key is looked at first.
+    assert_eq!(conflict(&row(1, "two")), Some(Value::Int(1)));
+    assert_eq!(conflict(&row(9, "new")), None);
+    // NULL equals nothing, and a value that is still to be given out is in nobody's way.
+    let nameless = vec![Value::Int(9), Value::Null, Value::Null, Value::Null];
+    assert_eq!(conflict(&nameless), None);
+    assert_eq!(conflict(&row(0, "new")), None);
+    let mut generated = row(0, "one");
+    generated[0] = Value::Null;
+    assert_eq!(conflict(&generated), Some(Value::Int(1)));
+}
+
+#[test]
 fn tables_without_a_primary_key_keep_the_order_of_insertion() {
     let directory = tempfile::tempdir().unwrap();
     let row = |v: i64| vec![Value::Int(v)];

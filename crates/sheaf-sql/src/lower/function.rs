@@ -12,6 +12,7 @@ use super::build::{argument, call, function, null, number, text};
 use super::expression::{Lowered, object_text};
 use crate::context::window_function;
 use crate::error::{Result, SqlError};
+use crate::last_insert_id::SET_LAST_INSERT_ID;
 
 /// Aggregates of MySQL by their names here.
 fn aggregate_name(name: &str) -> Option<&'static str> {
@@ -172,6 +173,14 @@ impl Lowering<'_> {
                 Err(wrong_argument_count(name))
             }
         };
+        if name == "last_insert_id" && count == 1 {
+            let id = self.values(std::mem::take(values))?;
+            let id = super::build::call("$cast_unsigned", id);
+            return Ok(Some(Lowered::Value(super::build::call(
+                SET_LAST_INSERT_ID,
+                vec![id],
+            ))));
+        }
         if count <= 1 {
             let fsp = match values.first() {
                 Some(Expr::Value(value)) => match &value.value {

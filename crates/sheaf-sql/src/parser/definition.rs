@@ -1,9 +1,11 @@
 //! CREATE, ALTER, DROP and RENAME.
 
+use sheaf_table::ReferentialAction;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{
-    ColumnDefinition, CreateTable, KeyDefinition, KeyKind, KeyPart, TableChange, TableName,
+    ColumnDefinition, CreateTable, ForeignKeyDefinition, KeyDefinition, KeyKind, KeyPart,
+    TableChange, TableName,
 };
 use super::{Parsed, Statement, StatementParser};
 use crate::error::SqlError;
@@ -195,6 +197,7 @@ impl StatementParser<'_> {
             if_not_exists,
             columns: Vec::new(),
             keys: Vec::new(),
+            foreign_keys: Vec::new(),
             collation: None,
             character_set: None,
             auto_increment: None,
@@ -244,7 +247,7 @@ impl StatementParser<'_> {
     }
 
     fn table_element(&mut self, table: &mut CreateTable) -> Parsed<()> {
-        if self.key_or_constraint(&mut table.keys, &mut table.ignored)? {
+        if self.key_or_constraint(&mut table.keys, &mut table.foreign_keys, &mut table.ignored)? {
             return Ok(());
         }
         let (column, keys) = self.column_definition(&mut table.ignored)?;
@@ -253,10 +256,11 @@ impl StatementParser<'_> {
         Ok(())
     }
 
-    /// A key, or a constraint that is read and not enforced. False if something else comes next.
+    /// A key, a foreign key, or a constraint that is read and not enforced. False if something else comes next.
     fn key_or_constraint(
         &mut self,
         keys: &mut Vec<KeyDefinition>,
+        foreign_keys: &mut Vec<ForeignKeyDefinition>,
         ignored: &mut Vec<String>,
     ) -> Parsed<bool> {
         let mut symbol = None;
@@ -282,8 +286,7 @@ impl StatementParser<'_> {
             let _ = self.accept_one_of(&["INDEX", "KEY"]);
             keys.push(self.named_key(KeyKind::Unique, symbol)?);
         } else if self.accept("FOREIGN KEY") {
-            self.foreign_key()?;
-            ignored.push("FOREIGN KEY".into());
+            foreign_keys.push(self.foreign_key(symbol)?);
         } else if self.accept("CHECK") {
             self.check()?;
             ignored.push("CHECK".into());
@@ -379,20 +382,34 @@ impl StatementParser<'_> {
         }
     }
 
-    fn foreign_key(&mut self) -> Parsed<()> {
+    /// A foreign key behind its first two words.
+    fn foreign_key(&mut self, name: Option<String>) -> Parsed<ForeignKeyDefinition> {
+        self.accept("IF NOT EXISTS");
+        let mut index = None;
         if self.tokens.peek_token_ref().token != Token::LParen {
-            self.identifier()?;
+            index = Some(self.identifier()?);
         }
-        self.key_parts()?;
-        self.references()
+        let columns = self.column_names()?;
+        let mut foreign_key = self.references()?;
+        (foreign_key.name, foreign_key.index) = (name, index);
+        foreign_key.columns = columns;
+        Ok(foreign_key)
     }
 
-    fn references(&mut self) -> Parsed<()> {
+    fn column_names(&mut self) -> Parsed<Vec<String>> {
+        let parts = self.key_parts()?;
+        Ok(parts.into_iter().map(|part| part.column).collect())
+    }
+
+    /// REFERENCES and what follows; the columns that refer are still to come.
+    fn references(&mut self) -> Parsed<ForeignKeyDefinition> {
         self.expect("REFERENCES")?;
-        self.table_name()?;
+        let table = self.table_name()?;
+        let mut referenced = Vec::new();
         if self.tokens.peek_token_ref().token == Token::LParen {
-            self.key_parts()?;
+            referenced = self.column_names()?;
         }
+        let (mut on_delete, mut on_update) = Default::default();
         while let Some(clause) = self.accept_one_of(&[
             "MATCH FULL",
             "MATCH PARTIAL",
@@ -400,18 +417,44 @@ impl StatementParser<'_> {
             "ON DELETE",
             "ON UPDATE",
         ]) {
-            let actions = [
-                "RESTRICT",
-                "CASCADE",
-                "SET NULL",
-                "NO ACTION",
-                "SET DEFAULT",
-            ];
-            if clause.starts_with("ON") && self.accept_one_of(&actions).is_none() {
-                return self.unexpected("a referential action");
+            match clause {
+                "ON DELETE" => on_delete = self.referential_action()?,
+                "ON UPDATE" => on_update = self.referential_action()?,
+                _ => {}
             }
         }
-        Ok(())
+        Ok(ForeignKeyDefinition {
+            name: None,
+            index: None,
+            columns: Vec::new(),
+            table,
+            referenced,
+            on_delete,
+            on_update,
+        })
+    }
+
+    fn referential_action(&mut self) -> Parsed<ReferentialAction> {
+        let actions = [
+            "RESTRICT",
+            "CASCADE",
+            "SET NULL",
+            "NO ACTION",
+            "SET DEFAULT",
+        ];
+        Ok(match self.accept_one_of(&actions) {
+            Some("RESTRICT") => ReferentialAction::Restrict,
+            Some("CASCADE") => ReferentialAction::Cascade,
+            Some("SET NULL") => ReferentialAction::SetNull,
+            Some("NO ACTION") => ReferentialAction::NoAction,
+            // As InnoDB.
+            Some(_) => {
+                return Err(
+                    SqlError::new(1215, "HY000", "Cannot add foreign key constraint").into(),
+                );
+            }
+            None => return self.unexpected("a referential action"),
+        })
     }
 
     fn check(&mut self) -> Parsed<()> {
@@ -601,10 +644,13 @@ impl StatementParser<'_> {
                     name: self.identifier()?,
                 });
             }
-            if self
-                .accept_one_of(&["FOREIGN KEY", "CHECK", "CONSTRAINT"])
-                .is_some()
-            {
+            if self.accept_one_of(&["FOREIGN KEY", "CONSTRAINT"]).is_some() {
+                self.accept("IF EXISTS");
+                return Ok(TableChange::DropForeignKey {
+                    name: self.identifier()?,
+                });
+            }
+            if self.accept("CHECK") {
                 self.identifier()?;
                 return Ok(TableChange::Unsupported("DROP CONSTRAINT".into()));
             }
@@ -669,11 +715,12 @@ impl StatementParser<'_> {
     }
 
     fn add_to_table(&mut self) -> Parsed<TableChange> {
-        let (mut keys, mut ignored) = (Vec::new(), Vec::new());
-        if self.key_or_constraint(&mut keys, &mut ignored)? {
-            return Ok(match keys.pop() {
-                Some(key) => TableChange::AddKey(key),
-                None => TableChange::Unsupported("ALTER TABLE ... ADD FOREIGN KEY or CHECK".into()),
+        let (mut keys, mut foreign_keys, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
+        if self.key_or_constraint(&mut keys, &mut foreign_keys, &mut ignored)? {
+            return Ok(match (keys.pop(), foreign_keys.pop()) {
+                (Some(key), _) => TableChange::AddKey(key),
+                (None, Some(foreign_key)) => TableChange::AddForeignKey(foreign_key),
+                (None, None) => TableChange::Unsupported("ALTER TABLE ... ADD CHECK".into()),
             });
         }
         self.unsupported_change("ALTER TABLE ... ADD COLUMN")

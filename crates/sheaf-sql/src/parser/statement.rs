@@ -3,7 +3,7 @@
 //! Queries and expressions stay in sqlparser's AST. What only MySQL has, and sqlparser does not parse, has types of
 //! its own here.
 
-use sheaf_table::ColumnType;
+use sheaf_table::{ColumnType, ReferentialAction};
 use sqlparser::ast;
 
 /// A table's name as written: the database may be left out.
@@ -138,6 +138,7 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     pub columns: Vec<ColumnDefinition>,
     pub keys: Vec<KeyDefinition>,
+    pub foreign_keys: Vec<ForeignKeyDefinition>,
     pub collation: Option<String>,
     pub character_set: Option<String>,
     pub auto_increment: Option<u64>,
@@ -197,9 +198,25 @@ pub struct KeyPart {
     pub descending: bool,
 }
 
+/// `[CONSTRAINT name] FOREIGN KEY [index] (columns) REFERENCES table (columns) [ON DELETE …] [ON UPDATE …]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignKeyDefinition {
+    pub name: Option<String>,
+    pub index: Option<String>,
+    pub columns: Vec<String>,
+    pub table: TableName,
+    pub referenced: Vec<String>,
+    pub on_delete: ReferentialAction,
+    pub on_update: ReferentialAction,
+}
+
 #[derive(Clone, Debug)]
 pub enum TableChange {
     AddKey(KeyDefinition),
+    AddForeignKey(ForeignKeyDefinition),
+    DropForeignKey {
+        name: String,
+    },
     DropKey {
         name: String,
     },

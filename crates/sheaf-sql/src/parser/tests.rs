@@ -2,6 +2,7 @@
 
 use super::statement::*;
 use super::*;
+use sheaf_table::ReferentialAction;
 
 fn parse(text: &str) -> Result<Statement> {
     let text = scan::resolve_executable_comments(text);
@@ -203,7 +204,22 @@ fn create_table_reads_types_options_and_keys() {
     assert_eq!(table.keys[1].parts[0].prefix_length, Some(5));
     assert!(table.keys[1].parts[1].descending);
     assert_eq!(table.auto_increment, Some(7));
-    assert_eq!(table.ignored, ["FOREIGN KEY"]);
+    assert!(table.ignored.is_empty());
+    assert_eq!(
+        table.foreign_keys,
+        [ForeignKeyDefinition {
+            name: Some("fk".into()),
+            index: None,
+            columns: vec!["kind".into()],
+            table: TableName {
+                database: None,
+                table: "other".into(),
+            },
+            referenced: vec!["id".into()],
+            on_delete: ReferentialAction::Cascade,
+            on_update: ReferentialAction::SetNull,
+        }]
+    );
 }
 
 #[test]

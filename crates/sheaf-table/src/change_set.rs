@@ -1,0 +1,513 @@
+//! The tables that one statement changes, and what foreign keys make of the changes.
+//!
+//! A statement opens for writing the tables it names, those they refer to, and those that refer to them as far as
+//! actions reach ([`Catalog::related_tables`]). A [`ChangeSet`] holds them, and every change of a row goes through it:
+//!
+//! ```text
+//!   insert into child   ->  the row,  then: is the parent there?                     no: error 1452
+//!   update of child     ->  the row,  then the same, if its columns changed
+//!   delete from parent  ->  the row,  then its children:  RESTRICT  is there one?     yes: error 1451
+//!   update of parent                                      CASCADE   delete or update them, and go on below
+//!                                                         SET NULL  update them
+//! ```
+//!
+//! The row goes first, so that a row may refer to itself. Everything is checked row by row, at once, as InnoDB does. A
+//! change that fails takes back what it did; what it did before stays.
+//!
+//! A key with a NULL refers to nothing (MATCH SIMPLE). An update that comes back to a table it is cascading through acts
+//! as RESTRICT, and cascades end after [`MAX_CASCADE_DEPTH`] tables, both as in InnoDB.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use sheaf_storage::{Direction, KeyRange, ReadAhead, Transaction, Tree};
+
+use crate::catalog::{Catalog, WriteGuard};
+use crate::convert::{Mode, to_column};
+use crate::error::{ColumnIssue, Result, TableError};
+use crate::foreign_key::{
+    ForeignKey, ReferentialAction, is_comparable, leading_index, referenced_positions,
+};
+use crate::key_codec::KeyLayout;
+use crate::table::{InsertOutcome, Table};
+use crate::value::Value;
+
+/// The most tables that one change goes through.
+pub const MAX_CASCADE_DEPTH: usize = 15;
+
+/// Children that are collected before the first of them is changed.
+const CHILDREN_AT_ONCE: usize = 1000;
+
+/// A foreign key whose child is in the set.
+struct Link {
+    child: usize,
+    /// Position among the child's foreign keys.
+    foreign_key: usize,
+    /// `None`: the parent is missing, or is not one that the key can refer to.
+    parent: Option<Parent>,
+}
+
+struct Parent {
+    table: usize,
+    /// Positions of the referenced columns.
+    columns: Vec<usize>,
+}
+
+/// See the module's comment.
+pub struct ChangeSet {
+    tables: Vec<WriteGuard>,
+    links: Vec<Link>,
+}
+
+impl Catalog {
+    /// The tables that must be opened to change rows of `targets`: these, those that they refer to, and those that refer
+    /// to them, as far as actions reach. Sorted by name, the order in which they are to be opened.
+    pub fn related_tables(&self, targets: &[Arc<Table>]) -> Vec<Arc<Table>> {
+        let name = |table: &Arc<Table>| {
+            let definition = &table.definition;
+            (definition.database.clone(), definition.name.clone())
+        };
+        let mut related: Vec<Arc<Table>> = Vec::new();
+        let mut changed: Vec<Arc<Table>> = targets.to_vec();
+        let mut next = 0;
+        while let Some(table) = changed.get(next).cloned() {
+            next += 1;
+            for foreign_key in &table.definition.foreign_keys {
+                let parent = self.table(
+                    &foreign_key.referenced_database,
+                    &foreign_key.referenced_table,
+                );
+                related.extend(parent);
+            }
+            for (child, foreign_key) in self.referencing(&table) {
+                let acts = !foreign_key.on_delete.restricts() || !foreign_key.on_update.restricts();
+                let known = changed.iter().any(|other| Arc::ptr_eq(other, &child));
+                if acts && !known {
+                    changed.push(Arc::clone(&child));
+                }
+                related.push(child);
+            }
+        }
+        related.extend(changed);
+        related.sort_by_key(name);
+        related.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        related
+    }
+}
+
+impl ChangeSet {
+    /// A set of opened tables. Without `check` foreign keys are not looked at (`foreign_key_checks = 0`).
+    pub fn new(tables: Vec<WriteGuard>, check: bool) -> ChangeSet {
+        let mut links = Vec::new();
+        if check {
+            for (child, table) in tables.iter().enumerate() {
+                for foreign_key in 0..table.definition.foreign_keys.len() {
+                    links.push(Link {
+                        child,
+                        foreign_key,
+                        parent: find_parent(&tables, child, foreign_key),
+                    });
+                }
+            }
+        }
+        ChangeSet { tables, links }
+    }
+
+    /// Position of a table in the set.
+    pub fn position(&self, table: &Arc<Table>) -> Option<usize> {
+        let tables = &mut self.tables.iter();
+        tables.position(|guard| Arc::ptr_eq(guard, table))
+    }
+
+    pub fn table(&self, position: usize) -> &Arc<Table> {
+        &self.tables[position]
+    }
+
+    /// The tables in the order in which they were given.
+    pub fn tables(&self) -> &[WriteGuard] {
+        &self.tables
+    }
+
+    /// The guard of the only table, if there is no other and no foreign key to look at: for a bulk load.
+    ///
+    /// # Errors
+    /// The set itself, if there is more to it.
+    pub fn into_single(mut self) -> Result<WriteGuard, ChangeSet> {
+        match (self.tables.len(), self.links.is_empty()) {
+            (1, true) => Ok(self.tables.remove(0)),
+            _ => Err(self),
+        }
+    }
+
+    /// [`Table::insert`], and the parents are there.
+    ///
+    /// # Errors
+    /// As there, and `NoParentRow`.
+    pub fn insert(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        row: &[Value],
+    ) -> Result<InsertOutcome> {
+        let savepoint = transaction.savepoint();
+        let outcome = self.tables[table].insert(transaction, row)?;
+        self.or_undo(transaction, savepoint, |_| {
+            self.check_parents(table, None, row)
+        })?;
+        Ok(outcome)
+    }
+
+    /// [`Table::replace`], with what it means for parents and children.
+    ///
+    /// # Errors
+    /// As there, `NoParentRow` and `HasChildRow`.
+    pub fn replace(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        primary_key: &[u8],
+        old: &[Value],
+        row: &[Value],
+    ) -> Result<()> {
+        let savepoint = transaction.savepoint();
+        self.or_undo(transaction, savepoint, |transaction| {
+            self.replace_below(transaction, table, primary_key, old, row, &mut vec![table])
+        })
+    }
+
+    /// [`Table::delete`], with what it means for children. False: there is no such row.
+    ///
+    /// # Errors
+    /// As there, and `HasChildRow`.
+    pub fn delete(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        primary_key: &[u8],
+    ) -> Result<bool> {
+        let savepoint = transaction.savepoint();
+        self.or_undo(transaction, savepoint, |transaction| {
+            self.delete_below(transaction, table, primary_key, 1)
+        })
+    }
+
+    fn or_undo<T>(
+        &self,
+        transaction: &mut Transaction,
+        savepoint: usize,
+        change: impl FnOnce(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let outcome = change(transaction);
+        if outcome.is_err() {
+            transaction.rollback_to(savepoint)?;
+        }
+        outcome
+    }
+
+    fn foreign_key(&self, link: &Link) -> &ForeignKey {
+        &self.tables[link.child].definition.foreign_keys[link.foreign_key]
+    }
+
+    /// Checks that the parents of a row are there: of a new row, or of one whose columns were changed from `old`.
+    fn check_parents(&self, table: usize, old: Option<&[Value]>, row: &[Value]) -> Result<()> {
+        for link in self.links.iter().filter(|link| link.child == table) {
+            let foreign_key = self.foreign_key(link);
+            let columns = &foreign_key.columns;
+            if columns.iter().any(|column| row[*column].is_null())
+                || old.is_some_and(|old| columns.iter().all(|column| old[*column] == row[*column]))
+            {
+                continue;
+            }
+            let found = match &link.parent {
+                Some(parent) => {
+                    let table = &self.tables[parent.table];
+                    let values = columns.iter().map(|column| &row[*column]);
+                    match Lookup::new(table, &parent.columns, values) {
+                        Some(lookup) => lookup.finds_any()?,
+                        None => false,
+                    }
+                }
+                None => false,
+            };
+            if !found {
+                return Err(TableError::NoParentRow {
+                    constraint: foreign_key.described(&self.tables[table].definition),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn delete_below(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        primary_key: &[u8],
+        depth: usize,
+    ) -> Result<bool> {
+        let guard = &self.tables[table];
+        if !self.is_parent(table) {
+            return guard.delete(transaction, primary_key);
+        }
+        let Some(old) = guard.read_row(primary_key)? else {
+            return Ok(false);
+        };
+        guard.delete(transaction, primary_key)?;
+        for (link, parent) in self.links_to(table) {
+            let foreign_key = self.foreign_key(link);
+            let restricts = foreign_key.on_delete.restricts() || depth == MAX_CASCADE_DEPTH;
+            let Some(mut children) = self.children(link, parent, &old, restricts)? else {
+                continue;
+            };
+            while let Some(keys) = children.next()? {
+                for key in keys {
+                    match foreign_key.on_delete {
+                        ReferentialAction::SetNull => {
+                            self.set_columns(transaction, link, &key, None, &mut vec![link.child])?;
+                        }
+                        _ => {
+                            self.delete_below(transaction, link.child, &key, depth + 1)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// `path`: the tables that the change has come through, this one last.
+    fn replace_below(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        primary_key: &[u8],
+        old: &[Value],
+        row: &[Value],
+        path: &mut Vec<usize>,
+    ) -> Result<()> {
+        self.tables[table].replace(transaction, primary_key, old, row)?;
+        self.check_parents(table, Some(old), row)?;
+        for (link, parent) in self.links_to(table) {
+            if parent
+                .columns
+                .iter()
+                .all(|column| old[*column] == row[*column])
+            {
+                continue;
+            }
+            let foreign_key = self.foreign_key(link);
+            let restricts = foreign_key.on_update.restricts()
+                || path.contains(&link.child)
+                || path.len() == MAX_CASCADE_DEPTH;
+            let Some(mut children) = self.children(link, parent, old, restricts)? else {
+                continue;
+            };
+            let new: Vec<&Value> = parent.columns.iter().map(|column| &row[*column]).collect();
+            let values = match foreign_key.on_update {
+                ReferentialAction::SetNull => None,
+                _ => Some(new.as_slice()),
+            };
+            path.push(link.child);
+            while let Some(keys) = children.next()? {
+                for key in keys {
+                    self.set_columns(transaction, link, &key, values, path)?;
+                }
+            }
+            path.pop();
+        }
+        Ok(())
+    }
+
+    fn is_parent(&self, table: usize) -> bool {
+        self.links_to(table).next().is_some()
+    }
+
+    fn links_to(&self, table: usize) -> impl Iterator<Item = (&Link, &Parent)> {
+        self.links.iter().filter_map(move |link| {
+            let parent = link.parent.as_ref()?;
+            (parent.table == table).then_some((link, parent))
+        })
+    }
+
+    /// The children of a row of the parent that was `old`; `None` if there are none to do anything about.
+    ///
+    /// # Errors
+    /// `HasChildRow` if there is one and the key restricts.
+    fn children(
+        &self,
+        link: &Link,
+        parent: &Parent,
+        old: &[Value],
+        restricts: bool,
+    ) -> Result<Option<Children<'_>>> {
+        let foreign_key = self.foreign_key(link);
+        let child = &self.tables[link.child];
+        let mut values = parent.columns.iter().map(|column| &old[*column]);
+        if values.clone().any(Value::is_null) {
+            return Ok(None);
+        }
+        // Another row of the parent may have the same values, if its key is not unique.
+        let own = Lookup::new(&self.tables[parent.table], &parent.columns, values.clone());
+        if let Some(lookup) = own
+            && lookup.finds_any()?
+        {
+            return Ok(None);
+        }
+        let Some(lookup) = Lookup::new(child, &foreign_key.columns, &mut values) else {
+            return Ok(None);
+        };
+        if restricts {
+            return match lookup.finds_any()? {
+                true => Err(TableError::HasChildRow {
+                    constraint: foreign_key.described(&child.definition),
+                }),
+                false => Ok(None),
+            };
+        }
+        Ok(Some(Children {
+            lookup,
+            after: None,
+            ended: false,
+        }))
+    }
+
+    /// Sets the foreign key's columns of a child: to the parent's new values, or to NULL.
+    fn set_columns(
+        &self,
+        transaction: &mut Transaction,
+        link: &Link,
+        primary_key: &[u8],
+        values: Option<&[&Value]>,
+        path: &mut Vec<usize>,
+    ) -> Result<()> {
+        let table = &self.tables[link.child];
+        let Some(old) = table.read_row(primary_key)? else {
+            return Ok(());
+        };
+        let mut row = old.clone();
+        for (at, column) in self.foreign_key(link).columns.iter().enumerate() {
+            let definition = &table.definition.columns[*column];
+            row[*column] = match values {
+                Some(values) => match to_column(definition, values[at], Mode::Strict) {
+                    Ok((value, _)) => value,
+                    Err(problem) => {
+                        return Err(TableError::Column(ColumnIssue {
+                            problem,
+                            column: definition.name.clone(),
+                            row: 1,
+                        }));
+                    }
+                },
+                None => Value::Null,
+            };
+        }
+        self.replace_below(transaction, link.child, primary_key, &old, &row, path)
+    }
+}
+
+/// The parent of a foreign key among the opened tables.
+fn find_parent(tables: &[WriteGuard], child: usize, foreign_key: usize) -> Option<Parent> {
+    let definition = &tables[child].definition;
+    let foreign_key = &definition.foreign_keys[foreign_key];
+    let table = tables.iter().position(|table| {
+        foreign_key.refers_to(&table.definition.database, &table.definition.name)
+    })?;
+    let parent = &tables[table].definition;
+    let columns = referenced_positions(foreign_key, parent)?;
+    let mut pairs = foreign_key.columns.iter().zip(&columns);
+    let comparable = pairs.all(|(column, referenced)| {
+        is_comparable(
+            &definition.columns[*column].ty,
+            &parent.columns[*referenced].ty,
+        )
+    });
+    (comparable && leading_index(parent, &columns).is_some()).then_some(Parent { table, columns })
+}
+
+/// Rows of a table with given values in the first columns of an index.
+pub(crate) struct Lookup<'a> {
+    tree: &'a Arc<Tree>,
+    layout: &'a KeyLayout,
+    /// The index is not the clustered one.
+    is_secondary: bool,
+    prefix: Vec<u8>,
+}
+
+impl<'a> Lookup<'a> {
+    /// `None` if no index begins with these columns.
+    pub(crate) fn new<'v>(
+        table: &'a Table,
+        columns: &[usize],
+        values: impl Iterator<Item = &'v Value>,
+    ) -> Option<Lookup<'a>> {
+        let index = leading_index(&table.definition, columns)?;
+        let (tree, layout) = match index {
+            None => (&table.clustered, &table.clustered_layout),
+            Some(position) => (
+                &table.secondary[position],
+                &table.secondary_layouts[position],
+            ),
+        };
+        let mut prefix = Vec::new();
+        for (part, value) in values.enumerate() {
+            layout.encode_part(part, value.into(), &mut prefix);
+        }
+        Some(Lookup {
+            tree,
+            layout,
+            is_secondary: index.is_some(),
+            prefix,
+        })
+    }
+
+    pub(crate) fn finds_any(&self) -> Result<bool> {
+        Ok(self.tree.contains_prefix(&self.prefix)?.is_some())
+    }
+}
+
+/// Primary keys of the rows that a lookup finds, some at a time: they may be changed before the next are asked for.
+struct Children<'a> {
+    lookup: Lookup<'a>,
+    /// The last entry that was given.
+    after: Option<Vec<u8>>,
+    ended: bool,
+}
+
+impl Children<'_> {
+    fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let Lookup {
+            tree,
+            layout,
+            is_secondary,
+            prefix,
+        } = &self.lookup;
+        let mut range = KeyRange::prefix(prefix);
+        if let Some(after) = self.after.take() {
+            range.lower = Bound::Excluded(after);
+        }
+        let mut cursor = tree.scan(range, Direction::Forward, ReadAhead::Off);
+        let mut keys = Vec::new();
+        let mut entry = Vec::new();
+        self.ended = true;
+        'leaves: while let Some(leaf) = cursor.next_leaf()? {
+            for at in 0..leaf.len() {
+                if keys.len() == CHILDREN_AT_ONCE {
+                    self.ended = false;
+                    break 'leaves;
+                }
+                leaf.key_into(at, &mut entry);
+                let mut key = Vec::new();
+                match is_secondary {
+                    true => layout.primary_key_into(&entry, &mut key)?,
+                    false => key.extend_from_slice(&entry),
+                }
+                keys.push(key);
+            }
+        }
+        self.after = Some(entry);
+        Ok((!keys.is_empty()).then_some(keys))
+    }
+}

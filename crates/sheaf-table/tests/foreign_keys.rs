@@ -1,0 +1,340 @@
+//! Foreign keys: what they ask of definitions, and what they make of changes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sheaf_storage::{Storage, StorageOptions};
+use sheaf_table::{
+    Catalog, ChangeSet, Column, ColumnType, CreateTable, ForeignKeySpec, IndexPartSpec, IndexSpec,
+    NoProgress, ReferentialAction, Table, TableError, Value,
+};
+
+const NO_WAIT: Duration = Duration::from_millis(200);
+
+fn open(directory: &Path) -> Arc<Catalog> {
+    let options = StorageOptions {
+        pool_bytes: 8 << 20,
+        ..StorageOptions::default()
+    };
+    Catalog::open(Storage::open(directory, options).unwrap()).unwrap()
+}
+
+fn scratch() -> (tempfile::TempDir, Arc<Catalog>) {
+    let directory = tempfile::tempdir().unwrap();
+    let catalog = open(directory.path());
+    catalog.create_database("d").unwrap();
+    (directory, catalog)
+}
+
+/// A table `name (id int primary key, a int, b int)`.
+fn table(name: &str) -> CreateTable {
+    let int =
+        |name: &str, nullable| Column::new(name, ColumnType::Int { unsigned: false }, nullable);
+    let columns = vec![int("id", false), int("a", true), int("b", true)];
+    let mut request = CreateTable::new("d", name, columns);
+    request.primary_key = Some(vec![IndexPartSpec::column("id")]);
+    request
+}
+
+fn references(
+    columns: &[&str],
+    parent: &str,
+    referenced: &[&str],
+    on_delete: ReferentialAction,
+    on_update: ReferentialAction,
+) -> ForeignKeySpec {
+    let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    ForeignKeySpec {
+        name: None,
+        index_name: None,
+        columns: names(columns),
+        referenced_database: "d".into(),
+        referenced_table: parent.into(),
+        referenced_columns: names(referenced),
+        on_delete,
+        on_update,
+    }
+}
+
+fn row(values: [Option<i64>; 3]) -> Vec<Value> {
+    values
+        .into_iter()
+        .map(|value| value.map_or(Value::Null, Value::Int))
+        .collect()
+}
+
+enum Change {
+    Insert([Option<i64>; 3]),
+    Update(i64, [Option<i64>; 3]),
+    Delete(i64),
+}
+
+/// Makes one change of a table in a transaction of its own, as a statement would.
+fn change(catalog: &Catalog, name: &str, change: Change) -> Result<(), TableError> {
+    let target = catalog.table("d", name)?;
+    let guards = catalog
+        .related_tables(&[Arc::clone(&target)])
+        .iter()
+        .map(|table| catalog.open_for_write("d", &table.definition.name, NO_WAIT))
+        .collect::<Result<Vec<_>, _>>()?;
+    let set = ChangeSet::new(guards, true);
+    let position = set.position(&target).expect("it is among its relations");
+    let mut transaction = catalog.storage().begin_transaction();
+    let key = |id: i64| target.encode_primary_key(&row([Some(id), None, None]));
+    let before = transaction.savepoint();
+    let outcome = match change {
+        Change::Insert(values) => set
+            .insert(&mut transaction, position, &row(values))
+            .map(drop),
+        Change::Update(id, values) => {
+            let old = target.read_row(&key(id))?.expect("a row");
+            set.replace(&mut transaction, position, &key(id), &old, &row(values))
+        }
+        Change::Delete(id) => set.delete(&mut transaction, position, &key(id)).map(drop),
+    };
+    if outcome.is_err() {
+        assert_eq!(
+            transaction.savepoint(),
+            before,
+            "a failed change leaves nothing"
+        );
+    }
+    transaction.commit()?;
+    outcome
+}
+
+fn rows(catalog: &Catalog, name: &str) -> Vec<[Option<i64>; 3]> {
+    let table: Arc<Table> = catalog.table("d", name).unwrap();
+    let mut cursor = table.clustered.scan(
+        sheaf_storage::KeyRange::all(),
+        sheaf_storage::Direction::Forward,
+        sheaf_storage::ReadAhead::Off,
+    );
+    let mut all = Vec::new();
+    while let Some(leaf) = cursor.next_leaf().unwrap() {
+        for entry in 0..leaf.len() {
+            let row = table
+                .decode_row(&table.view(leaf.value(entry)).unwrap())
+                .unwrap();
+            let number = |value: &Value| value.as_i128().map(|number| number as i64);
+            all.push([number(&row[0]), number(&row[1]), number(&row[2])]);
+        }
+    }
+    // The index of the foreign key says the same as the table.
+    for (position, tree) in table.secondary.iter().enumerate() {
+        assert_eq!(
+            tree.statistics().entries,
+            all.len() as u64,
+            "index {position}"
+        );
+    }
+    all
+}
+
+use Change::{Delete, Insert, Update};
+use ReferentialAction::{Cascade, NoAction, Restrict, SetNull};
+
+/// `p`, and `c` whose a refers to p.id.
+fn family(
+    on_delete: ReferentialAction,
+    on_update: ReferentialAction,
+) -> (tempfile::TempDir, Arc<Catalog>) {
+    let (directory, catalog) = scratch();
+    catalog.create_table(table("p")).unwrap();
+    let mut child = table("c");
+    child.foreign_keys = vec![references(&["a"], "p", &["id"], on_delete, on_update)];
+    catalog.create_table(child).unwrap();
+    for id in 1..=3 {
+        change(&catalog, "p", Insert([Some(id), None, None])).unwrap();
+    }
+    for (id, a) in [(10, Some(1)), (11, Some(1)), (12, Some(2)), (13, None)] {
+        change(&catalog, "c", Insert([Some(id), a, None])).unwrap();
+    }
+    (directory, catalog)
+}
+
+#[test]
+fn a_child_needs_its_parent() {
+    let (_directory, catalog) = family(NoAction, Restrict);
+    let no_parent = |outcome| match outcome {
+        Err(error @ TableError::NoParentRow { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let message = no_parent(change(&catalog, "c", Insert([Some(20), Some(9), None])));
+    assert_eq!(
+        message,
+        "Cannot add or update a child row: a foreign key constraint fails (`d`.`c`, CONSTRAINT `c_ibfk_1` \
+         FOREIGN KEY (`a`) REFERENCES `p` (`id`) ON UPDATE RESTRICT)"
+    );
+    no_parent(change(&catalog, "c", Update(10, [Some(10), Some(9), None])));
+    change(&catalog, "c", Update(10, [Some(10), Some(3), Some(5)])).unwrap();
+    change(&catalog, "c", Update(11, [Some(11), None, None])).unwrap();
+    let has_child = |outcome| assert!(matches!(outcome, Err(TableError::HasChildRow { .. })));
+    has_child(change(&catalog, "p", Delete(3)));
+    has_child(change(&catalog, "p", Update(2, [Some(7), None, None])));
+    // What nobody refers to may go, and other columns may change.
+    change(&catalog, "p", Delete(1)).unwrap();
+    change(&catalog, "p", Update(2, [Some(2), Some(5), None])).unwrap();
+    assert_eq!(rows(&catalog, "p").len(), 2);
+}
+
+#[test]
+fn children_go_and_change_with_their_parent() {
+    let (_directory, catalog) = family(Cascade, Cascade);
+    change(&catalog, "p", Update(1, [Some(100), None, None])).unwrap();
+    let all = |a: Option<i64>| [[Some(10), a, None], [Some(11), a, None]];
+    assert_eq!(rows(&catalog, "c")[..2], all(Some(100)));
+    change(&catalog, "p", Delete(100)).unwrap();
+    let left = [[Some(12), Some(2), None], [Some(13), None, None]];
+    assert_eq!(rows(&catalog, "c"), left);
+}
+
+#[test]
+fn children_forget_their_parent() {
+    let (_directory, catalog) = family(SetNull, SetNull);
+    change(&catalog, "p", Delete(1)).unwrap();
+    change(&catalog, "p", Update(2, [Some(20), None, None])).unwrap();
+    let orphans = (10..=13).map(|id| [Some(id), None, None]);
+    assert_eq!(rows(&catalog, "c"), orphans.collect::<Vec<_>>());
+}
+
+/// Three generations: the last one keeps all of them.
+#[test]
+fn a_cascade_that_fails_further_down_changes_nothing() {
+    let (_directory, catalog) = family(Cascade, Cascade);
+    let mut grandchild = table("g");
+    grandchild.foreign_keys = vec![references(&["a"], "c", &["id"], Restrict, Cascade)];
+    catalog.create_table(grandchild).unwrap();
+    change(&catalog, "g", Insert([Some(1), Some(11), None])).unwrap();
+    let before = rows(&catalog, "c");
+    let outcome = change(&catalog, "p", Delete(1));
+    assert!(matches!(outcome, Err(TableError::HasChildRow { .. })));
+    assert_eq!(rows(&catalog, "c"), before);
+    assert_eq!(rows(&catalog, "p").len(), 3);
+    change(&catalog, "g", Delete(1)).unwrap();
+    change(&catalog, "p", Delete(1)).unwrap();
+    assert_eq!(rows(&catalog, "c").len(), 2);
+}
+
+#[test]
+fn a_tree_of_rows_in_one_table_is_deleted_from_its_root() {
+    let (_directory, catalog) = scratch();
+    let mut request = table("t");
+    request.foreign_keys = vec![references(&["a"], "t", &["id"], Cascade, NoAction)];
+    catalog.create_table(request).unwrap();
+    // The first row refers to itself.
+    for id in 1..=2_500 {
+        let parent = if id <= 3 { 1 } else { id % 3 + 1 };
+        change(&catalog, "t", Insert([Some(id), Some(parent), None])).unwrap();
+    }
+    change(&catalog, "t", Delete(2)).unwrap();
+    assert!(rows(&catalog, "t").iter().all(|row| row[1] != Some(2)));
+    change(&catalog, "t", Delete(1)).unwrap();
+    assert!(rows(&catalog, "t").is_empty());
+}
+
+#[test]
+fn keys_of_several_columns_with_null_refer_to_nothing() {
+    let (_directory, catalog) = scratch();
+    let mut parent = table("p");
+    parent.indexes = vec![IndexSpec {
+        name: None,
+        parts: vec![IndexPartSpec::column("a"), IndexPartSpec::column("b")],
+        unique: true,
+        comment: String::new(),
+    }];
+    catalog.create_table(parent).unwrap();
+    let mut child = table("c");
+    child.foreign_keys = vec![references(&["a", "b"], "p", &["a", "b"], Cascade, Cascade)];
+    let child = catalog.create_table(child).unwrap();
+    assert_eq!(child.definition.secondary[0].name, "a");
+    change(&catalog, "p", Insert([Some(1), Some(5), Some(6)])).unwrap();
+    change(&catalog, "c", Insert([Some(1), Some(5), Some(6)])).unwrap();
+    change(&catalog, "c", Insert([Some(2), Some(5), None])).unwrap();
+    let outcome = change(&catalog, "c", Insert([Some(3), Some(5), Some(7)]));
+    assert!(matches!(outcome, Err(TableError::NoParentRow { .. })));
+    change(&catalog, "p", Update(1, [Some(1), Some(5), Some(8)])).unwrap();
+    change(&catalog, "p", Delete(1)).unwrap();
+    assert_eq!(rows(&catalog, "c"), [[Some(2), Some(5), None]]);
+}
+
+#[test]
+fn definitions_that_do_not_fit_are_refused() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(table("p")).unwrap();
+    let refused = |foreign_key: ForeignKeySpec| {
+        let mut child = table("c");
+        child.foreign_keys = vec![foreign_key];
+        let error = catalog.create_table(child).expect_err("refused");
+        assert!(catalog.table("d", "c").is_err());
+        error.mysql_code()
+    };
+    let plain = |columns: &[&str], parent: &str, referenced: &[&str]| {
+        references(columns, parent, referenced, NoAction, NoAction)
+    };
+    assert_eq!(refused(plain(&["a"], "nix", &["id"])), 1824);
+    assert_eq!(refused(plain(&["a"], "p", &["nix"])), 3734);
+    assert_eq!(refused(plain(&["a"], "p", &["b"])), 1822);
+    assert_eq!(refused(plain(&["nix"], "p", &["id"])), 1072);
+    assert_eq!(refused(plain(&["a", "b"], "p", &["id"])), 1239);
+    assert_eq!(
+        refused(references(&["id"], "p", &["id"], SetNull, NoAction)),
+        1830
+    );
+    let mut other = table("c");
+    other.columns[1].ty = ColumnType::BigInt { unsigned: false };
+    other.foreign_keys = vec![plain(&["a"], "p", &["id"])];
+    assert_eq!(catalog.create_table(other).unwrap_err().mysql_code(), 3780);
+    // Without the checks the parent may come later.
+    let mut child = table("c");
+    child.foreign_keys = vec![plain(&["a"], "later", &["id"])];
+    child.check_foreign_keys = false;
+    catalog.create_table(child).unwrap();
+    let outcome = change(&catalog, "c", Insert([Some(1), Some(1), None]));
+    assert!(matches!(outcome, Err(TableError::NoParentRow { .. })));
+    catalog.create_table(table("later")).unwrap();
+    change(&catalog, "later", Insert([Some(1), None, None])).unwrap();
+    change(&catalog, "c", Insert([Some(1), Some(1), None])).unwrap();
+}
+
+#[test]
+fn foreign_keys_are_added_to_tables_with_rows_and_dropped() {
+    let (directory, catalog) = scratch();
+    catalog.create_table(table("p")).unwrap();
+    catalog.create_table(table("c")).unwrap();
+    change(&catalog, "p", Insert([Some(1), None, None])).unwrap();
+    for (id, a) in [(1, Some(1)), (2, None), (3, Some(9))] {
+        change(&catalog, "c", Insert([Some(id), a, None])).unwrap();
+    }
+    let add = |catalog: &Catalog, check| {
+        let spec = references(&["a"], "p", &["id"], Cascade, NoAction);
+        catalog.add_foreign_key("d", "c", &spec, check, 1 << 20, &NoProgress, NO_WAIT)
+    };
+    assert!(matches!(
+        add(&catalog, true),
+        Err(TableError::NoParentRow { .. })
+    ));
+    change(&catalog, "c", Delete(3)).unwrap();
+    add(&catalog, true).unwrap();
+    let outcome = change(&catalog, "c", Insert([Some(4), Some(4), None]));
+    assert!(matches!(outcome, Err(TableError::NoParentRow { .. })));
+    // The index belongs to the foreign key now.
+    let dropped = catalog.drop_index("d", "c", "a", NO_WAIT);
+    assert!(matches!(
+        dropped,
+        Err(TableError::IndexNeededByForeignKey { .. })
+    ));
+    catalog.storage().close().unwrap();
+    drop(catalog);
+    let catalog = open(directory.path());
+    let key = &catalog.table("d", "c").unwrap().definition.foreign_keys[0];
+    assert_eq!((key.name.as_str(), key.on_delete), ("c_ibfk_1", Cascade));
+    catalog
+        .drop_foreign_key("d", "c", "c_ibfk_1", NO_WAIT)
+        .unwrap();
+    let again = catalog.drop_foreign_key("d", "c", "c_ibfk_1", NO_WAIT);
+    assert!(matches!(again, Err(TableError::CannotDropIndex { .. })));
+    catalog.drop_index("d", "c", "a", NO_WAIT).unwrap();
+    change(&catalog, "c", Insert([Some(4), Some(4), None])).unwrap();
+}

@@ -1,0 +1,178 @@
+//! What the OK of a statement that changes rows says: affected rows, the given-out id, the text.
+
+use mysql::consts::CapabilityFlags;
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+
+use crate::harness::TestServer;
+
+/// Affected rows, id, warnings and text of the OK.
+fn run(connection: &mut Conn, sql: &str) -> (u64, u64, u16, String) {
+    connection.query_drop(sql).expect(sql);
+    (
+        connection.affected_rows(),
+        connection.last_insert_id(),
+        connection.warnings(),
+        connection.info_str().into_owned(),
+    )
+}
+
+fn text(affected: u64, id: u64, warnings: u16, info: &str) -> (u64, u64, u16, String) {
+    (affected, id, warnings, info.to_string())
+}
+
+#[test]
+fn ok_packets_count_as_mysql_counts() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("changes");
+    c.query_drop("create table t (id int auto_increment primary key, k int unique, n int)")
+        .expect("a table");
+    let steps = [
+        ("insert into t (k, n) values (1, 1)", text(1, 1, 0, "")),
+        (
+            "insert into t (k, n) values (2, 2), (3, 3)",
+            text(2, 2, 0, "Records: 2  Duplicates: 0  Warnings: 0"),
+        ),
+        ("insert into t values (10, 10, 10)", text(1, 10, 0, "")),
+        (
+            "insert ignore into t (k) values (1), (11)",
+            text(1, 11, 1, "Records: 2  Duplicates: 1  Warnings: 1"),
+        ),
+        (
+            "insert into t (k) values (1), (20) on duplicate key update n = 100",
+            text(3, 12, 0, "Records: 2  Duplicates: 1  Warnings: 0"),
+        ),
+        (
+            "replace into t values (1, 1, 1), (2, 2, 5)",
+            text(4, 2, 0, "Records: 2  Duplicates: 2  Warnings: 0"),
+        ),
+        (
+            "update t set n = 5 where id <= 2",
+            text(1, 0, 0, "Rows matched: 2  Changed: 1  Warnings: 0"),
+        ),
+        (
+            "update t set n = last_insert_id(n + 70) where id = 2",
+            text(1, 75, 0, "Rows matched: 1  Changed: 1  Warnings: 0"),
+        ),
+        (
+            "update ignore t set n = 'nine' where id = 2",
+            text(1, 0, 1, "Rows matched: 1  Changed: 1  Warnings: 1"),
+        ),
+        ("delete from t where id <= 2", text(2, 0, 0, "")),
+    ];
+    for (sql, expected) in steps {
+        assert_eq!(run(&mut c, sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn clients_may_ask_for_the_rows_found() {
+    let server = TestServer::start();
+    drop(server.connect_to_new("found"));
+    let options = OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(server.port())
+        .user(Some("root"))
+        .db_name(Some("found"))
+        .prefer_socket(false)
+        .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS);
+    let mut c = Conn::new(options).expect("a connection");
+    c.query_drop("create table t (id int primary key, n int)")
+        .expect("a table");
+    for (sql, affected) in [
+        ("insert into t values (1, 1), (2, 2)", 2),
+        ("update t set n = 1", 2),
+        ("update t set n = 1", 2),
+        (
+            "insert into t values (1, 1) on duplicate key update n = 1",
+            1,
+        ),
+        (
+            "insert into t values (1, 1) on duplicate key update n = 7",
+            2,
+        ),
+        ("delete from t", 2),
+    ] {
+        assert_eq!(run(&mut c, sql).0, affected, "{sql}");
+    }
+}
+
+/// The row alias of MySQL 8.0.19, which MariaDB does not have.
+#[test]
+fn a_row_alias_names_the_row_that_was_to_be_inserted() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("aliases");
+    c.query_drop("create table t (a int primary key, b int, c int)")
+        .expect("a table");
+    for (sql, affected) in [
+        ("insert into t values (1, 2, 3)", 1),
+        (
+            "insert into t values (1, 5, 6) as new on duplicate key update c = new.b + b, b = new.c",
+            2,
+        ),
+        (
+            "insert into t (c, a) values (4, 1) as new(m, n) on duplicate key update b = m * 10 + n + c",
+            2,
+        ),
+    ] {
+        assert_eq!(run(&mut c, sql).0, affected, "{sql}");
+    }
+    let rows: Vec<(i64, i64, i64)> = c.query("select a, b, c from t").expect("rows");
+    assert_eq!(rows, [(1, 48, 7)]);
+}
+
+#[test]
+fn a_failed_statement_takes_back_all_of_its_changes() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("atomic");
+    c.query_drop("create table t (id int primary key, k int unique, s varchar(8), key (s))")
+        .expect("a table");
+    c.query_drop("insert into t values (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')")
+        .expect("rows");
+    let before: Vec<(i64, i64, String)> = c.query("select * from t").expect("rows");
+    for sql in [
+        "update t set k = k + 1, s = 'moved' order by id",
+        "update t set id = id + 10, s = repeat('x', id * 3)",
+        "replace into t values (1, 2, 'x'), (5, 5, 'too long a text')",
+        "insert into t values (9, 9, 'x'), (1, 9, 'x') on duplicate key update k = 3",
+        "insert into t select id + 5, k, s from t",
+    ] {
+        assert!(c.query_drop(sql).is_err(), "{sql}");
+        let after: Vec<(i64, i64, String)> = c.query("select * from t").expect("rows");
+        assert_eq!(after, before, "{sql}");
+        let by_index: Vec<i64> = c
+            .query("select id from t force index (s) where s >= 'a' order by s")
+            .expect("rows");
+        assert_eq!(by_index, [1, 2, 3], "{sql}");
+    }
+}
+
+/// Rows to change that do not fit into memory wait in a file.
+#[test]
+fn an_update_larger_than_the_memory_changes_every_row_once() {
+    let server = TestServer::start_with_pool(24 << 20, 4 << 20);
+    let mut c = server.connect_to_new("large");
+    c.query_drop(
+        "create table t (id int auto_increment primary key, n int, s varchar(200), key (n))",
+    )
+    .expect("a table");
+    c.query_drop("insert into t (n, s) values (1, repeat('a', 200))")
+        .expect("a row");
+    for _ in 0..14 {
+        c.query_drop("insert into t (n, s) select n, s from t")
+            .expect("twice as many rows");
+    }
+    let rows = 1u64 << 14;
+    c.query_drop("update t set n = n + 1, s = concat('b', left(s, 150)) where n > 0")
+        .expect("an update");
+    assert_eq!(c.affected_rows(), rows);
+    let sums: Vec<(u64, u64, u64)> = c
+        .query("select count(*), sum(n), sum(length(s)) from t")
+        .expect("sums");
+    assert_eq!(sums, [(rows, 2 * rows, 151 * rows)]);
+    c.query_drop("delete from t where n = 2 order by id desc limit 10000")
+        .expect("a delete");
+    assert_eq!(c.affected_rows(), 10_000);
+    let left: Vec<(u64, u64)> = c.query("select count(*), max(n) from t").expect("rows");
+    assert_eq!(left, [(rows - 10_000, 2)]);
+}
