@@ -12,7 +12,7 @@ use sheaf_access::{
     CancelFlag, Fetch, IndexRef, KeyedLookup, KeyedLookupSpec, Scan, ScanSpec, SessionCounters,
     SortKeys, clustered_key_position,
 };
-use sheaf_storage::Direction;
+use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{Table, Value, ValueRef};
 
 const FETCHES: [Fetch; 4] = [
@@ -159,6 +159,7 @@ fn keyed_lookups_deliver_the_keys_of_the_inner_rows() {
                 sort_keys: true,
                 buffer_bytes: 2000,
                 batch_rows: 100,
+                view: ReadView::newest(),
             });
             let counters = Arc::new(SessionCounters::default());
             let mut lookup =
