@@ -374,6 +374,10 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<()> {
+        // What this transaction has changed nobody else can change. Who waits for it may hold the explicit lock already.
+        if tree.is_changed_by(key, &self.status)? {
+            return Ok(());
+        }
         self.has_locks = true;
         let locks = &self.store.transactions.row_locks;
         let name = LockName::row(tree.id(), key);

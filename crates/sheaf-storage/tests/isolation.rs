@@ -532,3 +532,25 @@ fn waiting_writers_go_on_when_the_first_one_commits() {
     assert_eq!(table.committed()[0], (1, 4));
     assert_eq!(table.storage.transaction_counters().row_locks, 0);
 }
+
+/// Whoever waits for a changed row holds its explicit lock meanwhile. The one who changed it need not ask for that.
+#[test]
+fn who_has_changed_a_row_may_lock_it_while_others_wait_for_it() {
+    let table = Table::new();
+    let mut t1 = table.begin(RepeatableRead);
+    assert!(t1.update(1, 11).unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut t2 = table.begin(RepeatableRead);
+            t2.wait_for_locks();
+            assert!(t2.update(1, 12).unwrap());
+            t2.commit();
+        });
+        while table.storage.transaction_counters().row_locks < 1 {
+            thread::yield_now();
+        }
+        assert_eq!(t1.read_for_update(1).unwrap(), Some(11));
+        t1.commit();
+    });
+    assert_eq!(table.committed()[0], (1, 12));
+}

@@ -176,7 +176,7 @@ impl Tree {
         let has_versions = change.has_versions(root);
         change.note_versions(lower, has_versions);
         change.note_versions(upper, has_versions);
-        change.note_versions(root, false);
+        // The root keeps its bit, which says nothing on an inner node: should the commit fail, it is still a leaf.
         let records = [
             (
                 lower,

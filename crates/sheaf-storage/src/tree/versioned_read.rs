@@ -15,7 +15,7 @@ use crate::transaction::Transaction;
 use crate::tree::node::PageImage;
 use crate::tree::search::{NodeRef, Target};
 use crate::tree::{KeyRange, Tree};
-use crate::versions::Seen;
+use crate::versions::{NewestWriter, Seen};
 
 /// Where a view sees something else in a leaf than the leaf's newest state. Keys ascend.
 #[derive(Default)]
@@ -187,11 +187,21 @@ impl Tree {
         key: &[u8],
         own: &Arc<StatusCell>,
     ) -> Result<Option<Arc<StatusCell>>> {
-        let just_key = KeyRange {
-            lower: Bound::Included(key.to_vec()),
-            upper: Bound::Included(key.to_vec()),
-        };
-        self.active_writer_in(&just_key, own)
+        self.active_writer_in(&just(key), own)
+    }
+
+    /// Whether the newest change of `key` is one of `own`, which is active.
+    pub(crate) fn is_changed_by(&self, key: &[u8], own: &Arc<StatusCell>) -> Result<bool> {
+        let versions = &self.store.transactions.versions;
+        let found = self.find_on_leaves(&just(key), |leaf, _| {
+            let is_own = leaf.guard().has_versions()
+                && matches!(
+                    versions.newest_writer(leaf.guard().page_id(), key, own),
+                    NewestWriter::Own
+                );
+            is_own.then_some(())
+        })?;
+        Ok(found.is_some())
     }
 
     /// An active transaction, not `own`, that has changed a key in the range; none if there is no such transaction.
@@ -286,6 +296,13 @@ impl Tree {
                 LeafAnswer::Next(_) | LeafAnswer::End => return Ok(None),
             }
         }
+    }
+}
+
+fn just(key: &[u8]) -> KeyRange {
+    KeyRange {
+        lower: Bound::Included(key.to_vec()),
+        upper: Bound::Included(key.to_vec()),
     }
 }
 
