@@ -31,13 +31,22 @@ fn sql(directory: &tempfile::TempDir, arguments: &[&str], input: &str) -> Output
     child.wait_with_output().expect("sheaf ends")
 }
 
-fn stdout_of(output: &Output) -> String {
+pub fn stdout_of(output: &Output) -> String {
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs `sheaf check`.
+pub fn check(folder: &std::path::Path) -> Output {
+    sheaf()
+        .args(["check", "--memory", "64M", "--data-dir"])
+        .arg(folder)
+        .output()
+        .expect("sheaf runs")
 }
 
 #[test]
@@ -47,13 +56,6 @@ fn check_says_what_it_read() {
                   CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20), KEY (b));\n\
                   INSERT INTO t VALUES (1, 'one'), (2, NULL), (3, 'three');\n";
     stdout_of(&sql(&directory, &[], script));
-    let check = |folder: &std::path::Path| {
-        sheaf()
-            .args(["check", "--memory", "64M", "--data-dir"])
-            .arg(folder)
-            .output()
-            .expect("sheaf runs")
-    };
     let said = stdout_of(&check(directory.path()));
     assert!(
         said.starts_with("1 tables, 3 rows, 3 index entries in ")
@@ -126,7 +128,7 @@ fn sizes_must_be_sizes() {
 }
 
 /// Starts a server process and waits until it is ready.
-fn serve(directory: &tempfile::TempDir) -> (Child, u16) {
+pub fn serve(directory: &tempfile::TempDir) -> (Child, u16) {
     let mut child = sheaf()
         .args([
             "serve",
@@ -156,7 +158,7 @@ fn serve(directory: &tempfile::TempDir) -> (Child, u16) {
     )
 }
 
-fn connect(port: u16) -> Conn {
+pub fn connect(port: u16) -> Conn {
     let options = OptsBuilder::new()
         .ip_or_hostname(Some("127.0.0.1"))
         .tcp_port(port)
