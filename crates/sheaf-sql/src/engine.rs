@@ -35,6 +35,9 @@ use crate::variables::{VariableValue, Variables};
 pub const MIN_MEMORY_BYTES: usize = 16 << 20;
 /// The smallest buffer pool: a few pages for each level of the trees that a statement touches.
 pub const MIN_POOL_BYTES: usize = 1 << 20;
+/// The least memory of old versions of rows: a statement may change a hundred thousand small rows, however little
+/// memory there is.
+const MIN_VERSION_BYTES: usize = 8 << 20;
 /// The default of `max_allowed_packet` is this part of the memory: the syntax tree of a statement is many times as
 /// big as its text.
 const PACKET_SHARE: usize = 32;
@@ -79,6 +82,8 @@ impl Default for EngineOptions {
 pub struct MemorySplit {
     pub pool_bytes: usize,
     pub query_bytes: usize,
+    /// Old versions of rows, for those who may not see the newest.
+    pub version_bytes: usize,
 }
 
 impl EngineOptions {
@@ -99,6 +104,7 @@ impl EngineOptions {
         Ok(MemorySplit {
             pool_bytes,
             query_bytes: rest / 2,
+            version_bytes: (rest / 4).max(MIN_VERSION_BYTES),
         })
     }
 
@@ -136,6 +142,7 @@ impl Engine {
             path,
             StorageOptions {
                 pool_bytes: memory.pool_bytes,
+                max_version_bytes: memory.version_bytes,
                 ..StorageOptions::default()
             },
         )?;
@@ -325,7 +332,10 @@ impl Engine {
             .iter()
             .map(|name| self.catalog.tables(name).map_or(0, |tables| tables.len()))
             .sum::<usize>();
+        let transactions = self.storage().transaction_counters();
         ServerGauges {
+            version_bytes: transactions.version_bytes,
+            row_locks: transactions.row_locks,
             uptime_seconds: self.started.elapsed().as_secs(),
             connections: self.next_session_id.load(Ordering::Relaxed) - 1,
             threads_connected: sessions.len() as u64,

@@ -120,6 +120,10 @@ pub struct ServerGauges {
     pub prepared_statements: u64,
     pub open_tables: u64,
     pub query_memory_bytes: u64,
+    /// Memory of old row versions that somebody may still read.
+    pub version_bytes: u64,
+    /// Explicit row locks held or waited for.
+    pub row_locks: u64,
 }
 
 /// All status variables by name, with values as SHOW STATUS prints them.
@@ -174,10 +178,12 @@ pub fn entries(
     add("Open_tables", gauges.open_tables);
     add("Prepared_stmt_count", gauges.prepared_statements);
     add("Query_memory_bytes", gauges.query_memory_bytes);
+    add("Row_locks", gauges.row_locks);
     add("Slow_queries", 0);
     add("Threads_connected", gauges.threads_connected);
     add("Threads_running", gauges.threads_running);
     add("Uptime", gauges.uptime_seconds);
+    add("Version_bytes", gauges.version_bytes);
     all.push(("Last_query_cost", format!("{last_query_cost:.6}")));
     all.push(("Ssl_cipher", String::new()));
     all.sort_unstable_by_key(|(name, _)| *name);

@@ -386,6 +386,24 @@ impl Transaction {
         })
     }
 
+    /// As [`lock_row`](Self::lock_row), for a row that was chosen by reading through `view`. False if the row has
+    /// changed since the view was taken: what was found out by reading may not hold any more, and the statement reads
+    /// again through a new view. Its locks stay, so that it gets ahead.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn lock_row_of_view(
+        &mut self,
+        view: &ReadView,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<bool> {
+        self.lock_row(tree, key, mode, wait)?;
+        tree.is_unchanged_since(view, key)
+    }
+
     /// Gives back a row lock whose row turned out not to match (READ COMMITTED). What was changed stays locked.
     pub fn unlock_row(&mut self, tree: &Tree, key: &[u8]) {
         let locks = &self.store.transactions.row_locks;

@@ -493,6 +493,32 @@ fn a_unique_prefix_is_taken_by_whoever_commits_first() {
 }
 
 #[test]
+fn a_statement_learns_that_a_row_it_has_read_was_changed_before_it_locked_it() {
+    let table = Table::new();
+    let (mut t1, mut t2) = (table.begin(ReadCommitted), table.begin(ReadCommitted));
+    let lock = |session: &mut Session<'_>, view: &ReadView, key: u8| {
+        let tree = &session.table.tree;
+        let (mode, wait) = (LockMode::Exclusive, session.wait);
+        session
+            .transaction
+            .lock_row_of_view(view, tree, &[key], mode, wait)
+    };
+    let view = t2.view();
+    assert!(t1.update(1, 11).unwrap());
+    assert!(waits(lock(&mut t2, &view, 1)));
+    t1.commit();
+    assert!(!lock(&mut t2, &view, 1).unwrap());
+    assert!(lock(&mut t2, &view, 2).unwrap());
+    // Read again through a new view; the row is locked by now and stays what it is.
+    let view = t2.view();
+    assert!(lock(&mut t2, &view, 1).unwrap());
+    assert_eq!(t2.read(1).unwrap(), Some(11));
+    // Its own changes are no surprise.
+    assert!(t2.update(1, 12).unwrap());
+    assert!(lock(&mut t2, &view, 1).unwrap());
+}
+
+#[test]
 fn a_statement_that_fails_takes_back_itself_alone() {
     let table = Table::new();
     let mut t1 = table.begin(RepeatableRead);

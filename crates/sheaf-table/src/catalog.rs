@@ -32,7 +32,7 @@ use crate::progress::Progress;
 use crate::schema::{CreateTable, IndexSpec, TableDefinition};
 use crate::statistics::analyze;
 use crate::table::{Table, TableState};
-use crate::table_lock::{SharedLock, WriterLock};
+use crate::table_lock::{RowWriterLock, SharedLock, WriterLock};
 
 /// First byte of the keys of the catalog tree.
 mod kind {
@@ -69,6 +69,23 @@ pub struct ReadGuard {
 }
 
 impl std::ops::Deref for ReadGuard {
+    type Target = Arc<Table>;
+
+    fn deref(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+/// A table opened by a transaction that changes rows of it beside others, and locks every row before it changes it
+/// ([`Table::lock_row`]). The definition stays until the guard is dropped.
+pub struct RowWriteGuard {
+    table: Arc<Table>,
+    // Dropped in this order, the reverse of the order in which they are taken.
+    _shared: SharedLock,
+    _rows: RowWriterLock,
+}
+
+impl std::ops::Deref for RowWriteGuard {
     type Target = Arc<Table>;
 
     fn deref(&self) -> &Arc<Table> {
@@ -316,6 +333,30 @@ impl Catalog {
                     table,
                     shared: Some(shared),
                     writer,
+                });
+            }
+        }
+    }
+
+    /// Opens a table for changes of rows that others may change rows beside; waits for DDL and loads.
+    ///
+    /// # Errors
+    /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
+    pub fn open_for_row_writes(
+        &self,
+        database: &str,
+        name: &str,
+        wait: Duration,
+    ) -> Result<RowWriteGuard> {
+        loop {
+            let table = self.table(database, name)?;
+            let rows = table.state.lock.row_writer(wait)?;
+            let shared = table.state.lock.shared(wait)?;
+            if table.is_current() {
+                return Ok(RowWriteGuard {
+                    table,
+                    _shared: shared,
+                    _rows: rows,
                 });
             }
         }

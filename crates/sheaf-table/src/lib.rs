@@ -32,7 +32,7 @@ pub mod types;
 pub mod value;
 
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
-pub use catalog::{Catalog, ReadGuard, WriteGuard};
+pub use catalog::{Catalog, ReadGuard, RowWriteGuard, WriteGuard};
 pub use change_set::ChangeSet;
 pub use collation::Collation;
 pub use error::{ColumnIssue, ColumnProblem, Result, TableError};

@@ -252,13 +252,16 @@ impl Table {
         }
     }
 
-    /// Deletes the row with this encoded primary key; false: there is none. The caller holds the writer lock. After an
-    /// error the statement must be rolled back.
+    /// Deletes the row with this encoded primary key; false: there is none. Waits for others who are changing it. After
+    /// an error the statement must be rolled back.
     pub fn delete(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<bool> {
-        let Some(old) = self.read_row(primary_key)? else {
+        // The clustered entry first: from then on the row is this transaction's, and what was taken is its newest state.
+        let Some(bytes) = self.clustered.take(transaction, primary_key)? else {
             return Ok(false);
         };
-        self.delete_overflow(transaction, primary_key)?;
+        let view = self.view(&bytes)?;
+        let old = self.decode_row(&view)?;
+        self.delete_overflow(transaction, &view)?;
         let row_id = self.row_id_of(primary_key);
         let (mut key, mut payload) = (Vec::new(), Vec::new());
         for (tree, layout) in self.secondary.iter().zip(&self.secondary_layouts) {
@@ -272,7 +275,7 @@ impl Table {
             );
             tree.delete(transaction, &key)?;
         }
-        Ok(self.clustered.delete(transaction, primary_key)?)
+        Ok(true)
     }
 
     /// Replaces the row with this encoded primary key; false: there is none. The primary key may change. The caller
@@ -293,7 +296,8 @@ impl Table {
         Ok(true)
     }
 
-    /// [`Self::update`] for a caller that has read the row as it is now, `old`, which must be there. An AUTO_INCREMENT
+    /// [`Self::update`] for a caller that has read the row as it is now, `old`, and keeps others from changing it: by the
+    /// table's writer lock, or by having locked the row. An AUTO_INCREMENT
     /// column that is given a larger value than was given out so far goes on behind it.
     ///
     /// # Errors
@@ -322,19 +326,25 @@ impl Table {
     ) -> Result<()> {
         let row_id = self.row_id_of(primary_key);
         let values = |column: usize| ValueRef::from(&row[column]);
-        self.delete_overflow(transaction, primary_key)?;
         let entry = self.encode_clustered(transaction, values, row_id)?;
-        if entry.key == primary_key {
+        let keeps_its_key = entry.key == primary_key;
+        let replaced = if keeps_its_key {
             self.clustered
-                .update(transaction, primary_key, &entry.row)?;
+                .replace(transaction, primary_key, &entry.row)?
         } else {
+            self.clustered.take(transaction, primary_key)?
+        };
+        let replaced = replaced.ok_or_else(|| {
+            TableError::corrupt(&self.definition.name, "a row that is being changed is gone")
+        })?;
+        self.delete_overflow(transaction, &self.view(&replaced)?)?;
+        if !keeps_its_key {
             match self.clustered.insert(transaction, &entry.key, &entry.row) {
                 Err(StorageError::DuplicateKey { .. }) => {
                     return Err(self.duplicate(&self.definition.primary, values));
                 }
                 other => other?,
             }
-            self.clustered.delete(transaction, primary_key)?;
         }
         let (mut old_key, mut old_payload) = (Vec::new(), Vec::new());
         let (mut key, mut payload) = (Vec::new(), Vec::new());
@@ -508,15 +518,11 @@ impl Table {
         overflow::read(tree, view, reference, value).map_err(|error| self.name_corruption(error))
     }
 
-    fn delete_overflow(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<()> {
+    /// Removes the long values of a row that goes.
+    fn delete_overflow(&self, transaction: &mut Transaction, row: &RowView<'_>) -> Result<()> {
         let Some(tree) = &self.overflow else {
             return Ok(());
         };
-        let mut bytes = Vec::new();
-        if !self.clustered.get(primary_key, &mut bytes)? {
-            return Ok(());
-        }
-        let row = self.view(&bytes)?;
         for column in 0..self.definition.columns.len() {
             if row.is_overflow(column) {
                 overflow::delete(tree, transaction, row.get_bytes(column))?;
@@ -630,8 +636,13 @@ impl Table {
             .max(self.definition.auto_increment_start)
             .max(self.state.saved_auto_increment.load(Ordering::Relaxed))
             .max(1);
-        self.state.auto_increment.store(next, Ordering::Relaxed);
-        Ok(Some(next))
+        let relaxed = Ordering::Relaxed;
+        let counter = &self.state.auto_increment;
+        match counter.compare_exchange(UNKNOWN, next, relaxed, relaxed) {
+            Ok(_) => Ok(Some(next)),
+            // Somebody else found it out, and has perhaps given out some since.
+            Err(known) => Ok(Some(known)),
+        }
     }
 
     /// The largest value of a column that is the first of some index; 0 if there is none above.
@@ -665,18 +676,24 @@ impl Table {
         let Some(column) = self.definition.auto_increment_column() else {
             return Ok(Generated::default());
         };
-        let next = self.next_auto_increment()?.unwrap_or(1);
         if given_number(&row[column]) != 0 {
             self.note_auto_increment(row)?;
             return Ok(Generated::default());
         }
         let ty = &self.definition.columns[column].ty;
         let (_, greatest) = ty.integer_range().unwrap_or((0, 1 << 53));
-        // The last value of BIGINT UNSIGNED marks the end, so that the counter never wraps.
-        if i128::from(next) > greatest || next == u64::MAX {
-            return Err(TableError::AutoIncrementExhausted);
-        }
-        self.state.auto_increment.store(next + 1, Ordering::Relaxed);
+        let next = loop {
+            let next = self.next_auto_increment()?.unwrap_or(1);
+            // The last value of BIGINT UNSIGNED marks the end, so that the counter never wraps.
+            if i128::from(next) > greatest || next == u64::MAX {
+                return Err(TableError::AutoIncrementExhausted);
+            }
+            let (counter, relaxed) = (&self.state.auto_increment, Ordering::Relaxed);
+            let taken = counter.compare_exchange(next, next + 1, relaxed, relaxed);
+            if taken.is_ok() {
+                break next;
+            }
+        };
         let value = match ty {
             ColumnType::Float { .. } => Value::Float(next as f32),
             ColumnType::Double { .. } => Value::Double(next as f64),
@@ -698,7 +715,9 @@ impl Table {
         let given = given_number(&row[column]);
         if given > 0 && given >= i128::from(self.next_auto_increment()?.unwrap_or(1)) {
             let after = u64::try_from(given + 1).unwrap_or(u64::MAX);
-            self.state.auto_increment.store(after, Ordering::Relaxed);
+            self.state
+                .auto_increment
+                .fetch_max(after, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -772,7 +791,9 @@ fn given_number(value: &Value) -> i128 {
 /// Takes the next number of a counter that starts after the largest one in use.
 fn take_number(counter: &AtomicU64, largest: impl Fn() -> Result<u64>) -> Result<u64> {
     if counter.load(Ordering::Relaxed) == UNKNOWN {
-        counter.store(largest()?.saturating_add(1), Ordering::Relaxed);
+        let (first, relaxed) = (largest()?.saturating_add(1), Ordering::Relaxed);
+        // If somebody else found it out meanwhile, that counts: some numbers may be taken since.
+        let _ = counter.compare_exchange(UNKNOWN, first, relaxed, relaxed);
     }
     Ok(counter.fetch_add(1, Ordering::Relaxed))
 }

@@ -1,18 +1,19 @@
 //! The lock of a table: who reads it, who writes it, who changes what it is.
 //!
-//! There are three ways to hold it:
+//! There are four ways to hold it. Each column says how a request gets along with a holder:
 //!
-//! | | readers | the writer | DDL |
-//! |---|---|---|---|
-//! | *shared*: a statement that reads the table | beside others | beside it | waits |
-//! | *writer*: the statement that changes rows, or a DDL that prepares | beside them | one at a time | waits |
-//! | *exclusive*: the moment in which a definition changes | waits for all | only by its own writer | one |
+//! | | beside readers | beside writers of rows | beside the writer | beside DDL |
+//! |---|---|---|---|---|
+//! | *shared*: a statement that reads the table | yes | yes | yes | waits |
+//! | *rows*: a transaction that changes rows and locks each of them | yes | yes | waits | waits |
+//! | *writer*: a load, or a DDL that prepares | yes | waits | waits | waits |
+//! | *exclusive*: the moment in which a definition changes | waits | waits | only its own | waits |
 //!
 //! So an index is built while others read the table, and only its entry into the catalog waits for them.
 //!
 //! **Order.** Writer before shared before exclusive, and whoever takes exclusive holds writer and no longer shared.
-//! Shared requests pass exclusive ones that wait, so that a statement may take the lock of a table it already holds
-//! (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a limit.
+//! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
+//! the lock of a table it already holds (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a limit.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ use crate::error::{Result, TableError};
 #[derive(Debug, Default)]
 struct State {
     shared: usize,
+    /// Statements that change rows beside each other.
+    row_writers: usize,
     writer: bool,
     exclusive: bool,
 }
@@ -72,8 +75,15 @@ impl TableLock {
     }
 
     pub(crate) fn writer(self: &Arc<Self>, wait: Duration) -> Result<WriterLock> {
-        self.acquire(wait, |state| !state.writer, |state| state.writer = true)?;
+        let free = |state: &State| !state.writer && state.row_writers == 0;
+        self.acquire(wait, free, |state| state.writer = true)?;
         Ok(WriterLock(self.clone()))
+    }
+
+    pub(crate) fn row_writer(self: &Arc<Self>, wait: Duration) -> Result<RowWriterLock> {
+        let free = |state: &State| !state.writer && !state.exclusive;
+        self.acquire(wait, free, |state| state.row_writers += 1)?;
+        Ok(RowWriterLock(self.clone()))
     }
 }
 
@@ -84,6 +94,16 @@ pub(crate) struct SharedLock(Arc<TableLock>);
 impl Drop for SharedLock {
     fn drop(&mut self) {
         self.0.release(|state| state.shared -= 1);
+    }
+}
+
+/// Nobody changes rows without locking them while this lives.
+#[derive(Debug)]
+pub(crate) struct RowWriterLock(Arc<TableLock>);
+
+impl Drop for RowWriterLock {
+    fn drop(&mut self) {
+        self.0.release(|state| state.row_writers -= 1);
     }
 }
 
@@ -147,6 +167,24 @@ mod tests {
         assert!(lock.writer(NO_WAIT).is_err());
         drop(writer);
         assert!(lock.writer(NO_WAIT).is_ok());
+    }
+
+    #[test]
+    fn writers_of_rows_share_and_keep_the_writer_out() {
+        let lock = Arc::new(TableLock::default());
+        let first = lock.row_writer(NO_WAIT).unwrap();
+        let second = lock.row_writer(NO_WAIT).unwrap();
+        let reader = lock.shared(NO_WAIT).unwrap();
+        assert!(lock.writer(NO_WAIT).is_err());
+        drop((first, second));
+        let writer = lock.writer(NO_WAIT).unwrap();
+        assert!(lock.row_writer(NO_WAIT).is_err());
+        drop(reader);
+        let exclusive = writer.exclusive(NO_WAIT).unwrap();
+        assert!(lock.row_writer(NO_WAIT).is_err());
+        drop(exclusive);
+        drop(writer);
+        assert!(lock.row_writer(NO_WAIT).is_ok());
     }
 
     #[test]

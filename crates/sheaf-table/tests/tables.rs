@@ -9,7 +9,9 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
-use sheaf_storage::{Direction, KeyRange, ReadAhead, Storage, StorageOptions, Tree};
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, LockWait, ReadAhead, Storage, StorageError, StorageOptions, Tree,
+};
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec,
     KeyLayout, NoProgress, Progress, Table, TableError, Value, ValueRef,
@@ -912,4 +914,64 @@ fn analyze_estimates_distinct_values_and_keeps_them() {
     // "note" and the beginnings of a hundred long notes.
     let by_note = table.distinct_prefixes(Some(2)).unwrap();
     assert!(by_note[0] > 40 && by_note[0] < 400, "{by_note:?}");
+}
+
+#[test]
+fn transactions_change_rows_of_one_table_side_by_side() {
+    fn is_locked<T: std::fmt::Debug>(result: Result<T, TableError>) -> bool {
+        matches!(
+            result,
+            Err(TableError::Storage(StorageError::LockNotAvailable))
+        )
+    }
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let long = "a long note ".repeat(1_000);
+    insert(
+        &catalog,
+        &[row(1, "one", &long, 100), row(2, "two", "", 200)],
+    )
+    .unwrap();
+
+    let open = || catalog.open_for_row_writes("d", "t", NO_WAIT).unwrap();
+    let (table, _also) = (open(), open());
+    assert!(catalog.open_for_write("d", "t", NO_WAIT).is_err());
+    let key = |id| table.encode_primary_key(&row(id, "", "", 0));
+    let begin = || {
+        let mut transaction = catalog.storage().begin_transaction();
+        transaction.set_lock_wait(LockWait::No);
+        transaction
+    };
+    let (mut first, mut second) = (begin(), begin());
+    let before = catalog.storage().read_view().unwrap();
+    let lock = |transaction: &mut _, id| {
+        table.lock_row(transaction, &key(id), LockMode::Exclusive, LockWait::No)
+    };
+
+    let old = lock(&mut first, 1).unwrap().unwrap();
+    let new = row(1, "uno", "short", 100);
+    table.replace(&mut first, &key(1), &old, &new).unwrap();
+    assert!(is_locked(lock(&mut second, 1)));
+    assert!(is_locked(table.delete(&mut second, &key(1))));
+    // The name that the first gives up is not free before it commits, and the name it takes is taken.
+    for name in ["one", "uno"] {
+        assert!(is_locked(table.insert(&mut second, &row(0, name, "", 0))));
+    }
+    assert!(table.delete(&mut second, &key(2)).unwrap());
+    let inserted = table
+        .insert(&mut second, &row(0, "three", "", 300))
+        .unwrap();
+    let third = inserted.auto_increment.unwrap() as i64;
+
+    first.commit().unwrap();
+    assert_eq!(lock(&mut second, 1).unwrap(), Some(new.clone()));
+    second.commit().unwrap();
+    assert_eq!(
+        table.read_row_at(&before, &key(1)).unwrap(),
+        Some(row(1, "one", &long, 100))
+    );
+    assert!(table.read_row_at(&before, &key(2)).unwrap().is_some());
+    assert!(table.read_row_at(&before, &key(third)).unwrap().is_none());
+    let now: Vec<_> = rows(&table).into_values().collect();
+    assert_eq!(now, [new, row(third, "three", "", 300)]);
 }

@@ -181,6 +181,24 @@ impl Tree {
         }
     }
 
+    /// Whether the view sees the newest state of the key's entry. (A view in use keeps what it needs to know that.)
+    pub(crate) fn is_unchanged_since(&self, view: &ReadView, key: &[u8]) -> Result<bool> {
+        self.retry(|failures| {
+            let leaf = self.find_leaf(Target::Key(key), failures)?;
+            let versions = &self.store.transactions.versions;
+            let is_unchanged = !leaf.guard().has_versions()
+                || versions
+                    .read(leaf.guard().page_id(), |table| {
+                        table
+                            .newest_writer(key)
+                            .is_none_or(|writer| view.sees(writer))
+                    })
+                    .unwrap_or(true);
+            leaf.validate()?;
+            Ok(is_unchanged)
+        })
+    }
+
     /// The active transaction, if it is not `own`, that has changed `key`.
     pub(crate) fn active_writer_of(
         &self,
