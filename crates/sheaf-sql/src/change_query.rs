@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
-use sheaf_table::{ChangeSet, Table, TableError, Value, WriteGuard};
+use sheaf_table::{ChangeSet, Table, TableDefinition, TableError, Value, WriteGuard};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -160,7 +160,7 @@ impl Session {
 
     /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references.
     pub(crate) fn lock_for_change<T>(
-        &self,
+        &mut self,
         from: &[ast::TableWithJoins],
         choose: impl Fn(&References) -> Result<(T, Vec<usize>)>,
     ) -> Result<(References, T, ChangeSet)> {
@@ -183,7 +183,7 @@ impl Session {
     /// Opens tables for writing, with those that foreign keys connect them to. They are taken in the order of their
     /// names, so that two statements cannot wait for each other. `None`: a definition has changed since they were
     /// looked up.
-    pub(crate) fn lock_tables(&self, targets: &[Arc<Table>]) -> Result<Option<ChangeSet>> {
+    pub(crate) fn lock_tables(&mut self, targets: &[Arc<Table>]) -> Result<Option<ChangeSet>> {
         let check = self.variables.foreign_key_checks();
         let catalog = self.engine.catalog();
         let tables = match check {
@@ -199,15 +199,30 @@ impl Session {
                 tables
             }
         };
-        let guards = tables
-            .iter()
-            .map(|table| self.lock_for_write(&table.definition.database, &table.definition.name))
-            .collect::<Result<Vec<_>>>()?;
+        let mut guards = Vec::with_capacity(tables.len());
+        for table in &tables {
+            let TableDefinition { database, name, .. } = &table.definition;
+            let guard = match self.take_kept_table(table) {
+                Some(guard) => Ok(guard),
+                None => self.lock_for_write(database, name),
+            };
+            match guard {
+                Ok(guard) => guards.push(guard),
+                Err(error) => {
+                    self.return_tables(guards);
+                    return Err(error);
+                }
+            }
+        }
         let current = |(guard, table): (&WriteGuard, &Arc<Table>)| Arc::ptr_eq(guard, table);
         // A table that began to refer to one of these came after them.
+        let catalog = self.engine.catalog();
         let is_complete = !check || catalog.related_tables(targets).len() == tables.len();
-        let unchanged = guards.iter().zip(&tables).all(current) && is_complete;
-        Ok(unchanged.then(|| ChangeSet::new(guards, check)))
+        if guards.iter().zip(&tables).all(current) && is_complete {
+            return Ok(Some(ChangeSet::new(guards, check)));
+        }
+        self.return_tables(guards);
+        Ok(None)
     }
 }
 

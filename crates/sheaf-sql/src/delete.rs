@@ -17,8 +17,8 @@ use crate::result::{ColumnMeta, ResultSink};
 use crate::row_spool::{RowSpool, SpooledRows};
 use crate::rows::value_at;
 use crate::session::Session;
-use crate::statement_transaction::StatementTransaction;
 use crate::table_writer::ROWS_PER_CANCEL_CHECK;
+use crate::transaction::StatementTransaction;
 use crate::warnings::Warnings;
 
 /// What RETURNING shows is kept in memory until the rows are gone: at most this part of the query memory.
@@ -38,10 +38,34 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.check_writable()?;
         let (references, targets, locked) = self.lock_for_change(&delete.tables, |references| {
             let targets = targets_of(references, &delete)?;
             Ok((targets.clone(), targets))
         })?;
+        let outcome = self.delete_locked(&delete, (&references, &locked), targets, text);
+        self.keep_tables(locked);
+        let (deleted, returned) = outcome?;
+        match returned {
+            None => self.ok(sink, deleted, String::new()),
+            Some(returned) => {
+                sink.columns(&returned.columns)?;
+                for batch in &returned.batches {
+                    sink.rows(batch)?;
+                }
+                self.row_count = -1;
+                sink.end_of_rows(self.end_of_rows())
+            }
+        }
+    }
+
+    fn delete_locked(
+        &mut self,
+        delete: &Delete,
+        (references, locked): (&References, &ChangeSet),
+        targets: Vec<usize>,
+        text: &str,
+    ) -> Result<(u64, Option<Returned>)> {
         let mut projection: Vec<ast::Expr> = Vec::new();
         let mut tables = Vec::new();
         for target in targets {
@@ -65,27 +89,16 @@ impl Session {
                 (rows, Some(returned))
             }
         };
-        let mut transaction = self.begin_changes();
+        let mut transaction = self.begin_changes()?;
         let mut warnings = std::mem::take(&mut self.warnings);
         let outcome = self.delete_rows(
             &mut transaction,
-            (&tables, &locked),
+            (&tables, locked),
             rows,
             delete.ignore.then_some(&mut warnings),
         );
         self.warnings = warnings;
-        let deleted = self.end_changes(transaction, outcome)?;
-        match returned {
-            None => self.ok(sink, deleted, String::new()),
-            Some(returned) => {
-                sink.columns(&returned.columns)?;
-                for batch in &returned.batches {
-                    sink.rows(batch)?;
-                }
-                self.row_count = -1;
-                sink.end_of_rows(self.end_of_rows())
-            }
-        }
+        Ok((self.end_changes(transaction, outcome)?, returned))
     }
 
     fn delete_rows(

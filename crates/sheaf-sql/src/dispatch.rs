@@ -7,12 +7,7 @@ use crate::parser::statement::{Show, Statement, TableName};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::status::Command;
-
-/// What a client that asks for transactions is told: error 1235's number, as a note.
-const AUTOCOMMIT_NOTE: &str =
-    "Transactions are not supported yet: each statement is atomic and takes effect when it ends";
-/// MySQL's warning 1196 for a rollback that could not undo everything.
-const NOT_ROLLED_BACK: &str = "Some non-transactional changed tables couldn't be rolled back";
+use crate::transaction::{commits_implicitly, uses_tables};
 
 impl Session {
     /// Runs a parsed statement. `text` is what was parsed: places in the syntax tree refer to it.
@@ -27,6 +22,11 @@ impl Session {
         }
         if let Some(command) = command_of(&statement) {
             self.handle.commands.count(command);
+        }
+        if commits_implicitly(&statement) {
+            self.commit_open()?;
+        } else if uses_tables(&statement) {
+            self.begin_implicitly();
         }
         match statement {
             Statement::Query(query) => self.query(&query, text, sink),
@@ -68,7 +68,14 @@ impl Session {
                 self.set_database(&name)?;
                 self.ok(sink, 0, String::new())
             }
-            Statement::Set(assignments) => self.set(assignments, text, sink),
+            Statement::Set(assignments) => {
+                let before = self.variables.autocommit();
+                self.set(assignments, text, sink)?;
+                if !before && self.variables.autocommit() {
+                    self.commit_open()?;
+                }
+                Ok(())
+            }
             Statement::SetTransaction {
                 scope,
                 isolation,
@@ -84,15 +91,15 @@ impl Session {
             Statement::Prepare { name, source } => self.prepare_by_name(&name, source, sink),
             Statement::Execute { name, using } => self.execute_by_name(&name, &using, sink),
             Statement::Deallocate { name } => self.deallocate_by_name(&name, sink),
-            Statement::Begin | Statement::Savepoint => {
-                self.warnings.note(1235, AUTOCOMMIT_NOTE);
-                self.ok(sink, 0, String::new())
-            }
-            Statement::Commit => self.ok(sink, 0, String::new()),
-            Statement::Rollback => {
-                self.warnings.warn(1196, NOT_ROLLED_BACK);
-                self.ok(sink, 0, String::new())
-            }
+            Statement::Begin {
+                consistent_snapshot,
+                read_only,
+            } => self.begin(consistent_snapshot, read_only, sink),
+            Statement::Commit(end) => self.commit_or_rollback(true, end, sink),
+            Statement::Rollback(end) => self.commit_or_rollback(false, end, sink),
+            Statement::Savepoint(name) => self.savepoint(name, sink),
+            Statement::RollbackTo(name) => self.rollback_to(&name, sink),
+            Statement::ReleaseSavepoint(name) => self.release_savepoint(&name, sink),
             Statement::LockTables(tables) => {
                 for table in &tables {
                     let (database, table) = self.resolve(table)?;
@@ -204,10 +211,12 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::Prepare { .. } => Command::PrepareSql,
         Statement::Execute { .. } => Command::ExecuteSql,
         Statement::Deallocate { .. } => Command::DeallocSql,
-        Statement::Begin => Command::Begin,
-        Statement::Commit => Command::Commit,
-        Statement::Rollback => Command::Rollback,
-        Statement::Savepoint => Command::Savepoint,
+        Statement::Begin { .. } => Command::Begin,
+        Statement::Commit(_) => Command::Commit,
+        Statement::Rollback(_) => Command::Rollback,
+        Statement::Savepoint(_) => Command::Savepoint,
+        Statement::RollbackTo(_) => Command::RollbackToSavepoint,
+        Statement::ReleaseSavepoint(_) => Command::ReleaseSavepoint,
         Statement::LockTables(_) => Command::LockTables,
         Statement::UnlockTables => Command::UnlockTables,
         Statement::Do(_) => Command::Do,

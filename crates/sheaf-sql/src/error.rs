@@ -219,6 +219,37 @@ impl SqlError {
         )
     }
 
+    /// 1792: the transaction was begun with READ ONLY.
+    pub fn read_only_transaction() -> Self {
+        Self::new(
+            1792,
+            "25006",
+            "Cannot execute statement in a READ ONLY transaction.",
+        )
+    }
+
+    /// 1568: what is said about transactions is for the next one.
+    pub fn transaction_in_progress() -> Self {
+        Self::new(
+            1568,
+            "25001",
+            "Transaction characteristics can't be changed while a transaction is in progress",
+        )
+    }
+
+    pub fn no_such_savepoint(name: &str) -> Self {
+        Self::new(1305, "42000", format!("SAVEPOINT {name} does not exist"))
+    }
+
+    /// 3572: NOWAIT.
+    pub fn lock_not_available() -> Self {
+        Self::new(
+            3572,
+            "HY000",
+            "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.",
+        )
+    }
+
     /// 1221: two clauses that do not go together.
     pub fn wrong_usage(first: &str, second: &str) -> Self {
         Self::new(

@@ -91,7 +91,7 @@ impl Session {
                     let (database, table) = (&destination.database, &destination.table);
                     let target = self.engine.catalog().table(database, table)?;
                     let targets = Self::target_columns(&target, &destination.columns)?;
-                    let planned = self.plan_query(&query, text, None)?;
+                    let planned = self.plan_insert(&query, text)?;
                     let inserted = self.insert_rows_of(&destination, targets, planned, text)?;
                     let info = inserted.written.info(self.warnings.count());
                     return self.insert_done(&destination, inserted, info, text, sink);
@@ -246,7 +246,18 @@ impl Session {
         let done = self
             .prepare_writer(&mut writer, destination, &targets, text)
             .and_then(|()| self.write_values(&mut writer, targets, options.mode, values));
-        close_inserted(writer, done)
+        self.close_inserted(writer, done)
+    }
+
+    /// Ends a writer, with the rows for RETURNING.
+    fn close_inserted(&mut self, mut writer: TableWriter, done: Result<()>) -> Result<Inserted> {
+        let table = Arc::clone(writer.table());
+        let rows = writer.take_kept_rows();
+        Ok(Inserted {
+            written: self.close_writer(writer, done)?,
+            table,
+            rows,
+        })
     }
 
     /// Tells the writer what the statement says about rows in the way and about RETURNING.
@@ -428,7 +439,7 @@ impl Session {
         let done = self
             .prepare_writer(&mut writer, destination, &targets, text)
             .and_then(|()| self.write_rows(&mut writer, targets, options.mode, rows));
-        close_inserted(writer, done)
+        self.close_inserted(writer, done)
     }
 
     fn write_rows(
@@ -478,28 +489,6 @@ impl Session {
 enum RowsToInsert {
     Collected(SpooledRows),
     Planned(PlannedQuery),
-}
-
-/// [`close`], with the rows for RETURNING.
-fn close_inserted(mut writer: TableWriter, done: Result<()>) -> Result<Inserted> {
-    let table = Arc::clone(writer.table());
-    let rows = writer.take_kept_rows();
-    Ok(Inserted {
-        written: close(writer, done)?,
-        table,
-        rows,
-    })
-}
-
-/// Ends a writer: keeps the rows, or takes them back and reports why.
-pub(crate) fn close(writer: TableWriter, done: Result<()>) -> Result<Written> {
-    match done {
-        Ok(()) => writer.finish(),
-        Err(error) => {
-            writer.abandon()?;
-            Err(error)
-        }
-    }
 }
 
 fn refuse_unsupported(insert: &ast::Insert) -> Result<()> {

@@ -37,11 +37,11 @@ mod session_handle;
 mod set;
 mod show;
 mod sort_memory;
-mod statement_transaction;
 mod status;
 mod table_writer;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod update;
 mod values;
 pub mod variables;

@@ -14,7 +14,6 @@ use sheaf_table::{ColumnType, Table, Value};
 
 use crate::error::{Result, SqlError};
 use crate::field_reader::{FieldReader, Record};
-use crate::insert::close;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
 use crate::result::ResultSink;
 use crate::session::Session;
@@ -87,7 +86,7 @@ impl Session {
         } else {
             Err(SqlError::local_infile_disabled())
         };
-        let written = close(writer, done)?;
+        let written = self.close_writer(writer, done)?;
         let info = format!(
             "Records: {}  Deleted: {}  Skipped: {}  Warnings: {}",
             written.records(),

@@ -39,6 +39,27 @@ pub(crate) const MAX_REPLANS: usize = 8;
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
 const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
 
+/// What a query is run for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To show rows: a consistent read.
+    Read,
+    /// To insert what it finds.
+    Insert,
+    /// To change the rows that it finds: it delivers their clustered keys.
+    Change,
+}
+
+/// How long a locking read waits: as long as the session's variable says, or not at all (NOWAIT).
+fn lock_wait(query: &ast::Query) -> Result<Option<Duration>> {
+    let nonblock = |lock: &ast::LockClause| lock.nonblock.clone();
+    match query.locks.iter().find_map(nonblock) {
+        None => Ok(None),
+        Some(ast::NonBlock::Nowait) => Ok(Some(Duration::ZERO)),
+        Some(ast::NonBlock::SkipLocked) => Err(SqlError::not_supported_yet("SKIP LOCKED")),
+    }
+}
+
 /// A planned query with the locks that keep its plan valid.
 pub(crate) struct PlannedQuery {
     pub(crate) physical: PhysicalQuery,
@@ -133,13 +154,18 @@ impl Session {
         text: &str,
         extra: Option<&Arc<MemoryTableSource>>,
     ) -> Result<PlannedQuery> {
-        self.plan(query, text, extra, false)
+        self.plan(query, text, extra, Purpose::Read)
+    }
+
+    /// Plans the query of INSERT … SELECT.
+    pub(crate) fn plan_insert(&mut self, query: &ast::Query, text: &str) -> Result<PlannedQuery> {
+        self.plan(query, text, None, Purpose::Insert)
     }
 
     /// Plans the query of a statement that changes rows: the tables of the outermost FROM have their clustered keys,
     /// and rows come in one order, that of the access path.
     pub(crate) fn plan_change(&mut self, query: &ast::Query, text: &str) -> Result<PlannedQuery> {
-        self.plan(query, text, None, true)
+        self.plan(query, text, None, Purpose::Change)
     }
 
     fn plan(
@@ -147,11 +173,18 @@ impl Session {
         query: &ast::Query,
         text: &str,
         extra: Option<&Arc<MemoryTableSource>>,
-        for_change: bool,
+        purpose: Purpose,
     ) -> Result<PlannedQuery> {
         for _ in 0..MAX_REPLANS {
-            let lowered = self.lower(query, text, extra, for_change)?;
+            let lowered = self.lower(query, text, extra, purpose == Purpose::Change)?;
             let sources = tables_of(&lowered.plan)?;
+            let locking = purpose == Purpose::Read && (lowered.locking || self.reads_lock());
+            if locking {
+                self.lock_for_locking_read(&sources, lock_wait(query)?)?;
+            }
+            for table in &sources {
+                self.keep_definition(table)?;
+            }
             let guards = sources
                 .iter()
                 .map(|table| self.lock_for_read(table))
@@ -161,7 +194,11 @@ impl Session {
                 .zip(&sources)
                 .all(|(guard, table)| Arc::ptr_eq(guard, table))
             {
-                return self.finish_plan(lowered, sources, guards, for_change);
+                let view = match locking || purpose != Purpose::Read {
+                    true => self.current_view()?,
+                    false => self.read_view()?,
+                };
+                return self.finish_plan(lowered, sources, guards, purpose, view);
             }
         }
         Err(SqlError::definition_changed())
@@ -208,11 +245,12 @@ impl Session {
         lowered: LoweredQuery,
         tables: Vec<Arc<Table>>,
         guards: Vec<ReadGuard>,
-        for_change: bool,
+        purpose: Purpose,
+        view: ReadView,
     ) -> Result<PlannedQuery> {
         let columns = self.columns_of(&lowered.plan, &lowered.headers);
-        let mut context = self.planner_context()?;
-        if for_change {
+        let mut context = self.planner_context(view);
+        if purpose == Purpose::Change {
             context.settings.target_partitions = 1;
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
@@ -254,7 +292,7 @@ impl Session {
             .collect()
     }
 
-    fn planner_context(&mut self) -> Result<PlannerContext> {
+    fn planner_context(&mut self, view: ReadView) -> PlannerContext {
         let settings = PlannerSettings {
             switch: self.variables.optimizer_switch(),
             mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),
@@ -264,18 +302,13 @@ impl Session {
             query_memory_bytes: self.engine.memory().query_bytes,
             ..PlannerSettings::default()
         };
-        Ok(PlannerContext {
+        PlannerContext {
             settings,
             counters: Arc::clone(&self.handle.counters),
-            view: self.read_view()?,
+            view,
             cancel: self.handle.cancel_flag().clone(),
             task: self.task_context(),
-        })
-    }
-
-    /// What a statement that begins now sees of the tables: what has committed. The caller has locked the tables.
-    fn read_view(&self) -> Result<ReadView> {
-        Ok(self.engine.storage().read_view()?)
+        }
     }
 
     pub(crate) fn task_context(&mut self) -> Arc<TaskContext> {
@@ -293,12 +326,20 @@ impl Session {
     /// Waits for a lock in slices, until the session's limit or a kill.
     fn wait_for_lock<T>(
         &self,
+        attempt: impl FnMut(Duration) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        self.wait_within(limit, attempt)
+    }
+
+    fn wait_within<T>(
+        &self,
+        limit: Duration,
         mut attempt: impl FnMut(Duration) -> Result<T, TableError>,
     ) -> Result<T> {
-        let deadline =
-            Instant::now() + Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        let deadline = Instant::now() + limit;
         loop {
-            match attempt(LOCK_WAIT_SLICE) {
+            match attempt(LOCK_WAIT_SLICE.min(limit)) {
                 Err(TableError::LockWaitTimeout) => {
                     self.handle.cancel_flag().check()?;
                     if Instant::now() >= deadline {
@@ -315,7 +356,7 @@ impl Session {
         }
     }
 
-    fn lock_for_read(&self, table: &Table) -> Result<ReadGuard> {
+    pub(crate) fn lock_for_read(&self, table: &Table) -> Result<ReadGuard> {
         let definition = &table.definition;
         let catalog = self.engine.catalog();
         self.wait_for_lock(|wait| {
@@ -325,8 +366,27 @@ impl Session {
 
     /// Opens a table as the one writer of it.
     pub(crate) fn lock_for_write(&self, database: &str, table: &str) -> Result<WriteGuard> {
+        self.lock_for_write_within(database, table, None)
+    }
+
+    /// [`Self::lock_for_write`] that waits as long as it is told, by default as `innodb_lock_wait_timeout` says.
+    pub(crate) fn lock_for_write_within(
+        &self,
+        database: &str,
+        table: &str,
+        limit: Option<Duration>,
+    ) -> Result<WriteGuard> {
         let catalog = self.engine.catalog();
-        self.wait_for_lock(|wait| catalog.open_for_write(database, table, wait))
+        let waits = || Duration::from_secs(self.variables.innodb_lock_wait_timeout_seconds());
+        let outcome = self.wait_within(limit.unwrap_or_else(waits), |wait| {
+            catalog.open_for_write(database, table, wait)
+        });
+        match outcome {
+            Err(error) if error == SqlError::lock_wait_timeout() && limit.is_some() => {
+                Err(SqlError::lock_not_available())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Runs a change of definitions, which waits for the statements that use the table.

@@ -23,11 +23,15 @@ use crate::query::Header;
 use crate::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 pub use crate::session_handle::SessionHandle;
 use crate::status::Command;
+use crate::transaction::{NextTransaction, SessionTransaction};
 use crate::variables::{self, VariableValue, Variables};
 use crate::warnings::{Level, Warnings};
 
 /// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
 pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
+
+/// The error after which nothing of the transaction remains.
+const DEADLOCK: u16 = 1213;
 
 /// The most user variables of a session.
 const MAX_USER_VARIABLES: usize = 1_000;
@@ -114,6 +118,9 @@ pub struct Session {
     pub(crate) statement_start_micros: i64,
     /// What operators see of the session; made again when a variable changes.
     pub(crate) task: Option<Arc<TaskContext>>,
+    /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
+    pub(crate) transaction: Option<Box<SessionTransaction>>,
+    pub(crate) next_transaction: NextTransaction,
     /// The running request has statements after this one.
     more_results: bool,
 }
@@ -140,6 +147,8 @@ impl Session {
             last_query_cost: 0.0,
             statement_start_micros: 0,
             task: None,
+            transaction: None,
+            next_transaction: NextTransaction::default(),
             more_results: false,
         };
         session.start_over()?;
@@ -148,6 +157,8 @@ impl Session {
 
     /// The state of a new session of the same client.
     fn start_over(&mut self) -> Result<()> {
+        self.next_transaction = NextTransaction::default();
+        self.roll_back_open()?;
         self.variables = self.engine.globals();
         self.user_variables.clear();
         self.warnings.clear(self.variables.max_error_count());
@@ -261,6 +272,8 @@ impl Session {
             let message = panic_text(panic.as_ref());
             let statement = crate::error::excerpt(text);
             tracing::error!(message, statement, "a statement panicked");
+            // What it left behind cannot be told apart from what was there before it.
+            self.transaction = None;
             Err(SqlError::unknown(format!(
                 "Internal error; the statement was given up: {message}"
             )))
@@ -277,6 +290,11 @@ impl Session {
             error
         };
         self.handle.commands.count(Command::Errors);
+        if error.code == DEADLOCK
+            && let Err(error) = self.roll_back_open()
+        {
+            tracing::error!(%error, "the victim of a deadlock could not be rolled back");
+        }
         self.warnings
             .add(Level::Error, error.code, error.message.clone());
         self.row_count = -1;
@@ -436,6 +454,9 @@ impl Session {
         let mut flags = 0;
         if self.variables.autocommit() {
             flags |= status_flags::AUTOCOMMIT;
+        }
+        if self.in_transaction() {
+            flags |= status_flags::IN_TRANSACTION;
         }
         if self.variables.sql_mode().contains("NO_BACKSLASH_ESCAPES") {
             flags |= status_flags::NO_BACKSLASH_ESCAPES;

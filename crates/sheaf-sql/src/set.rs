@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement::{Assignment, Scope, SetValue};
 use crate::result::ResultSink;
 use crate::session::Session;
+use crate::transaction::{Isolation, NextTransaction};
 use crate::variables::{self, NewValue, VariableValue};
 
 impl From<Value> for NewValue {
@@ -148,6 +149,17 @@ impl Session {
         read_only: Option<bool>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        // Without a scope: for the next transaction only.
+        if scope == Scope::Default {
+            if self.in_transaction() {
+                return Err(SqlError::transaction_in_progress());
+            }
+            self.next_transaction = NextTransaction {
+                isolation: isolation.as_deref().map(Isolation::of_name),
+                read_only,
+            };
+            return self.ok(sink, 0, String::new());
+        }
         if let Some(isolation) = isolation {
             self.assign_system(scope, "transaction_isolation", NewValue::Text(isolation))?;
         }

@@ -20,7 +20,7 @@ use crate::on_duplicate::DuplicateUpdate;
 use crate::run_query::MAX_REPLANS;
 use crate::session::{Session, SessionHandle};
 use crate::sort_memory::SortMemory;
-use crate::statement_transaction::StatementTransaction;
+use crate::transaction::StatementTransaction;
 use crate::warnings::Warnings;
 
 /// How many rows go in between two looks at the kill flag.
@@ -294,7 +294,8 @@ struct KeptRows {
     left_bytes: usize,
 }
 
-/// Writes rows into one table under its writer lock. Dropped without [`Self::finish`]: nothing remains.
+/// Writes rows into one table under its writer lock. Dropped instead of
+/// [closed](Session::close_writer): nothing remains.
 pub(crate) struct TableWriter {
     table: Arc<Table>,
     target: Target,
@@ -461,31 +462,6 @@ impl TableWriter {
         kept.rows.push(row);
         Ok(())
     }
-
-    /// Makes the rows permanent.
-    pub(crate) fn finish(self) -> Result<Written> {
-        let counters = &self.handle.counters;
-        match self.target {
-            Target::Rows { transaction, .. } => transaction.commit()?,
-            Target::Bulk { load, _memory } => {
-                load.finish()?;
-            }
-        }
-        counters.handler_write.add(self.written.rows);
-        counters.handler_update.add(self.written.updated);
-        counters.handler_delete.add(self.written.deleted);
-        counters.handler_commit.add(1);
-        Ok(self.written)
-    }
-
-    /// Takes back what was written, for an error that shall be reported rather than one of the undo.
-    pub(crate) fn abandon(self) -> Result<()> {
-        self.handle.counters.handler_rollback.add(1);
-        match self.target {
-            Target::Rows { transaction, .. } => transaction.rollback(),
-            Target::Bulk { .. } => Ok(()),
-        }
-    }
 }
 
 /// A value that AUTO_INCREMENT gave out, as its column holds it.
@@ -506,9 +482,12 @@ impl Session {
         table: &str,
         options: WriteOptions,
     ) -> Result<TableWriter> {
+        self.check_writable()?;
         let tables = self.lock_table(database, table)?;
         let table = self.engine.catalog().table(database, table)?;
+        // A bulk load is a transaction of its own.
         if !options.bulk
+            || self.in_transaction()
             || options.on_duplicate != OnDuplicate::Fail
             || table.row_count_estimate() > 0
         {
@@ -551,7 +530,7 @@ impl Session {
         }
     }
 
-    fn lock_table(&self, database: &str, table: &str) -> Result<ChangeSet> {
+    fn lock_table(&mut self, database: &str, table: &str) -> Result<ChangeSet> {
         for _ in 0..MAX_REPLANS {
             let target = self.engine.catalog().table(database, table)?;
             if let Some(tables) = self.lock_tables(&[target])? {
@@ -562,14 +541,14 @@ impl Session {
     }
 
     fn row_writer(
-        &self,
+        &mut self,
         table: Arc<Table>,
         tables: ChangeSet,
         options: WriteOptions,
     ) -> Result<TableWriter> {
         Ok(TableWriter {
             target: Target::Rows {
-                transaction: self.begin_changes(),
+                transaction: self.begin_changes()?,
                 table: position_of(&tables, &table)?,
                 tables,
             },
@@ -580,6 +559,40 @@ impl Session {
             written: Written::default(),
             handle: self.handle(),
         })
+    }
+
+    /// Ends a writer as the statement ended: keeps the rows, or takes them back and reports why.
+    pub(crate) fn close_writer(
+        &mut self,
+        writer: TableWriter,
+        done: Result<()>,
+    ) -> Result<Written> {
+        let written = writer.written;
+        match writer.target {
+            Target::Rows {
+                transaction,
+                tables,
+                ..
+            } => {
+                let ended = self.end_changes(transaction, done);
+                self.keep_tables(tables);
+                ended?;
+            }
+            Target::Bulk { load, _memory } => {
+                let counters = &self.handle.counters;
+                if let Err(error) = done {
+                    counters.handler_rollback.add(1);
+                    return Err(error);
+                }
+                load.finish()?;
+                counters.handler_commit.add(1);
+            }
+        }
+        let counters = &self.handle.counters;
+        counters.handler_write.add(written.rows);
+        counters.handler_update.add(written.updated);
+        counters.handler_delete.add(written.deleted);
+        Ok(written)
     }
 
     /// Positions of the columns that a statement names; all of them for an empty list. Errors 1054 and 1110.

@@ -25,8 +25,8 @@ use crate::parser::statement::Update;
 use crate::result::ResultSink;
 use crate::row_spool::SpooledRows;
 use crate::session::Session;
-use crate::statement_transaction::StatementTransaction;
 use crate::table_writer::{ROWS_PER_CANCEL_CHECK, current_timestamp, default_of, issue};
+use crate::transaction::StatementTransaction;
 use crate::values::{divisors, is_zero};
 use crate::warnings::Warnings;
 
@@ -88,21 +88,46 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let single = update.tables.len() == 1 && update.tables[0].joins.is_empty();
+        let single = is_single(&update.tables);
         if !single && !update.order_by.is_empty() {
             return Err(SqlError::wrong_usage("UPDATE", "ORDER BY"));
         }
         if !single && update.limit.is_some() {
             return Err(SqlError::wrong_usage("UPDATE", "LIMIT"));
         }
+        self.check_writable()?;
         let (references, assignments, locked) =
             self.lock_for_change(&update.tables, |references| {
                 let assignments = resolve(references, &update.assignments)?;
                 let targets = assignments.iter().map(|a| a.reference).collect();
                 Ok((assignments, targets))
             })?;
+        let outcome = self.update_locked(&update, (&references, &locked), assignments, text);
+        self.keep_tables(locked);
+        let updated = outcome?;
+        let info = format!(
+            "Rows matched: {}  Changed: {}  Warnings: {}",
+            updated.matched,
+            updated.changed,
+            self.warnings.count()
+        );
+        let affected = match self.info.found_rows {
+            true => updated.matched,
+            false => updated.changed,
+        };
+        self.ok(sink, affected, info)
+    }
+
+    fn update_locked(
+        &mut self,
+        update: &Update,
+        (references, locked): (&References, &ChangeSet),
+        assignments: Vec<Assignment>,
+        text: &str,
+    ) -> Result<Updated> {
+        let single = is_single(&update.tables);
         let assignments = match single {
-            true => left_to_right(&references, assignments)?,
+            true => left_to_right(references, assignments)?,
             false => assignments,
         };
         let sql_mode = self.variables.sql_mode();
@@ -115,7 +140,7 @@ impl Session {
             report_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
             now_micros: self.local_now_micros(),
         };
-        let (targets, projection) = plan_targets(&references, assignments, rules)?;
+        let (targets, projection) = plan_targets(references, assignments, rules)?;
         let query = ChangeQuery {
             projection,
             from: &update.tables,
@@ -124,31 +149,21 @@ impl Session {
             limit: &update.limit,
         }
         .build()?;
+        // The query sees what the transaction has changed before: it runs while the session still has it.
         let rows = self.collect_changes(&query, text)?;
-        let mut transaction = self.begin_changes();
-        let mut warnings = std::mem::take(&mut self.warnings);
         let seen = SeenKeys::new(self, !single);
+        let mut transaction = self.begin_changes()?;
+        let mut warnings = std::mem::take(&mut self.warnings);
         let outcome = self.update_rows(
             &mut transaction,
-            (&targets, &locked),
+            (&targets, locked),
             rows,
             seen,
             rules,
             &mut warnings,
         );
         self.warnings = warnings;
-        let updated = self.end_changes(transaction, outcome)?;
-        let info = format!(
-            "Rows matched: {}  Changed: {}  Warnings: {}",
-            updated.matched,
-            updated.changed,
-            self.warnings.count()
-        );
-        let affected = match self.info.found_rows {
-            true => updated.matched,
-            false => updated.changed,
-        };
-        self.ok(sink, affected, info)
+        self.end_changes(transaction, outcome)
     }
 
     /// Runs the query of a statement that changes rows, to its end.
@@ -282,6 +297,10 @@ pub(crate) fn assign(
         warnings.warn(issue.mysql_code(), issue.to_string());
     }
     Ok(value)
+}
+
+fn is_single(tables: &[ast::TableWithJoins]) -> bool {
+    matches!(tables, [table] if table.joins.is_empty())
 }
 
 /// Finds the columns that are assigned. Errors 1054, 1052 and 1288.

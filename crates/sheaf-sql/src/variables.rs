@@ -18,6 +18,7 @@ use sheaf_optimizer::OptimizerSwitch;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
+use crate::transaction::Isolation;
 pub use sql_mode::SqlMode;
 use table::DEFINITIONS;
 
@@ -484,6 +485,23 @@ impl Variables {
             self.get("foreign_key_checks"),
             Ok(VariableValue::Bool(false))
         )
+    }
+
+    /// The isolation level of the session's transactions.
+    pub(crate) fn transaction_isolation(&self) -> Isolation {
+        match self.get("transaction_isolation") {
+            Ok(VariableValue::Text(name)) => Isolation::of_name(name),
+            _ => Isolation::RepeatableRead,
+        }
+    }
+
+    pub fn transaction_read_only(&self) -> bool {
+        self.boolean("transaction_read_only")
+    }
+
+    /// Seconds that a statement waits for others that change what it wants to change.
+    pub fn innodb_lock_wait_timeout_seconds(&self) -> u64 {
+        self.integer("innodb_lock_wait_timeout")
     }
 
     pub fn lock_wait_timeout_seconds(&self) -> u64 {

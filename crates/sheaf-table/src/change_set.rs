@@ -128,6 +128,11 @@ impl ChangeSet {
         &self.tables
     }
 
+    /// The guards, back from the set.
+    pub fn into_tables(self) -> Vec<WriteGuard> {
+        self.tables
+    }
+
     /// The guard of the only table, if there is no other and no foreign key to look at: for a bulk load.
     ///
     /// # Errors

@@ -26,7 +26,9 @@ use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 pub use parameters::Parameters;
 pub use statement::Statement;
-use statement::{Assignment, Explain, ExplainFormat, PrepareSource, Scope, SetValue, TableName};
+use statement::{
+    Assignment, Explain, ExplainFormat, PrepareSource, Scope, SetValue, TableName, TransactionEnd,
+};
 
 /// What sqlparser may recurse: parentheses, subqueries and unary operators each take a few levels.
 const RECURSION_LIMIT: usize = 4 * scan::MAX_PARENTHESES;
@@ -304,30 +306,21 @@ impl StatementParser<'_> {
             "BEGIN" => {
                 self.tokens.advance_token();
                 self.accept("WORK");
-                Ok(Statement::Begin)
+                Ok(Statement::Begin {
+                    consistent_snapshot: false,
+                    read_only: None,
+                })
             }
-            "START" => {
-                self.tokens.advance_token();
-                self.expect("TRANSACTION")?;
-                while let Some(mode) =
-                    self.accept_one_of(&["WITH CONSISTENT SNAPSHOT", "READ ONLY", "READ WRITE"])
-                {
-                    tracing::trace!(mode, "transaction characteristic");
-                    self.accept_token(&Token::Comma);
-                }
-                Ok(Statement::Begin)
-            }
+            "START" => self.start_transaction(),
             "COMMIT" | "ROLLBACK" => self.end_transaction(),
             "SAVEPOINT" => {
                 self.tokens.advance_token();
-                self.identifier()?;
-                Ok(Statement::Savepoint)
+                Ok(Statement::Savepoint(self.identifier()?))
             }
             "RELEASE" => {
                 self.tokens.advance_token();
                 self.expect("SAVEPOINT")?;
-                self.identifier()?;
-                Ok(Statement::Savepoint)
+                Ok(Statement::ReleaseSavepoint(self.identifier()?))
             }
             "LOCK" => self.lock(),
             "UNLOCK" => {
@@ -360,10 +353,13 @@ impl StatementParser<'_> {
 
     /// A query, with the endings that only MySQL has.
     fn query_expression(&mut self) -> Parsed<Box<ast::Query>> {
-        let query = self.tokens.parse_query()?;
+        let mut query = self.tokens.parse_query()?;
         if self.accept("LOCK IN SHARE MODE") {
-            // Reads see a consistent state of each statement; there are no row locks to take yet.
-            tracing::trace!("LOCK IN SHARE MODE");
+            query.locks.push(ast::LockClause {
+                lock_type: ast::LockType::Share,
+                of: None,
+                nonblock: None,
+            });
         }
         if self.peek("INTO") {
             return Err(SqlError::not_supported_yet("SELECT ... INTO").into());
@@ -575,6 +571,30 @@ impl StatementParser<'_> {
         })
     }
 
+    /// `START TRANSACTION [WITH CONSISTENT SNAPSHOT | READ ONLY | READ WRITE, …]`
+    fn start_transaction(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        self.expect("TRANSACTION")?;
+        let (mut consistent_snapshot, mut read_only) = (false, None);
+        while let Some(characteristic) =
+            self.accept_one_of(&["WITH CONSISTENT SNAPSHOT", "READ ONLY", "READ WRITE"])
+        {
+            match characteristic {
+                "READ ONLY" => read_only = Some(true),
+                "READ WRITE" => read_only = Some(false),
+                _ => consistent_snapshot = true,
+            }
+            if !self.accept_token(&Token::Comma) {
+                break;
+            }
+        }
+        Ok(Statement::Begin {
+            consistent_snapshot,
+            read_only,
+        })
+    }
+
+    /// `COMMIT | ROLLBACK [WORK] [AND [NO] CHAIN] [[NO] RELEASE]`, `ROLLBACK [WORK] TO [SAVEPOINT] name`
     fn end_transaction(&mut self) -> Parsed<Statement> {
         let commit = self.accept("COMMIT");
         if !commit {
@@ -583,15 +603,16 @@ impl StatementParser<'_> {
         self.accept("WORK");
         if !commit && self.accept("TO") {
             self.accept("SAVEPOINT");
-            self.identifier()?;
-            return Ok(Statement::Savepoint);
+            return Ok(Statement::RollbackTo(self.identifier()?));
         }
-        let _ = self.accept_one_of(&["AND CHAIN", "AND NO CHAIN"]);
+        let chain = self.accept_one_of(&["AND CHAIN", "AND NO CHAIN"]);
+        let end = TransactionEnd {
+            chain: chain == Some("AND CHAIN"),
+        };
         let _ = self.accept_one_of(&["RELEASE", "NO RELEASE"]);
-        Ok(if commit {
-            Statement::Commit
-        } else {
-            Statement::Rollback
+        Ok(match commit {
+            true => Statement::Commit(end),
+            false => Statement::Rollback(end),
         })
     }
 

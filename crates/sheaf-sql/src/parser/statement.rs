@@ -80,15 +80,27 @@ pub enum Statement {
         name: String,
     },
     /// BEGIN and START TRANSACTION.
-    Begin,
-    Commit,
-    Rollback,
-    Savepoint,
+    Begin {
+        consistent_snapshot: bool,
+        read_only: Option<bool>,
+    },
+    Commit(TransactionEnd),
+    Rollback(TransactionEnd),
+    Savepoint(String),
+    RollbackTo(String),
+    ReleaseSavepoint(String),
     LockTables(Vec<TableName>),
     UnlockTables,
     Do(Vec<ast::Expr>),
     /// Parsed, and not executed by this version; the text names the statement.
     Unsupported(String),
+}
+
+/// What COMMIT and ROLLBACK do besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransactionEnd {
+    /// AND CHAIN: the next transaction begins at once.
+    pub chain: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -1,0 +1,426 @@
+//! Transactions of a session.
+//!
+//! With autocommit each statement that changes something is a transaction of its own. BEGIN, or a first statement with
+//! autocommit off, opens one that lasts to COMMIT or ROLLBACK:
+//!
+//! ```text
+//!   BEGIN  -> statement  -> statement      -> SAVEPOINT a -> statement -> ROLLBACK TO a -> COMMIT
+//!             changes       fails: back to                   changes      back to a        all of it
+//!                           where it began
+//! ```
+//!
+//! A statement that changes rows takes the transaction out of the session while it runs ([`StatementTransaction`]), and
+//! gives it back; a statement that fails takes back its own changes alone, and a deadlock all of them.
+//!
+//! **What is seen.** Plain reads see a snapshot and the transaction's own changes: READ COMMITTED one snapshot for each
+//! statement, REPEATABLE READ the snapshot of the first read. Statements that change rows, and locking reads, see what is
+//! committed when they have their locks.
+//!
+//! **What is locked.** The tables that a transaction changes stay opened for writing until it ends: others read
+//! them meanwhile, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Locking reads, and all reads of
+//! SERIALIZABLE, open the tables they read in the same way. So writers of a table follow one another, and transactions that
+//! wait for each other end by the timeout.
+//!
+//! Definitions are changed outside of transactions: such a statement commits the open one first, as in MySQL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sheaf_storage::{ReadView, Transaction};
+use sheaf_table::{ChangeSet, ReadGuard, Table, WriteGuard};
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::{Statement, TransactionEnd};
+use crate::result::ResultSink;
+use crate::session::Session;
+
+/// How much a transaction sees of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Isolation {
+    /// By the name that the variable has.
+    pub(crate) fn of_name(name: &str) -> Isolation {
+        match name {
+            "READ-UNCOMMITTED" => Isolation::ReadUncommitted,
+            "READ-COMMITTED" => Isolation::ReadCommitted,
+            "SERIALIZABLE" => Isolation::Serializable,
+            _ => Isolation::RepeatableRead,
+        }
+    }
+}
+
+/// What SET TRANSACTION without a scope says about the next transaction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NextTransaction {
+    pub(crate) isolation: Option<Isolation>,
+    pub(crate) read_only: Option<bool>,
+}
+
+/// The open transaction of a session.
+pub(crate) struct SessionTransaction {
+    transaction: Transaction,
+    /// Tables opened for writing.
+    writing: Vec<WriteGuard>,
+    /// Tables that were read: their definitions stay.
+    reading: Vec<ReadGuard>,
+    savepoints: Vec<(String, usize)>,
+    isolation: Isolation,
+    read_only: bool,
+    /// What plain reads see, where that is one snapshot for the whole transaction.
+    view: Option<ReadView>,
+}
+
+/// The changes of the running statement. Dropped, it rolls the whole transaction back.
+pub(crate) struct StatementTransaction {
+    transaction: Box<SessionTransaction>,
+    /// Where the statement began.
+    savepoint: usize,
+    autocommit: bool,
+}
+
+impl StatementTransaction {
+    /// Where tables note what they change.
+    pub(crate) fn changes(&mut self) -> &mut Transaction {
+        &mut self.transaction.transaction
+    }
+}
+
+/// Statements.
+impl Session {
+    /// Error 1792 in a transaction that only reads.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        let read_only = match &self.transaction {
+            Some(open) => open.read_only,
+            None => self.variables.transaction_read_only(),
+        };
+        match read_only {
+            true => Err(SqlError::read_only_transaction()),
+            false => Ok(()),
+        }
+    }
+
+    /// Begins the changes of a statement.
+    ///
+    /// # Errors
+    /// As [`Self::check_writable`].
+    pub(crate) fn begin_changes(&mut self) -> Result<StatementTransaction> {
+        self.check_writable()?;
+        let (transaction, autocommit) = match self.transaction.take() {
+            Some(transaction) => (transaction, false),
+            None => (Box::new(self.new_transaction(None)), true),
+        };
+        Ok(StatementTransaction {
+            savepoint: transaction.transaction.savepoint(),
+            transaction,
+            autocommit,
+        })
+    }
+
+    /// Ends the changes of a statement as it ended itself: keeps them, or takes them back and reports why.
+    pub(crate) fn end_changes<T>(
+        &mut self,
+        statement: StatementTransaction,
+        outcome: Result<T>,
+    ) -> Result<T> {
+        let StatementTransaction {
+            mut transaction,
+            savepoint,
+            autocommit,
+        } = statement;
+        let counters = &self.handle.counters;
+        match outcome {
+            Ok(done) => {
+                if autocommit {
+                    transaction.transaction.commit()?;
+                    counters.handler_commit.add(1);
+                } else {
+                    self.transaction = Some(transaction);
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                counters.handler_rollback.add(1);
+                if autocommit {
+                    transaction.transaction.rollback()?;
+                } else {
+                    transaction.transaction.rollback_to(savepoint)?;
+                    self.transaction = Some(transaction);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Tables that a statement had opened for writing stay open as long as the session's transaction, if there is one.
+    pub(crate) fn keep_tables(&mut self, tables: ChangeSet) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.writing.extend(tables.into_tables());
+        }
+    }
+
+    /// Takes the guard of a table that the transaction has opened for writing already.
+    pub(crate) fn take_kept_table(&mut self, table: &Arc<Table>) -> Option<WriteGuard> {
+        let writing = &mut self.transaction.as_mut()?.writing;
+        let position = writing.iter().position(|guard| Arc::ptr_eq(guard, table))?;
+        Some(writing.swap_remove(position))
+    }
+
+    /// Puts guards back that a statement took and did not use.
+    pub(crate) fn return_tables(&mut self, guards: Vec<WriteGuard>) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.writing.extend(guards);
+        }
+    }
+
+    /// True between BEGIN and COMMIT.
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Whether plain reads lock what they read.
+    pub(crate) fn reads_lock(&self) -> bool {
+        self.transaction
+            .as_ref()
+            .is_some_and(|transaction| transaction.isolation == Isolation::Serializable)
+    }
+
+    /// What a plain read that begins now sees.
+    pub(crate) fn read_view(&mut self) -> Result<ReadView> {
+        let Some(open) = &mut self.transaction else {
+            return Ok(self.engine.storage().read_view()?);
+        };
+        match open.isolation {
+            Isolation::ReadUncommitted => Ok(ReadView::newest()),
+            Isolation::ReadCommitted | Isolation::Serializable => {
+                Ok(open.transaction.read_view()?)
+            }
+            Isolation::RepeatableRead => match &open.view {
+                Some(view) => Ok(view.clone()),
+                None => Ok(open.view.insert(open.transaction.read_view()?).clone()),
+            },
+        }
+    }
+
+    /// What a statement that changes rows, or a locking read, sees once it has its locks.
+    pub(crate) fn current_view(&self) -> Result<ReadView> {
+        match &self.transaction {
+            Some(open) => Ok(open.transaction.read_view()?),
+            None => Ok(self.engine.storage().read_view()?),
+        }
+    }
+
+    /// Keeps the definition of a table that the transaction reads as it is.
+    pub(crate) fn keep_definition(&mut self, table: &Table) -> Result<()> {
+        let is_kept = |open: &SessionTransaction| {
+            let mut guards = open.reading.iter();
+            guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table))
+        };
+        if !self.transaction.as_deref().is_none_or(is_kept) {
+            let guard = self.lock_for_read(table)?;
+            if let Some(open) = &mut self.transaction {
+                open.reading.push(guard);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the tables of a locking read for writing, to the end of the transaction. Error 3572 if one is not free and
+    /// the statement does not wait.
+    pub(crate) fn lock_for_locking_read(
+        &mut self,
+        tables: &[Arc<Table>],
+        wait: Option<Duration>,
+    ) -> Result<()> {
+        let mut tables: Vec<&Table> = tables.iter().map(Arc::as_ref).collect();
+        tables.sort_by_key(|table| (&table.definition.database, &table.definition.name));
+        for table in tables {
+            let is_open = |open: &SessionTransaction| {
+                let mut guards = open.writing.iter();
+                guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table))
+            };
+            if self.transaction.as_deref().is_none_or(is_open) {
+                continue;
+            }
+            let definition = &table.definition;
+            let guard = self.lock_for_write_within(&definition.database, &definition.name, wait)?;
+            if let Some(open) = &mut self.transaction {
+                open.writing.push(guard);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// BEGIN, COMMIT and what is between them.
+impl Session {
+    fn new_transaction(&mut self, read_only: Option<bool>) -> SessionTransaction {
+        let next = std::mem::take(&mut self.next_transaction);
+        let read_only = read_only.or(next.read_only);
+        SessionTransaction {
+            transaction: self.engine.storage().begin_transaction(),
+            writing: Vec::new(),
+            reading: Vec::new(),
+            savepoints: Vec::new(),
+            isolation: next
+                .isolation
+                .unwrap_or_else(|| self.variables.transaction_isolation()),
+            read_only: read_only.unwrap_or_else(|| self.variables.transaction_read_only()),
+            view: None,
+        }
+    }
+
+    /// BEGIN and START TRANSACTION; an open transaction is committed.
+    pub(crate) fn begin(
+        &mut self,
+        consistent_snapshot: bool,
+        read_only: Option<bool>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.commit_open()?;
+        self.transaction = Some(Box::new(self.new_transaction(read_only)));
+        if consistent_snapshot {
+            self.read_view()?;
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// Opens a transaction for a statement that reads or changes tables while autocommit is off.
+    pub(crate) fn begin_implicitly(&mut self) {
+        if !self.variables.autocommit() && self.transaction.is_none() {
+            self.transaction = Some(Box::new(self.new_transaction(None)));
+        }
+    }
+
+    pub(crate) fn commit_or_rollback(
+        &mut self,
+        commit: bool,
+        end: TransactionEnd,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let kept = self.transaction.as_ref().map(|open| NextTransaction {
+            isolation: Some(open.isolation),
+            read_only: Some(open.read_only),
+        });
+        match commit {
+            true => self.commit_open()?,
+            false => self.roll_back_open()?,
+        }
+        if end.chain {
+            self.next_transaction = kept.unwrap_or_default();
+            self.transaction = Some(Box::new(self.new_transaction(None)));
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// Commits the open transaction, if there is one.
+    pub(crate) fn commit_open(&mut self) -> Result<()> {
+        if let Some(open) = self.transaction.take() {
+            let SessionTransaction {
+                transaction,
+                writing,
+                reading,
+                ..
+            } = *open;
+            let committed = transaction.commit();
+            drop((writing, reading));
+            committed?;
+            self.handle.counters.handler_commit.add(1);
+        }
+        Ok(())
+    }
+
+    /// Rolls the open transaction back, if there is one.
+    pub(crate) fn roll_back_open(&mut self) -> Result<()> {
+        if let Some(open) = self.transaction.take() {
+            let SessionTransaction {
+                transaction,
+                writing,
+                reading,
+                ..
+            } = *open;
+            self.handle.counters.handler_rollback.add(1);
+            let rolled_back = transaction.rollback();
+            drop((writing, reading));
+            rolled_back?;
+        }
+        Ok(())
+    }
+
+    /// SAVEPOINT: one of the same name is forgotten. Without a transaction there is nothing to come back to.
+    pub(crate) fn savepoint(&mut self, name: String, sink: &mut dyn ResultSink) -> Result<()> {
+        self.begin_implicitly();
+        if let Some(open) = &mut self.transaction {
+            open.savepoints
+                .retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+            open.savepoints.push((name, open.transaction.savepoint()));
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// ROLLBACK TO: savepoints after this one are forgotten. Error 1305 if there is none of the name.
+    pub(crate) fn rollback_to(&mut self, name: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        let open = self.transaction.as_mut();
+        let open = open.ok_or_else(|| SqlError::no_such_savepoint(name))?;
+        let position = open.savepoint_position(name)?;
+        let (_, mark) = open.savepoints[position];
+        open.savepoints.truncate(position + 1);
+        open.transaction.rollback_to(mark)?;
+        self.ok(sink, 0, String::new())
+    }
+
+    /// RELEASE SAVEPOINT. Error 1305 if there is none of the name.
+    pub(crate) fn release_savepoint(
+        &mut self,
+        name: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let open = self.transaction.as_mut();
+        let open = open.ok_or_else(|| SqlError::no_such_savepoint(name))?;
+        let position = open.savepoint_position(name)?;
+        open.savepoints.truncate(position);
+        self.ok(sink, 0, String::new())
+    }
+}
+
+impl SessionTransaction {
+    fn savepoint_position(&self, name: &str) -> Result<usize> {
+        self.savepoints
+            .iter()
+            .position(|(known, _)| known.eq_ignore_ascii_case(name))
+            .ok_or_else(|| SqlError::no_such_savepoint(name))
+    }
+}
+
+/// Whether a statement commits the open transaction before it runs.
+pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateDatabase { .. }
+            | Statement::DropDatabase { .. }
+            | Statement::CreateTable(_)
+            | Statement::DropTables { .. }
+            | Statement::AlterTable { .. }
+            | Statement::RenameTables(_)
+            | Statement::TruncateTable(_)
+            | Statement::Maintain { .. }
+            | Statement::LockTables(_)
+    )
+}
+
+/// Whether a statement opens a transaction while autocommit is off.
+pub(crate) fn uses_tables(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::LoadData(_)
+    )
+}
