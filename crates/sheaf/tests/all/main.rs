@@ -12,4 +12,5 @@ mod raw_client;
 mod results;
 mod sqllogic;
 mod tpch;
+mod transactions;
 mod transcripts;
