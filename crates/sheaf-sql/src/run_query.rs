@@ -52,7 +52,7 @@ enum Purpose {
 
 /// How long a locking read waits: as long as the session's variable says, or not at all (NOWAIT).
 fn lock_wait(query: &ast::Query) -> Result<Option<Duration>> {
-    let nonblock = |lock: &ast::LockClause| lock.nonblock.clone();
+    let nonblock = |lock: &ast::LockClause| lock.nonblock;
     match query.locks.iter().find_map(nonblock) {
         None => Ok(None),
         Some(ast::NonBlock::Nowait) => Ok(Some(Duration::ZERO)),
