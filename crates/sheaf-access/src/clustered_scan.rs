@@ -48,7 +48,7 @@ impl ClusteredScan {
         cancel: CancelFlag,
     ) -> Result<Self> {
         let assembler = BatchAssembler::new(
-            &SeenTable::new(&spec.table, &spec.view),
+            &SeenTable::new(&spec.table, &spec.view)?,
             Source::Rows,
             &spec.projection,
             spec.row_condition.as_ref(),

@@ -75,7 +75,7 @@ impl EntryRows {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (spec.limit, spec.batch_rows);
         let rows = Self::new(
-            &SeenTable::new(&spec.table, &spec.view),
+            &SeenTable::new(&spec.table, &spec.view)?,
             position,
             &spec.projection,
             conditions,
@@ -100,7 +100,7 @@ impl EntryRows {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (None, spec.batch_rows);
         let mut rows = Self::new(
-            &SeenTable::new(&spec.table, &spec.view),
+            &SeenTable::new(&spec.table, &spec.view)?,
             position,
             &spec.projection,
             conditions,

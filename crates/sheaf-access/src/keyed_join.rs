@@ -119,7 +119,7 @@ impl KeyedLookup {
         let inner = match spec.index {
             IndexRef::Clustered => {
                 let assembler = BatchAssembler::new(
-                    &SeenTable::new(&spec.table, &spec.view),
+                    &SeenTable::new(&spec.table, &spec.view)?,
                     Source::Rows,
                     &spec.projection,
                     spec.row_condition.as_ref(),

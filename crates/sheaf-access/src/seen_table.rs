@@ -16,11 +16,13 @@ pub(crate) struct SeenTable {
 }
 
 impl SeenTable {
-    pub(crate) fn new(table: &Arc<Table>, view: &ReadView) -> SeenTable {
-        SeenTable {
+    /// Error 1412 if the table came to be what it is after the view was taken.
+    pub(crate) fn new(table: &Arc<Table>, view: &ReadView) -> Result<SeenTable> {
+        table.check_view(view)?;
+        Ok(SeenTable {
             table: Arc::clone(table),
             view: view.clone(),
-        }
+        })
     }
 
     /// Looks up rows by primary key.

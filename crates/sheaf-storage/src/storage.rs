@@ -23,7 +23,7 @@ use crate::disk::{self, Disk, DiskKind};
 use crate::error::{Result, StorageError};
 use crate::extent::{CATALOG_ROOT, DIRECTORY_ROOT, PAGES_PER_EXTENT, PageRequest};
 use crate::mini_transaction::MiniTransaction;
-use crate::page::{PageId, TreeId};
+use crate::page::{Lsn, PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::redo::RedoRecord;
 use crate::snapshot::ReadView;
@@ -349,6 +349,11 @@ impl Storage {
     /// `TooManySnapshots`.
     pub fn read_view(&self) -> Result<ReadView> {
         ReadView::take(&self.store.transactions.snapshots, None)
+    }
+
+    /// The timestamp that a snapshot would have now.
+    pub fn newest_commit(&self) -> Lsn {
+        self.store.transactions.snapshots.newest()
     }
 
     /// Drops versions that no snapshot needs, and the ghosts that were kept for them. A background thread does this, if

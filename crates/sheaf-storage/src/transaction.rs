@@ -401,7 +401,8 @@ impl Transaction {
         wait: LockWait,
     ) -> Result<bool> {
         self.lock_row(tree, key, mode, wait)?;
-        tree.is_unchanged_since(view, key)
+        // What it has changed itself it has locked before.
+        Ok(tree.is_unchanged_since(view, key)? || tree.is_changed_by(key, &self.status)?)
     }
 
     /// Gives back a row lock whose row turned out not to match (READ COMMITTED). What was changed stays locked.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::sync::{Mutex, RwLock};
 use sheaf_storage::{
-    Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, Storage, Transaction, Tree, TreeId,
+    Direction, KeyRange, Lsn, MAX_ENTRY_BYTES, ReadAhead, Storage, Transaction, Tree, TreeId,
 };
 
 use crate::definition_check::{
@@ -173,7 +173,7 @@ impl Catalog {
             }
             *state.statistics.lock() = statistics.remove(&definition.id);
             let table = Table::open(&storage, definition, Arc::new(state))?;
-            table.publish();
+            table.publish(Lsn(0));
             let tables = databases.get_mut(&database);
             let tables = tables.ok_or(TableError::UnknownDatabase { name: database })?;
             tables.insert(name, Arc::new(table));
@@ -425,7 +425,7 @@ impl Catalog {
             }
         };
         *next_table_id += 1;
-        table.publish();
+        table.publish(self.storage.newest_commit());
         self.enter(table.clone());
         Ok(table)
     }
@@ -511,7 +511,7 @@ impl Catalog {
             put_definition(tree, transaction, &renamed.definition)
         })?;
         self.remove(&table);
-        renamed.publish();
+        renamed.publish(self.storage.newest_commit());
         self.enter(Arc::new(renamed));
         Ok(())
     }
@@ -605,7 +605,7 @@ impl Catalog {
         let _changing = self.next_table_id.lock();
         let next = Arc::new(Table::open(&self.storage, definition, table.state.clone())?);
         self.change(|tree, transaction| put_definition(tree, transaction, &next.definition))?;
-        next.publish();
+        next.publish(self.storage.newest_commit());
         self.enter(next.clone());
         Ok(next)
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::{
-    Direction, KeyRange, LockMode, LockWait, MAX_ENTRY_BYTES, ReadAhead, ReadView, Storage,
+    Direction, KeyRange, LockMode, LockWait, Lsn, MAX_ENTRY_BYTES, ReadAhead, ReadView, Storage,
     StorageError, Transaction, Tree,
 };
 
@@ -80,6 +80,8 @@ pub struct Table {
     pub(crate) overflow: Option<Arc<Tree>>,
     pub(crate) state: Arc<TableState>,
     version: u64,
+    /// When this version of the definition came into being; 0 if that was before a restart.
+    made_at: AtomicU64,
 }
 
 /// The encoded clustered entry of a row.
@@ -122,12 +124,25 @@ impl Table {
             overflow,
             state,
             version,
+            made_at: AtomicU64::new(0),
         })
     }
 
-    /// Makes this the newest version. The caller holds the exclusive lock, or nobody knows the table yet.
-    pub(crate) fn publish(&self) {
+    /// Makes this the newest version, made at `now`. The caller holds the exclusive lock, or nobody knows the table yet.
+    pub(crate) fn publish(&self, now: Lsn) {
+        self.made_at.store(now.0, Ordering::Release);
         self.state.version.store(self.version, Ordering::Release);
+    }
+
+    /// Error 1412 for a view from before this version of the definition: indexes and loaded rows have no past, so what
+    /// it should see cannot be told. A view is taken after the tables are opened; an older one belongs to a
+    /// transaction that has not used the table yet, and must begin again to use it.
+    pub fn check_view(&self, view: &ReadView) -> Result<()> {
+        let made_at = Lsn(self.made_at.load(Ordering::Acquire));
+        match view.timestamp() {
+            Some(timestamp) if timestamp < made_at => Err(TableError::DefinitionChanged),
+            _ => Ok(()),
+        }
     }
 
     /// Makes all versions old, because the table is gone.

@@ -10,7 +10,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{
-    Direction, KeyRange, LockMode, LockWait, ReadAhead, Storage, StorageError, StorageOptions, Tree,
+    Direction, KeyRange, LockMode, LockWait, ReadAhead, ReadView, Storage, StorageError,
+    StorageOptions, Tree,
 };
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec,
@@ -974,4 +975,22 @@ fn transactions_change_rows_of_one_table_side_by_side() {
     assert!(table.read_row_at(&before, &key(third)).unwrap().is_none());
     let now: Vec<_> = rows(&table).into_values().collect();
     assert_eq!(now, [new, row(third, "three", "", 300)]);
+}
+
+#[test]
+fn a_view_from_before_a_definition_is_refused() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    insert(&catalog, &[row(1, "one", "", 100)]).unwrap();
+    let before = catalog.storage().read_view().unwrap();
+    let table = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
+    table.check_view(&before).unwrap();
+    drop(table);
+    catalog.drop_index("d", "t", "by_note", NO_WAIT).unwrap();
+    let table = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
+    let refused = table.check_view(&before);
+    assert!(matches!(refused, Err(TableError::DefinitionChanged)));
+    let now = catalog.storage().read_view().unwrap();
+    table.check_view(&now).unwrap();
+    table.check_view(&ReadView::newest()).unwrap();
 }
