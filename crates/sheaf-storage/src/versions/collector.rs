@@ -12,10 +12,15 @@ use std::time::Duration;
 
 use crate::error::{Result, StorageError};
 use crate::storage::Storage;
-use crate::sync::{Condvar, Mutex, thread};
+use crate::sync::{self, Condvar, Mutex, thread};
 
-/// Time from one sweep to the next. At a hundred thousand changes a second, some thousand versions wait for a sweep.
+/// Least time from one sweep to the next. At a hundred thousand changes a second, some thousand versions wait for a
+/// sweep.
 const INTERVAL: Duration = Duration::from_millis(50);
+
+/// The collector rests this many times as long as a sweep took: while an old snapshot keeps many versions, sweeps are
+/// long and find little, and take a twentieth of a core at most.
+const REST_PER_WORK: u32 = 19;
 
 /// The thread that drives the steps. Stops when dropped.
 pub(crate) struct VersionCollector {
@@ -39,18 +44,22 @@ impl VersionCollector {
 }
 
 fn drive(stop: &(Mutex<bool>, Condvar), storage: &Weak<Storage>) {
+    let mut rest = INTERVAL;
     loop {
         let stopped = stop.0.lock();
-        if *stopped || *stop.1.wait_timeout(stopped, INTERVAL) {
+        if *stopped || *stop.1.wait_timeout(stopped, rest) {
             return;
         }
         let Some(storage) = storage.upgrade() else {
             return;
         };
+        let started_ns = sync::monotonic_ns();
         if let Err(error) = storage.collect_versions_step() {
             // Garbage stays for a later sweep or visitor; whoever uses the pages gets to know what is wrong with them.
             tracing::debug!("garbage could not be collected: {error}");
         }
+        let work = Duration::from_nanos(sync::monotonic_ns() - started_ns);
+        rest = INTERVAL.max(work * REST_PER_WORK);
     }
 }
 

@@ -259,25 +259,31 @@ impl VersionTable {
             // A rolled back transaction has taken its versions with it.
             TransactionStatus::Active | TransactionStatus::RolledBack => None,
         };
+        let is_needed = |i: usize| {
+            let version = self.versions[i];
+            let Some(ended) = committed(version) else {
+                return true;
+            };
+            let older = self.versions.get(i + 1).copied();
+            let created = older
+                .filter(|&older| self.key(older) == self.key(version))
+                .and_then(committed)
+                .unwrap_or(Lsn(0));
+            live.need(created, ended)
+        };
+        // While somebody looks back for long, most tables stay what they are at most purges: they are not rebuilt.
+        if self.dead_bytes * 2 <= self.bytes.len() && (0..self.versions.len()).all(is_needed) {
+            self.purged_to = self.versions.len();
+            return;
+        }
         let mut kept = VersionTable::default();
         let mut at = 0;
         while at < self.versions.len() {
             let key = self.key(self.versions[at]);
             let end = self.chain_end(at, key);
             let kept_before = kept.versions.len();
-            for i in at..end {
-                let created = match self.versions[i + 1..end].first() {
-                    None => Lsn(0),
-                    // An older version is never less committed than a newer one.
-                    Some(&older) => committed(older).unwrap_or(Lsn(0)),
-                };
-                let is_needed = match committed(self.versions[i]) {
-                    None => true,
-                    Some(ended) => live.need(created, ended),
-                };
-                if is_needed {
-                    kept.append(self, i);
-                }
+            for i in (at..end).filter(|&i| is_needed(i)) {
+                kept.append(self, i);
             }
             if kept.versions.len() == kept_before {
                 forgotten(key);
