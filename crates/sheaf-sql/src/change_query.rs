@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
-use sheaf_table::{ChangeSet, Table, TableDefinition, TableError, Value, WriteGuard};
+use sheaf_table::{ChangeGuard, ChangeSet, Table, TableDefinition, TableError, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -199,12 +199,17 @@ impl Session {
                 tables
             }
         };
+        let has_foreign_key = |table: &Arc<Table>| !table.definition.foreign_keys.is_empty();
+        let alone = check && tables.iter().any(has_foreign_key);
         let mut guards = Vec::with_capacity(tables.len());
         for table in &tables {
             let TableDefinition { database, name, .. } = &table.definition;
             let guard = match self.take_kept_table(table) {
                 Some(guard) => Ok(guard),
-                None => self.lock_for_write(database, name),
+                None if alone => self.lock_for_write(database, name).map(ChangeGuard::from),
+                None => self
+                    .lock_for_change_of_rows(database, name)
+                    .map(ChangeGuard::from),
             };
             match guard {
                 Ok(guard) => guards.push(guard),
@@ -214,7 +219,7 @@ impl Session {
                 }
             }
         }
-        let current = |(guard, table): (&WriteGuard, &Arc<Table>)| Arc::ptr_eq(guard, table);
+        let current = |(guard, table): (&ChangeGuard, &Arc<Table>)| Arc::ptr_eq(guard, table);
         // A table that began to refer to one of these came after them.
         let catalog = self.engine.catalog();
         let is_complete = !check || catalog.related_tables(targets).len() == tables.len();

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::{ChangeSet, Table};
 use sqlparser::ast;
 
@@ -18,7 +19,7 @@ use crate::row_spool::{RowSpool, SpooledRows};
 use crate::rows::value_at;
 use crate::session::Session;
 use crate::table_writer::ROWS_PER_CANCEL_CHECK;
-use crate::transaction::StatementTransaction;
+use crate::transaction::{MAX_RESTARTS, StatementTransaction};
 use crate::warnings::Warnings;
 
 /// What RETURNING shows is kept in memory until the rows are gone: at most this part of the query memory.
@@ -81,33 +82,59 @@ impl Session {
             limit: &delete.limit,
         }
         .build()?;
-        let (rows, returned) = match &delete.returning {
-            None => (self.collect_changes(&query, text)?, None),
-            Some(items) => {
-                add_items(&mut query, items, &tables[0]);
-                let (rows, returned) = self.collect_returned(&query, text)?;
-                (rows, Some(returned))
-            }
-        };
-        let mut transaction = self.begin_changes()?;
-        let mut warnings = std::mem::take(&mut self.warnings);
-        let outcome = self.delete_rows(
-            &mut transaction,
-            (&tables, locked),
-            rows,
-            delete.ignore.then_some(&mut warnings),
-        );
-        self.warnings = warnings;
-        Ok((self.end_changes(transaction, outcome)?, returned))
+        if let Some(items) = &delete.returning {
+            add_items(&mut query, items, &tables[0]);
+        }
+        let mut statement = self.begin_changes()?;
+        let outcome =
+            self.delete_until_stable(&mut statement, delete, (&tables, locked), (&query, text));
+        self.end_changes(statement, outcome)
     }
 
+    /// Finds rows and deletes them, again and again until no other transaction comes between.
+    fn delete_until_stable(
+        &mut self,
+        statement: &mut StatementTransaction,
+        delete: &Delete,
+        (tables, locked): (&[Arc<Table>], &ChangeSet),
+        (query, text): (&ast::Query, &str),
+    ) -> Result<(u64, Option<Returned>)> {
+        let before = self.warnings.clone();
+        for _ in 0..MAX_RESTARTS {
+            let view = statement.changes().read_view()?;
+            let (rows, returned) = match &delete.returning {
+                None => (self.collect_changes(query, text, view.clone())?, None),
+                Some(_) => {
+                    let (rows, returned) = self.collect_returned(query, text, view.clone())?;
+                    (rows, Some(returned))
+                }
+            };
+            let mut warnings = std::mem::take(&mut self.warnings);
+            let outcome = self.delete_rows(
+                statement,
+                (tables, locked),
+                (rows, &view),
+                delete.ignore.then_some(&mut warnings),
+            );
+            self.warnings = warnings;
+            if let Some(deleted) = outcome? {
+                return Ok((deleted, returned));
+            }
+            statement.start_again()?;
+            self.warnings = before.clone();
+        }
+        Err(SqlError::lock_wait_timeout())
+    }
+
+    /// `None`: a row is not what the view shows.
     fn delete_rows(
         &self,
         transaction: &mut StatementTransaction,
         (tables, locked): (&[Arc<Table>], &ChangeSet),
-        mut rows: SpooledRows,
+        (mut rows, view): (SpooledRows, &ReadView),
         mut ignore: Option<&mut Warnings>,
-    ) -> Result<u64> {
+    ) -> Result<Option<u64>> {
+        let wait = self.row_lock_wait(None);
         let mut deleted = 0;
         let mut found = Vec::new();
         let mut number = 0u64;
@@ -120,9 +147,17 @@ impl Session {
                 let Some(key) = key_of(key)? else {
                     continue;
                 };
-                let table = position_of(locked, table)?;
-                match locked.delete(transaction.changes(), table, key) {
-                    Ok(true) => deleted += 1,
+                let changes = transaction.changes();
+                let tree = &table.clustered;
+                if !changes.lock_row_of_view(view, tree, key, LockMode::Exclusive, wait)? {
+                    return Ok(None);
+                }
+                match locked.delete(changes, position_of(locked, table)?, key) {
+                    Ok(true) => {
+                        deleted += 1;
+                        // From here on its version is its lock.
+                        changes.unlock_row(&table.clustered, key);
+                    }
                     // A row that a join finds again is gone already.
                     Ok(false) => {}
                     Err(error) => match &mut ignore {
@@ -135,7 +170,7 @@ impl Session {
             }
         }
         self.handle.counters.handler_delete.add(deleted);
-        Ok(deleted)
+        Ok(Some(deleted))
     }
 
     /// Collects keys, the first column, and rows for the client, the others.
@@ -143,8 +178,9 @@ impl Session {
         &mut self,
         query: &ast::Query,
         text: &str,
+        view: ReadView,
     ) -> Result<(SpooledRows, Returned)> {
-        let planned = self.plan_change(query, text)?;
+        let planned = self.plan_change(query, text, view)?;
         let mut returned = Returned {
             columns: planned.columns[1..].to_vec(),
             batches: Vec::new(),

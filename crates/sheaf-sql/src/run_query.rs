@@ -24,7 +24,7 @@ use sheaf_optimizer::{
     ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
 };
 use sheaf_storage::ReadView;
-use sheaf_table::{ReadGuard, Table, TableError, WriteGuard};
+use sheaf_table::{ReadGuard, RowWriteGuard, Table, TableError, WriteGuard};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -44,6 +44,8 @@ const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
 enum Purpose {
     /// To show rows: a consistent read.
     Read,
+    /// To show rows that it has locked.
+    Locked,
     /// To insert what it finds.
     Insert,
     /// To change the rows that it finds: it delivers their clustered keys.
@@ -51,7 +53,7 @@ enum Purpose {
 }
 
 /// How long a locking read waits: as long as the session's variable says, or not at all (NOWAIT).
-fn lock_wait(query: &ast::Query) -> Result<Option<Duration>> {
+pub(crate) fn lock_wait(query: &ast::Query) -> Result<Option<Duration>> {
     let nonblock = |lock: &ast::LockClause| lock.nonblock;
     match query.locks.iter().find_map(nonblock) {
         None => Ok(None),
@@ -89,7 +91,10 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let limit = self.variables.sql_select_limit();
-        let planned = self.plan_query(query, text, None)?;
+        let planned = match self.lock_rows_of(query, text)? {
+            Some(view) => self.plan(query, text, None, Purpose::Locked, Some(view))?,
+            None => self.plan_query(query, text, None)?,
+        };
         let columns = planned.columns.clone();
         let mut announced = false;
         let mut rows = 0u64;
@@ -154,18 +159,23 @@ impl Session {
         text: &str,
         extra: Option<&Arc<MemoryTableSource>>,
     ) -> Result<PlannedQuery> {
-        self.plan(query, text, extra, Purpose::Read)
+        self.plan(query, text, extra, Purpose::Read, None)
     }
 
     /// Plans the query of INSERT … SELECT.
     pub(crate) fn plan_insert(&mut self, query: &ast::Query, text: &str) -> Result<PlannedQuery> {
-        self.plan(query, text, None, Purpose::Insert)
+        self.plan(query, text, None, Purpose::Insert, None)
     }
 
     /// Plans the query of a statement that changes rows: the tables of the outermost FROM have their clustered keys,
     /// and rows come in one order, that of the access path.
-    pub(crate) fn plan_change(&mut self, query: &ast::Query, text: &str) -> Result<PlannedQuery> {
-        self.plan(query, text, None, Purpose::Change)
+    pub(crate) fn plan_change(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        view: ReadView,
+    ) -> Result<PlannedQuery> {
+        self.plan(query, text, None, Purpose::Change, Some(view))
     }
 
     fn plan(
@@ -174,14 +184,11 @@ impl Session {
         text: &str,
         extra: Option<&Arc<MemoryTableSource>>,
         purpose: Purpose,
+        view: Option<ReadView>,
     ) -> Result<PlannedQuery> {
         for _ in 0..MAX_REPLANS {
             let lowered = self.lower(query, text, extra, purpose == Purpose::Change)?;
             let sources = tables_of(&lowered.plan)?;
-            let locking = purpose == Purpose::Read && (lowered.locking || self.reads_lock());
-            if locking {
-                self.lock_for_locking_read(&sources, lock_wait(query)?)?;
-            }
             for table in &sources {
                 self.keep_definition(table)?;
             }
@@ -194,9 +201,14 @@ impl Session {
                 .zip(&sources)
                 .all(|(guard, table)| Arc::ptr_eq(guard, table))
             {
-                let view = match locking || purpose != Purpose::Read {
-                    true => self.current_view()?,
-                    false => self.read_view()?,
+                let locking = purpose == Purpose::Read && (lowered.locking || self.reads_lock());
+                let view = match view {
+                    Some(view) => view,
+                    None if locking && self.in_transaction() => {
+                        self.lock_whole_tables(&sources, lock_wait(query)?)?
+                    }
+                    None if purpose == Purpose::Insert => self.current_view()?,
+                    None => self.read_view()?,
                 };
                 return self.finish_plan(lowered, sources, guards, purpose, view);
             }
@@ -366,27 +378,22 @@ impl Session {
 
     /// Opens a table as the one writer of it.
     pub(crate) fn lock_for_write(&self, database: &str, table: &str) -> Result<WriteGuard> {
-        self.lock_for_write_within(database, table, None)
+        let catalog = self.engine.catalog();
+        let limit = Duration::from_secs(self.variables.innodb_lock_wait_timeout_seconds());
+        self.wait_within(limit, |wait| catalog.open_for_write(database, table, wait))
     }
 
-    /// [`Self::lock_for_write`] that waits as long as it is told, by default as `innodb_lock_wait_timeout` says.
-    pub(crate) fn lock_for_write_within(
+    /// Opens a table to change rows of it beside others.
+    pub(crate) fn lock_for_change_of_rows(
         &self,
         database: &str,
         table: &str,
-        limit: Option<Duration>,
-    ) -> Result<WriteGuard> {
+    ) -> Result<RowWriteGuard> {
         let catalog = self.engine.catalog();
-        let waits = || Duration::from_secs(self.variables.innodb_lock_wait_timeout_seconds());
-        let outcome = self.wait_within(limit.unwrap_or_else(waits), |wait| {
-            catalog.open_for_write(database, table, wait)
-        });
-        match outcome {
-            Err(error) if error == SqlError::lock_wait_timeout() && limit.is_some() => {
-                Err(SqlError::lock_not_available())
-            }
-            outcome => outcome,
-        }
+        let limit = Duration::from_secs(self.variables.innodb_lock_wait_timeout_seconds());
+        self.wait_within(limit, |wait| {
+            catalog.open_for_row_writes(database, table, wait)
+        })
     }
 
     /// Runs a change of definitions, which waits for the statements that use the table.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use sheaf_storage::{LockMode, LockWait};
 use sheaf_table::convert::{Mode, text_to_column, to_column};
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, ChangeSet, Column, ColumnIssue, ColumnProblem, ColumnType,
@@ -301,6 +302,7 @@ pub(crate) struct TableWriter {
     target: Target,
     options: WriteOptions,
     update: Option<DuplicateUpdate>,
+    lock_wait: LockWait,
     kept: Option<KeptRows>,
     written: Written,
     handle: Arc<SessionHandle>,
@@ -396,12 +398,23 @@ impl TableWriter {
         else {
             return Err(SqlError::unknown("a bulk load replaces nothing"));
         };
-        while let Some(key) = self.table.conflicting_row(row)? {
-            if tables.delete(transaction.changes(), *table, &key)? {
-                self.written.deleted += 1;
+        // Rows in the way are locked first: another transaction may be about to take them away, or to bring them.
+        loop {
+            while let Some(key) = self.table.conflicting_row(row)? {
+                let changes = transaction.changes();
+                let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
+                if self.table.lock_row(changes, &key, mode, wait)?.is_some()
+                    && self.table.conflicting_row(row)?.as_ref() == Some(&key)
+                    && tables.delete(changes, *table, &key)?
+                {
+                    self.written.deleted += 1;
+                }
+            }
+            match tables.insert(transaction.changes(), *table, row) {
+                Err(TableError::DuplicateKey { .. }) => {}
+                outcome => return Ok(outcome?),
             }
         }
-        Ok(tables.insert(transaction.changes(), *table, row)?)
     }
 
     /// Updates the row that has a key of this one; `error` is what is in the way.
@@ -418,11 +431,20 @@ impl TableWriter {
         else {
             return Err(error.into());
         };
-        let Some(key) = self.table.conflicting_row(row)? else {
-            return Err(error.into());
-        };
-        let Some(old) = self.table.read_row(&key)? else {
-            return Err(error.into());
+        let changes = transaction.changes();
+        let (key, old) = loop {
+            let Some(key) = self.table.conflicting_row(row)? else {
+                return Err(error.into());
+            };
+            let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
+            let old = self.table.lock_row(changes, &key, mode, wait)?;
+            // Before it was locked it may have gone, or have changed so that it is not in the way any more.
+            match old {
+                Some(old) if self.table.conflicting_row(row)?.as_ref() == Some(&key) => {
+                    break (key, old);
+                }
+                _ => {}
+            }
         };
         let new = update.updated(&old, row, number, warnings)?;
         if new == old {
@@ -483,21 +505,22 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         self.check_writable()?;
-        let tables = self.lock_table(database, table)?;
-        let table = self.engine.catalog().table(database, table)?;
-        // A bulk load is a transaction of its own.
+        let current = self.engine.catalog().table(database, table)?;
+        // A bulk load is a transaction of its own, and its rows are in the table at its end only: too late to look for
+        // their parents.
+        let has_parents = !current.definition.foreign_keys.is_empty();
         if !options.bulk
             || self.in_transaction()
+            || (has_parents && self.variables.foreign_key_checks())
             || options.on_duplicate != OnDuplicate::Fail
-            || table.row_count_estimate() > 0
+            || current.row_count_estimate() > 0
         {
+            let tables = self.lock_table(database, table)?;
+            let table = self.engine.catalog().table(database, table)?;
             return self.row_writer(table, tables, options);
         }
-        // Rows of a bulk load are in the table at its end only: too late to look for their parents.
-        let guard = match tables.into_single() {
-            Ok(guard) => guard,
-            Err(tables) => return self.row_writer(table, tables, options),
-        };
+        let guard = self.lock_for_write(database, table)?;
+        let table = Arc::clone(&guard);
         let memory = self.sort_memory()?;
         let load = BulkLoad::new(
             self.engine.catalog(),
@@ -517,6 +540,7 @@ impl Session {
                 },
                 options,
                 update: None,
+                lock_wait: self.row_lock_wait(None),
                 kept: None,
                 written: Written::default(),
                 handle: self.handle(),
@@ -555,6 +579,7 @@ impl Session {
             table,
             options,
             update: None,
+            lock_wait: self.row_lock_wait(None),
             kept: None,
             written: Written::default(),
             handle: self.handle(),

@@ -16,23 +16,35 @@
 //! statement, REPEATABLE READ the snapshot of the first read. Statements that change rows, and locking reads, see what is
 //! committed when they have their locks.
 //!
-//! **What is locked.** The tables that a transaction changes stay opened for writing until it ends: others read
-//! them meanwhile, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Locking reads, and all reads of
-//! SERIALIZABLE, open the tables they read in the same way. So writers of a table follow one another, and transactions that
-//! wait for each other end by the timeout.
+//! **What is locked.** The rows that a transaction changes are its own until it ends: others see what was there
+//! before, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each other are
+//! found out when the last of them begins to wait, and that one is rolled back (error 1213). FOR UPDATE and FOR SHARE lock the
+//! rows they find, and all reads of SERIALIZABLE lock the tables they read against changes. Tables that foreign keys connect
+//! are opened by one changer at a time, to the end of its transaction.
+//!
+//! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a row is
+//! not what the snapshot shows, another transaction has changed it in between: the statement takes back what it did, keeps its
+//! locks, and begins again with a newer snapshot. So the whole condition is tested on the newest rows, whatever it
+//! consists of (Oracle calls this a restart to establish write consistency).
 //!
 //! Definitions are changed outside of transactions: such a statement commits the open one first, as in MySQL.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use sheaf_storage::{ReadView, Transaction};
-use sheaf_table::{ChangeSet, ReadGuard, Table, WriteGuard};
+use sheaf_storage::{KeyRange, LockMode, LockWait, RangeLock, ReadView, Transaction};
+use sheaf_table::{ChangeGuard, ChangeSet, ReadGuard, Table};
+use sqlparser::ast;
 
+use crate::change_query::{ChangeQuery, key_of};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TransactionEnd};
 use crate::result::ResultSink;
+use crate::run_query::lock_wait;
 use crate::session::Session;
+
+/// How often a statement begins again because rows that it found had changed before it locked them.
+pub(crate) const MAX_RESTARTS: usize = 1_000;
 
 /// How much a transaction sees of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +77,8 @@ pub(crate) struct NextTransaction {
 /// The open transaction of a session.
 pub(crate) struct SessionTransaction {
     transaction: Transaction,
-    /// Tables opened for writing.
-    writing: Vec<WriteGuard>,
+    /// Tables opened to change rows.
+    writing: Vec<ChangeGuard>,
     /// Tables that were read: their definitions stay.
     reading: Vec<ReadGuard>,
     savepoints: Vec<(String, usize)>,
@@ -88,6 +100,11 @@ impl StatementTransaction {
     /// Where tables note what they change.
     pub(crate) fn changes(&mut self) -> &mut Transaction {
         &mut self.transaction.transaction
+    }
+
+    /// Takes back what the statement did so far; its locks stay.
+    pub(crate) fn start_again(&mut self) -> Result<()> {
+        Ok(self.transaction.transaction.rollback_to(self.savepoint)?)
     }
 }
 
@@ -111,10 +128,12 @@ impl Session {
     /// As [`Self::check_writable`].
     pub(crate) fn begin_changes(&mut self) -> Result<StatementTransaction> {
         self.check_writable()?;
-        let (transaction, autocommit) = match self.transaction.take() {
+        let wait = self.row_lock_wait(None);
+        let (mut transaction, autocommit) = match self.transaction.take() {
             Some(transaction) => (transaction, false),
             None => (Box::new(self.new_transaction(None)), true),
         };
+        transaction.transaction.set_lock_wait(wait);
         Ok(StatementTransaction {
             savepoint: transaction.transaction.savepoint(),
             transaction,
@@ -165,14 +184,14 @@ impl Session {
     }
 
     /// Takes the guard of a table that the transaction has opened for writing already.
-    pub(crate) fn take_kept_table(&mut self, table: &Arc<Table>) -> Option<WriteGuard> {
+    pub(crate) fn take_kept_table(&mut self, table: &Arc<Table>) -> Option<ChangeGuard> {
         let writing = &mut self.transaction.as_mut()?.writing;
         let position = writing.iter().position(|guard| Arc::ptr_eq(guard, table))?;
         Some(writing.swap_remove(position))
     }
 
     /// Puts guards back that a statement took and did not use.
-    pub(crate) fn return_tables(&mut self, guards: Vec<WriteGuard>) {
+    pub(crate) fn return_tables(&mut self, guards: Vec<ChangeGuard>) {
         if let Some(transaction) = &mut self.transaction {
             transaction.writing.extend(guards);
         }
@@ -230,31 +249,156 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the tables of a locking read for writing, to the end of the transaction. Error 3572 if one is not free and
-    /// the statement does not wait.
-    pub(crate) fn lock_for_locking_read(
+    /// Keeps others from changing whole tables until the transaction ends, for reads of SERIALIZABLE and for locking reads
+    /// whose rows cannot be told apart. What the transaction then sees is what is there now.
+    pub(crate) fn lock_whole_tables(
         &mut self,
         tables: &[Arc<Table>],
         wait: Option<Duration>,
-    ) -> Result<()> {
-        let mut tables: Vec<&Table> = tables.iter().map(Arc::as_ref).collect();
-        tables.sort_by_key(|table| (&table.definition.database, &table.definition.name));
-        for table in tables {
-            let is_open = |open: &SessionTransaction| {
-                let mut guards = open.writing.iter();
-                guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table))
-            };
-            if self.transaction.as_deref().is_none_or(is_open) {
-                continue;
-            }
-            let definition = &table.definition;
-            let guard = self.lock_for_write_within(&definition.database, &definition.name, wait)?;
-            if let Some(open) = &mut self.transaction {
-                open.writing.push(guard);
+    ) -> Result<ReadView> {
+        let wait = self.row_lock_wait(wait);
+        if let Some(open) = &mut self.transaction {
+            for table in tables {
+                let all = KeyRange::all();
+                open.transaction
+                    .lock_range(&table.clustered, &all, RangeLock::NoChanges, wait)?;
             }
         }
-        Ok(())
+        Ok(ReadView::newest())
     }
+
+    /// How long a statement waits for locks of rows: as it says itself, or as `innodb_lock_wait_timeout` says.
+    pub(crate) fn row_lock_wait(&self, wait: Option<Duration>) -> LockWait {
+        match wait {
+            Some(Duration::ZERO) => LockWait::No,
+            Some(wait) => LockWait::AtMost(wait),
+            None => {
+                let seconds = self.variables.innodb_lock_wait_timeout_seconds();
+                LockWait::AtMost(Duration::from_secs(seconds))
+            }
+        }
+    }
+
+    /// Locks the rows that a locking read of one table finds, for as long as the transaction lasts. Returns the view that
+    /// shows them as they are; `None` for a query that is not of this kind, or without a transaction.
+    pub(crate) fn lock_rows_of(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+    ) -> Result<Option<ReadView>> {
+        let Some(mode) = lock_mode(query) else {
+            return Ok(None);
+        };
+        let (true, Some(from)) = (self.in_transaction(), single_table(query)) else {
+            return Ok(None);
+        };
+        let references = self.references_of(&from.tables)?;
+        let [reference] = references.0.as_slice() else {
+            return Ok(None);
+        };
+        let Some(table) = reference.table.clone() else {
+            return Ok(None);
+        };
+        let keys = ChangeQuery {
+            projection: vec![reference.key()],
+            from: &from.tables,
+            selection: &from.selection,
+            order_by: &from.order_by,
+            limit: &from.limit,
+        }
+        .build()?;
+        let wait = self.row_lock_wait(lock_wait(query)?);
+        for _ in 0..MAX_RESTARTS {
+            let view = self.current_view()?;
+            let planned = self.plan_change(&keys, text, view.clone())?;
+            let mut rows = self.collect_rows(planned)?;
+            let mut found = Vec::new();
+            let mut is_stable = true;
+            while rows.next(&mut found)? {
+                let (Some(key), Some(open)) = (key_of(&found[0])?, &mut self.transaction) else {
+                    continue;
+                };
+                let changes = &mut open.transaction;
+                is_stable &= changes.lock_row_of_view(&view, &table.clustered, key, mode, wait)?;
+            }
+            if is_stable {
+                return Ok(Some(view));
+            }
+        }
+        Err(SqlError::lock_wait_timeout())
+    }
+}
+
+/// FOR UPDATE and FOR SHARE.
+fn lock_mode(query: &ast::Query) -> Option<LockMode> {
+    let modes = query.locks.iter().map(|lock| match lock.lock_type {
+        ast::LockType::Update => LockMode::Exclusive,
+        ast::LockType::Share => LockMode::Shared,
+    });
+    modes.max()
+}
+
+/// The parts of a query that say which rows of a table it finds.
+struct SingleTable {
+    tables: Vec<ast::TableWithJoins>,
+    selection: Option<ast::Expr>,
+    order_by: Vec<ast::OrderByExpr>,
+    limit: Option<ast::Expr>,
+}
+
+/// The query's FROM and WHERE, if it reads one table and nothing else; with ORDER BY and LIMIT if its rows are the
+/// table's rows.
+fn single_table(query: &ast::Query) -> Option<SingleTable> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    let is_table = |from: &ast::TableWithJoins| {
+        from.joins.is_empty() && matches!(from.relation, ast::TableFactor::Table { .. })
+    };
+    if query.with.is_some() || select.from.len() != 1 || !is_table(&select.from[0]) {
+        return None;
+    }
+    let is_column = |item: &ast::SelectItem| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            matches!(
+                expr,
+                ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+            )
+        }
+        ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => true,
+        _ => false,
+    };
+    let mut single = SingleTable {
+        tables: select.from.clone(),
+        selection: select.selection.clone(),
+        order_by: Vec::new(),
+        limit: None,
+    };
+    let ungrouped =
+        matches!(&select.group_by, ast::GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
+    let rows_of_table = ungrouped
+        && select.distinct.is_none()
+        && select.having.is_none()
+        && select.projection.iter().all(is_column);
+    if let (
+        true,
+        Some(ast::LimitClause::LimitOffset {
+            limit,
+            offset: None,
+            ..
+        }),
+    ) = (rows_of_table, &query.limit_clause)
+    {
+        single.limit = limit.clone();
+        if let Some(ast::OrderBy {
+            kind: ast::OrderByKind::Expressions(items),
+            ..
+        }) = &query.order_by
+        {
+            single.order_by = items.clone();
+        }
+    }
+    Some(single)
 }
 
 /// BEGIN, COMMIT and what is between them.

@@ -15,6 +15,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{ChangeSet, Column, ColumnProblem, ColumnType, Table, Value};
 use sqlparser::ast::{self, VisitMut, VisitorMut};
@@ -26,7 +27,7 @@ use crate::result::ResultSink;
 use crate::row_spool::SpooledRows;
 use crate::session::Session;
 use crate::table_writer::{ROWS_PER_CANCEL_CHECK, current_timestamp, default_of, issue};
-use crate::transaction::StatementTransaction;
+use crate::transaction::{MAX_RESTARTS, StatementTransaction};
 use crate::values::{divisors, is_zero};
 use crate::warnings::Warnings;
 
@@ -149,21 +150,48 @@ impl Session {
             limit: &update.limit,
         }
         .build()?;
-        // The query sees what the transaction has changed before: it runs while the session still has it.
-        let rows = self.collect_changes(&query, text)?;
-        let seen = SeenKeys::new(self, !single);
-        let mut transaction = self.begin_changes()?;
-        let mut warnings = std::mem::take(&mut self.warnings);
-        let outcome = self.update_rows(
-            &mut transaction,
+        let mut statement = self.begin_changes()?;
+        let outcome = self.update_until_stable(
+            &mut statement,
             (&targets, locked),
-            rows,
-            seen,
+            (&query, text),
             rules,
-            &mut warnings,
+            single,
         );
-        self.warnings = warnings;
-        self.end_changes(transaction, outcome)
+        self.end_changes(statement, outcome)
+    }
+
+    /// Finds rows and changes them, again and again until no other transaction comes between.
+    fn update_until_stable(
+        &mut self,
+        statement: &mut StatementTransaction,
+        (targets, locked): (&[Target], &ChangeSet),
+        (query, text): (&ast::Query, &str),
+        rules: Rules,
+        single: bool,
+    ) -> Result<Updated> {
+        let before = self.warnings.clone();
+        for _ in 0..MAX_RESTARTS {
+            let view = statement.changes().read_view()?;
+            let rows = self.collect_changes(query, text, view.clone())?;
+            let seen = SeenKeys::new(self, !single);
+            let mut warnings = std::mem::take(&mut self.warnings);
+            let outcome = self.update_rows(
+                statement,
+                (targets, locked),
+                (rows, &view),
+                seen,
+                rules,
+                &mut warnings,
+            );
+            self.warnings = warnings;
+            if let Some(updated) = outcome? {
+                return Ok(updated);
+            }
+            statement.start_again()?;
+            self.warnings = before.clone();
+        }
+        Err(SqlError::lock_wait_timeout())
     }
 
     /// Runs the query of a statement that changes rows, to its end.
@@ -171,20 +199,23 @@ impl Session {
         &mut self,
         query: &ast::Query,
         text: &str,
+        view: ReadView,
     ) -> Result<SpooledRows> {
-        let planned = self.plan_change(query, text)?;
+        let planned = self.plan_change(query, text, view)?;
         self.collect_rows(planned)
     }
 
+    /// `None`: a row is not what the view shows.
     fn update_rows(
         &self,
         transaction: &mut StatementTransaction,
         (targets, locked): (&[Target], &ChangeSet),
-        mut rows: SpooledRows,
+        (mut rows, view): (SpooledRows, &ReadView),
         mut seen: SeenKeys,
         rules: Rules,
         warnings: &mut Warnings,
-    ) -> Result<Updated> {
+    ) -> Result<Option<Updated>> {
+        let wait = self.row_lock_wait(None);
         let mut updated = Updated::default();
         let mut found = Vec::new();
         let mut number = 0u64;
@@ -201,6 +232,11 @@ impl Session {
                     continue;
                 }
                 let table = position_of(locked, &target.table)?;
+                let changes = transaction.changes();
+                let tree = &target.table.clustered;
+                if !changes.lock_row_of_view(view, tree, key, LockMode::Exclusive, wait)? {
+                    return Ok(None);
+                }
                 let Some(old) = target.table.read_row(key)? else {
                     continue;
                 };
@@ -210,7 +246,13 @@ impl Session {
                     continue;
                 }
                 match locked.replace(transaction.changes(), table, key, &old, &row) {
-                    Ok(()) => updated.changed += 1,
+                    Ok(()) => {
+                        updated.changed += 1;
+                        // From here on its new version is its lock.
+                        transaction
+                            .changes()
+                            .unlock_row(&target.table.clustered, key);
+                    }
                     Err(error) if rules.ignore && is_ignorable(&error) => {
                         warnings.warn(error.mysql_code(), error.to_string());
                     }
@@ -219,7 +261,7 @@ impl Session {
             }
         }
         self.handle.counters.handler_update.add(updated.changed);
-        Ok(updated)
+        Ok(Some(updated))
     }
 }
 

@@ -11,6 +11,7 @@
 //!                                                         SET NULL  update them
 //! ```
 //!
+//! Tables that foreign keys connect are opened alone: nobody else changes a parent while its children are looked for.
 //! The row goes first, so that a row may refer to itself. Everything is checked row by row, at once, as InnoDB does. A
 //! change that fails takes back what it did; what it did before stays.
 //!
@@ -22,7 +23,7 @@ use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Transaction, Tree};
 
-use crate::catalog::{Catalog, WriteGuard};
+use crate::catalog::{Catalog, RowWriteGuard, WriteGuard};
 use crate::convert::{Mode, to_column};
 use crate::error::{ColumnIssue, Result, TableError};
 use crate::foreign_key::{
@@ -37,6 +38,36 @@ pub const MAX_CASCADE_DEPTH: usize = 15;
 
 /// Children that are collected before the first of them is changed.
 const CHILDREN_AT_ONCE: usize = 1000;
+
+/// A table of the set, as it was opened.
+pub enum ChangeGuard {
+    /// Beside other transactions, who lock the rows that they change.
+    Beside(RowWriteGuard),
+    Alone(WriteGuard),
+}
+
+impl From<RowWriteGuard> for ChangeGuard {
+    fn from(guard: RowWriteGuard) -> ChangeGuard {
+        ChangeGuard::Beside(guard)
+    }
+}
+
+impl From<WriteGuard> for ChangeGuard {
+    fn from(guard: WriteGuard) -> ChangeGuard {
+        ChangeGuard::Alone(guard)
+    }
+}
+
+impl std::ops::Deref for ChangeGuard {
+    type Target = Arc<Table>;
+
+    fn deref(&self) -> &Arc<Table> {
+        match self {
+            ChangeGuard::Beside(guard) => guard,
+            ChangeGuard::Alone(guard) => guard,
+        }
+    }
+}
 
 /// A foreign key whose child is in the set.
 struct Link {
@@ -55,7 +86,7 @@ struct Parent {
 
 /// See the module's comment.
 pub struct ChangeSet {
-    tables: Vec<WriteGuard>,
+    tables: Vec<ChangeGuard>,
     links: Vec<Link>,
 }
 
@@ -97,7 +128,7 @@ impl Catalog {
 
 impl ChangeSet {
     /// A set of opened tables. Without `check` foreign keys are not looked at (`foreign_key_checks = 0`).
-    pub fn new(tables: Vec<WriteGuard>, check: bool) -> ChangeSet {
+    pub fn new(tables: Vec<ChangeGuard>, check: bool) -> ChangeSet {
         let mut links = Vec::new();
         if check {
             for (child, table) in tables.iter().enumerate() {
@@ -124,24 +155,13 @@ impl ChangeSet {
     }
 
     /// The tables in the order in which they were given.
-    pub fn tables(&self) -> &[WriteGuard] {
+    pub fn tables(&self) -> &[ChangeGuard] {
         &self.tables
     }
 
     /// The guards, back from the set.
-    pub fn into_tables(self) -> Vec<WriteGuard> {
+    pub fn into_tables(self) -> Vec<ChangeGuard> {
         self.tables
-    }
-
-    /// The guard of the only table, if there is no other and no foreign key to look at: for a bulk load.
-    ///
-    /// # Errors
-    /// The set itself, if there is more to it.
-    pub fn into_single(mut self) -> Result<WriteGuard, ChangeSet> {
-        match (self.tables.len(), self.links.is_empty()) {
-            (1, true) => Ok(self.tables.remove(0)),
-            _ => Err(self),
-        }
     }
 
     /// [`Table::insert`], and the parents are there.
@@ -411,7 +431,7 @@ impl ChangeSet {
 }
 
 /// The parent of a foreign key among the opened tables.
-fn find_parent(tables: &[WriteGuard], child: usize, foreign_key: usize) -> Option<Parent> {
+fn find_parent(tables: &[ChangeGuard], child: usize, foreign_key: usize) -> Option<Parent> {
     let definition = &tables[child].definition;
     let foreign_key = &definition.foreign_keys[foreign_key];
     let table = tables.iter().position(|table| {

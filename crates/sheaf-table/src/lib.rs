@@ -33,7 +33,7 @@ pub mod value;
 
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::{Catalog, ReadGuard, RowWriteGuard, WriteGuard};
-pub use change_set::ChangeSet;
+pub use change_set::{ChangeGuard, ChangeSet};
 pub use collation::Collation;
 pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
 pub use foreign_key::{ForeignKey, ForeignKeySpec, ReferentialAction};

@@ -76,8 +76,11 @@ fn change(catalog: &Catalog, name: &str, change: Change) -> Result<(), TableErro
     let guards = catalog
         .related_tables(&[Arc::clone(&target)])
         .iter()
-        .map(|table| catalog.open_for_write("d", &table.definition.name, NO_WAIT))
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(|table| {
+            let guard = catalog.open_for_write("d", &table.definition.name, NO_WAIT)?;
+            Ok(guard.into())
+        })
+        .collect::<Result<Vec<_>, TableError>>()?;
     let set = ChangeSet::new(guards, true);
     let position = set.position(&target).expect("it is among its relations");
     let mut transaction = catalog.storage().begin_transaction();

@@ -174,16 +174,114 @@ fn serializable_transactions_do_not_skew_each_other() {
             connection,
             "set session transaction isolation level serializable",
         );
-        run(connection, "set innodb_lock_wait_timeout = 1");
         run(connection, "begin");
+        let sum: Vec<i64> = connection.query("select sum(n) from t").expect("a sum");
+        assert_eq!(sum, [30]);
     }
-    assert_eq!(rows(&mut one).len(), 2);
-    let outcome: mysql::Result<Vec<i64>> = two.query("select sum(n) from t");
-    assert!(outcome.is_err(), "what another may change is waited for");
-    run(&mut one, "update t set n = 0 where id = 1");
-    run(&mut one, "commit");
-    let sum: Vec<i64> = two.query("select sum(n) from t").expect("a sum");
-    assert_eq!(sum, [20]);
+    let finish = |mut connection: Conn, id: i64| {
+        let changed = connection
+            .query_drop(format!("update t set n = 0 where id = {id}"))
+            .and_then(|()| connection.query_drop("commit"));
+        match changed {
+            Ok(()) => true,
+            Err(mysql::Error::MySqlError(error)) => {
+                assert_eq!(error.code, 1213, "{error}");
+                false
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let other = std::thread::spawn(move || finish(one, 1));
+    let through = [finish(two, 2), other.join().expect("an answer")];
+    assert_eq!(through.iter().filter(|through| **through).count(), 1);
+}
+
+#[test]
+fn different_rows_are_changed_side_by_side() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "rows");
+    run(&mut two, "set innodb_lock_wait_timeout = 1");
+    run(&mut one, "begin");
+    run(&mut one, "update t set n = 11 where id = 1");
+    run(&mut one, "insert into t values (3, 30)");
+    run(&mut two, "begin");
+    run(&mut two, "update t set n = 21 where id = 2");
+    run(&mut two, "insert into t values (4, 40)");
+    // The key that one has inserted may be there, or not: that is waited for.
+    assert_eq!(error_of(&mut two, "insert into t values (3, 31)"), 1205);
+    run(&mut one, "rollback");
+    run(&mut two, "insert into t values (3, 31)");
+    run(&mut two, "commit");
+    assert_eq!(rows(&mut one), [(1, 10), (2, 21), (3, 31), (4, 40)]);
+}
+
+#[test]
+fn a_deadlock_is_found_and_one_transaction_is_taken_back() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "deadlock");
+    run(&mut one, "begin");
+    run(&mut two, "begin");
+    run(&mut one, "update t set n = n + 1 where id = 1");
+    run(&mut two, "update t set n = n + 1 where id = 2");
+    let cross = |mut connection: Conn, id: i64| {
+        let outcome = connection.query_drop(format!("update t set n = n + 1 where id = {id}"));
+        let victim = match outcome {
+            Ok(()) => false,
+            Err(mysql::Error::MySqlError(error)) => {
+                assert_eq!(error.code, 1213, "{error}");
+                true
+            }
+            Err(error) => panic!("{error}"),
+        };
+        // For the victim there is nothing left to commit.
+        run(&mut connection, "commit");
+        victim
+    };
+    let other = std::thread::spawn(move || cross(one, 2));
+    let victims = [cross(two, 1), other.join().expect("an answer")];
+    assert_eq!(victims.iter().filter(|victim| **victim).count(), 1);
+    let mut c = server.connect();
+    run(&mut c, "use deadlock");
+    assert_eq!(rows(&mut c), [(1, 11), (2, 21)]);
+}
+
+/// Every increment finds its row in a snapshot that others make old all the time.
+#[test]
+fn increments_of_one_row_are_never_lost() {
+    const SESSIONS: i64 = 4;
+    const INCREMENTS: i64 = 50;
+    let server = TestServer::start();
+    let (mut one, _two) = two_sessions(&server, "increments");
+    std::thread::scope(|scope| {
+        for session in 0..SESSIONS {
+            let server = &server;
+            scope.spawn(move || {
+                let mut c = server.connect();
+                run(&mut c, "use increments");
+                for step in 0..INCREMENTS {
+                    match (session + step) % 3 {
+                        0 => run(&mut c, "update t set n = n + 1 where id = 1"),
+                        1 => run(
+                            &mut c,
+                            "insert into t values (1, 0) on duplicate key update n = n + 1",
+                        ),
+                        _ => {
+                            run(&mut c, "begin");
+                            let n: Vec<i64> = c
+                                .query("select n from t where id = 1 for update")
+                                .expect("a row");
+                            run(
+                                &mut c,
+                                &format!("update t set n = {} where id = 1", n[0] + 1),
+                            );
+                            run(&mut c, "commit");
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(rows(&mut one), [(1, 10 + SESSIONS * INCREMENTS), (2, 20)]);
 }
 
 #[test]
@@ -238,15 +336,22 @@ fn concurrent_transfers_lose_nothing() {
                 for step in 0..TRANSFERS {
                     let from = (worker * 7 + step * 3) % ACCOUNTS;
                     let to = (from + 1 + step % (ACCOUNTS - 1)) % ACCOUNTS;
-                    run(&mut c, "begin");
-                    run(
-                        &mut c,
-                        &format!("update account set balance = balance - 7 where id = {from}"),
-                    );
-                    run(
-                        &mut c,
-                        &format!("update account set balance = balance + 7 where id = {to}"),
-                    );
+                    let changes = [
+                        format!("update account set balance = balance - 7 where id = {from}"),
+                        format!("update account set balance = balance + 7 where id = {to}"),
+                    ];
+                    // The victim of a deadlock tries again.
+                    loop {
+                        run(&mut c, "begin");
+                        let made = changes.iter().try_for_each(|sql| c.query_drop(sql));
+                        match made {
+                            Ok(()) => break,
+                            Err(mysql::Error::MySqlError(error)) => {
+                                assert_eq!(error.code, 1213, "{error}");
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
                     run(&mut c, if step % 5 == 0 { "rollback" } else { "commit" });
                 }
             });
