@@ -22,7 +22,7 @@
 //! tries latches and skips pages that it cannot have.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::counters::{self, PerThreadCounter, PoolCounters};
@@ -37,7 +37,7 @@ use crate::page_table::{Heat, PageTable, PageWord, state};
 use crate::pool_core::{FrameDescriptor, PoolCore};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, thread};
-use crate::write_back::{BackgroundWriter, WriteBack, WriterSignal};
+use crate::write_back::{BackgroundWriter, WriteBack, WriteProtection, WriterSignal};
 
 /// Fewest frames a pool works with: every thread latches a few pages at a time, and must find a frame for the next.
 pub const MIN_FRAMES: usize = 32;
@@ -55,7 +55,7 @@ const PATIENT_ATTEMPTS: usize = 100;
 const ALLOCATION_PAUSE: Duration = Duration::from_millis(1);
 
 /// Most staging pages of write-back: 2 MiB.
-const MAX_STAGING_PAGES: usize = 128;
+const MAX_STAGING_PAGES: usize = crate::doublewrite::MAX_BATCH_PAGES;
 /// Fewest staging pages of write-back.
 const MIN_STAGING_PAGES: usize = 4;
 
@@ -97,6 +97,8 @@ pub struct BufferPool {
     file: FileId,
     options: PoolOptions,
     pub(crate) write_back: WriteBack,
+    /// Set before the first page changes.
+    pub(crate) protection: OnceLock<WriteProtection>,
     /// Held while the file grows: the number of frames that pay for the page table.
     growth: Mutex<usize>,
     sync_failed: AtomicBool,
@@ -126,6 +128,7 @@ impl BufferPool {
             disk,
             file,
             write_back: WriteBack::new(staging_pages)?,
+            protection: OnceLock::new(),
             growth: Mutex::new(0),
             sync_failed: AtomicBool::new(false),
             writer_signal: Arc::default(),
@@ -185,6 +188,12 @@ impl BufferPool {
             self.options.pool_bytes
         );
         bytes
+    }
+
+    /// From now on no page is written before its log records and its copy are durable.
+    pub(crate) fn protect(&self, protection: WriteProtection) {
+        // Set a second time it would be the same log.
+        let _ = self.protection.set(protection);
     }
 
     pub(crate) fn core(&self) -> &Arc<PoolCore> {
@@ -465,7 +474,7 @@ impl BufferPool {
         self.sync()
     }
 
-    fn sync(&self) -> Result<()> {
+    pub(crate) fn sync(&self) -> Result<()> {
         let failed = || StorageError::SyncFailed {
             file: self.core.file_name.clone(),
         };

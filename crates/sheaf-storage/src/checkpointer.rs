@@ -1,10 +1,10 @@
-//! The idle checkpointer: calls the file clean when nothing has changed for a while.
+//! The checkpointer: writes dirty pages now and then, so that recovery has little to do and the log stays short.
 //!
-//! Without a log, only a checkpoint makes the file on disk usable ([`crate::page_store`]). So that a process that is
-//! killed while it merely waits or reads leaves a usable file behind, a checkpoint is made once the storage has been
-//! idle from one look to the next.
+//! A checkpoint is due when the log has grown by a share of its limit since the last one, and when nothing has changed
+//! for a while, so that the next start after a kill finds nothing to recover. The same thread flushes the log when
+//! commits do not wait for it.
 //!
-//! The work is a step, [`Storage::idle_checkpoint_step`]; the thread here only drives it.
+//! The work is a step, [`Storage::checkpoint_step`]; the thread here only drives it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::sync::{Condvar, Mutex, thread};
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The thread that drives the steps. Stops when dropped.
-pub(crate) struct IdleCheckpointer {
+pub(crate) struct Checkpointer {
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl IdleCheckpointer {
-    pub(crate) fn start(storage: &Arc<Storage>) -> Result<IdleCheckpointer> {
+impl Checkpointer {
+    pub(crate) fn start(storage: &Arc<Storage>) -> Result<Checkpointer> {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let (stopped, storage) = (stop.clone(), Arc::downgrade(storage));
         let thread = thread::Builder::new()
             .name("sheaf-checkpoint".into())
             .spawn(move || drive(&stopped, &storage))
             .map_err(|error| StorageError::io("start", "the checkpointer's thread", 0, error))?;
-        Ok(IdleCheckpointer {
+        Ok(Checkpointer {
             stop,
             thread: Some(thread),
         })
@@ -50,15 +50,15 @@ fn drive(stop: &(Mutex<bool>, Condvar), storage: &Weak<Storage>) {
         let Some(storage) = storage.upgrade() else {
             return;
         };
-        match storage.idle_checkpoint_step(seen) {
+        match storage.checkpoint_step(seen) {
             Ok(changes) => seen = Some(changes),
             // Whoever changes or closes the storage gets to know as well.
-            Err(error) => tracing::debug!("no idle checkpoint: {error}"),
+            Err(error) => tracing::debug!("no checkpoint: {error}"),
         }
     }
 }
 
-impl Drop for IdleCheckpointer {
+impl Drop for Checkpointer {
     fn drop(&mut self) {
         *self.stop.0.lock() = true;
         self.stop.1.notify_all();

@@ -185,6 +185,12 @@ impl Space {
         self.state.lock().extents.len()
     }
 
+    /// Used pages and owner of an extent.
+    pub(crate) fn extent(&self, extent: usize) -> (u64, TreeId) {
+        let Extent { used, owner } = self.state.lock().extents[extent];
+        (used, owner)
+    }
+
     /// By how many extents the file should grow.
     pub(crate) fn growth(&self) -> usize {
         let state = self.state.lock();

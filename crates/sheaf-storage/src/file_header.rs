@@ -1,46 +1,35 @@
-//! The file header: page 0 of the data file says what the file is and whether it was closed cleanly.
+//! The file header: page 0 of the data file says what the file is and where its two fixed trees begin.
+//!
+//! It is written once, when the file is made. Everything that changes is in the extent maps, in the tree directory, and
+//! in the log's control block.
 
 use crate::extent::{CATALOG_ROOT, DIRECTORY_ROOT, PAGES_PER_EXTENT};
-use crate::page::{Lsn, PAGE_HEADER_BYTES, PAGE_SIZE, Page, PageId, PageType, TreeId};
+use crate::page::{PAGE_HEADER_BYTES, PAGE_SIZE, Page, PageId, PageType};
 
 /// First bytes of the header's body.
 const MAGIC: [u8; 8] = *b"SHEAF\r\n\x1a";
 
 /// Version of the file format. A file of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 const MAGIC_AT: usize = PAGE_HEADER_BYTES;
 const VERSION: usize = PAGE_HEADER_BYTES + 8;
 const PAGE_BYTES: usize = PAGE_HEADER_BYTES + 12;
 const EXTENT_PAGES: usize = PAGE_HEADER_BYTES + 16;
-const CLEAN: usize = PAGE_HEADER_BYTES + 20;
-const EXTENTS: usize = PAGE_HEADER_BYTES + 24;
-const NEXT_TREE: usize = PAGE_HEADER_BYTES + 32;
-const NEXT_LSN: usize = PAGE_HEADER_BYTES + 40;
-const DIRECTORY: usize = PAGE_HEADER_BYTES + 48;
-const CATALOG: usize = PAGE_HEADER_BYTES + 56;
+const DIRECTORY: usize = PAGE_HEADER_BYTES + 24;
+const CATALOG: usize = PAGE_HEADER_BYTES + 32;
 
 /// Contents of page 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
-    /// All pages are on disk and consistent.
-    pub clean: bool,
-    /// Extents that the extent maps describe; the file may be longer.
-    pub extents: u64,
-    pub next_tree: TreeId,
-    pub next_lsn: Lsn,
     pub directory_root: PageId,
     pub catalog_root: PageId,
 }
 
 impl FileHeader {
     /// The header of an empty file.
-    pub(crate) fn new(next_tree: TreeId) -> FileHeader {
+    pub(crate) fn new() -> FileHeader {
         FileHeader {
-            clean: false,
-            extents: 1,
-            next_tree,
-            next_lsn: Lsn(1),
             directory_root: DIRECTORY_ROOT,
             catalog_root: CATALOG_ROOT,
         }
@@ -52,10 +41,6 @@ impl FileHeader {
         page.set_u32_at(VERSION, FORMAT_VERSION);
         page.set_u32_at(PAGE_BYTES, PAGE_SIZE as u32);
         page.set_u32_at(EXTENT_PAGES, PAGES_PER_EXTENT as u32);
-        page.set_u32_at(CLEAN, u32::from(self.clean));
-        page.set_u64_at(EXTENTS, self.extents);
-        page.set_u64_at(NEXT_TREE, self.next_tree.0);
-        page.set_u64_at(NEXT_LSN, self.next_lsn.0);
         page.set_u64_at(DIRECTORY, self.directory_root.0);
         page.set_u64_at(CATALOG, self.catalog_root.0);
     }
@@ -79,10 +64,6 @@ impl FileHeader {
             }
         }
         Ok(FileHeader {
-            clean: page.u32_at(CLEAN) == 1,
-            extents: page.u64_at(EXTENTS),
-            next_tree: TreeId(page.u64_at(NEXT_TREE)),
-            next_lsn: Lsn(page.u64_at(NEXT_LSN)),
             directory_root: PageId(page.u64_at(DIRECTORY)),
             catalog_root: PageId(page.u64_at(CATALOG)),
         })
@@ -96,10 +77,8 @@ mod tests {
     #[test]
     fn a_header_reads_as_it_was_written() {
         let header = FileHeader {
-            clean: true,
-            extents: 12,
-            next_lsn: Lsn(99),
-            ..FileHeader::new(TreeId(5))
+            catalog_root: PageId(99),
+            ..FileHeader::new()
         };
         let mut page = Page::zeroed();
         header.write(&mut page);
@@ -110,11 +89,11 @@ mod tests {
     fn other_files_and_versions_are_named_as_such() {
         let mut page = Page::zeroed();
         assert_eq!(FileHeader::read(&page), Err("not a Sheaf data file".into()));
-        FileHeader::new(TreeId(3)).write(&mut page);
+        FileHeader::new().write(&mut page);
         page.set_u32_at(VERSION, 9);
         assert_eq!(
             FileHeader::read(&page),
-            Err("format version is 9, this program reads 1".into())
+            Err("format version is 9, this program reads 2".into())
         );
     }
 }

@@ -277,6 +277,12 @@ impl<'p> ExclusiveGuard<'p> {
     /// The page was changed by the log record at `lsn`: stamps the page, and schedules it for write-back.
     pub fn mark_dirty(&mut self, lsn: Lsn) {
         self.set_u64_at(header::LSN, lsn.0);
+        self.announce_change();
+    }
+
+    /// The page is about to be changed: schedules it for write-back. A checkpoint that takes its place in the log
+    /// later sees the page as dirty.
+    pub(crate) fn announce_change(&mut self) {
         self.core.mark_dirty(self.latched.frame());
     }
 

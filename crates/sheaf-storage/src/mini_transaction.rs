@@ -7,9 +7,10 @@
 //!   begin -> latch pages, take new ones, give pages back -> compute -> commit( records )
 //!            everything that can fail fails here                      |
 //!            (no frame, no disk space, a page that cannot be read)    |  latch extent maps (the last step that can fail)
-//!                                                                     |  apply the records      cannot fail
-//!                                                                     |  take log positions     cannot fail
-//!                                                                     |  release the latches
+//!                                                                     |  encode the frame for the log
+//!                                                                     |  announce, apply the records   cannot fail
+//!                                                                     |  append the frame              cannot fail
+//!                                                                     |  stamp the pages, release the latches
 //! ```
 //!
 //! Before `commit` no byte has changed, so an error needs no repair: dropping the mini-transaction releases its
@@ -17,36 +18,30 @@
 //! bug, aborts the process: a half-applied change must never reach the disk or another thread.
 //!
 //! The latches are held until the records have their log positions, so records of one page are in the log in the
-//! order in which they were applied. There is no log yet; [`LogPosition`] is its place and hands out numbers only.
+//! order in which they were applied. All records are one frame of the log, which recovery applies whole or not at all;
+//! appending it is a copy into memory, for which room was made sure of before the first latch was taken
+//! ([`crate::log::Log::ensure_room`]). Pages are announced as dirty *before* the frame has its position: a checkpoint
+//! that begins behind the frame then sees them.
 //!
 //! Latch order: nodes from the root down, in one level from left to right, new pages, extent maps in page order.
+
+use std::cell::Cell;
 
 use crate::error::Result;
 use crate::extent::{self, PageRequest};
 use crate::guard::ExclusiveGuard;
+use crate::log::frame::{self, Note};
 use crate::page::{Lsn, Page, PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::redo::{self, RedoRecord};
-use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The end of the log.
-pub(crate) struct LogPosition(AtomicU64);
+/// A frame's memory of up to this size is kept for the thread's next one.
+const KEPT_FRAME_BYTES: usize = 64 << 10;
 
-impl LogPosition {
-    pub(crate) fn new(next: Lsn) -> LogPosition {
-        LogPosition(AtomicU64::new(next.0))
-    }
-
-    /// The position of the next record.
-    pub(crate) fn next(&self) -> Lsn {
-        Lsn(self.0.load(Ordering::Relaxed))
-    }
-
-    /// Moves the end of the log behind `records` new records and returns the position of the last.
-    pub(crate) fn append(&self, records: usize) -> Lsn {
-        let records = records as u64;
-        Lsn(self.0.fetch_add(records, Ordering::Relaxed) + records - 1)
-    }
+thread_local! {
+    /// Memory for encoding a frame. It is taken out while it is used, so threads that share it, as simulated ones do,
+    /// only allocate once more.
+    static FRAME: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// A page that the mini-transaction holds.
@@ -139,32 +134,51 @@ impl<'s> MiniTransaction<'s> {
 
     /// Applies the records, in order. An error leaves every page as it was.
     pub(crate) fn commit(self, records: &[(PageHandle, RedoRecord<'_>)]) -> Result<Lsn> {
-        self.commit_with(records, || ())
+        self.commit_noted(Note::None, records, || ())
     }
 
     /// As [`commit`](Self::commit). `together` changes what must change together with the pages, in the eyes of
     /// whoever latches or validates them; it cannot fail.
     pub(crate) fn commit_with(
+        self,
+        records: &[(PageHandle, RedoRecord<'_>)],
+        together: impl FnOnce(),
+    ) -> Result<Lsn> {
+        self.commit_noted(Note::None, records, together)
+    }
+
+    /// As [`commit_with`](Self::commit_with); the log is told what this is to a transaction.
+    pub(crate) fn commit_noted(
         mut self,
+        note: Note<'_>,
         records: &[(PageHandle, RedoRecord<'_>)],
         together: impl FnOnce(),
     ) -> Result<Lsn> {
         let space_changes = self.latch_extent_maps()?;
+        let mut frame = FRAME.take();
+        let changes = records.iter().chain(&space_changes);
+        frame::encode_mini_transaction(
+            &mut frame,
+            note,
+            changes.map(|(page, record)| (self.page_id(*page), record)),
+        );
 
         let unfinished = AbortUnlessFinished;
+        for (page, _) in records.iter().chain(&space_changes) {
+            self.pages[page.0].guard.announce_change();
+        }
         for (page, record) in records {
             redo::apply(&mut self.pages[page.0].guard, record);
         }
         for (page, record) in &space_changes {
             redo::apply(&mut self.pages[page.0].guard, record);
         }
-        let lsn = self.store.log.append(records.len() + space_changes.len());
-        for page in records
-            .iter()
-            .map(|(page, _)| page)
-            .chain(space_changes.iter().map(|(page, _)| page))
-        {
-            self.pages[page.0].guard.mark_dirty(lsn);
+        let lsn = self.store.log.append(&frame);
+        for (page, _) in records.iter().chain(&space_changes) {
+            self.pages[page.0].guard.set_lsn(lsn);
+        }
+        if frame.capacity() <= KEPT_FRAME_BYTES {
+            FRAME.set(frame);
         }
         together();
         let store = self.store;

@@ -115,6 +115,13 @@ impl fmt::Display for PageDamage {
     }
 }
 
+/// The LSN in the bytes of a page.
+pub(crate) fn lsn_of(page: &[u8]) -> Lsn {
+    let mut lsn = [0; 8];
+    lsn.copy_from_slice(&page[header::LSN..header::LSN + 8]);
+    Lsn(u64::from_le_bytes(lsn))
+}
+
 /// The bytes of one page.
 #[repr(C, align(4096))]
 pub struct Page([u8; PAGE_SIZE]);

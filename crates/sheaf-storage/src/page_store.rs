@@ -1,58 +1,76 @@
-//! The page store: the data file's pages, its free space, and whether the file on disk is whole.
+//! The page store: the data file's pages, its free space, its log, and who is changing it.
 //!
-//! Until there is a log, the file on disk is consistent only right after a *checkpoint*: everything is written, and
-//! the file header says *clean*. Before the first change that follows, the mark is taken away, durably. A file that
-//! is opened without the mark was in use when its process ended; it may hold half of a change, so it is refused.
-//!
-//! Whoever changes pages holds a [`ChangePermit`] for as long as the change must not be cut in two: a statement until
-//! it ends, a bulk build while it enters its tree. A checkpoint waits for none of them: it happens when there are none.
+//! The pages in memory are the newest; those on disk may be older, and together with the log they are enough to make
+//! the newest again. Whoever changes pages holds a [`ChangePermit`], which a clean shutdown waits for, and makes sure of
+//! room in the log first. Which transactions are live is known here, because the log is kept from the first change of
+//! the oldest one on.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use crate::buffer_pool::BufferPool;
 use crate::disk::{self, Disk, FileId, Operation};
+use crate::doublewrite::Doublewrite;
 use crate::error::{Result, StorageError};
 use crate::extent::{
     self, EXTENTS_PER_GROUP, FILE_HEADER_PAGE, PAGES_PER_EXTENT, PageRequest, Space,
 };
 use crate::file_header::FileHeader;
-use crate::mini_transaction::{LogPosition, MiniTransaction};
-use crate::page::{Lsn, PageId, TreeId};
+use crate::log::{Log, SyncLog};
+use crate::mini_transaction::MiniTransaction;
+use crate::page::{Lsn, PageDamage, PageId, TreeId};
 use crate::redo::RedoRecord;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::transaction::TransactionId;
 use crate::transaction_system::TransactionSystem;
+use crate::write_back::WriteProtection;
+
+/// The share of the log's limit after which a change waits for a checkpoint, if nobody has made one: 1 / this.
+const FOREGROUND_CHECKPOINT_SHARE: u64 = 2;
 
 /// Pages, space and log of one data file.
 pub(crate) struct PageStore {
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) space: Space,
-    pub(crate) log: LogPosition,
+    pub(crate) log: Arc<Log>,
+    pub(crate) doublewrite: Arc<Doublewrite>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) file: FileId,
     /// Frames of the pool when it was opened.
     pub(crate) frames: u64,
     /// What transactions share.
     pub(crate) transactions: TransactionSystem,
+    sync_log: SyncLog,
+    /// Recovery rolls back: ghosts of transactions without an end have no versions, and must stay nevertheless.
+    keeps_ghosts: AtomicBool,
     next_tree: AtomicU64,
     next_transaction: AtomicU64,
+    /// Live transactions that have changed something, each with a place in the log before its first change.
+    live: Mutex<BTreeMap<TransactionId, Lsn>>,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
+    /// Held during a checkpoint. A process with the log's end at the last one, and nothing new since, is clean.
+    checkpoint: Mutex<()>,
+    /// What the log had written when the last checkpoint began.
+    checkpoint_volume: AtomicU64,
+    /// Writes the counts of trees to the directory, for checkpoints that a change asks for.
+    counts_writer: OnceLock<CountsWriter>,
     /// Held while the file grows.
     growth: Mutex<()>,
 }
+
+type CountsWriter = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 struct Changes {
     permits: usize,
     /// Permits given so far.
     begun: u64,
-    clean: bool,
     /// Why no more changes are accepted, if they are not.
     refused: Option<StorageError>,
 }
 
-/// The right to change pages. The file on disk is not called clean while one exists.
+/// The right to change pages. A clean shutdown waits for its end.
 pub(crate) struct ChangePermit {
     store: Arc<PageStore>,
 }
@@ -64,22 +82,62 @@ impl Drop for ChangePermit {
     }
 }
 
+/// What a page store is made of.
+pub(crate) struct Parts {
+    pub(crate) pool: Arc<BufferPool>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) file: FileId,
+    pub(crate) log: Log,
+    pub(crate) doublewrite: Doublewrite,
+    pub(crate) transactions: TransactionSystem,
+    pub(crate) sync_log: SyncLog,
+}
+
 impl PageStore {
-    /// Makes the first extent of an empty file. The header is written by the first checkpoint.
-    pub(crate) fn create(
-        pool: Arc<BufferPool>,
-        disk: Arc<dyn Disk>,
-        file: FileId,
-        transactions: TransactionSystem,
-        first_tree: TreeId,
-    ) -> Result<PageStore> {
-        pool.extend_to(PAGES_PER_EXTENT)?;
-        let header = FileHeader::new(first_tree);
-        let store = PageStore::with_header(pool, disk, file, transactions, &header, false);
-        store.space.add_extent(extent::FIXED_PAGES, TreeId(0));
-        let mut change = MiniTransaction::begin(&store);
-        let map = change.add(store.pool.create(extent::map_of_group(0))?);
-        let header_page = change.add(store.pool.create(FILE_HEADER_PAGE)?);
+    /// A store whose space is not known yet.
+    pub(crate) fn new(parts: Parts) -> PageStore {
+        let control = parts.log.control();
+        let (log, doublewrite) = (Arc::new(parts.log), Arc::new(parts.doublewrite));
+        parts.pool.protect(WriteProtection {
+            log: log.clone(),
+            doublewrite: doublewrite.clone(),
+        });
+        // Snapshots see everything that the log has so far.
+        parts.transactions.snapshots.advance_to(log.end());
+        PageStore {
+            frames: parts.pool.counters().pages_total,
+            pool: parts.pool,
+            space: Space::new(),
+            log,
+            doublewrite,
+            disk: parts.disk,
+            file: parts.file,
+            transactions: parts.transactions,
+            sync_log: parts.sync_log,
+            keeps_ghosts: AtomicBool::new(false),
+            next_tree: AtomicU64::new(control.next_tree),
+            next_transaction: AtomicU64::new(control.next_transaction),
+            live: Mutex::new(BTreeMap::new()),
+            changes: Mutex::new(Changes {
+                permits: 0,
+                begun: 0,
+                refused: None,
+            }),
+            changes_ended: Condvar::new(),
+            checkpoint: Mutex::new(()),
+            checkpoint_volume: AtomicU64::new(0),
+            counts_writer: OnceLock::new(),
+            growth: Mutex::new(()),
+        }
+    }
+
+    /// Makes the first extent of an empty file.
+    pub(crate) fn format(&self) -> Result<()> {
+        self.pool.extend_to(PAGES_PER_EXTENT)?;
+        self.space.add_extent(extent::FIXED_PAGES, TreeId(0));
+        let mut change = MiniTransaction::begin(self);
+        let map = change.add(self.pool.create(extent::map_of_group(0))?);
+        let header_page = change.add(self.pool.create(FILE_HEADER_PAGE)?);
         change.commit(&[
             (map, RedoRecord::FormatExtentMap { group: 0 }),
             (
@@ -92,83 +150,43 @@ impl PageStore {
             ),
             (
                 header_page,
-                RedoRecord::WriteFileHeader { contents: &header },
+                RedoRecord::WriteFileHeader {
+                    contents: FileHeader::new(),
+                },
             ),
         ])?;
-        Ok(store)
+        Ok(())
     }
 
-    /// Reads the header and the extent maps of a file.
-    pub(crate) fn open(
-        pool: Arc<BufferPool>,
-        disk: Arc<dyn Disk>,
-        file: FileId,
-        transactions: TransactionSystem,
-    ) -> Result<PageStore> {
-        let file_name = disk.file_name(file);
-        let header = FileHeader::read(&*pool.shared(FILE_HEADER_PAGE)?).map_err(|reason| {
-            StorageError::UnknownFormat {
-                file: file_name.clone(),
-                reason,
-            }
+    /// Checks that the file is one of ours, before anything is done to it.
+    pub(crate) fn check_header(&self) -> Result<()> {
+        let header = FileHeader::read(&*self.pool.shared(FILE_HEADER_PAGE)?);
+        header.map_err(|reason| StorageError::UnknownFormat {
+            file: self.file_name(),
+            reason,
         })?;
-        if !header.clean {
-            return Err(StorageError::UnknownFormat {
-                file: file_name,
-                reason: "the file was in use when its process ended, and there is no log to repair it from".into(),
-            });
-        }
-        let extents = header.extents as usize;
-        if pool.page_count() < header.extents * PAGES_PER_EXTENT {
-            return Err(StorageError::UnknownFormat {
-                file: file_name,
-                reason: format!(
-                    "the file has {} pages, its header says {extents} extents",
-                    pool.page_count()
-                ),
-            });
-        }
-        let store = PageStore::with_header(pool, disk, file, transactions, &header, true);
+        Ok(())
+    }
+
+    /// Reads the extent maps, which redo has brought up to date.
+    pub(crate) fn read_extent_maps(&self) -> Result<()> {
+        let extents = (self.pool.page_count() / PAGES_PER_EXTENT) as usize;
         for group in 0..extents.div_ceil(EXTENTS_PER_GROUP) {
-            let map = store.pool.shared(extent::map_of_group(group))?;
+            let map = match self.pool.shared(extent::map_of_group(group)) {
+                Ok(map) => map,
+                // The file had just grown into the group when the process ended.
+                Err(StorageError::Corrupt {
+                    damage: PageDamage::Checksum { stored: 0, .. },
+                    ..
+                }) if group > 0 && (group + 1) * EXTENTS_PER_GROUP >= extents => break,
+                Err(error) => return Err(error),
+            };
             for place in 0..EXTENTS_PER_GROUP.min(extents - group * EXTENTS_PER_GROUP) {
                 let (used, owner) = extent::map_page::extent(&map, place);
-                store.space.add_extent(used, owner);
+                self.space.add_extent(used, owner);
             }
         }
-        Ok(store)
-    }
-
-    fn with_header(
-        pool: Arc<BufferPool>,
-        disk: Arc<dyn Disk>,
-        file: FileId,
-        transactions: TransactionSystem,
-        header: &FileHeader,
-        clean: bool,
-    ) -> PageStore {
-        // Snapshots see everything that the log has so far.
-        let last_lsn = Lsn(header.next_lsn.0.saturating_sub(1));
-        transactions.snapshots.advance_to(last_lsn);
-        PageStore {
-            frames: pool.counters().pages_total,
-            pool,
-            space: Space::new(),
-            transactions,
-            log: LogPosition::new(header.next_lsn),
-            disk,
-            file,
-            next_tree: AtomicU64::new(header.next_tree.0),
-            next_transaction: AtomicU64::new(1),
-            changes: Mutex::new(Changes {
-                permits: 0,
-                begun: 0,
-                clean,
-                refused: None,
-            }),
-            changes_ended: Condvar::new(),
-            growth: Mutex::new(()),
-        }
+        Ok(())
     }
 
     pub(crate) fn file_name(&self) -> String {
@@ -199,11 +217,6 @@ impl PageStore {
     /// A number that no tree had before.
     pub(crate) fn new_tree_id(&self) -> TreeId {
         TreeId(self.next_tree.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// A number that no transaction had before.
-    pub(crate) fn new_transaction_id(&self) -> TransactionId {
-        TransactionId(self.next_transaction.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Reserves a page; the file grows when it has none left.
@@ -321,17 +334,76 @@ impl PageStore {
         Ok(())
     }
 
-    /// Allows changes until the permit is dropped. The first one after a checkpoint takes the clean mark away.
+    /// A number that no transaction had before.
+    pub(crate) fn new_transaction_id(&self) -> TransactionId {
+        TransactionId(self.next_transaction.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The transaction is live from now on: it is about to change something.
+    pub(crate) fn begin_transaction(&self, id: TransactionId) {
+        let mut live = self.live.lock();
+        live.insert(id, self.log.end());
+    }
+
+    /// Whether ghosts without versions may belong to transactions without an end.
+    #[inline]
+    pub(crate) fn keeps_ghosts(&self) -> bool {
+        self.keeps_ghosts.load(Ordering::Relaxed)
+    }
+
+    /// Says whether recovery is rolling back.
+    pub(crate) fn keep_ghosts(&self, keep: bool) {
+        self.keeps_ghosts.store(keep, Ordering::Relaxed);
+    }
+
+    /// The transaction has its last record in the log.
+    pub(crate) fn end_transaction(&self, id: TransactionId) {
+        self.live.lock().remove(&id);
+    }
+
+    /// A transaction found in the log is live until it is rolled back.
+    pub(crate) fn add_live(&self, id: TransactionId, first: Lsn) {
+        self.live.lock().insert(id, first);
+    }
+
+    /// Numbers below these are taken.
+    pub(crate) fn reserve_numbers(&self, tree: u64, transaction: u64) {
+        self.next_tree.fetch_max(tree, Ordering::Relaxed);
+        self.next_transaction
+            .fetch_max(transaction, Ordering::Relaxed);
+    }
+
+    /// Waits until the commit record at `lsn` is durable, if commits wait.
+    pub(crate) fn make_commit_durable(&self, lsn: Lsn) -> Result<()> {
+        match self.sync_log {
+            // The record may reach the disk or not: nothing may be done any more that assumes either. A full disk is not
+            // met here, because there was room before the first change.
+            SyncLog::On => self
+                .log
+                .flush_to(lsn)
+                .inspect_err(|error| self.refuse_changes(error.clone())),
+            SyncLog::Interval | SyncLog::Off => Ok(()),
+        }
+    }
+
+    /// Commits up to here will be found after a crash, or are as durable as the options ask for.
+    pub(crate) fn newest_durable(&self) -> Lsn {
+        match self.sync_log {
+            SyncLog::On => self.log.flushed(),
+            SyncLog::Interval | SyncLog::Off => self.log.end(),
+        }
+    }
+
+    pub(crate) fn sync_log(&self) -> SyncLog {
+        self.sync_log
+    }
+
+    /// Allows changes until the permit is dropped.
     pub(crate) fn begin_changes(self: &Arc<Self>) -> Result<ChangePermit> {
+        self.make_log_room()?;
         let mut changes = self.changes.lock();
         if let Some(reason) = &changes.refused {
             return Err(reason.clone());
-        }
-        if changes.clean {
-            // Nothing else is dirty now, so this writes one page.
-            self.write_header(false)?;
-            self.pool.flush_all()?;
-            changes.clean = false;
         }
         changes.permits += 1;
         changes.begun += 1;
@@ -340,28 +412,105 @@ impl PageStore {
         })
     }
 
-    /// A change was left half done: accepts no more of them, and never calls the file clean.
+    /// To be called before a change, by a thread that holds no latch: the log has room for it on return.
+    #[inline]
+    pub(crate) fn make_log_room(&self) -> Result<()> {
+        if self.log_since_checkpoint() > self.log.limit_bytes() / FOREGROUND_CHECKPOINT_SHARE {
+            self.checkpoint_for_room()?;
+        }
+        match self.log.ensure_room() {
+            // Segments that are not needed any more are room, too.
+            Err(StorageError::DiskFull { .. }) => {
+                self.checkpoint_for_room()?;
+                self.log.ensure_room()
+            }
+            result => result,
+        }
+    }
+
+    /// Makes a checkpoint because the log is long, unless another thread just has.
+    #[cold]
+    fn checkpoint_for_room(&self) -> Result<()> {
+        let seen = self.checkpoint_volume.load(Ordering::Relaxed);
+        self.checkpoint_unless(
+            || {
+                let write_counts = self.counts_writer.get();
+                write_counts.map_or(Ok(()), |write_counts| write_counts())
+            },
+            |store| store.checkpoint_volume.load(Ordering::Relaxed) != seen,
+        )
+    }
+
+    /// To be called once: how counts are written before a checkpoint that a change asks for.
+    pub(crate) fn set_counts_writer(&self, write_counts: CountsWriter) {
+        let _ = self.counts_writer.set(write_counts);
+    }
+
+    /// Something is wrong that only the next start can repair: accepts no more changes.
     pub(crate) fn refuse_changes(&self, reason: StorageError) {
         self.changes.lock().refused.get_or_insert(reason);
     }
 
-    /// Writes everything and calls the file clean, if no change is under way; false if one is. `prepare` may make
-    /// last changes of its own.
-    pub(crate) fn checkpoint(&self, prepare: impl FnOnce() -> Result<()>) -> Result<bool> {
-        let is_clean = self.changes.lock().clean;
-        if !is_clean {
-            // Most of the writing is done while statements may still begin.
-            self.pool.flush_all()?;
+    /// Makes a fuzzy checkpoint: all pages that are dirty at its beginning are written, and recovery will read the log
+    /// from there on. `prepare` may make changes that belong to it.
+    ///
+    /// The begin is a place in the log. A mini-transaction before it had announced its pages as dirty when the place was
+    /// taken, so the sweep that follows finds them; the log after it is kept. So is the log of live transactions, from
+    /// the first change of the oldest one on: their undo is in it.
+    pub(crate) fn checkpoint(&self, prepare: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.checkpoint_unless(prepare, |_| false)
+    }
+
+    fn checkpoint_unless(
+        &self,
+        prepare: impl FnOnce() -> Result<()>,
+        is_done: impl FnOnce(&PageStore) -> bool,
+    ) -> Result<()> {
+        let _one_at_a_time = self.checkpoint.lock();
+        if is_done(self) {
+            return Ok(());
         }
-        let mut changes = self.changes.lock();
-        if changes.permits > 0 {
-            return Ok(false);
+        prepare()?;
+        let volume = self.log.volume();
+        let begin = self.log.end();
+        let last = self.log.control();
+        if begin == last.checkpoint_begin
+            && self.redo_start(begin) == last.redo_start
+            && !last.is_creating
+        {
+            return Ok(());
         }
-        if let Some(reason) = &changes.refused {
-            return Err(reason.clone());
-        }
-        self.checkpoint_locked(&mut changes, prepare)?;
-        Ok(true)
+        // Numbers are taken before they are used in the log, so those used before `begin` lie below these.
+        let next_tree = self.next_tree.load(Ordering::Relaxed);
+        let next_transaction = self.next_transaction.load(Ordering::Relaxed);
+        let first_batch = self.doublewrite.next_batch();
+        self.pool.flush_all().inspect_err(|error| {
+            if matches!(error, StorageError::SyncFailed { .. }) || is_failed_sync(error) {
+                self.refuse_changes(error.clone());
+            }
+        })?;
+        self.log.advance(self.redo_start(begin), |control| {
+            control.is_creating = false;
+            control.checkpoint_begin = begin;
+            control.next_tree = next_tree;
+            control.next_transaction = next_transaction;
+            control.first_batch = first_batch;
+        })?;
+        self.checkpoint_volume.store(volume, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Where recovery would begin after a checkpoint that began at `begin`, as far as live transactions allow.
+    fn redo_start(&self, begin: Lsn) -> Lsn {
+        let oldest = self.live.lock().values().min().copied();
+        oldest.map_or(begin, |oldest| oldest.min(begin))
+    }
+
+    /// Bytes that the log has written since the last checkpoint began.
+    #[inline]
+    pub(crate) fn log_since_checkpoint(&self) -> u64 {
+        let before = self.checkpoint_volume.load(Ordering::Relaxed);
+        self.log.volume().saturating_sub(before)
     }
 
     /// Changes begun so far.
@@ -380,36 +529,18 @@ impl PageStore {
         while changes.permits > 0 {
             changes = self.changes_ended.wait(changes);
         }
-        self.checkpoint_locked(&mut changes, prepare)
+        drop(changes);
+        self.checkpoint(prepare)
     }
+}
 
-    fn checkpoint_locked(
-        &self,
-        changes: &mut Changes,
-        prepare: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        if changes.clean {
-            return Ok(());
+/// Whether an fsync has failed: what the device has is unknown then.
+fn is_failed_sync(error: &StorageError) -> bool {
+    matches!(
+        error,
+        StorageError::Io {
+            operation: "sync",
+            ..
         }
-        prepare()?;
-        self.pool.flush_all()?;
-        self.write_header(true)?;
-        self.pool.flush_all()?;
-        changes.clean = true;
-        Ok(())
-    }
-
-    fn write_header(&self, clean: bool) -> Result<()> {
-        let mut change = MiniTransaction::begin(self);
-        let page = change.latch(FILE_HEADER_PAGE)?;
-        let header = FileHeader {
-            clean,
-            extents: self.space.extent_count() as u64,
-            next_tree: TreeId(self.next_tree.load(Ordering::Relaxed)),
-            next_lsn: self.log.next(),
-            ..FileHeader::new(TreeId(0))
-        };
-        change.commit(&[(page, RedoRecord::WriteFileHeader { contents: &header })])?;
-        Ok(())
-    }
+    )
 }

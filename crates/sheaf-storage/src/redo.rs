@@ -1,7 +1,7 @@
 //! Redo records: every way in which a page may change, by name.
 //!
 //! [`apply`] is the only code that changes the bytes of a page of the data file. A mini-transaction applies its
-//! records when it commits; recovery will apply the same records to the same pages in the same order, and gets the
+//! records when it commits; recovery applies the same records to the same pages in the same order, and gets the
 //! same bytes, because `apply` depends on nothing but the page and the record. That is why records speak of slots and
 //! suffixes (what happens on the page: "physiological" logging, Mohan et al., ARIES, 1992) and not of keys and trees.
 //!
@@ -59,7 +59,7 @@ pub(crate) enum RedoRecord<'a> {
         owner: TreeId,
     },
     /// Writes the file header.
-    WriteFileHeader { contents: &'a FileHeader },
+    WriteFileHeader { contents: FileHeader },
 }
 
 /// Changes `page` as `record` says.

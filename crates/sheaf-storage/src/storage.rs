@@ -1,51 +1,51 @@
 //! A data directory: its one data file, its buffer pool, its trees.
 //!
-//! The *tree directory* is itself a B+tree with a fixed root. It maps the number of every tree to its root page and
-//! its counts:
-//!
-//! ```text
-//!  key    tree id, 8 bytes big-endian
-//!  value  root page (8) | entries (8) | leaf pages (8) | inner pages (8) | height (4)     little-endian
-//! ```
-//!
-//! The catalog tree, which the floor above fills, has a fixed number and root as well. Counts are kept in memory and
-//! written to the directory by a checkpoint.
+//! Opening is recovering: whatever the last process was doing when it ended, what [`Storage::open`] returns is the
+//! state after the last commit that was acknowledged ([`crate::recovery`]).
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::buffer_pool::{BufferPool, PoolOptions};
-use crate::checkpointer::IdleCheckpointer;
+use crate::checkpointer::Checkpointer;
 use crate::counters::{PoolCounters, TransactionCounters};
-use crate::disk::{self, Disk, DiskKind};
+use crate::disk::{self, Disk, DiskKind, FileId};
+use crate::doublewrite::Doublewrite;
 use crate::error::{Result, StorageError};
-use crate::extent::{CATALOG_ROOT, DIRECTORY_ROOT, PAGES_PER_EXTENT, PageRequest};
+use crate::extent::{PAGES_PER_EXTENT, PageRequest};
+use crate::log::{Control, Log, LogCounters, LogOptions, MIN_SEGMENT_BYTES, SyncLog};
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PageId, TreeId};
-use crate::page_store::PageStore;
+use crate::page_store::{PageStore, Parts};
+use crate::recovery::{self, Analysis};
 use crate::redo::RedoRecord;
 use crate::snapshot::ReadView;
 use crate::sync::Mutex;
 use crate::transaction::Transaction;
 use crate::transaction_system::TransactionSystem;
 use crate::tree::{Counts, Tree};
+use crate::tree_directory::{EMPTY, FIRST_FREE_TREE, TreeDirectory};
 use crate::versions::VersionCollector;
 
 /// Name of the data file in its directory.
 const DATA_FILE: &str = "sheaf.data";
 
+/// Name of the log in the data directory.
+const LOG_FILE: &str = "sheaf.log";
+
+/// Name of the doublewrite area in the data directory.
+const DOUBLEWRITE_FILE: &str = "sheaf.doublewrite";
+
 /// Name of the lock file in the data directory.
 const LOCK_FILE: &str = "sheaf.lock";
 
+/// A checkpoint is due when the log has grown by its limit divided by this.
+const CHECKPOINT_SHARE: u64 = 4;
+
 /// Folder for spilled data in the data directory.
 const TEMP_FOLDER: &str = "temp";
-
-/// Trees with fixed numbers.
-const DIRECTORY_TREE: TreeId = TreeId(1);
-const CATALOG_TREE: TreeId = TreeId(2);
-const FIRST_FREE_TREE: TreeId = TreeId(3);
 
 /// Bounds of [`StorageOptions::fill_factor`].
 const FILL_FACTORS: std::ops::RangeInclusive<f32> = 0.5..=1.0;
@@ -65,7 +65,13 @@ pub struct StorageOptions {
     pub max_version_bytes: usize,
     /// Most explicit row locks of all transactions together; beyond it [`StorageError::TooManyLocks`].
     pub max_row_locks: usize,
-    /// Whether background threads write dirty pages back, collect versions, and make checkpoints when nothing changes.
+    /// When a commit waits for the disk.
+    pub sync_log: SyncLog,
+    /// Bytes of a segment of the log, for a new database.
+    pub log_segment_bytes: u64,
+    /// The log is kept about this short by checkpoints. It may become longer while a long transaction is live.
+    pub log_limit_bytes: u64,
+    /// Whether background threads write dirty pages back, collect versions, and make checkpoints.
     pub background_writer: bool,
 }
 
@@ -78,8 +84,59 @@ impl Default for StorageOptions {
             max_transaction_log_bytes: 64 << 20,
             max_version_bytes: 256 << 20,
             max_row_locks: 1 << 20,
+            sync_log: SyncLog::On,
+            log_segment_bytes: 8 << 20,
+            log_limit_bytes: 1 << 30,
             background_writer: true,
         }
+    }
+}
+
+/// The files of a data directory.
+struct Files {
+    disk: Arc<dyn Disk>,
+    data: FileId,
+    log: FileId,
+    doublewrite: FileId,
+}
+
+impl Files {
+    fn open(disk: Arc<dyn Disk>) -> Result<Files> {
+        Ok(Files {
+            data: disk.open(DATA_FILE)?,
+            log: disk.open(LOG_FILE)?,
+            doublewrite: disk.open(DOUBLEWRITE_FILE)?,
+            disk,
+        })
+    }
+
+    /// The pages of the data file.
+    fn page_store(
+        &self,
+        options: &StorageOptions,
+        log: Log,
+        doublewrite: Doublewrite,
+    ) -> Result<Arc<PageStore>> {
+        let pool_options = PoolOptions {
+            background_writer: options.background_writer,
+            ..PoolOptions::new(options.pool_bytes)
+        };
+        let pool = BufferPool::open(self.disk.clone(), self.data, pool_options)?;
+        Ok(Arc::new(PageStore::new(Parts {
+            pool,
+            disk: self.disk.clone(),
+            file: self.data,
+            log,
+            doublewrite,
+            transactions: TransactionSystem::new(options.max_version_bytes, options.max_row_locks),
+            sync_log: options.sync_log,
+        })))
+    }
+}
+
+fn log_options(options: &StorageOptions) -> LogOptions {
+    LogOptions {
+        limit_bytes: options.log_limit_bytes,
     }
 }
 
@@ -88,23 +145,20 @@ impl Default for StorageOptions {
 pub struct Storage {
     store: Arc<PageStore>,
     options: StorageOptions,
-    directory: Arc<Tree>,
-    catalog: Arc<Tree>,
-    /// The trees in use. A tree that nobody uses stays here, for its counts, until it is dropped.
-    trees: Mutex<BTreeMap<TreeId, Arc<Tree>>>,
+    trees: Arc<TreeDirectory>,
     temp_dir: PathBuf,
-    checkpointer: Mutex<Option<IdleCheckpointer>>,
+    checkpointer: Mutex<Option<Checkpointer>>,
     collector: Mutex<Option<VersionCollector>>,
     /// Held until the storage is dropped.
     _lock: Option<File>,
 }
 
 impl Storage {
-    /// Opens the data directory `dir`, and makes it when it is absent.
+    /// Opens the data directory `dir`, and makes it when it is absent. What a crash has left is recovered.
     ///
     /// # Errors
-    /// `InUse` if another process has it open; `UnknownFormat` if the data file is not one of this version or was not
-    /// closed cleanly.
+    /// `InUse` if another process has it open; `UnknownFormat` if the data file is not one of this version, or if its
+    /// log is missing or damaged.
     pub fn open(dir: &Path, options: StorageOptions) -> Result<Arc<Storage>> {
         let failed = |operation, path: &Path| {
             let path = path.display().to_string();
@@ -128,7 +182,12 @@ impl Storage {
         }
         std::fs::create_dir_all(&temp_dir).map_err(failed("creation", &temp_dir))?;
         let disk = disk::open_directory(dir, options.disk)?;
-        Self::open_with(disk, options, temp_dir, Some(lock))
+        let storage = Self::open_with(disk, options, temp_dir, Some(lock))?;
+        // Files that were made just now must be found again.
+        File::open(dir)
+            .and_then(|directory| directory.sync_all())
+            .map_err(failed("sync", dir))?;
+        Ok(storage)
     }
 
     /// Opens storage on a given disk, such as the simulated one. Spilled data goes to the system's folder for
@@ -150,80 +209,157 @@ impl Storage {
                 reason,
             });
         }
-        let file = disk.open(DATA_FILE)?;
-        let pool_options = PoolOptions {
-            background_writer: options.background_writer,
-            ..PoolOptions::new(options.pool_bytes)
-        };
-        let pool = BufferPool::open(disk.clone(), file, pool_options)?;
-        let is_new = pool.page_count() == 0;
-        let transactions = TransactionSystem::new(options.max_version_bytes, options.max_row_locks);
-        let store = if is_new {
-            PageStore::create(pool, disk, file, transactions, FIRST_FREE_TREE)?
-        } else {
-            PageStore::open(pool, disk, file, transactions)?
-        };
-        let store = Arc::new(store);
-        if is_new {
-            for (tree, root) in [
-                (DIRECTORY_TREE, DIRECTORY_ROOT),
-                (CATALOG_TREE, CATALOG_ROOT),
-            ] {
-                let mut change = MiniTransaction::begin(&store);
-                let page = change.add(store.pool.create(root)?);
-                let format = RedoRecord::FormatNode {
-                    tree,
-                    level: 0,
-                    low_fence: &[],
-                    high_fence: None,
-                };
-                change.commit(&[(page, format)])?;
+        if options.log_segment_bytes < MIN_SEGMENT_BYTES
+            || !options.log_segment_bytes.is_multiple_of(MIN_SEGMENT_BYTES)
+        {
+            let reason = format!(
+                "{} is not a multiple of {MIN_SEGMENT_BYTES}",
+                options.log_segment_bytes
+            );
+            return Err(StorageError::BadOption {
+                option: "log_segment_bytes",
+                reason,
+            });
+        }
+        match options.sync_log {
+            SyncLog::On => {}
+            SyncLog::Interval => {
+                tracing::warn!(
+                    "sync_log is interval: a crash may lose the commits of the last second"
+                );
+            }
+            SyncLog::Off => {
+                tracing::warn!(
+                    "sync_log is off: a crash may lose commits since the last checkpoint"
+                );
             }
         }
-        let empty = Counts {
-            entries: 0,
-            leaf_pages: 1,
-            inner_pages: 0,
-            height: 1,
+        let files = Files::open(disk)?;
+        let log_file = Log::file(&files.disk, files.log, options.log_segment_bytes);
+        let storage = match Control::read(&log_file)? {
+            Some(control) if !control.is_creating => {
+                Self::recover(files, options, control, temp_dir, lock)?
+            }
+            None if files.disk.length(files.data)? > 0 => {
+                return Err(StorageError::UnknownFormat {
+                    file: files.disk.file_name(files.data),
+                    reason: format!("there is no log ({LOG_FILE}) that belongs to it"),
+                });
+            }
+            earlier => Self::create(files, options, earlier, temp_dir, lock)?,
         };
-        let directory = Tree::new(store.clone(), DIRECTORY_TREE, DIRECTORY_ROOT, empty);
-        if is_new {
-            // Its own counts make the directory's first entry; a checkpoint brings them up to date.
-            for (tree, root) in [
-                (DIRECTORY_TREE, DIRECTORY_ROOT),
-                (CATALOG_TREE, CATALOG_ROOT),
-            ] {
-                directory.put(&directory_key(tree), &directory_value(root, empty))?;
+        if storage.options.background_writer {
+            *storage.checkpointer.lock() = Some(Checkpointer::start(&storage)?);
+            *storage.collector.lock() = Some(VersionCollector::start(&storage)?);
+        }
+        Ok(storage)
+    }
+
+    /// A new database. Until its first checkpoint the log says so, and a crash makes the next start begin anew.
+    fn create(
+        files: Files,
+        options: StorageOptions,
+        earlier: Option<Control>,
+        temp_dir: PathBuf,
+        lock: Option<File>,
+    ) -> Result<Arc<Storage>> {
+        let file = Log::file(&files.disk, files.log, options.log_segment_bytes);
+        let log = Log::create(file, log_options(&options), FIRST_FREE_TREE.0, earlier)?;
+        let doublewrite = Doublewrite::open(files.disk.clone(), files.doublewrite)?;
+        let store = files.page_store(&options, log, doublewrite)?;
+        store.format()?;
+        let trees = TreeDirectory::create(&store)?;
+        let storage = Self::assemble(store, trees, options, temp_dir, lock);
+        storage.checkpoint()?;
+        Ok(storage)
+    }
+
+    /// A database as its last process has left it.
+    fn recover(
+        files: Files,
+        options: StorageOptions,
+        control: Control,
+        temp_dir: PathBuf,
+        lock: Option<File>,
+    ) -> Result<Arc<Storage>> {
+        let file = Log::file(&files.disk, files.log, control.segment_bytes);
+        // What is read now must not be gone after another power loss: the device may still have it in its cache.
+        for file in [files.data, files.log, files.doublewrite] {
+            disk::run(&*files.disk, disk::Operation::Sync { file })?;
+        }
+        let analysis = recovery::analyse(&file, &control)?;
+        if analysis.is_needed {
+            tracing::info!(
+                "recovery: {} bytes of log, {} unfinished transactions",
+                analysis.end.lsn.0 - control.redo_start.0,
+                analysis.losers.len()
+            );
+        }
+        let doublewrite = Doublewrite::open(files.disk.clone(), files.doublewrite)?;
+        if analysis.is_needed {
+            let torn = doublewrite.repair(files.data, control.first_batch)?;
+            if torn > 0 {
+                tracing::info!("recovery: {torn} torn pages repaired");
             }
         }
-        let (_, catalog_counts) = look_up(&directory, CATALOG_TREE)?;
-        let catalog = Tree::new(store.clone(), CATALOG_TREE, CATALOG_ROOT, catalog_counts);
-        let directory = if is_new {
-            directory
-        } else {
-            let (_, counts) = look_up(&directory, DIRECTORY_TREE)?;
-            Tree::new(store.clone(), DIRECTORY_TREE, DIRECTORY_ROOT, counts)
-        };
-        let trees = BTreeMap::from([(CATALOG_TREE, catalog.clone())]);
-        let storage = Arc::new(Storage {
+        let log_options = log_options(&options);
+        let log = Log::resume(file.clone(), log_options, control, analysis.end.clone())?;
+        let store = files.page_store(&options, log, doublewrite)?;
+        store.reserve_numbers(analysis.next_tree, analysis.next_transaction);
+        for (&id, loser) in &analysis.losers {
+            store.add_live(id, loser.first);
+        }
+        recovery::redo(&store, &file, &control, &analysis)?;
+        store.check_header()?;
+        store.read_extent_maps()?;
+        if analysis.is_needed {
+            TreeDirectory::recover(&store, &analysis)?;
+        }
+        let trees = TreeDirectory::open(&store)?;
+        let storage = Self::assemble(store, trees, options, temp_dir, lock);
+        if analysis.is_needed {
+            storage.roll_back_losers(analysis)?;
+            storage.checkpoint()?;
+            tracing::info!("recovery: complete");
+        }
+        Ok(storage)
+    }
+
+    /// Takes back what transactions had done that the crash has ended.
+    fn roll_back_losers(&self, analysis: Analysis) -> Result<()> {
+        let mut transactions = Vec::new();
+        for (id, loser) in analysis.losers {
+            let ids: BTreeSet<TreeId> = loser.undo.iter().map(|record| record.tree).collect();
+            let trees: Result<Vec<_>> = ids.into_iter().map(|id| self.tree(id)).collect();
+            transactions.push(Transaction::recovered(
+                self.store.clone(),
+                id,
+                loser.undo,
+                trees?,
+            ));
+        }
+        self.store.keep_ghosts(true);
+        let result = transactions.into_iter().try_for_each(Transaction::rollback);
+        self.store.keep_ghosts(false);
+        result
+    }
+
+    fn assemble(
+        store: Arc<PageStore>,
+        trees: Arc<TreeDirectory>,
+        options: StorageOptions,
+        temp_dir: PathBuf,
+        lock: Option<File>,
+    ) -> Arc<Storage> {
+        Arc::new(Storage {
             store,
             options,
-            directory,
-            catalog,
-            trees: Mutex::new(trees),
+            trees,
             temp_dir,
             checkpointer: Mutex::new(None),
             collector: Mutex::new(None),
             _lock: lock,
-        });
-        if is_new {
-            storage.checkpoint()?;
-        }
-        if storage.options.background_writer {
-            *storage.checkpointer.lock() = Some(IdleCheckpointer::start(&storage)?);
-            *storage.collector.lock() = Some(VersionCollector::start(&storage)?);
-        }
-        Ok(storage)
+        })
     }
 
     pub(crate) fn store(&self) -> &Arc<PageStore> {
@@ -232,7 +368,7 @@ impl Storage {
 
     /// The tree of all trees.
     pub(crate) fn directory(&self) -> &Arc<Tree> {
-        &self.directory
+        self.trees.directory()
     }
 
     pub(crate) fn fill_factor(&self) -> f32 {
@@ -258,13 +394,7 @@ impl Storage {
             high_fence: None,
         };
         change.commit(&[(page, format)])?;
-        let counts = Counts {
-            entries: 0,
-            leaf_pages: 1,
-            inner_pages: 0,
-            height: 1,
-        };
-        if let Err(error) = self.enter_tree(tree, root, counts) {
+        if let Err(error) = self.enter_tree(tree, root, EMPTY) {
             self.store.free_pages(&[root])?;
             return Err(error);
         }
@@ -273,9 +403,7 @@ impl Storage {
 
     /// Enters a tree in the directory. The caller has a permit for changes.
     pub(crate) fn enter_tree(&self, tree: TreeId, root: PageId, counts: Counts) -> Result<()> {
-        self.directory
-            .put(&directory_key(tree), &directory_value(root, counts))?;
-        Ok(())
+        self.trees.enter(tree, root, counts)
     }
 
     /// Removes a tree and frees its pages. Nobody may be using it.
@@ -288,8 +416,7 @@ impl Storage {
         // All that has to be read is read first. Leaves in the tree's own extents are not looked at.
         let pages = tree.pages_in_shared_extents()?;
         let extents = self.store.space.extents_of(id);
-        self.directory.remove(&directory_key(id), None)?;
-        self.trees.lock().remove(&id);
+        self.trees.remove(id)?;
         self.store.transactions.versions.forget_tree(id);
         for &extent in &extents {
             for page in 0..PAGES_PER_EXTENT as u32 {
@@ -304,38 +431,17 @@ impl Storage {
     }
 
     pub fn tree(&self, id: TreeId) -> Result<Arc<Tree>> {
-        if let Some(tree) = self.trees.lock().get(&id) {
-            return Ok(tree.clone());
-        }
-        let (root, counts) = look_up(&self.directory, id)?;
-        let opened = Tree::new(self.store.clone(), id, root, counts);
-        Ok(self.trees.lock().entry(id).or_insert(opened).clone())
+        self.trees.tree(id)
     }
 
     /// The one tree with a fixed id, in which the floor above keeps its catalog.
     pub fn catalog_tree(&self) -> Arc<Tree> {
-        self.catalog.clone()
+        self.trees.catalog()
     }
 
     /// Numbers of all trees in the directory, ascending, the directory itself left out.
     pub fn tree_ids(&self) -> Result<Vec<TreeId>> {
-        let mut ids = Vec::new();
-        let mut cursor = self.directory.scan(
-            crate::tree::KeyRange::all(),
-            crate::tree::Direction::Forward,
-            crate::tree::ReadAhead::Off,
-        );
-        let mut key = Vec::new();
-        while let Some(leaf) = cursor.next_leaf()? {
-            for i in 0..leaf.len() {
-                leaf.key_into(i, &mut key);
-                if let Ok(bytes) = key.as_slice().try_into() {
-                    ids.push(TreeId(u64::from_be_bytes(bytes)));
-                }
-            }
-        }
-        ids.retain(|&id| id != DIRECTORY_TREE);
-        Ok(ids)
+        self.trees.ids()
     }
 
     /// Starts a transaction: changes of trees that stay or go together.
@@ -396,6 +502,10 @@ impl Storage {
         self.store.pool.counters()
     }
 
+    pub fn log_counters(&self) -> LogCounters {
+        self.store.log.counters()
+    }
+
     /// Memory that the buffer pool may use, in bytes.
     pub fn pool_bytes(&self) -> usize {
         self.options.pool_bytes
@@ -416,108 +526,58 @@ impl Storage {
         self.store.pool.evict_all_clean()
     }
 
-    /// Makes everything durable and marks the file as clean, unless a statement is changing something just now:
-    /// false then. A process that ends after this and before the next change loses nothing.
-    pub fn checkpoint(&self) -> Result<bool> {
-        self.store.checkpoint(|| self.write_counts())
+    /// Makes a checkpoint: a process that ends after this and before the next change leaves nothing to recover.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.store.checkpoint(|| self.trees.write_counts())
     }
 
-    /// Makes a checkpoint if no change has begun since `seen`, which an earlier step returned. Returns what to pass to
-    /// the next step. A background thread does this, if there are background threads.
-    pub fn idle_checkpoint_step(&self, seen: Option<u64>) -> Result<u64> {
+    /// What is due by now: a checkpoint if the log has grown, or if no change has begun since `seen`, which an earlier
+    /// step returned. Returns what to pass to the next step. A background thread does this, if there are background
+    /// threads.
+    pub fn checkpoint_step(&self, seen: Option<u64>) -> Result<u64> {
         let begun = self.store.changes_begun();
-        if seen == Some(begun) {
+        let log_due = self.options.log_limit_bytes / CHECKPOINT_SHARE;
+        if seen == Some(begun) || self.store.log_since_checkpoint() > log_due {
             self.checkpoint()?;
         }
+        if self.store.sync_log() == SyncLog::Interval {
+            self.store.log.flush_to(self.store.log.end())?;
+        }
         Ok(begun)
+    }
+
+    /// Everything that was committed up to here is as durable as `sync_log` asks for: what a snapshot may show.
+    pub fn newest_durable(&self) -> Lsn {
+        self.store.newest_durable()
     }
 
     /// Clean shutdown: everything is on disk when this returns, and no change is accepted afterwards. Waits for
     /// statements that are changing something.
     pub fn close(&self) -> Result<()> {
         self.stop_background();
-        self.store.close(|| self.write_counts())?;
+        self.store.close(|| self.trees.write_counts())?;
         self.store.pool.close()
     }
 
     fn stop_background(&self) {
-        let checkpointer = self.checkpointer.lock().take();
-        drop(checkpointer);
         let collector = self.collector.lock().take();
         drop(collector);
-    }
-
-    /// Brings the counts of all trees in the directory up to date.
-    fn write_counts(&self) -> Result<()> {
-        let trees: Vec<_> = self.trees.lock().values().cloned().collect();
-        for tree in trees.iter().chain([&self.directory]) {
-            if tree.counts().take_changed() {
-                let value = directory_value(tree.root(), tree.counts().read());
-                self.directory.put(&directory_key(tree.id()), &value)?;
-            }
-        }
-        Ok(())
+        let checkpointer = self.checkpointer.lock().take();
+        drop(checkpointer);
     }
 }
 
 impl Drop for Storage {
     fn drop(&mut self) {
         self.stop_background();
-        // Does not wait for statements, which may belong to this very thread.
+        // Does not wait for transactions, which may belong to this very thread: if there are any, the next start takes
+        // back what they do not take back themselves.
         match self.checkpoint() {
-            Ok(true) | Err(StorageError::Closed) => {}
-            Ok(false) => tracing::error!("the storage is dropped while a statement changes it"),
+            Ok(()) => {}
             Err(error) => tracing::error!("the storage was not closed cleanly: {error}"),
         }
         if let Err(error) = self.store.pool.close() {
             tracing::error!("the buffer pool was not closed cleanly: {error}");
         }
     }
-}
-
-fn directory_key(tree: TreeId) -> [u8; 8] {
-    tree.0.to_be_bytes()
-}
-
-/// Bytes of a directory entry.
-const DIRECTORY_VALUE_BYTES: usize = 36;
-
-fn directory_value(root: PageId, counts: Counts) -> [u8; DIRECTORY_VALUE_BYTES] {
-    let mut value = [0; DIRECTORY_VALUE_BYTES];
-    value[0..8].copy_from_slice(&root.0.to_le_bytes());
-    value[8..16].copy_from_slice(&counts.entries.to_le_bytes());
-    value[16..24].copy_from_slice(&counts.leaf_pages.to_le_bytes());
-    value[24..32].copy_from_slice(&counts.inner_pages.to_le_bytes());
-    value[32..36].copy_from_slice(&counts.height.to_le_bytes());
-    value
-}
-
-/// Root and counts of a tree, from the directory.
-fn look_up(directory: &Tree, tree: TreeId) -> Result<(PageId, Counts)> {
-    let mut value = Vec::new();
-    if !directory.get(&directory_key(tree), &mut value)? {
-        return Err(StorageError::NoSuchTree { tree });
-    }
-    if value.len() != DIRECTORY_VALUE_BYTES {
-        let reason = format!(
-            "the directory entry of tree {tree} has {} bytes",
-            value.len()
-        );
-        return Err(directory
-            .store()
-            .malformed(DIRECTORY_TREE, DIRECTORY_ROOT, reason));
-    }
-    let number = |bytes: std::ops::Range<usize>| {
-        value[bytes]
-            .iter()
-            .rev()
-            .fold(0, |number, &byte| number << 8 | u64::from(byte))
-    };
-    let counts = Counts {
-        entries: number(8..16),
-        leaf_pages: number(16..24),
-        inner_pages: number(24..32),
-        height: number(32..36) as u32,
-    };
-    Ok((PageId(number(0..8)), counts))
 }

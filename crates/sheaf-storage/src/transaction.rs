@@ -1,71 +1,58 @@
-//! Transactions: what one changed, so that it can be taken back.
+//! Transactions: what one changed, so that it stays or goes as a whole.
 //!
 //! Undo is logical. It names the tree, the key and the value before, not pages: by the time of a rollback the entry
 //! may have moved, and pages may have been split and merged by others. A rollback goes through the changes from the
 //! newest to the oldest, descends the tree for each, and may split pages on its way; what it needs of disk space is
-//! kept in reserve for it ([`crate::extent`]). A statement inside of a transaction is a savepoint.
+//! kept in reserve for it ([`crate::extent`]), and so is its room in the log. A statement inside of a transaction is a
+//! savepoint. Recovery takes the same way with the changes that it finds in the log.
 //!
-//! The changes are kept in memory, back to back in chunks, and are limited in size.
+//! ```text
+//!   change     mini-transaction + note: transaction, tree, key, before        undo stack: push
+//!   rollback   mini-transaction + note: compensation                          undo stack: pop
+//!   commit     commit record, and where it gets its position: status cell     locks go, the log is flushed, snapshots
+//! ```
+//!
+//! A transaction that changes nothing logs nothing. While one is live, the log is kept from its first change on.
 //!
 //! A rollback that fails (a page cannot be read) leaves a transaction half done. No rows can be trusted then, so the
-//! storage accepts no more changes and will not call the file clean.
+//! storage accepts no more changes; the transaction stays live, and the next start takes it back.
 
 use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
-use crate::page::Lsn;
+use crate::log::frame;
+use crate::page::TreeId;
 use crate::page_store::{ChangePermit, PageStore};
 use crate::row_lock::{Blocker, DEFAULT_LOCK_WAIT, LockMode, LockName, LockWait, RangeLock};
 use crate::snapshot::{ReadView, StatusCell};
 use crate::tree::{KeyRange, Tree};
+use crate::undo_stack::{UndoRecord, UndoStack};
 
-/// What was done to a key.
+/// What was done to a key. The numbers are the log's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Change {
     /// A new entry was added.
-    Insert,
+    Insert = 0,
     /// A ghost was made an entry again.
-    Revive,
+    Revive = 1,
     /// A value was replaced.
-    Update,
+    Update = 2,
     /// An entry was made a ghost.
-    Delete,
+    Delete = 3,
 }
 
 impl Change {
-    fn from_byte(byte: u8) -> Change {
+    /// The change of this number.
+    pub(crate) fn from_byte(byte: u8) -> Option<Change> {
         match byte {
-            0 => Change::Insert,
-            1 => Change::Revive,
-            2 => Change::Update,
-            _ => Change::Delete,
+            0 => Some(Change::Insert),
+            1 => Some(Change::Revive),
+            2 => Some(Change::Update),
+            3 => Some(Change::Delete),
+            _ => None,
         }
     }
-}
-
-/// Chunks double in size from the first one to this.
-const FIRST_CHUNK_BYTES: usize = 1 << 10;
-const LARGEST_CHUNK_BYTES: usize = 256 << 10;
-
-/// A record: start of the one before it in its chunk (4), tree (2), change (1), key length (2), value length (2),
-/// key, value.
-const RECORD_HEADER_BYTES: usize = 11;
-
-/// A chunk's first record has no other before it.
-const NO_RECORD: u32 = u32::MAX;
-
-struct Chunk {
-    bytes: Vec<u8>,
-    last_record: u32,
-}
-
-/// A record, read back.
-struct Record<'a> {
-    tree: usize,
-    change: Change,
-    key: &'a [u8],
-    before: &'a [u8],
 }
 
 /// The number of a transaction. No two transactions of a storage share one; 0 is none. Not a timestamp: what a snapshot
@@ -93,9 +80,11 @@ pub struct Transaction {
     trees: Vec<Arc<Tree>>,
     /// Deletes among the changes.
     deletes: usize,
-    chunks: Vec<Chunk>,
-    records: usize,
-    bytes: usize,
+    undo: UndoStack,
+    /// Something about this transaction is in the log.
+    is_logged: bool,
+    /// A rollback has failed: only the next start can take the rest back.
+    is_broken: bool,
     limit: usize,
 }
 
@@ -110,10 +99,33 @@ impl Transaction {
             permit: None,
             trees: Vec::new(),
             deletes: 0,
-            chunks: Vec::new(),
-            records: 0,
-            bytes: 0,
+            undo: UndoStack::default(),
+            is_logged: false,
+            is_broken: false,
             limit,
+        }
+    }
+
+    /// A transaction that a crash has ended, to be rolled back. `trees` are those that it changed.
+    pub(crate) fn recovered(
+        store: Arc<PageStore>,
+        id: TransactionId,
+        undo: UndoStack,
+        trees: Vec<Arc<Tree>>,
+    ) -> Transaction {
+        store.log.reserve(rollback_bytes(undo.bytes()));
+        Transaction {
+            status: StatusCell::new(id),
+            store,
+            has_locks: false,
+            lock_wait: DEFAULT_LOCK_WAIT,
+            permit: None,
+            trees,
+            deletes: 0,
+            undo,
+            is_logged: true,
+            is_broken: false,
+            limit: usize::MAX,
         }
     }
 
@@ -140,29 +152,34 @@ impl Transaction {
         self.lock_wait = wait;
     }
 
-    /// Keeps the transaction's changes, and purges the ghosts it made.
+    /// Keeps the transaction's changes, durably, and purges the ghosts it made.
     ///
     /// # Errors
-    /// The changes could not be made durable; whether they will be found after a restart is unknown.
+    /// The log could not be made durable; whether the changes will be found after a restart is unknown, and the storage
+    /// accepts no more of them.
     pub fn commit(mut self) -> Result<()> {
-        if self.permit.is_none() {
+        if !self.is_logged {
             self.end_without_changes();
             return Ok(());
         }
-        let transactions = &self.store.transactions;
-        let lsn = transactions.commit(&self.status, || self.append_commit());
+        let store = self.store.clone();
+        let id = self.status.id();
+        let record = frame::encode_commit(id);
+        let lsn = store
+            .log
+            .append_with(&record, |lsn| self.status.commit(lsn));
+        store.end_transaction(id);
         // Rows are free for others before the commit is durable; snapshots see it only afterwards.
+        let transactions = &store.transactions;
         transactions
             .row_locks
             .release_all(&self.status, self.has_locks);
-        transactions.snapshots.advance_to(lsn);
+        let result = store.make_commit_durable(lsn);
+        if result.is_ok() {
+            transactions.snapshots.advance_to(lsn);
+        }
         self.forget_changes();
-        Ok(())
-    }
-
-    /// Writes the commit record.
-    fn append_commit(&self) -> Lsn {
-        self.store.log.append(1)
+        result
     }
 
     /// Takes the transaction's changes back, newest first.
@@ -176,6 +193,11 @@ impl Transaction {
     fn rollback_all(&mut self) -> Result<()> {
         // If this fails, the versions of what is left stay as well, and nobody ever sees it.
         self.rollback_to(0)?;
+        if self.is_logged {
+            // Nobody waits for it: without it, recovery finds nothing left to take back.
+            let record = frame::encode_end_of_rollback(self.status.id());
+            self.store.log.append(&record);
+        }
         self.end_without_changes();
         Ok(())
     }
@@ -187,12 +209,13 @@ impl Transaction {
         transactions
             .row_locks
             .release_all(&self.status, self.has_locks);
+        self.store.end_transaction(self.status.id());
         self.permit = None;
     }
 
     /// A mark for [`rollback_to`](Self::rollback_to).
     pub fn savepoint(&self) -> usize {
-        self.records
+        self.undo.len()
     }
 
     /// Takes back the changes made after the mark.
@@ -200,13 +223,14 @@ impl Transaction {
     /// # Errors
     /// As [`rollback`](Self::rollback).
     pub fn rollback_to(&mut self, savepoint: usize) -> Result<()> {
-        while self.records > savepoint {
+        while self.undo.len() > savepoint {
             let result = self.undo_last();
             if let Err(error) = result {
                 self.store.refuse_changes(error.clone());
                 // What is left cannot be taken back either: forget it, so that dropping does not try.
-                self.chunks.clear();
-                self.records = 0;
+                self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
+                self.undo.clear();
+                self.is_broken = true;
                 return Err(error);
             }
             self.pop();
@@ -216,15 +240,18 @@ impl Transaction {
 
     /// Bytes of before-images held.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.undo.bytes()
     }
 
     /// Called before the first page of a change is latched.
     #[inline]
     pub(crate) fn begin_change(&mut self, tree: &Tree) -> Result<()> {
-        if self.permit.is_none() {
-            self.permit = Some(tree.store().begin_changes()?);
+        let store = tree.store();
+        if self.permit.is_some() {
+            return store.make_log_room();
         }
+        self.permit = Some(store.begin_changes()?);
+        store.begin_transaction(self.status.id());
         Ok(())
     }
 
@@ -236,80 +263,48 @@ impl Transaction {
         key: &[u8],
         before: &[u8],
     ) -> Result<()> {
-        let record_bytes = RECORD_HEADER_BYTES + key.len() + before.len();
-        if self.bytes + record_bytes > self.limit {
+        let record_bytes = UndoRecord::bytes(key, before);
+        if self.undo.bytes() + record_bytes > self.limit {
             return Err(StorageError::TransactionTooLarge { limit: self.limit });
         }
-        let tree = self.tree_number(tree)?;
-        let fits = |chunk: &Chunk| chunk.bytes.capacity() - chunk.bytes.len() >= record_bytes;
-        if !self.chunks.last().is_some_and(fits) {
-            let doubled = self
-                .chunks
-                .last()
-                .map_or(FIRST_CHUNK_BYTES, |chunk| chunk.bytes.capacity() * 2);
-            let capacity = doubled.min(LARGEST_CHUNK_BYTES).max(record_bytes);
-            self.chunks.push(Chunk {
-                bytes: Vec::with_capacity(capacity),
-                last_record: NO_RECORD,
-            });
+        if !self.trees.iter().any(|known| known.id() == tree.id()) {
+            self.trees.push(tree.shared()?);
         }
-        let chunk = self.chunks.last_mut().expect("a chunk was pushed");
-        let start = chunk.bytes.len() as u32;
-        chunk
-            .bytes
-            .extend_from_slice(&chunk.last_record.to_le_bytes());
-        chunk.bytes.extend_from_slice(&tree.to_le_bytes());
-        chunk.bytes.push(change as u8);
-        chunk
-            .bytes
-            .extend_from_slice(&(key.len() as u16).to_le_bytes());
-        chunk
-            .bytes
-            .extend_from_slice(&(before.len() as u16).to_le_bytes());
-        chunk.bytes.extend_from_slice(key);
-        chunk.bytes.extend_from_slice(before);
-        chunk.last_record = start;
-        self.records += 1;
-        self.bytes += record_bytes;
+        self.undo.push(UndoRecord {
+            tree: tree.id(),
+            change,
+            key,
+            before,
+        });
+        self.store.log.reserve(rollback_bytes(record_bytes));
         self.deletes += usize::from(change == Change::Delete);
+        self.is_logged = true;
         Ok(())
     }
 
     /// Forgets the last change: it was not made, or it was taken back.
     pub(crate) fn pop(&mut self) {
-        let Some(chunk) = self.chunks.last_mut() else {
+        let Some(record) = self.undo.last() else {
             return;
         };
-        let start = chunk.last_record as usize;
-        let is_delete = read(&chunk.bytes[start..]).change == Change::Delete;
-        self.bytes -= chunk.bytes.len() - start;
-        self.records -= 1;
-        chunk.last_record = previous_record(&chunk.bytes[start..]);
-        chunk.bytes.truncate(start);
-        if start == 0 {
-            self.chunks.pop();
-        }
-        self.deletes -= usize::from(is_delete);
+        let is_delete = record.change == Change::Delete;
+        self.deletes = self.deletes.saturating_sub(usize::from(is_delete));
+        let before = self.undo.bytes();
+        self.undo.pop();
+        let popped = before - self.undo.bytes();
+        self.store.log.unreserve(rollback_bytes(popped));
     }
 
-    fn tree_number(&mut self, tree: &Tree) -> Result<u16> {
-        let mut known = self.trees.iter();
-        let number = match known.position(|known| known.id() == tree.id()) {
-            Some(number) => number,
-            None => {
-                self.trees.push(tree.shared()?);
-                self.trees.len() - 1
-            }
-        };
-        u16::try_from(number).map_err(|_| StorageError::TransactionTooLarge { limit: self.limit })
+    fn tree(&self, id: TreeId) -> Result<&Arc<Tree>> {
+        let known = self.trees.iter().find(|tree| tree.id() == id);
+        known.ok_or(StorageError::NoSuchTree { tree: id })
     }
 
     fn undo_last(&self) -> Result<()> {
-        let Some(chunk) = self.chunks.last() else {
+        let Some(record) = self.undo.last() else {
             return Ok(());
         };
-        let record = read(&chunk.bytes[chunk.last_record as usize..]);
-        let tree = &self.trees[record.tree];
+        let tree = self.tree(record.tree)?;
         match record.change {
             Change::Insert => tree.remove(record.key, Some(&self.status))?,
             Change::Revive => tree.hide(record.key, &self.status)?,
@@ -325,34 +320,32 @@ impl Transaction {
         if self.deletes > 0 {
             self.purge();
         }
-        self.chunks.clear();
-        self.records = 0;
+        self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
+        self.undo.clear();
         self.permit = None;
     }
 
     /// Purges the leaves on which ghosts were made. What fails here stays garbage, for a later visitor.
     fn purge(&self) {
         let mut purged = None;
-        for chunk in &self.chunks {
-            let mut rest = chunk.bytes.as_slice();
-            while !rest.is_empty() {
-                let record = read(rest);
-                rest = &rest[RECORD_HEADER_BYTES + record.key.len() + record.before.len()..];
-                if record.change != Change::Delete {
+        for record in self.undo.iter() {
+            if record.change != Change::Delete {
+                continue;
+            }
+            if let Some((tree, fences)) = &purged {
+                let fences: &crate::tree::delete::Fences = fences;
+                if *tree == record.tree && fences.cover(record.key) {
                     continue;
                 }
-                if let Some((tree, fences)) = &purged {
-                    let fences: &crate::tree::delete::Fences = fences;
-                    if *tree == record.tree && fences.cover(record.key) {
-                        continue;
-                    }
-                }
-                match self.trees[record.tree].purge_leaf(record.key) {
-                    Ok(fences) => purged = Some((record.tree, fences)),
-                    Err(error) => {
-                        tracing::warn!("ghosts of an ended transaction stay for now: {error}");
-                        return;
-                    }
+            }
+            let result = self
+                .tree(record.tree)
+                .and_then(|tree| tree.purge_leaf(record.key));
+            match result {
+                Ok(fences) => purged = Some((record.tree, fences)),
+                Err(error) => {
+                    tracing::warn!("ghosts of an ended transaction stay for now: {error}");
+                    return;
                 }
             }
         }
@@ -491,6 +484,7 @@ pub(crate) enum Obstacle {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if self.status.is_active()
+            && !self.is_broken
             && let Err(error) = self.rollback_all()
         {
             tracing::error!("a transaction could not be rolled back: {error}");
@@ -498,18 +492,8 @@ impl Drop for Transaction {
     }
 }
 
-fn read(bytes: &[u8]) -> Record<'_> {
-    let u16_at = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
-    let (key_length, value_length) = (u16_at(7), u16_at(9));
-    let (key, rest) = bytes[RECORD_HEADER_BYTES..].split_at(key_length);
-    Record {
-        tree: u16_at(4),
-        change: Change::from_byte(bytes[6]),
-        key,
-        before: &rest[..value_length],
-    }
-}
-
-fn previous_record(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+/// Room in the log for taking back changes with this much undo: each writes the value before once more, with a
+/// mini-transaction around it.
+fn rollback_bytes(undo_bytes: usize) -> u64 {
+    2 * undo_bytes as u64
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::page::Lsn;
 use crate::row_lock::RowLocks;
-use crate::snapshot::{LiveSnapshots, SnapshotRegistry, StatusCell};
+use crate::snapshot::{LiveSnapshots, SnapshotRegistry};
 use crate::sync::Mutex;
 use crate::versions::{Before, VersionStore};
 
@@ -23,8 +23,6 @@ pub(crate) struct TransactionSystem {
     pub(crate) snapshots: Arc<SnapshotRegistry>,
     pub(crate) versions: VersionStore,
     pub(crate) row_locks: RowLocks,
-    /// Held while a commit gets its timestamp and stores it.
-    committing: Mutex<()>,
     /// The snapshots in use, when they were gathered last.
     gathered: Mutex<Arc<LiveSnapshots>>,
 }
@@ -38,19 +36,8 @@ impl TransactionSystem {
             snapshots,
             versions: VersionStore::new(version_bytes),
             row_locks: RowLocks::new(row_locks),
-            committing: Mutex::new(()),
             gathered,
         }
-    }
-
-    /// Commits a transaction that has changed something. `append` writes its commit record and returns the record's
-    /// position. What commits in this order becomes visible in this order.
-    pub(crate) fn commit(&self, transaction: &StatusCell, append: impl FnOnce() -> Lsn) -> Lsn {
-        let committing = self.committing.lock();
-        let lsn = append();
-        transaction.commit(lsn);
-        drop(committing);
-        lsn
     }
 
     /// The snapshots in use now.

@@ -14,8 +14,8 @@
 //! Two writes of one page are never in flight together, or the older could land last: a page that is WRITING is
 //! skipped. A page that is DIRTY or WRITING is never evicted, so a read cannot overtake a write either.
 //!
-//! This is where a page's log records would have to be durable before the page is, and where a doublewrite area would
-//! come in; both belong to recovery.
+//! Before a batch goes out, the log is made durable up to its newest page (write-ahead logging), and the batch is kept
+//! in the doublewrite area ([`crate::doublewrite`]). Either failing leaves the batch dirty.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -24,9 +24,11 @@ use std::time::Duration;
 use crate::buffer_pool::BufferPool;
 use crate::counters;
 use crate::disk::{AlignedBuffer, Buffers, Completion, Operation, STRETCH_BYTES, Token};
+use crate::doublewrite::Doublewrite;
 use crate::error::{Result, StorageError};
 use crate::frame_arena::FrameId;
 use crate::latch::{self, Access};
+use crate::log::Log;
 use crate::page::{PAGE_SIZE, Page, PageId};
 use crate::page_table::Heat;
 use crate::page_table::PageWord;
@@ -42,6 +44,12 @@ const MAX_DIRTY_PERCENT: usize = 50;
 const IDLE_PAUSE: Duration = Duration::from_millis(100);
 /// The background writer waits this long after a failed write.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a batch has to wait for before its pages are written in place. A pool without it is for tests.
+pub(crate) struct WriteProtection {
+    pub(crate) log: Arc<Log>,
+    pub(crate) doublewrite: Arc<Doublewrite>,
+}
 
 /// Staging, which one batch at a time uses.
 pub(crate) struct WriteBack {
@@ -146,6 +154,7 @@ impl BufferPool {
             thread::yield_now();
         }
         let writes = self.stage(&mut staging, pages, latched);
+        self.protect_batch(&staging, &writes)?;
         let operations: Vec<(Operation, Token)> = writes
             .iter()
             .map(|(write, start)| {
@@ -176,6 +185,29 @@ impl BufferPool {
             }
         }
         first_error.map_or(Ok(()), Err)
+    }
+
+    /// Makes sure that the staged pages may be written in place.
+    fn protect_batch(
+        &self,
+        staging: &Arc<AlignedBuffer>,
+        writes: &[(Arc<PageWrite>, usize)],
+    ) -> Result<()> {
+        let Some(protection) = self.protection.get() else {
+            return Ok(());
+        };
+        let pages: usize = writes.iter().map(|(write, _)| write.pages.len()).sum();
+        if pages == 0 {
+            return Ok(());
+        }
+        let bytes = pages * PAGE_SIZE;
+        let newest = staging[..bytes]
+            .chunks_exact(PAGE_SIZE)
+            .map(crate::page::lsn_of)
+            .max()
+            .unwrap_or_default();
+        protection.log.flush_to(newest)?;
+        protection.doublewrite.keep(staging, bytes, || self.sync())
     }
 
     /// Copies dirty pages into staging. Returns the requests, each with where its bytes start.

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::{Random, check, contents, disk, open, options};
+use common::{Random, check, contents, disk, open};
 use sheaf_storage::disk::simulated::{Fault, FaultKind, FaultyOperation, SimulatedDisk};
 use sheaf_storage::{
     BulkBuilder, Disk, KeyRange, PAGE_SIZE, ReadAhead, Storage, StorageError, Tree,
@@ -43,7 +43,7 @@ fn a_full_disk_fails_the_statement_and_leaves_the_tree_as_it_was() {
     let storage = open(&disk);
     let (tree, mut model) = filled(&storage, 10_000);
     storage.checkpoint().unwrap();
-    disk.set_capacity(disk.length(disk.open(DATA_FILE).unwrap()).unwrap());
+    disk.set_capacity(disk.used_bytes());
 
     let mut random = Random(5);
     let mut transaction = storage.begin_transaction();
@@ -69,21 +69,26 @@ fn a_full_disk_fails_the_statement_and_leaves_the_tree_as_it_was() {
     let expected: Vec<_> = model.clone().into_iter().collect();
     assert!(contents(&tree, KeyRange::all(), ReadAhead::Off) == expected);
 
-    // Deletes need no space, and what they free can be used again.
-    let mut transaction = storage.begin_transaction();
-    for key in model.keys() {
-        assert!(tree.delete(&mut transaction, key).unwrap());
+    // Deletes need space in the log only, which checkpoints recycle; and what they free can be used again.
+    let keys: Vec<_> = model.keys().cloned().collect();
+    for keys in keys.chunks(100) {
+        let mut transaction = storage.begin_transaction();
+        for key in keys {
+            assert!(tree.delete(&mut transaction, key).unwrap());
+        }
+        transaction.commit().unwrap();
     }
-    transaction.commit().unwrap();
     model.clear();
     check(&tree, &model);
-    let mut transaction = storage.begin_transaction();
-    for i in 0..5_000u32 {
-        tree.insert(&mut transaction, &i.to_be_bytes(), &[1; 150])
-            .unwrap();
-        model.insert(i.to_be_bytes().to_vec(), vec![1; 150]);
+    for start in (0..5_000u32).step_by(100) {
+        let mut transaction = storage.begin_transaction();
+        for i in start..start + 100 {
+            tree.insert(&mut transaction, &i.to_be_bytes(), &[1; 150])
+                .unwrap();
+            model.insert(i.to_be_bytes().to_vec(), vec![1; 150]);
+        }
+        transaction.commit().unwrap();
     }
-    transaction.commit().unwrap();
     check(&tree, &model);
     storage.close().unwrap();
 }
@@ -95,7 +100,7 @@ fn a_full_disk_ends_a_bulk_build_and_takes_nothing() {
     let (tree, model) = filled(&storage, 1_000);
     storage.checkpoint().unwrap();
     let used = storage.used_pages();
-    disk.set_capacity(disk.length(disk.open(DATA_FILE).unwrap()).unwrap() + (3 << 20));
+    disk.set_capacity(disk.used_bytes() + (3 << 20));
     let mut builder = BulkBuilder::new(&storage).unwrap();
     let error = (0..)
         .find_map(|i: u32| builder.append(&i.to_be_bytes(), &[0; 500]).err())
@@ -235,10 +240,10 @@ fn a_flipped_bit_names_file_page_and_tree_and_never_gives_wrong_rows() {
 }
 
 #[test]
-fn a_file_that_was_in_use_is_refused_and_one_that_was_only_read_is_not() {
+fn a_file_that_was_in_use_is_recovered() {
     let first = disk(6);
     let storage = open(&first);
-    let (tree, model) = filled(&storage, 5_000);
+    let (tree, mut model) = filled(&storage, 5_000);
     storage.checkpoint().unwrap();
     contents(&tree, KeyRange::all(), ReadAhead::Off);
     let found = first.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(7));
@@ -247,20 +252,23 @@ fn a_file_that_was_in_use_is_refused_and_one_that_was_only_read_is_not() {
     let storage = open(&found);
     let id = storage.tree_ids().unwrap().pop().unwrap();
     check(&storage.tree(id).unwrap(), &model);
-    let mut transaction = storage.begin_transaction();
-    storage
-        .tree(id)
-        .unwrap()
-        .insert(&mut transaction, b"zzz", b"")
-        .unwrap();
-    transaction.commit().unwrap();
+    let tree = storage.tree(id).unwrap();
+    let mut committed = storage.begin_transaction();
+    tree.insert(&mut committed, b"zzz", b"committed").unwrap();
+    committed.commit().unwrap();
+    model.insert(b"zzz".to_vec(), b"committed".to_vec());
+    let mut unfinished = storage.begin_transaction();
+    tree.insert(&mut unfinished, b"zzzz", b"").unwrap();
+    tree.delete(&mut unfinished, &2u32.to_be_bytes()).unwrap();
     let found = found.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(8));
-    drop(storage);
-    let refused = Storage::open_on(found, options()).map(|_| ());
-    assert!(
-        matches!(refused, Err(StorageError::UnknownFormat { .. })),
-        "{refused:?}"
-    );
+    drop((unfinished, tree, storage));
+
+    let storage = open(&found);
+    let tree = storage.tree(id).unwrap();
+    check(&tree, &model);
+    let expected: Vec<_> = model.into_iter().collect();
+    assert!(contents(&tree, KeyRange::all(), ReadAhead::Off) == expected);
+    storage.close().unwrap();
 }
 
 #[test]
@@ -288,13 +296,13 @@ fn an_idle_storage_becomes_clean_by_itself() {
     let first = disk(10);
     let storage = open(&first);
     let (tree, model) = filled(&storage, 5_000);
-    let seen = storage.idle_checkpoint_step(None).unwrap();
+    let seen = storage.checkpoint_step(None).unwrap();
     let mut transaction = storage.begin_transaction();
     tree.delete(&mut transaction, b"no such key").unwrap();
-    let seen = storage.idle_checkpoint_step(Some(seen)).unwrap();
-    storage.idle_checkpoint_step(Some(seen)).unwrap();
+    let seen = storage.checkpoint_step(Some(seen)).unwrap();
+    storage.checkpoint_step(Some(seen)).unwrap();
     transaction.commit().unwrap();
-    storage.idle_checkpoint_step(Some(seen)).unwrap();
+    storage.checkpoint_step(Some(seen)).unwrap();
     let found = first.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(11));
     drop((tree, storage));
     let storage = open(&found);

@@ -9,7 +9,7 @@
 //!
 //! The entries of the catalog tree are specified in docs/catalog-format.md.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,6 +119,9 @@ impl std::ops::Deref for WriteGuard {
 impl Catalog {
     /// Reads the catalog of a data directory; an empty one gets its header.
     ///
+    /// Trees are made before the definition that names them is entered, and dropped after it is gone. If the process
+    /// ended in between, they belong to nobody; this drops them, so that DDL and bulk loads happen whole or not at all.
+    ///
     /// # Errors
     /// `CatalogTooNew`, `Corrupt`, and whatever the storage reports.
     pub fn open(storage: Arc<Storage>) -> Result<Arc<Catalog>> {
@@ -165,8 +168,13 @@ impl Catalog {
                 }
             }
         }
+        let mut orphans: BTreeSet<TreeId> = storage.tree_ids()?.into_iter().collect();
+        orphans.remove(&tree.id());
         for (database, name, bytes) in definitions {
             let definition = decode_definition(&bytes, &database, &name)?;
+            for named in trees_of(&definition) {
+                orphans.remove(&named);
+            }
             let state = TableState::default();
             if let Some(next) = counters.remove(&definition.id) {
                 state.restore_auto_increment(next);
@@ -178,12 +186,14 @@ impl Catalog {
             let tables = tables.ok_or(TableError::UnknownDatabase { name: database })?;
             tables.insert(name, Arc::new(table));
         }
-        Ok(Arc::new(Catalog {
+        let catalog = Arc::new(Catalog {
             storage,
             databases: RwLock::new(databases),
             schema_version: AtomicU64::new(1),
             next_table_id: Mutex::new(next_table_id),
-        }))
+        });
+        catalog.drop_trees(&orphans.into_iter().collect::<Vec<_>>());
+        Ok(catalog)
     }
 
     pub fn storage(&self) -> &Arc<Storage> {

@@ -120,6 +120,7 @@ struct SimulatedFile {
 enum Change {
     Bytes { offset: u64, bytes: Vec<u8> },
     Length(u64),
+    Allocated(u64),
 }
 
 impl SimulatedDisk {
@@ -175,6 +176,11 @@ impl SimulatedDisk {
         }
     }
 
+    /// Room taken on the device by all files.
+    pub fn used_bytes(&self) -> u64 {
+        self.state.lock().used_bytes()
+    }
+
     /// Operations performed so far.
     pub fn operations(&self) -> u64 {
         self.state.lock().operations
@@ -188,6 +194,13 @@ impl SimulatedDisk {
     /// Crashes the machine now: what was not performed never will be.
     pub fn crash(&self) {
         self.state.lock().crashed = true;
+    }
+
+    /// Crashes the machine during the operation that is this far ahead; `None` takes that back.
+    pub fn crash_after(&self, operations: Option<u64>) {
+        let mut state = self.state.lock();
+        let done = state.operations;
+        state.options.crash_at_operation = operations.map(|ahead| done + ahead);
     }
 
     /// Crashes the machine, and gives the disk as it is found after the power is back: everything synced, and some of
@@ -215,6 +228,11 @@ impl SimulatedFile {
                 Change::Length(length) => {
                     if random.chance(500_000) {
                         survived.set_length(*length);
+                    }
+                }
+                Change::Allocated(length) => {
+                    if random.chance(500_000) {
+                        survived.allocate(*length);
                     }
                 }
                 Change::Bytes { offset, bytes } => {
@@ -249,6 +267,7 @@ impl SimulatedFile {
             match change {
                 Change::Bytes { offset, bytes } => self.durable.write(offset, &bytes),
                 Change::Length(length) => self.durable.set_length(length),
+                Change::Allocated(length) => self.durable.allocate(length),
             }
         }
     }
@@ -354,7 +373,7 @@ impl State {
                         return Err(io::Error::from_raw_os_error(libc::ENOSPC));
                     }
                     file.contents.allocate(length);
-                    file.set_length(length);
+                    file.unsynced.push(Change::Allocated(length));
                 }
             }
             Operation::SetLength { length, .. } => file.set_length(*length),
@@ -531,12 +550,20 @@ impl Contents {
             let position = offset + done as u64;
             let within = (position % BLOCK_BYTES) as usize;
             let count = (BLOCK_BYTES as usize - within).min(bytes.len() - done);
-            let block = self
-                .blocks
-                .entry(position / BLOCK_BYTES)
-                .or_insert_with(|| vec![0; BLOCK_BYTES as usize].into_boxed_slice());
-            block[within..within + count].copy_from_slice(&bytes[done..done + count]);
+            let piece = &bytes[done..done + count];
             done += count;
+            let number = position / BLOCK_BYTES;
+            // Zeros where room is reserved need no memory: a log's file is full of them.
+            let is_kept = self.blocks.contains_key(&number)
+                || number * BLOCK_BYTES >= self.reserved
+                || piece.iter().any(|&byte| byte != 0);
+            if is_kept {
+                let block = self
+                    .blocks
+                    .entry(number)
+                    .or_insert_with(|| vec![0; BLOCK_BYTES as usize].into_boxed_slice());
+                block[within..within + count].copy_from_slice(piece);
+            }
         }
         self.length = self.length.max(offset + bytes.len() as u64);
     }
@@ -554,6 +581,7 @@ impl Contents {
 
     fn allocate(&mut self, length: u64) {
         self.reserved = self.reserved.max(length);
+        self.length = self.length.max(length);
     }
 
     /// Room taken on the device.

@@ -487,7 +487,7 @@ impl Completion for ExtentWrite {
 
 impl ExtentWriter {
     fn new(store: Arc<PageStore>, tree: TreeId) -> Result<ExtentWriter> {
-        let lsn = store.log.next();
+        let lsn = store.log.end();
         Ok(ExtentWriter {
             store,
             tree,
@@ -556,6 +556,8 @@ impl ExtentWriter {
             offset: extent::page_in(extent, 0).offset(),
             buffers,
         };
+        // What freed the extent must be durable before its old pages are gone.
+        self.store.log.flush_to(self.store.log.end())?;
         self.drop_from_pool(extent);
         self.in_flight = Some((extent, write.clone()));
         self.store.disk.submit(vec![(operation, write)]);

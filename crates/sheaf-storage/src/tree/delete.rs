@@ -162,6 +162,9 @@ impl Tree {
 
     /// The slots of ghosts whose keys have no versions (any more), ascending.
     fn garbage_slots(&self, leaf: &ExclusiveGuard<'_>) -> Vec<usize> {
+        if self.store.keeps_ghosts() {
+            return Vec::new();
+        }
         let node = Node(leaf);
         let ghosts = (0..node.count()).filter(|&slot| node.is_ghost(slot));
         let mut slots: Vec<_> = ghosts.collect();

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
 use crate::guard::ExclusiveGuard;
+use crate::log::frame::Note;
 use crate::mini_transaction::MiniTransaction;
+use crate::page::TreeId;
 use crate::redo::RedoRecord;
 use crate::snapshot::StatusCell;
 use crate::transaction::{Change, Obstacle, Transaction};
@@ -32,6 +34,8 @@ pub(super) enum Placed {
 pub(super) enum Past<'t> {
     /// Nobody will ask for it.
     Forgotten,
+    /// Nobody will ask for it; the entry holds the present counts of this tree.
+    Counted(TreeId),
     /// It is kept as a version that this transaction made.
     Kept(&'t Arc<StatusCell>),
     /// The change takes back the newest version, which this transaction made.
@@ -139,10 +143,10 @@ impl Tree {
         }
     }
 
-    /// Makes `key` live with `value`, whatever was there, without a transaction: for the tree directory. True if it was
-    /// not live before.
-    pub(crate) fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.put_with(key, value, Past::Forgotten)
+    /// Makes `key` live with `value`, whatever was there, without a transaction: for the tree directory, whose entries
+    /// hold the counts of trees. True if it was not live before.
+    pub(crate) fn put_counts(&self, key: &[u8], value: &[u8], counted: TreeId) -> Result<bool> {
+        self.put_with(key, value, Past::Counted(counted))
     }
 
     /// Makes `key` live with `value`, as it was before the newest change, which was the transaction's. True if it was
@@ -285,10 +289,11 @@ impl Tree {
             leaf.note_versions(true);
         }
         let is_delete = matches!(records, [RedoRecord::SetGhost { ghost: true, .. }]);
+        let note = self.note(records, key, before, past);
         let mut change = MiniTransaction::begin(&self.store);
         let page = change.add(leaf);
         let change_past = || match past {
-            Past::Forgotten => {}
+            Past::Forgotten | Past::Counted(_) => {}
             Past::Kept(writer) => {
                 let versions = &system.versions;
                 versions.push(page_id, self.id, key, writer, before, is_delete);
@@ -296,11 +301,47 @@ impl Tree {
             Past::Restored(writer) => system.versions.pop(page_id, key, writer),
         };
         match *records {
-            [record] => change.commit_with(&[(page, record)], change_past)?,
-            [first, second] => change.commit_with(&[(page, first), (page, second)], change_past)?,
+            [record] => change.commit_noted(note, &[(page, record)], change_past)?,
+            [first, second] => {
+                change.commit_noted(note, &[(page, first), (page, second)], change_past)?
+            }
             _ => unreachable!("an entry changes by one record or two"),
         };
         Ok(())
+    }
+}
+
+impl Tree {
+    /// What the log is told about a change of an entry.
+    fn note<'t>(
+        &self,
+        records: &[RedoRecord<'_>],
+        key: &'t [u8],
+        before: Before<'t>,
+        past: Past<'_>,
+    ) -> Note<'t> {
+        match past {
+            Past::Forgotten => Note::None,
+            Past::Counted(tree) => Note::Counts { tree },
+            Past::Restored(writer) => Note::Compensation {
+                transaction: writer.id(),
+            },
+            Past::Kept(writer) => Note::Change {
+                transaction: writer.id(),
+                tree: self.id,
+                change: match records {
+                    [RedoRecord::InsertEntry { .. }] => Change::Insert,
+                    [RedoRecord::SetGhost { .. }] => Change::Delete,
+                    [RedoRecord::SetValue { .. }] => Change::Update,
+                    _ => Change::Revive,
+                },
+                key,
+                before: match before {
+                    Before::Value(value) => value,
+                    Before::Absent => &[],
+                },
+            },
+        }
     }
 }
 

@@ -128,6 +128,12 @@ impl LiveCounts {
         self.note_change();
     }
 
+    fn set_entries(&self, entries: u64) {
+        if self.entries.swap(entries, Ordering::Relaxed) != entries {
+            self.note_change();
+        }
+    }
+
     fn add_pages(&self, level: u8, pages: i64) {
         let counter = if level == 0 {
             &self.leaf_pages
@@ -150,7 +156,8 @@ impl LiveCounts {
     /// The present counts.
     pub(crate) fn read(&self) -> Counts {
         Counts {
-            entries: self.entries.load(Ordering::Relaxed),
+            // Below zero, an estimate that a crash has left was too low.
+            entries: (self.entries.load(Ordering::Relaxed) as i64).max(0) as u64,
             leaf_pages: self.leaf_pages(),
             inner_pages: self.inner_pages.load(Ordering::Relaxed),
             height: self.height.load(Ordering::Relaxed),

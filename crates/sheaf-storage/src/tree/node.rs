@@ -472,7 +472,13 @@ impl<'a> Node<'a> {
 
     /// Bytes between the slots and the heap.
     fn gap(&self) -> usize {
-        self.u16(HEAP_START) - (SLOTS + self.count() * SLOT_BYTES)
+        let (slots_end, heap_start) = self.gap_extent();
+        heap_start - slots_end
+    }
+
+    /// Where the slots end, and where the heap begins. What lies between means nothing.
+    pub fn gap_extent(&self) -> (usize, usize) {
+        (SLOTS + self.count() * SLOT_BYTES, self.u16(HEAP_START))
     }
 
     /// Bytes that new entries can take, compaction included.

@@ -34,6 +34,7 @@ pub fn disk(seed: u64) -> Arc<SimulatedDisk> {
 pub fn options() -> StorageOptions {
     StorageOptions {
         pool_bytes: TINY_POOL_BYTES,
+        log_segment_bytes: 512 << 10,
         background_writer: false,
         ..StorageOptions::default()
     }
@@ -83,7 +84,7 @@ pub fn contents_backward(
 
 /// The tree is sound and has as many entries as the model.
 pub fn check(tree: &Tree, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    assert_eq!(tree.statistics().entries, model.len() as u64);
     let checked = tree.check().unwrap();
     assert_eq!(checked.entries, model.len() as u64);
-    assert_eq!(tree.statistics().entries, model.len() as u64);
 }

@@ -1,0 +1,156 @@
+//! The control block: where recovery begins, and what it has to know before it reads the log.
+//!
+//! Two blocks take turns, so that the older one is intact while the newer one is being written; the valid one with the
+//! higher number counts.
+
+use std::sync::Arc;
+
+use crate::disk::AlignedBuffer;
+use crate::error::Result;
+use crate::log::log_file::{BLOCK_BYTES, LogFile};
+use crate::page::Lsn;
+
+/// First bytes of a control block.
+const MAGIC: [u8; 8] = *b"SHEAFLOG";
+
+/// Version of the log's format. A log of another version is refused.
+const LOG_VERSION: u32 = 1;
+
+/// Bytes of a control block that are used; the checksum of the others comes first.
+const USED_BYTES: usize = 96;
+
+/// Contents of a control block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Control {
+    /// Number of this block; the next one has the next.
+    pub number: u64,
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// The data file is still being made: there is nothing to recover.
+    pub is_creating: bool,
+    /// Counts the times that the log was opened. Chunks carry it, so that what an earlier opening left behind the end
+    /// of the log is not taken for its continuation.
+    pub epoch: u32,
+    /// Sequence number of the segment that holds `redo_start`.
+    pub first_segment: u32,
+    /// Recovery reads the log from here.
+    pub redo_start: Lsn,
+    /// Begin of the last checkpoint.
+    pub checkpoint_begin: Lsn,
+    /// At the checkpoint: numbers from here on were not given out.
+    pub next_tree: u64,
+    pub next_transaction: u64,
+    /// Earlier batches in the doublewrite area are not needed any more, and must not be used.
+    pub first_batch: u64,
+}
+
+impl Control {
+    /// The newest valid control block; none if the file has none.
+    pub(crate) fn read(file: &LogFile) -> Result<Option<Control>> {
+        let length = file.disk.length(file.file)?;
+        let mut newest: Option<Control> = None;
+        for place in 0..2 {
+            let offset = place * BLOCK_BYTES;
+            if length < offset + BLOCK_BYTES {
+                break;
+            }
+            let block = file.read(offset, BLOCK_BYTES as usize)?;
+            if let Some(control) = Control::decode(&block)
+                && newest.is_none_or(|newest| newest.number < control.number)
+            {
+                newest = Some(control);
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Writes the block to its place. Durable on return.
+    pub(super) fn write(&self, file: &LogFile) -> Result<()> {
+        let mut block = AlignedBuffer::zeroed(BLOCK_BYTES as usize)?;
+        self.encode(&mut block);
+        let offset = self.number % 2 * BLOCK_BYTES;
+        file.write(&Arc::new(block), 0..BLOCK_BYTES as usize, offset)?;
+        file.sync()
+    }
+
+    fn encode(&self, block: &mut [u8]) {
+        block[4..12].copy_from_slice(&MAGIC);
+        block[12..16].copy_from_slice(&LOG_VERSION.to_le_bytes());
+        let fields = [
+            self.number,
+            self.segment_bytes,
+            u64::from(self.is_creating),
+            u64::from(self.epoch) | u64::from(self.first_segment) << 32,
+            self.redo_start.0,
+            self.checkpoint_begin.0,
+            self.next_tree,
+            self.next_transaction,
+            self.first_batch,
+        ];
+        for (i, field) in fields.into_iter().enumerate() {
+            block[16 + 8 * i..24 + 8 * i].copy_from_slice(&field.to_le_bytes());
+        }
+        let checksum = crc32c::crc32c(&block[4..USED_BYTES]);
+        block[..4].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    fn decode(block: &[u8]) -> Option<Control> {
+        let used = block.get(..USED_BYTES)?;
+        let checksum = crc32c::crc32c(&used[4..]).to_le_bytes();
+        if used[..4] != checksum
+            || used[4..12] != MAGIC
+            || used[12..16] != LOG_VERSION.to_le_bytes()
+        {
+            return None;
+        }
+        let field = |i: usize| -> u64 {
+            let bytes = &used[16 + 8 * i..24 + 8 * i];
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |number, &byte| number << 8 | u64::from(byte))
+        };
+        Some(Control {
+            number: field(0),
+            segment_bytes: field(1),
+            is_creating: field(2) != 0,
+            epoch: field(3) as u32,
+            first_segment: (field(3) >> 32) as u32,
+            redo_start: Lsn(field(4)),
+            checkpoint_begin: Lsn(field(5)),
+            next_tree: field(6),
+            next_transaction: field(7),
+            first_batch: field(8),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_reads_as_it_was_written_and_a_damaged_one_does_not() {
+        let control = Control {
+            number: 3,
+            segment_bytes: 1 << 20,
+            is_creating: true,
+            epoch: 5,
+            first_segment: 7,
+            redo_start: Lsn(11),
+            checkpoint_begin: Lsn(13),
+            next_tree: 17,
+            next_transaction: 19,
+            first_batch: 23,
+        };
+        let mut block = vec![0; BLOCK_BYTES as usize];
+        assert_eq!(Control::decode(&block), None);
+        control.encode(&mut block);
+        assert_eq!(Control::decode(&block), Some(control));
+        for byte in 0..USED_BYTES {
+            block[byte] ^= 1;
+            assert_eq!(Control::decode(&block), None);
+            block[byte] ^= 1;
+        }
+    }
+}

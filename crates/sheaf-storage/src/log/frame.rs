@@ -1,0 +1,271 @@
+//! Frames: what the log is made of. A frame is recovered whole or not at all.
+//!
+//! ```text
+//!  kind (1) | length of the body | body
+//!
+//!  mini-transaction    note, then the changes of its pages ([`redo_codec`](super::redo_codec))
+//!  commit              transaction
+//!  end of rollback     transaction
+//! ```
+//!
+//! The *note* of a mini-transaction says what it means to a transaction: nothing (a split, a purge), a change of a row
+//! with all that its undo needs, or the compensation of the transaction's newest change that is not compensated yet. (One
+//! more says that a tree's counts were written, so that recovery can count on from there.)
+//! So undo information and redo information reach the log together or not at all, and what was taken back before a
+//! crash is not taken back again (ARIES' compensation log records).
+
+use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
+use crate::log::redo_codec;
+use crate::page::{PageId, TreeId};
+use crate::redo::RedoRecord;
+use crate::transaction::{Change, TransactionId};
+
+/// First byte of a frame. The numbers are the log's format.
+mod kind {
+    pub(super) const MINI_TRANSACTION: u8 = 1;
+    pub(super) const COMMIT: u8 = 2;
+    pub(super) const END_OF_ROLLBACK: u8 = 3;
+}
+
+/// First byte of a mini-transaction's body.
+mod note {
+    pub(super) const NONE: u8 = 0;
+    pub(super) const CHANGE: u8 = 1;
+    pub(super) const COMPENSATION: u8 = 2;
+    pub(super) const COUNTS: u8 = 3;
+}
+
+/// Largest body of a frame: three node images, their records, a note and a group's worth of extents fit by far.
+pub(crate) const MAX_FRAME_BYTES: usize = 128 << 10;
+
+/// What a mini-transaction is to a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Note<'a> {
+    /// Nothing: it is never undone.
+    None,
+    /// A change of a row.
+    Change {
+        transaction: TransactionId,
+        tree: TreeId,
+        change: Change,
+        key: &'a [u8],
+        /// The value before, of an update or a delete.
+        before: &'a [u8],
+    },
+    /// The newest change of the transaction was taken back.
+    Compensation { transaction: TransactionId },
+    /// The present number of entries of a tree was written to the tree directory.
+    Counts { tree: TreeId },
+}
+
+/// A frame, read back.
+#[derive(Clone, Copy)]
+pub(crate) enum Frame<'a> {
+    MiniTransaction {
+        note: Note<'a>,
+        /// The changes of pages, to be read by [`redo_codec::decode`].
+        changes: Reader<'a>,
+    },
+    Commit(TransactionId),
+    EndOfRollback(TransactionId),
+}
+
+/// Replaces `out` by the frame of a mini-transaction.
+pub(crate) fn encode_mini_transaction<'r>(
+    out: &mut Vec<u8>,
+    note: Note<'_>,
+    changes: impl Iterator<Item = (PageId, &'r RedoRecord<'r>)>,
+) {
+    out.clear();
+    out.push(kind::MINI_TRANSACTION);
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    put_note(out, note);
+    for (page, record) in changes {
+        redo_codec::encode(out, page, record);
+    }
+    close(out);
+}
+
+/// The frame of a commit.
+pub(crate) fn encode_commit(transaction: TransactionId) -> Vec<u8> {
+    encode_end(kind::COMMIT, transaction)
+}
+
+/// The frame that ends a rollback.
+pub(crate) fn encode_end_of_rollback(transaction: TransactionId) -> Vec<u8> {
+    encode_end(kind::END_OF_ROLLBACK, transaction)
+}
+
+fn encode_end(kind: u8, transaction: TransactionId) -> Vec<u8> {
+    let mut out = vec![kind];
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    put_number(&mut out, transaction.0);
+    close(&mut out);
+    out
+}
+
+/// Bytes of a body's length: three, which is [`MAX_FRAME_BYTES`] and more.
+const LENGTH_BYTES: usize = 3;
+
+/// Bytes before the body.
+const HEAD_BYTES: usize = 1 + LENGTH_BYTES;
+
+fn close(frame: &mut [u8]) {
+    let length = frame.len() - HEAD_BYTES;
+    assert!(length <= MAX_FRAME_BYTES, "a frame of {length} bytes");
+    frame[1..HEAD_BYTES].copy_from_slice(&(length as u32).to_le_bytes()[..LENGTH_BYTES]);
+}
+
+/// Bytes of the frame that `bytes` begin with, its head included.
+pub(crate) fn length(bytes: &[u8]) -> Result<usize, Damaged> {
+    let head = bytes.first_chunk::<HEAD_BYTES>().ok_or(Damaged)?;
+    let length = u32::from_le_bytes([head[1], head[2], head[3], 0]) as usize;
+    if length > MAX_FRAME_BYTES || HEAD_BYTES + length > bytes.len() {
+        return Err(Damaged);
+    }
+    Ok(HEAD_BYTES + length)
+}
+
+/// Reads a frame that [`length`] has measured.
+pub(crate) fn decode(frame: &[u8]) -> Result<Frame<'_>, Damaged> {
+    let kind = *frame.first().ok_or(Damaged)?;
+    let mut body = Reader(frame.get(HEAD_BYTES..).ok_or(Damaged)?);
+    let decoded = match kind {
+        kind::MINI_TRANSACTION => {
+            return Ok(Frame::MiniTransaction {
+                note: take_note(&mut body)?,
+                changes: body,
+            });
+        }
+        kind::COMMIT => Frame::Commit(TransactionId(body.number()?)),
+        kind::END_OF_ROLLBACK => Frame::EndOfRollback(TransactionId(body.number()?)),
+        _ => return Err(Damaged),
+    };
+    if body.is_empty() {
+        Ok(decoded)
+    } else {
+        Err(Damaged)
+    }
+}
+
+fn put_note(out: &mut Vec<u8>, note: Note<'_>) {
+    match note {
+        Note::None => out.push(note::NONE),
+        Note::Change {
+            transaction,
+            tree,
+            change,
+            key,
+            before,
+        } => {
+            out.push(note::CHANGE);
+            put_number(out, transaction.0);
+            put_number(out, tree.0);
+            out.push(change as u8);
+            put_bytes(out, key);
+            put_bytes(out, before);
+        }
+        Note::Compensation { transaction } => {
+            out.push(note::COMPENSATION);
+            put_number(out, transaction.0);
+        }
+        Note::Counts { tree } => {
+            out.push(note::COUNTS);
+            put_number(out, tree.0);
+        }
+    }
+}
+
+fn take_note<'a>(input: &mut Reader<'a>) -> Result<Note<'a>, Damaged> {
+    match input.byte()? {
+        note::NONE => Ok(Note::None),
+        note::CHANGE => Ok(Note::Change {
+            transaction: TransactionId(input.number()?),
+            tree: TreeId(input.number()?),
+            change: Change::from_byte(input.byte()?).ok_or(Damaged)?,
+            key: input.bytes()?,
+            before: input.bytes()?,
+        }),
+        note::COMPENSATION => Ok(Note::Compensation {
+            transaction: TransactionId(input.number()?),
+        }),
+        note::COUNTS => Ok(Note::Counts {
+            tree: TreeId(input.number()?),
+        }),
+        _ => Err(Damaged),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PAGE_SIZE;
+
+    #[test]
+    fn a_frame_reads_as_it_was_written() {
+        let change = Note::Change {
+            transaction: TransactionId(77),
+            tree: TreeId(1000),
+            change: Change::Update,
+            key: b"key",
+            before: &[1; 300],
+        };
+        let compensation = Note::Compensation {
+            transaction: TransactionId(1),
+        };
+        let counts = Note::Counts {
+            tree: TreeId(1 << 20),
+        };
+        let records = [
+            RedoRecord::PurgeGhosts,
+            RedoRecord::RemoveEntry { slot: 9 },
+            RedoRecord::SetValue {
+                slot: 1,
+                value: b"new",
+            },
+        ];
+        let mut frame = Vec::new();
+        for note in [Note::None, change, compensation, counts] {
+            let changes = records.iter().enumerate();
+            encode_mini_transaction(
+                &mut frame,
+                note,
+                changes.map(|(page, record)| (PageId(page as u64), record)),
+            );
+            assert_eq!(length(&frame), Ok(frame.len()));
+            let Frame::MiniTransaction {
+                note: read,
+                mut changes,
+            } = decode(&frame).unwrap()
+            else {
+                panic!("another kind of frame");
+            };
+            assert_eq!(read, note);
+            for (page, _) in records.iter().enumerate() {
+                let mut scratch = Box::new([0; PAGE_SIZE]);
+                let (id, _) = redo_codec::decode(&mut changes, &mut scratch).unwrap();
+                assert_eq!(id, PageId(page as u64));
+            }
+            assert!(changes.is_empty());
+        }
+        let commit = encode_commit(TransactionId(5000));
+        assert!(matches!(
+            decode(&commit),
+            Ok(Frame::Commit(TransactionId(5000)))
+        ));
+        let end = encode_end_of_rollback(TransactionId(3));
+        assert!(matches!(
+            decode(&end),
+            Ok(Frame::EndOfRollback(TransactionId(3)))
+        ));
+    }
+
+    #[test]
+    fn what_is_cut_off_is_no_frame() {
+        let commit = encode_commit(TransactionId(5000));
+        for end in 0..commit.len() {
+            assert_eq!(length(&commit[..end]), Err(Damaged));
+            assert!(decode(&commit[..end]).is_err());
+        }
+    }
+}

@@ -1,0 +1,570 @@
+//! The log: everything that happens to pages and transactions, in order, durable before anybody is told.
+//!
+//! The log is a stream of bytes. A position in it is an LSN; **the LSN of a record is the position after its last
+//! byte**, so that "the log is durable up to L" includes the record at L. The stream consists of frames ([`frame`]): a
+//! mini-transaction, a commit, the end of a rollback.
+//!
+//! ```text
+//!   append ---> buffer (memory) --- flush_to: one leader writes for all ---> chunks in segments ---> control block
+//!   a copy      grows at its end    compress, checksum, write, sync          a ring of slots         redo start
+//! ```
+//!
+//! **Appending** copies a frame that was encoded before into the buffer, under a short mutex: a memcpy of some hundred
+//! bytes. That is fine for tens of cores; beyond, positions would be reserved with one atomic addition and the copying
+//! would leave the mutex (Johnson et al., "Aether", VLDB 2010), which changes nothing outside of [`Buffer`].
+//!
+//! **Group commit.** Who needs the log up to a position calls [`flush_to`](Log::flush_to). The first becomes the
+//! leader, takes the whole buffer, and writes and syncs it; the others wait, and mostly find their position covered
+//! when they wake.
+//!
+//! **Segments** are slots of equal size in one file ([`log_file`]), filled with zeros once and recycled. A checkpoint
+//! moves the redo start forward and so frees the segments before it. New slots are made while the log is shorter than
+//! its limit, and beyond it rather than failing a rollback: the limit paces checkpoints and is not a wall.
+//!
+//! **Room.** What was appended must reach the disk one day, whoever runs out of space meanwhile. So room is looked for
+//! *before* a change is made, by [`ensure_room`](Log::ensure_room), while its thread holds nothing: a full disk is then
+//! an error of the statement. Rollbacks have their room reserved.
+//!
+//! **Errors.** After a failed write or sync nobody knows what is on the device, so the log accepts nothing any more; the
+//! next start finds out. A full disk is not that: what could not be written stays in the buffer for the next attempt.
+
+pub(crate) mod bytes;
+mod chunk;
+mod control;
+pub(crate) mod frame;
+mod log_file;
+mod reader;
+pub(crate) mod redo_codec;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::disk::{AlignedBuffer, Disk, FileId};
+use crate::error::{Result, StorageError};
+use crate::page::Lsn;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex};
+
+pub(crate) use control::Control;
+pub(crate) use log_file::LogFile;
+use reader::Segment;
+pub(crate) use reader::{LogEnd, LogReader};
+
+/// The log begins here: no page has this LSN before it was changed once.
+pub(crate) const LOG_START: Lsn = Lsn(1);
+
+/// Smallest segment: a few of the largest frames.
+pub(crate) const MIN_SEGMENT_BYTES: u64 = 512 << 10;
+
+/// Fewest slots: one that is being written, one that a transaction under way began in, and one to go on in.
+const MIN_SLOTS: u32 = 3;
+
+/// Most bytes of log in a chunk.
+const MAX_CHUNK_BYTES: usize = 1 << 20;
+
+/// Bytes in memory from which on whoever is about to change something has to write first.
+const MAX_BUFFER_BYTES: u64 = 8 << 20;
+
+/// Room that no change may use up: what all threads may be appending at a moment.
+const HEADROOM_BYTES: u64 = 2 << 20;
+
+/// When a commit waits for the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SyncLog {
+    /// A commit is durable when it returns.
+    #[default]
+    On,
+    /// The log is written and synced every second: a crash of the machine or the process may lose the last second.
+    Interval,
+    /// The log is written when its buffer is full, and synced before pages are: a crash may lose what came after.
+    Off,
+}
+
+/// Sizes of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogOptions {
+    /// Beyond this, checkpoints are due.
+    pub limit_bytes: u64,
+}
+
+/// Most bytes of log in a chunk of a log with segments of this size.
+fn max_chunk_bytes(segment_bytes: u64) -> usize {
+    MAX_CHUNK_BYTES.min(segment_bytes as usize / 2)
+}
+
+/// See the [module](self).
+pub(crate) struct Log {
+    file: LogFile,
+    options: LogOptions,
+    buffer: Mutex<Buffer>,
+    /// The end of the buffer, for who does not append.
+    end: AtomicU64,
+    flushed: AtomicU64,
+    writer: Mutex<Writer>,
+    leader: Mutex<Leader>,
+    leader_done: Condvar,
+    /// Bytes that can be written without making a slot.
+    free_bytes: AtomicU64,
+    /// Bytes that rollbacks may need.
+    reserved_bytes: AtomicU64,
+    flushes: AtomicU64,
+    written_bytes: AtomicU64,
+    opened_at: Lsn,
+}
+
+/// What the log has done since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogCounters {
+    /// Syncs, each of which served all commits that waited for it.
+    pub flushes: u64,
+    /// Bytes written to the device, padding included.
+    pub written_bytes: u64,
+    /// Bytes of log before compression.
+    pub appended_bytes: u64,
+}
+
+/// What was appended and not taken by a leader.
+struct Buffer {
+    bytes: Vec<u8>,
+    end: u64,
+}
+
+#[derive(Default)]
+struct Leader {
+    /// A leader is at work.
+    is_busy: bool,
+    /// Why nothing can be made durable any more.
+    failure: Option<StorageError>,
+}
+
+/// The file as the leader, and a checkpoint, see it.
+struct Writer {
+    /// Taken from the buffer and not written yet; it ends where the buffer begins.
+    pending: Vec<u8>,
+    pending_start: u64,
+    segments: VecDeque<Segment>,
+    free_slots: Vec<u32>,
+    slots: u32,
+    /// Bytes used of the last segment.
+    used: u64,
+    staging: Arc<AlignedBuffer>,
+    control: Control,
+}
+
+impl Log {
+    /// The file of a log. Nothing is read or written.
+    pub(crate) fn file(disk: &Arc<dyn Disk>, file: FileId, segment_bytes: u64) -> LogFile {
+        LogFile {
+            disk: disk.clone(),
+            file,
+            segment_bytes,
+        }
+    }
+
+    /// Begins an empty log, whose control block says that the data file is being made. `earlier` is what an attempt to
+    /// do so has left.
+    pub(crate) fn create(
+        file: LogFile,
+        options: LogOptions,
+        first_tree: u64,
+        earlier: Option<Control>,
+    ) -> Result<Log> {
+        let control = Control {
+            number: 0,
+            segment_bytes: file.segment_bytes,
+            is_creating: true,
+            epoch: earlier.map_or(1, |earlier| earlier.epoch + 1),
+            first_segment: 1,
+            redo_start: LOG_START,
+            checkpoint_begin: LOG_START,
+            next_tree: first_tree,
+            next_transaction: 1,
+            first_batch: 0,
+        };
+        let number = earlier.map_or(0, |earlier| earlier.number + 1);
+        let control = Control { number, ..control };
+        control.write(&file)?;
+        let end = LogEnd {
+            segments: Vec::new(),
+            used: 0,
+            lsn: LOG_START,
+        };
+        Self::with_end(file, options, control, end)
+    }
+
+    /// Goes on with a log that was read to its end.
+    pub(crate) fn resume(
+        file: LogFile,
+        options: LogOptions,
+        control: Control,
+        end: LogEnd,
+    ) -> Result<Log> {
+        let control = Control {
+            number: control.number + 1,
+            epoch: control.epoch + 1,
+            ..control
+        };
+        control.write(&file)?;
+        Self::with_end(file, options, control, end)
+    }
+
+    fn with_end(file: LogFile, options: LogOptions, control: Control, end: LogEnd) -> Result<Log> {
+        let slots = file.slots()?;
+        let is_free = |slot: &u32| end.segments.iter().all(|segment| segment.slot != *slot);
+        let staging =
+            AlignedBuffer::zeroed(chunk::buffer_bytes(max_chunk_bytes(file.segment_bytes)))?;
+        let writer = Writer {
+            pending: Vec::new(),
+            pending_start: end.lsn.0,
+            free_slots: (0..slots).filter(is_free).rev().collect(),
+            segments: end.segments.into(),
+            slots,
+            used: end.used,
+            staging: Arc::new(staging),
+            control,
+        };
+        let log = Log {
+            file,
+            options,
+            buffer: Mutex::new(Buffer {
+                bytes: Vec::new(),
+                end: end.lsn.0,
+            }),
+            end: AtomicU64::new(end.lsn.0),
+            flushed: AtomicU64::new(end.lsn.0),
+            free_bytes: AtomicU64::new(0),
+            writer: Mutex::new(writer),
+            leader: Mutex::new(Leader::default()),
+            leader_done: Condvar::new(),
+            reserved_bytes: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
+            opened_at: end.lsn,
+            written_bytes: AtomicU64::new(0),
+        };
+        match log.make_first_slots().and_then(|()| log.ensure_room()) {
+            // A database on a full disk can be read.
+            Err(StorageError::DiskFull { file }) => {
+                tracing::warn!("no space left on the device for {file}");
+            }
+            result => result?,
+        }
+        Ok(log)
+    }
+
+    fn make_first_slots(&self) -> Result<()> {
+        let mut writer = self.writer.lock();
+        self.note_free_bytes(&writer);
+        while writer.slots < MIN_SLOTS {
+            self.make_slot(&mut writer)?;
+            self.note_free_bytes(&writer);
+        }
+        Ok(())
+    }
+
+    /// The end of the log: the position that the next frame begins at.
+    pub(crate) fn end(&self) -> Lsn {
+        Lsn(self.end.load(Ordering::Acquire))
+    }
+
+    /// Everything up to here is durable.
+    pub(crate) fn flushed(&self) -> Lsn {
+        Lsn(self.flushed.load(Ordering::Acquire))
+    }
+
+    /// Counters since the log was opened.
+    pub(crate) fn counters(&self) -> LogCounters {
+        LogCounters {
+            flushes: self.flushes.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+            appended_bytes: self.end().0 - self.opened_at.0,
+        }
+    }
+
+    /// Adds a frame, and returns its LSN. Cannot fail.
+    pub(crate) fn append(&self, frame: &[u8]) -> Lsn {
+        self.append_with(frame, |_| {})
+    }
+
+    /// Adds a frame and, before any flush can cover it, calls `assigned` with its LSN. What `assigned` stores is seen
+    /// by whoever sees this LSN as flushed, and in the order of LSNs. It must be short: every append waits for it.
+    pub(crate) fn append_with(&self, frame: &[u8], assigned: impl FnOnce(Lsn)) -> Lsn {
+        let mut buffer = self.buffer.lock();
+        buffer.bytes.extend_from_slice(frame);
+        buffer.end += frame.len() as u64;
+        let lsn = Lsn(buffer.end);
+        assigned(lsn);
+        self.end.store(lsn.0, Ordering::Release);
+        lsn
+    }
+
+    /// Makes the log durable up to `lsn`.
+    ///
+    /// # Errors
+    /// `DiskFull` if there is no room; it may be tried again. `Io` and `SyncFailed` are final.
+    #[inline]
+    pub(crate) fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        if self.flushed() >= lsn {
+            return Ok(());
+        }
+        self.flush_slowly(lsn)
+    }
+
+    #[cold]
+    fn flush_slowly(&self, lsn: Lsn) -> Result<()> {
+        // A page of an abandoned bulk build may carry a position that the log did not keep.
+        let lsn = lsn.min(self.end());
+        let mut leader = self.leader.lock();
+        loop {
+            if self.flushed() >= lsn {
+                return Ok(());
+            }
+            if let Some(failure) = &leader.failure {
+                return Err(failure.clone());
+            }
+            if leader.is_busy {
+                leader = self.leader_done.wait(leader);
+                continue;
+            }
+            leader.is_busy = true;
+            drop(leader);
+            let result = self.write();
+            leader = self.leader.lock();
+            leader.is_busy = false;
+            if let Err(error) = &result
+                && !matches!(error, StorageError::DiskFull { .. })
+            {
+                tracing::error!("{error}; nothing can be made durable until the next start");
+                leader.failure = Some(error.clone());
+            }
+            self.leader_done.notify_all();
+            result?;
+        }
+    }
+
+    /// Writes and syncs all that was appended so far.
+    fn write(&self) -> Result<()> {
+        let mut writer = self.writer.lock();
+        {
+            let mut buffer = self.buffer.lock();
+            if writer.pending.is_empty() {
+                let writer = &mut *writer;
+                std::mem::swap(&mut writer.pending, &mut buffer.bytes);
+            } else {
+                writer.pending.append(&mut buffer.bytes);
+            }
+        }
+        let end = writer.pending_start + writer.pending.len() as u64;
+        let mut written = 0;
+        while written < writer.pending.len() {
+            match self.write_chunk(&mut writer, written) {
+                Ok(bytes) => written += bytes,
+                Err(error) => {
+                    // What was written without a sync is written again with the rest: at other places, after it.
+                    writer.forget_written(written);
+                    return Err(error);
+                }
+            }
+        }
+        self.file.sync()?;
+        writer.pending.clear();
+        writer.pending_start = end;
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.note_free_bytes(&writer);
+        self.flushed.store(end, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes the frames from `from` on that fit in a chunk. Returns how many bytes of log these are.
+    fn write_chunk(&self, writer: &mut Writer, from: usize) -> Result<usize> {
+        let segment_bytes = self.file.segment_bytes;
+        let limit = max_chunk_bytes(segment_bytes);
+        let lsn = Lsn(writer.pending_start + from as u64);
+        let frames = &writer.pending[from..];
+        // What is left of the segment is used up to the last frame that surely fits.
+        let left = if writer.segments.is_empty() {
+            0
+        } else {
+            chunk::surely_fits((segment_bytes - writer.used) as usize)
+        };
+        let mut bytes = self.whole_frames(frames, limit.min(left))?;
+        if bytes == 0 {
+            bytes = self.whole_frames(frames, limit)?;
+            self.next_segment(writer, lsn)?;
+        }
+        let Some(&segment) = writer.segments.back() else {
+            return Err(StorageError::Closed);
+        };
+        let epoch = writer.control.epoch;
+        let (staging, pending) = (&mut writer.staging, &writer.pending);
+        let Some(buffer) = Arc::get_mut(staging) else {
+            return Err(StorageError::Closed);
+        };
+        let raw = &pending[from..from + bytes];
+        let length = chunk::encode(buffer, raw, lsn, epoch, segment.sequence);
+        let offset = self.file.slot_offset(segment.slot) + writer.used;
+        self.file.write(&writer.staging, 0..length, offset)?;
+        writer.used += length as u64;
+        self.written_bytes
+            .fetch_add(length as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    /// Bytes of the first frames that together have at most `limit`.
+    fn whole_frames(&self, frames: &[u8], limit: usize) -> Result<usize> {
+        let mut bytes = 0;
+        while bytes < frames.len() {
+            let frame = frame::length(&frames[bytes..])
+                .map_err(|_| self.file.damaged("its buffer holds no frames"))?;
+            if bytes + frame > limit {
+                break;
+            }
+            bytes += frame;
+        }
+        Ok(bytes)
+    }
+
+    /// Begins the next segment, in a free slot or in a new one.
+    fn next_segment(&self, writer: &mut Writer, first_lsn: Lsn) -> Result<()> {
+        let slot = match writer.free_slots.pop() {
+            Some(slot) => slot,
+            None => {
+                self.make_slot(writer)?;
+                writer.free_slots.pop().ok_or(StorageError::Closed)?
+            }
+        };
+        let sequence = match writer.segments.back() {
+            Some(last) => last.sequence + 1,
+            None => writer.control.first_segment,
+        };
+        writer.segments.push_back(Segment {
+            sequence,
+            slot,
+            first_lsn,
+        });
+        writer.used = 0;
+        Ok(())
+    }
+
+    fn make_slot(&self, writer: &mut Writer) -> Result<()> {
+        self.file.make_slot(writer.slots)?;
+        writer.free_slots.push(writer.slots);
+        writer.slots += 1;
+        Ok(())
+    }
+
+    fn note_free_bytes(&self, writer: &Writer) {
+        let segment_bytes = self.file.segment_bytes;
+        let in_last = if writer.segments.is_empty() {
+            0
+        } else {
+            segment_bytes - writer.used
+        };
+        let free = writer.free_slots.len() as u64 * segment_bytes + in_last;
+        self.free_bytes.store(free, Ordering::Relaxed);
+    }
+
+    /// To be called before a change, by a thread that holds no latch: makes sure that the change, and the rollbacks of
+    /// all that was changed, find room in the log.
+    ///
+    /// # Errors
+    /// `DiskFull`; what [`flush_to`](Self::flush_to) says.
+    #[inline]
+    pub(crate) fn ensure_room(&self) -> Result<()> {
+        let buffered = self.end().0.saturating_sub(self.flushed().0);
+        let needed = self.headroom() + buffered + self.reserved_bytes.load(Ordering::Relaxed);
+        if buffered < MAX_BUFFER_BYTES && needed <= self.free_bytes.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.make_room()
+    }
+
+    #[cold]
+    fn make_room(&self) -> Result<()> {
+        if self.end().0.saturating_sub(self.flushed().0) >= MAX_BUFFER_BYTES {
+            self.flush_to(self.end())?;
+        }
+        let mut writer = self.writer.lock();
+        loop {
+            let buffered = self.end().0.saturating_sub(self.flushed().0);
+            let needed = self.headroom() + buffered + self.reserved_bytes.load(Ordering::Relaxed);
+            if needed <= self.free_bytes.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            self.make_slot(&mut writer)?;
+            self.note_free_bytes(&writer);
+        }
+    }
+
+    /// Room that is kept for what is under way in all threads, and for the padding of chunks.
+    fn headroom(&self) -> u64 {
+        HEADROOM_BYTES.min(self.file.segment_bytes / 2)
+    }
+
+    /// Reserves room for a rollback, or gives it back.
+    pub(crate) fn reserve(&self, bytes: u64) {
+        self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back what was reserved.
+    pub(crate) fn unreserve(&self, bytes: u64) {
+        self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes written to the device, and waiting to be written.
+    #[inline]
+    pub(crate) fn volume(&self) -> u64 {
+        let buffered = self.end().0.saturating_sub(self.flushed().0);
+        self.written_bytes.load(Ordering::Relaxed) + buffered
+    }
+
+    /// Bytes of log from which on a checkpoint is due.
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        self.options.limit_bytes
+    }
+
+    /// What the last control block says.
+    pub(crate) fn control(&self) -> Control {
+        self.writer.lock().control
+    }
+
+    /// A checkpoint is complete: recovery needs the log only from `redo_start` on. Frees the segments before it.
+    /// `change` fills in what else the checkpoint knows.
+    pub(crate) fn advance(&self, redo_start: Lsn, change: impl FnOnce(&mut Control)) -> Result<()> {
+        // Recovery must find the log at least up to its start, and the ends of transactions that are not live any more.
+        self.flush_to(self.end())?;
+        let mut writer = self.writer.lock();
+        let keep = writer
+            .segments
+            .iter()
+            .rposition(|segment| segment.first_lsn <= redo_start)
+            .unwrap_or(0);
+        let mut control = writer.control;
+        change(&mut control);
+        control.number += 1;
+        control.redo_start = redo_start;
+        if let Some(first) = writer.segments.get(keep) {
+            control.first_segment = first.sequence;
+        }
+        control.write(&self.file).inspect_err(|error| {
+            self.leader.lock().failure.get_or_insert(error.clone());
+        })?;
+        writer.control = control;
+        let recycled: Vec<u32> = writer
+            .segments
+            .drain(..keep)
+            .map(|segment| segment.slot)
+            .collect();
+        writer.free_slots.extend(recycled);
+        self.note_free_bytes(&writer);
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Chunks were written that a failure has made worthless, or that will be followed by the others later.
+    fn forget_written(&mut self, bytes: usize) {
+        // The chunks stay where they are; they are valid, and what follows continues them.
+        self.pending.drain(..bytes);
+        self.pending_start += bytes as u64;
+    }
+}

@@ -1,0 +1,435 @@
+//! Recovery: from the pages on disk and the log to the state in which all that was acknowledged is there, and nothing
+//! else.
+//!
+//! ```text
+//!   repair    torn pages from the doublewrite area
+//!   analysis  log from the redo start to its end: who was live, where pages begin a new life
+//!   redo      log again: every change that its page does not have yet, in order
+//!   space     pages and extents of trees that do not exist are freed; counts are brought up to date
+//!   undo      transactions that were live are rolled back, as at run time
+//! ```
+//!
+//! (Mohan et al., ARIES, 1992.) There is no record of dirty pages: a checkpoint has written all that were dirty when it
+//! began. All steps change pages and log as at run time, or not at all, so a crash in any of them is recovered in the
+//! same way.
+//!
+//! **Lives of pages.** A page that is freed is dropped from memory without being written, so what the disk has of it may
+//! be older than the redo start, and records of that life do not fit it. Nobody wants the result either. So analysis
+//! notes for each page the last record that begins or ends a life (an image, a format, a free); redo skips what comes
+//! before it, and at an image starts with an empty page, whatever the disk holds. A bulk build writes pages past the
+//! log: entering their extent in its map counts as an end as well, and the pages are on disk by then.
+//!
+//! **Space.** A page is taken for a tree in one mini-transaction, and the tree enters the directory in another. Between
+//! both a crash leaves pages of a tree that does not exist. All pages say whose they are, so recovery looks at those in
+//! shared extents (about one in a hundred) and at the owners of the others, and frees what belongs to nobody. On the way
+//! it counts the pages of each tree; counts of entries follow from the log, and are estimates after a crash.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::error::{Result, StorageError};
+use crate::extent::{self, EXTENTS_PER_GROUP, PAGES_PER_EXTENT};
+use crate::guard::ExclusiveGuard;
+use crate::log::bytes::Damaged;
+use crate::log::frame::{self, Frame, Note};
+use crate::log::{Control, LogEnd, LogFile, LogReader, redo_codec};
+use crate::page::{Lsn, PAGE_SIZE, PageId, TreeId};
+use crate::page_store::PageStore;
+use crate::redo::{self, RedoRecord};
+use crate::sync;
+use crate::transaction::{Change, TransactionId};
+use crate::tree::node::PageImage;
+use crate::undo_stack::{UndoRecord, UndoStack};
+
+/// Progress is reported this often.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What the log says before anything is done.
+pub(crate) struct Analysis {
+    pub(crate) end: LogEnd,
+    /// There is something to recover.
+    pub(crate) is_needed: bool,
+    /// For each page the last record that began or ended a life of it.
+    lives: BTreeMap<PageId, Lsn>,
+    /// Live transactions: what is to be taken back.
+    pub(crate) losers: BTreeMap<TransactionId, Loser>,
+    /// Entries that trees won or lost since their counts were written.
+    pub(crate) entries: BTreeMap<TreeId, i64>,
+    /// Numbers from here on were not used.
+    pub(crate) next_tree: u64,
+    pub(crate) next_transaction: u64,
+    /// The data file must have at least so many pages.
+    pages: u64,
+}
+
+/// A transaction without an end.
+pub(crate) struct Loser {
+    pub(crate) first: Lsn,
+    pub(crate) undo: UndoStack,
+}
+
+/// Reads the log from the redo start to its end.
+pub(crate) fn analyse(file: &LogFile, control: &Control) -> Result<Analysis> {
+    let mut reader = LogReader::open(file, control)?;
+    let mut analysis = Analysis {
+        end: LogEnd::empty(),
+        is_needed: false,
+        lives: BTreeMap::new(),
+        losers: BTreeMap::new(),
+        entries: BTreeMap::new(),
+        next_tree: control.next_tree,
+        next_transaction: control.next_transaction,
+        pages: 0,
+    };
+    let mut progress = Progress::new("reading the log");
+    let mut scratch = Box::new([0; PAGE_SIZE]);
+    for_each_frame(file, &mut reader, control.redo_start, |lsn, frame| {
+        progress.report(lsn);
+        analysis.is_needed = true;
+        analysis.note_frame(lsn, frame, &mut scratch)
+    })?;
+    analysis.end = reader.end()?;
+    Ok(analysis)
+}
+
+/// Calls `visit` with each frame after the redo start and its LSN.
+fn for_each_frame(
+    file: &LogFile,
+    reader: &mut LogReader,
+    redo_start: Lsn,
+    mut visit: impl FnMut(Lsn, Frame<'_>) -> Result<(), Unreadable>,
+) -> Result<()> {
+    while let Some((first, bytes)) = reader.next_chunk()? {
+        let mut at = 0;
+        while at < bytes.len() {
+            let position = first.0 + at as u64;
+            let damaged = |Damaged| file.damaged(format!("the record at {position} is damaged"));
+            let length = frame::length(&bytes[at..]).map_err(damaged)?;
+            let frame = frame::decode(&bytes[at..at + length]).map_err(damaged)?;
+            at += length;
+            let lsn = Lsn(first.0 + at as u64);
+            if lsn > redo_start {
+                visit(lsn, frame).map_err(|unreadable| match unreadable {
+                    Unreadable::Log => damaged(Damaged),
+                    Unreadable::Other(error) => error,
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why a frame could not be used.
+enum Unreadable {
+    Log,
+    Other(StorageError),
+}
+
+impl From<Damaged> for Unreadable {
+    fn from(_: Damaged) -> Unreadable {
+        Unreadable::Log
+    }
+}
+
+impl From<StorageError> for Unreadable {
+    fn from(error: StorageError) -> Unreadable {
+        Unreadable::Other(error)
+    }
+}
+
+impl Analysis {
+    fn note_frame(
+        &mut self,
+        lsn: Lsn,
+        frame: Frame<'_>,
+        scratch: &mut PageImage,
+    ) -> Result<(), Unreadable> {
+        match frame {
+            Frame::Commit(id) | Frame::EndOfRollback(id) => {
+                self.next_transaction = self.next_transaction.max(id.0 + 1);
+                self.losers.remove(&id);
+            }
+            Frame::MiniTransaction { note, mut changes } => {
+                self.note_transaction(lsn, note);
+                while !changes.is_empty() {
+                    let (page, record) = redo_codec::decode(&mut changes, scratch)?;
+                    self.note_record(lsn, page, &record);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note_transaction(&mut self, lsn: Lsn, note: Note<'_>) {
+        let (tree, change, sign) = match note {
+            Note::None => return,
+            Note::Counts { tree } => {
+                self.entries.insert(tree, 0);
+                return;
+            }
+            Note::Change {
+                transaction,
+                tree,
+                change,
+                key,
+                before,
+            } => {
+                self.next_transaction = self.next_transaction.max(transaction.0 + 1);
+                let loser = self.losers.entry(transaction).or_insert_with(|| Loser {
+                    first: Lsn(lsn.0 - 1),
+                    undo: UndoStack::default(),
+                });
+                loser.undo.push(UndoRecord {
+                    tree,
+                    change,
+                    key,
+                    before,
+                });
+                (tree, change, 1)
+            }
+            Note::Compensation { transaction } => {
+                // The change itself lies before the redo start if the transaction ended: then its undo is not needed.
+                let Some(loser) = self.losers.get_mut(&transaction) else {
+                    return;
+                };
+                let Some(record) = loser.undo.last() else {
+                    return;
+                };
+                let undone = (record.tree, record.change, -1);
+                loser.undo.pop();
+                undone
+            }
+        };
+        let entries = match change {
+            Change::Insert | Change::Revive => 1,
+            Change::Update => 0,
+            Change::Delete => -1,
+        };
+        if entries != 0 {
+            *self.entries.entry(tree).or_default() += sign * entries;
+        }
+    }
+
+    fn note_record(&mut self, lsn: Lsn, page: PageId, record: &RedoRecord<'_>) {
+        self.pages = self.pages.max(page.0 + 1);
+        match *record {
+            RedoRecord::FormatNode { tree, .. } | RedoRecord::WriteNode { tree, .. } => {
+                self.next_tree = self.next_tree.max(tree.0 + 1);
+                self.lives.insert(page, lsn);
+            }
+            RedoRecord::FormatExtentMap { .. } | RedoRecord::WriteFileHeader { .. } => {
+                self.lives.insert(page, lsn);
+            }
+            RedoRecord::FreePage {
+                extent,
+                page: place,
+            } => {
+                let extent = extent_of_map(page, extent);
+                self.lives.insert(extent::page_in(extent, place), lsn);
+            }
+            RedoRecord::SetExtent { extent, owner, .. } => {
+                self.next_tree = self.next_tree.max(owner.0 + 1);
+                let extent = extent_of_map(page, extent);
+                // The group's own pages begin their lives in the same mini-transaction, or keep them.
+                let first = if extent.is_multiple_of(EXTENTS_PER_GROUP) {
+                    extent::GROUP_PAGES.count_ones()
+                } else {
+                    0
+                };
+                for place in first..PAGES_PER_EXTENT as u32 {
+                    self.lives.insert(extent::page_in(extent, place), lsn);
+                }
+            }
+            RedoRecord::InsertEntry { .. }
+            | RedoRecord::SetValue { .. }
+            | RedoRecord::SetGhost { .. }
+            | RedoRecord::RemoveEntry { .. }
+            | RedoRecord::PurgeGhosts
+            | RedoRecord::TruncateNode { .. }
+            | RedoRecord::AllocatePage { .. } => {}
+        }
+    }
+}
+
+/// The extent at a place of a map page.
+fn extent_of_map(map: PageId, place: usize) -> usize {
+    extent::locate(map).0 / EXTENTS_PER_GROUP * EXTENTS_PER_GROUP + place
+}
+
+/// Whether a record leaves nothing of what was on the page.
+fn begins_life(record: &RedoRecord<'_>) -> bool {
+    matches!(
+        record,
+        RedoRecord::FormatNode { .. }
+            | RedoRecord::WriteNode { .. }
+            | RedoRecord::FormatExtentMap { .. }
+            | RedoRecord::WriteFileHeader { .. }
+    )
+}
+
+/// Repeats history: brings every page to its state at the end of the log.
+pub(crate) fn redo(
+    store: &PageStore,
+    file: &LogFile,
+    control: &Control,
+    analysis: &Analysis,
+) -> Result<()> {
+    let extents = analysis.pages.div_ceil(PAGES_PER_EXTENT);
+    store.pool.extend_to(extents * PAGES_PER_EXTENT)?;
+    let mut reader = LogReader::open(file, control)?;
+    let mut progress = Progress::new("redoing changes");
+    let mut scratch = Box::new([0; PAGE_SIZE]);
+    for_each_frame(file, &mut reader, control.redo_start, |lsn, frame| {
+        progress.report(lsn);
+        match frame {
+            Frame::MiniTransaction { changes, .. } => {
+                let mut redo = Redo {
+                    store,
+                    lsn,
+                    pages: Vec::new(),
+                };
+                let mut changes = changes;
+                while !changes.is_empty() {
+                    let (page, record) = redo_codec::decode(&mut changes, &mut scratch)?;
+                    let life = analysis.lives.get(&page).copied().unwrap_or_default();
+                    if lsn >= life {
+                        redo.apply(page, &record, lsn == life)?;
+                    }
+                }
+                redo.finish();
+                Ok(())
+            }
+            Frame::Commit(_) | Frame::EndOfRollback(_) => Ok(()),
+        }
+    })
+}
+
+/// The redo of one mini-transaction.
+struct Redo<'s> {
+    store: &'s PageStore,
+    lsn: Lsn,
+    /// Pages that it changes; none for a page that has its changes already.
+    pages: Vec<(PageId, Option<ExclusiveGuard<'s>>)>,
+}
+
+impl Redo<'_> {
+    fn apply(&mut self, id: PageId, record: &RedoRecord<'_>, in_first_frame: bool) -> Result<()> {
+        let known = self.pages.iter().position(|(known, _)| *known == id);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let page = if in_first_frame && begins_life(record) {
+                    Some(self.store.pool.create(id)?)
+                } else {
+                    let page = self.store.pool.exclusive(id)?;
+                    (page.lsn() < self.lsn).then_some(page)
+                };
+                self.pages.push((id, page));
+                self.pages.len() - 1
+            }
+        };
+        if let Some(page) = &mut self.pages[place].1 {
+            redo::apply(page, record);
+        }
+        Ok(())
+    }
+
+    fn finish(self) {
+        for page in self.pages.into_iter().filter_map(|(_, page)| page) {
+            let mut page = page;
+            page.mark_dirty(self.lsn);
+        }
+    }
+}
+
+/// Pages of a tree, as the extent maps and the pages themselves say.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PagesOfTree {
+    pub(crate) leaf_pages: u64,
+    pub(crate) inner_pages: u64,
+    /// Level of its highest page.
+    pub(crate) level: u8,
+}
+
+/// Frees what belongs to none of `trees`, and fills in the pages of those that exist.
+pub(crate) fn reclaim_space(
+    store: &PageStore,
+    trees: &mut BTreeMap<TreeId, PagesOfTree>,
+) -> Result<()> {
+    let mut progress = Progress::new("looking for pages without a tree");
+    for extent in 0..store.space.extent_count() {
+        progress.report(Lsn(extent as u64));
+        let (used, owner) = store.space.extent(extent);
+        if owner == TreeId(0) {
+            reclaim_pages(store, trees, extent, used)?;
+        } else if let Some(pages) = trees.get_mut(&owner) {
+            pages.leaf_pages += u64::from(used.count_ones());
+        } else {
+            store.set_extents(&[(extent, 0)], owner)?;
+        }
+    }
+    Ok(())
+}
+
+/// As [`reclaim_space`], for the pages of a shared extent.
+fn reclaim_pages(
+    store: &PageStore,
+    trees: &mut BTreeMap<TreeId, PagesOfTree>,
+    extent: usize,
+    used: u64,
+) -> Result<()> {
+    // The file header and the maps belong to no tree.
+    let own = if extent.is_multiple_of(EXTENTS_PER_GROUP) {
+        extent::GROUP_PAGES
+    } else {
+        0
+    };
+    let pages: Vec<PageId> = (0..PAGES_PER_EXTENT as u32)
+        .filter(|place| (used & !own) >> place & 1 == 1)
+        .map(|place| extent::page_in(extent, place))
+        .collect();
+    store.pool.prefetch(&pages);
+    let mut free = Vec::new();
+    for page in pages {
+        let found = match store.pool.shared(page) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!("a page in use cannot be read, and stays in use: {error}");
+                continue;
+            }
+        };
+        let (tree, level) = (found.tree_id(), found.level());
+        match trees.get_mut(&tree) {
+            Some(pages) if level == 0 => pages.leaf_pages += 1,
+            Some(pages) => {
+                pages.inner_pages += 1;
+                pages.level = pages.level.max(level);
+            }
+            None => free.push(page),
+        }
+    }
+    store.free_pages(&free)
+}
+
+/// Says how far a step of recovery is.
+struct Progress {
+    step: &'static str,
+    next_report_ns: u64,
+}
+
+impl Progress {
+    fn new(step: &'static str) -> Progress {
+        Progress {
+            step,
+            next_report_ns: sync::monotonic_ns() + REPORT_INTERVAL.as_nanos() as u64,
+        }
+    }
+
+    fn report(&mut self, at: Lsn) {
+        let now = sync::monotonic_ns();
+        if now >= self.next_report_ns {
+            tracing::info!("recovery: {}, at {}", self.step, at.0);
+            self.next_report_ns = now + REPORT_INTERVAL.as_nanos() as u64;
+        }
+    }
+}
