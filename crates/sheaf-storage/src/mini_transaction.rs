@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::extent::{self, PageRequest};
 use crate::guard::ExclusiveGuard;
 use crate::log::frame::{self, Note};
-use crate::page::{Lsn, Page, PageId, TreeId};
+use crate::page::{Lsn, Page, PageId, TreeId, header};
 use crate::page_store::PageStore;
 use crate::redo::{self, RedoRecord};
 
@@ -90,7 +90,10 @@ impl<'s> MiniTransaction<'s> {
     pub(crate) fn allocate(&mut self, request: PageRequest) -> Result<PageHandle> {
         let page = self.store.reserve_page(request)?;
         match self.store.pool.create(page) {
-            Ok(guard) => {
+            Ok(mut guard) => {
+                // Should the change be given up, a copy of the empty page may be on its way to disk already. It must not
+                // arrive before the record that freed the page in its earlier life is durable.
+                guard.set_u64_at(header::LSN, self.store.log.end().0);
                 let owner = if request.own_extent {
                     request.tree
                 } else {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::buffer_pool::BufferPool;
-use crate::disk::{self, Disk, FileId, Operation};
+use crate::disk::{Disk, FileId};
 use crate::doublewrite::Doublewrite;
 use crate::error::{Result, StorageError};
 use crate::extent::{
@@ -194,9 +194,13 @@ impl PageStore {
     }
 
     /// Makes durable what was written past the buffer pool.
+    ///
+    /// # Errors
+    /// The sync failed. It covered pages that were written back as well, so no more changes are accepted.
     pub(crate) fn sync_file(&self) -> Result<()> {
-        disk::run(&*self.disk, Operation::Sync { file: self.file })?;
-        Ok(())
+        self.pool
+            .sync()
+            .inspect_err(|error| self.refuse_changes(error.clone()))
     }
 
     /// The error for a page that is intact but cannot be what it claims.
@@ -293,8 +297,9 @@ impl PageStore {
         Ok(())
     }
 
-    /// Enters in the extent maps which pages of these extents (ascending) a tree uses, and after that in memory.
-    /// Pages that become free must have been discarded from the pool.
+    /// Enters in the extent maps which pages of these extents (ascending) a tree uses, and after that in memory. Pages
+    /// that become free are dropped from the pool in between: after the end of their lives is in the log, or a
+    /// checkpoint could leave out what redo then applies to an old page; before somebody else takes them.
     pub(crate) fn set_extents(&self, extents: &[(usize, u64)], owner: TreeId) -> Result<()> {
         for group in
             extents.chunk_by(|(a, _), (b, _)| a / EXTENTS_PER_GROUP == b / EXTENTS_PER_GROUP)
@@ -317,6 +322,9 @@ impl PageStore {
                 .collect();
             change.commit(&records)?;
             for &(extent, used) in group {
+                for place in (0..PAGES_PER_EXTENT as u32).filter(|place| used >> place & 1 == 0) {
+                    self.pool.discard(extent::page_in(extent, place));
+                }
                 self.space.set_used(extent, used);
             }
         }

@@ -51,6 +51,8 @@ pub(crate) struct Analysis {
     pub(crate) is_needed: bool,
     /// For each page the last record that began or ended a life of it.
     lives: BTreeMap<PageId, Lsn>,
+    /// The same for all pages of an extent but the group's own.
+    lives_of_extents: BTreeMap<usize, Lsn>,
     /// Live transactions: what is to be taken back.
     pub(crate) losers: BTreeMap<TransactionId, Loser>,
     /// Entries that trees won or lost since their counts were written.
@@ -75,6 +77,7 @@ pub(crate) fn analyse(file: &LogFile, control: &Control) -> Result<Analysis> {
         end: LogEnd::empty(),
         is_needed: false,
         lives: BTreeMap::new(),
+        lives_of_extents: BTreeMap::new(),
         losers: BTreeMap::new(),
         entries: BTreeMap::new(),
         next_tree: control.next_tree,
@@ -230,15 +233,7 @@ impl Analysis {
             RedoRecord::SetExtent { extent, owner, .. } => {
                 self.next_tree = self.next_tree.max(owner.0 + 1);
                 let extent = extent_of_map(page, extent);
-                // The group's own pages begin their lives in the same mini-transaction, or keep them.
-                let first = if extent.is_multiple_of(EXTENTS_PER_GROUP) {
-                    extent::GROUP_PAGES.count_ones()
-                } else {
-                    0
-                };
-                for place in first..PAGES_PER_EXTENT as u32 {
-                    self.lives.insert(extent::page_in(extent, place), lsn);
-                }
+                self.lives_of_extents.insert(extent, lsn);
             }
             RedoRecord::InsertEntry { .. }
             | RedoRecord::SetValue { .. }
@@ -248,6 +243,20 @@ impl Analysis {
             | RedoRecord::TruncateNode { .. }
             | RedoRecord::AllocatePage { .. } => {}
         }
+    }
+}
+
+impl Analysis {
+    /// Where the last life of a page begins, or the life before it ends.
+    fn life_of(&self, page: PageId) -> Lsn {
+        let own = self.lives.get(&page).copied().unwrap_or_default();
+        let (extent, place) = extent::locate(page);
+        // The group's own pages begin their lives in the mini-transaction that sets their extent, or keep them.
+        if extent.is_multiple_of(EXTENTS_PER_GROUP) && place < extent::GROUP_PAGES.count_ones() {
+            return own;
+        }
+        let extent = self.lives_of_extents.get(&extent).copied();
+        own.max(extent.unwrap_or_default())
     }
 }
 
@@ -288,20 +297,31 @@ pub(crate) fn redo(
                     lsn,
                     pages: Vec::new(),
                 };
-                let mut changes = changes;
-                while !changes.is_empty() {
-                    let (page, record) = redo_codec::decode(&mut changes, &mut scratch)?;
-                    let life = analysis.lives.get(&page).copied().unwrap_or_default();
+                // All that can fail comes first: a page that has half of a change may be written back at any time.
+                let mut to_latch = changes;
+                while !to_latch.is_empty() {
+                    let (page, record) = redo_codec::decode(&mut to_latch, &mut scratch)?;
+                    let life = analysis.life_of(page);
                     if lsn >= life {
-                        redo.apply(page, &record, lsn == life)?;
+                        redo.latch(page, &record, lsn == life)?;
                     }
+                }
+                let mut to_apply = changes;
+                while !to_apply.is_empty() {
+                    let (page, record) = redo_codec::decode(&mut to_apply, &mut scratch)?;
+                    redo.apply(page, &record);
                 }
                 redo.finish();
                 Ok(())
             }
             Frame::Commit(_) | Frame::EndOfRollback(_) => Ok(()),
         }
-    })
+    })?;
+    // What analysis has read must have been read again: nothing was written yet that would hide a difference.
+    if reader.end()?.lsn != analysis.end.lsn {
+        return Err(file.damaged("it was read twice, and ended at two places"));
+    }
+    Ok(())
 }
 
 /// The redo of one mini-transaction.
@@ -313,25 +333,27 @@ struct Redo<'s> {
 }
 
 impl Redo<'_> {
-    fn apply(&mut self, id: PageId, record: &RedoRecord<'_>, in_first_frame: bool) -> Result<()> {
-        let known = self.pages.iter().position(|(known, _)| *known == id);
-        let place = match known {
-            Some(place) => place,
-            None => {
-                let page = if in_first_frame && begins_life(record) {
-                    Some(self.store.pool.create(id)?)
-                } else {
-                    let page = self.store.pool.exclusive(id)?;
-                    (page.lsn() < self.lsn).then_some(page)
-                };
-                self.pages.push((id, page));
-                self.pages.len() - 1
-            }
+    /// Latches the page of a record, unless an earlier record has.
+    fn latch(&mut self, id: PageId, record: &RedoRecord<'_>, in_first_frame: bool) -> Result<()> {
+        if self.pages.iter().any(|(known, _)| *known == id) {
+            return Ok(());
+        }
+        let page = if in_first_frame && begins_life(record) {
+            Some(self.store.pool.create(id)?)
+        } else {
+            let page = self.store.pool.exclusive(id)?;
+            (page.lsn() < self.lsn).then_some(page)
         };
-        if let Some(page) = &mut self.pages[place].1 {
+        self.pages.push((id, page));
+        Ok(())
+    }
+
+    /// Applies a record whose page is latched; the others are of earlier lives of their pages.
+    fn apply(&mut self, id: PageId, record: &RedoRecord<'_>) {
+        let known = self.pages.iter_mut().find(|(known, _)| *known == id);
+        if let Some((_, Some(page))) = known {
             redo::apply(page, record);
         }
-        Ok(())
     }
 
     fn finish(self) {

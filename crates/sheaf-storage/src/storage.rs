@@ -14,7 +14,7 @@ use crate::counters::{PoolCounters, TransactionCounters};
 use crate::disk::{self, Disk, DiskKind, FileId};
 use crate::doublewrite::Doublewrite;
 use crate::error::{Result, StorageError};
-use crate::extent::{PAGES_PER_EXTENT, PageRequest};
+use crate::extent::PageRequest;
 use crate::log::{Control, Log, LogCounters, LogOptions, MIN_SEGMENT_BYTES, SyncLog};
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PageId, TreeId};
@@ -148,6 +148,8 @@ pub struct Storage {
     trees: Arc<TreeDirectory>,
     temp_dir: PathBuf,
     checkpointer: Mutex<Option<Checkpointer>>,
+    /// Held while the garbage of a leaf is purged in the background, and while a tree is dropped.
+    purging: Mutex<()>,
     collector: Mutex<Option<VersionCollector>>,
     /// Held until the storage is dropped.
     _lock: Option<File>,
@@ -357,6 +359,7 @@ impl Storage {
             trees,
             temp_dir,
             checkpointer: Mutex::new(None),
+            purging: Mutex::new(()),
             collector: Mutex::new(None),
             _lock: lock,
         })
@@ -412,19 +415,14 @@ impl Storage {
             return Err(StorageError::NoSuchTree { tree: id });
         }
         let _permit = self.store.begin_changes()?;
+        // Versions of the tree may be collected until now, and not any more.
+        let _purging = self.purging.lock();
         let tree = self.tree(id)?;
         // All that has to be read is read first. Leaves in the tree's own extents are not looked at.
         let pages = tree.pages_in_shared_extents()?;
         let extents = self.store.space.extents_of(id);
         self.trees.remove(id)?;
         self.store.transactions.versions.forget_tree(id);
-        for &extent in &extents {
-            for page in 0..PAGES_PER_EXTENT as u32 {
-                self.store
-                    .pool
-                    .discard(crate::extent::page_in(extent, page));
-            }
-        }
         let freed: Vec<_> = extents.into_iter().map(|extent| (extent, 0)).collect();
         self.store.set_extents(&freed, id)?;
         self.store.free_pages(&pages)
@@ -473,12 +471,19 @@ impl Storage {
         let hints = transactions
             .versions
             .sweep(&live, |page| self.store.pool.forget_versions(page));
+        if hints.is_empty() {
+            return Ok(());
+        }
+        let _permit = self.store.begin_changes()?;
         for hint in hints {
-            match self.tree(hint.tree) {
-                Ok(tree) => drop(tree.purge_leaf(&hint.key)?),
+            let _purging = self.purging.lock();
+            let purged = self
+                .tree(hint.tree)
+                .and_then(|tree| tree.purge_leaf(&hint.key));
+            match purged {
                 // Dropped since, garbage and all.
-                Err(StorageError::NoSuchTree { .. }) => {}
-                Err(error) => return Err(error),
+                Ok(_) | Err(StorageError::NoSuchTree { .. }) => {}
+                Err(error) => tracing::warn!("ghosts of tree {} stay for now: {error}", hint.tree),
             }
         }
         Ok(())

@@ -104,9 +104,18 @@ impl LogFile {
         }
     }
 
+    /// Makes durable what was written.
+    ///
+    /// # Errors
+    /// `SyncFailed`, also if the device says that it is full: what the system kept of the writes is unknown, and the
+    /// next sync may succeed without them.
     pub(super) fn sync(&self) -> Result<()> {
-        self.run(Operation::Sync { file: self.file })?;
-        Ok(())
+        self.run(Operation::Sync { file: self.file })
+            .map(|_| ())
+            .map_err(|error| {
+                tracing::error!("{error}");
+                StorageError::SyncFailed { file: self.name() }
+            })
     }
 
     pub(super) fn name(&self) -> String {

@@ -137,6 +137,16 @@ struct Leader {
     failure: Option<StorageError>,
 }
 
+impl Leader {
+    /// Remembers an error after which nothing can be made durable: all but a full disk.
+    fn note(&mut self, error: &StorageError) {
+        if !matches!(error, StorageError::DiskFull { .. }) && self.failure.is_none() {
+            tracing::error!("{error}; nothing can be made durable until the next start");
+            self.failure = Some(error.clone());
+        }
+    }
+}
+
 /// The file as the leader, and a checkpoint, see it.
 struct Writer {
     /// Taken from the buffer and not written yet; it ends where the buffer begins.
@@ -330,11 +340,8 @@ impl Log {
             let result = self.write();
             leader = self.leader.lock();
             leader.is_busy = false;
-            if let Err(error) = &result
-                && !matches!(error, StorageError::DiskFull { .. })
-            {
-                tracing::error!("{error}; nothing can be made durable until the next start");
-                leader.failure = Some(error.clone());
+            if let Err(error) = &result {
+                leader.note(error);
             }
             self.leader_done.notify_all();
             result?;
@@ -490,7 +497,8 @@ impl Log {
             if needed <= self.free_bytes.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            self.make_slot(&mut writer)?;
+            self.make_slot(&mut writer)
+                .inspect_err(|error| self.leader.lock().note(error))?;
             self.note_free_bytes(&writer);
         }
     }
