@@ -568,10 +568,14 @@ impl BufferPool {
     fn await_read(&self, page: PageId, word: &AtomicU64) {
         counters::add(&self.core.traffic.read_ahead_waits, 1);
         let reading = |word: PageWord| word.state() == state::READING;
-        self.core.parking().wait_while(page, word, &reading, &|| {
+        let parking = self.core.parking();
+        let me = thread::current().id();
+        parking.wait_while(page, word, &reading, &|| {
             self.disk.wait(self.file, page.offset(), &|| {
                 let seen = PageWord(word.load(Ordering::Acquire));
-                !reading(seen) || !seen.has_waiters()
+                // The page may have arrived, left and be on its way again, with others waiting for it: whoever was woken
+                // the first time is not woken a second time.
+                !reading(seen) || !seen.has_waiters() || !parking.is_queued(page, me)
             });
         });
     }

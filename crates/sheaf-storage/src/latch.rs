@@ -267,7 +267,8 @@ impl ParkingLot {
         }
     }
 
-    fn is_queued(&self, page: PageId, thread: thread::ThreadId) -> bool {
+    /// Whether the thread waits for the page and has not been woken.
+    pub(crate) fn is_queued(&self, page: PageId, thread: thread::ThreadId) -> bool {
         self.queue(page)
             .lock()
             .iter()

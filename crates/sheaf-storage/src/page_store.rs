@@ -394,6 +394,15 @@ impl PageStore {
         }
     }
 
+    /// Lets snapshots that are taken from now on see all that has committed so far.
+    pub(crate) fn show_commits(&self) -> Result<()> {
+        // The status of each is set where its record is appended, so all before the end have theirs.
+        let end = self.log.end();
+        self.make_commit_durable(end)?;
+        self.transactions.snapshots.advance_to(end);
+        Ok(())
+    }
+
     /// Commits up to here will be found after a crash, or are as durable as the options ask for.
     pub(crate) fn newest_durable(&self) -> Lsn {
         match self.sync_log {

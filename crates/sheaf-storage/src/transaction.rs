@@ -395,7 +395,12 @@ impl Transaction {
     ) -> Result<bool> {
         self.lock_row(tree, key, mode, wait)?;
         // What it has changed itself it has locked before.
-        Ok(tree.is_unchanged_since(view, key)? || tree.is_changed_by(key, &self.status)?)
+        if tree.is_unchanged_since(view, key)? || tree.is_changed_by(key, &self.status)? {
+            return Ok(true);
+        }
+        // Whoever changed it has committed, but the commit may not be durable: then no view would see it yet.
+        self.store.show_commits()?;
+        Ok(false)
     }
 
     /// Gives back a row lock whose row turned out not to match (READ COMMITTED). What was changed stays locked.

@@ -48,7 +48,6 @@ fn a_failing_row_takes_the_statement_back() {
         ("INSERT INTO t (a, c) VALUES (2, 3)", 1054),
         ("INSERT INTO t (a, A) VALUES (2, 3)", 1110),
         ("INSERT INTO missing VALUES (2)", 1146),
-        ("REPLACE INTO t VALUES (1, 'x')", 1235),
     ] {
         assert_eq!(bench.error(sql), code, "{sql}");
         assert_eq!(bench.table_rows("t"), ["1|one"], "{sql}");

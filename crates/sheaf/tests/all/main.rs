@@ -7,6 +7,7 @@ mod clients;
 mod command_line;
 mod embedded;
 mod harness;
+mod kill;
 mod protocol;
 mod raw_client;
 mod results;
