@@ -503,7 +503,8 @@ impl StatementParser<'_> {
             } else if self.accept("NULL") {
                 column.explicit_null = true;
             } else if self.accept("DEFAULT") {
-                column.default = Some(self.expression()?);
+                // A literal, a call or something in parentheses: NOT NULL behind it belongs to the column.
+                column.default = Some(self.tokens.parse_prefix()?);
             } else if self.accept("ON UPDATE") {
                 column.on_update = Some(self.expression()?);
             } else if self.accept("AUTO_INCREMENT") {

@@ -58,6 +58,15 @@ fn show_create_table_gives_back_what_was_created() {
 }
 
 #[test]
+fn a_default_ends_before_not_null() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY, k INTEGER DEFAULT '0' NOT NULL, n INT DEFAULT -1 NOT NULL)");
+    bench.ok("INSERT INTO t (a) VALUES (1)");
+    assert_eq!(bench.table_rows("t"), ["1|0|-1"]);
+    assert_eq!(bench.error("INSERT INTO t (a, k) VALUES (2, NULL)"), 1048);
+}
+
+#[test]
 fn wrong_definitions_are_mysqls_errors() {
     let mut bench = Bench::new();
     for (sql, code) in [
