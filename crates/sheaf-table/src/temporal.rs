@@ -44,11 +44,16 @@ pub const fn civil_from_days(days: i32) -> (i32, u32, u32) {
     (year, month, day)
 }
 
+/// True if the year has a 29 February.
+pub const fn is_leap_year(year: i32) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
 /// Days of a month.
 pub const fn days_in_month(year: i32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if is_leap_year(year) => 29,
         2 => 28,
         _ => 31,
     }

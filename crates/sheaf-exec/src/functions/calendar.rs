@@ -4,55 +4,15 @@
 //! Dates run from 0000-01-01 to 9999-12-31; a result outside is NULL to the caller. MySQL's zero dates
 //! (`0000-00-00`, a zero month or day) are not dates here: they read as `None`.
 
-pub const MICROS_PER_SECOND: i64 = 1_000_000;
-pub const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+use sheaf_table::temporal;
+pub use sheaf_table::temporal::{civil_from_days, days_from_civil, days_in_month, is_leap_year};
+
+pub const MICROS_PER_SECOND: i64 = temporal::SECOND;
+pub const MICROS_PER_DAY: i64 = temporal::DAY;
 /// The longest TIME, 838:59:59.
-pub const MAX_TIME_MICROS: i64 = (838 * 3600 + 59 * 60 + 59) * MICROS_PER_SECOND;
+pub const MAX_TIME_MICROS: i64 = temporal::MAX_TIME;
 /// Day number (TO_DAYS) of 1970-01-01.
 pub const DAYS_TO_EPOCH: i64 = 719_528;
-
-/// Days since 1970-01-01 of a day of the calendar (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
-/// The month and day must exist.
-pub fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400) as u32;
-    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era as i32 - 719_468
-}
-
-/// Year, month and day of a day number.
-pub fn civil_from_days(days: i32) -> (i32, u32, u32) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097) as u32;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 {
-        month_index + 3
-    } else {
-        month_index - 9
-    };
-    let year = year_of_era as i32 + era * 400 + i32::from(month <= 2);
-    (year, month, day)
-}
-
-pub fn is_leap_year(year: i32) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-pub fn days_in_month(year: i32, month: u32) -> u32 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if is_leap_year(year) => 29,
-        2 => 28,
-        _ => 31,
-    }
-}
 
 /// The day number of a date that may not exist.
 pub fn checked_days(year: i32, month: u32, day: u32) -> Option<i32> {

@@ -9,6 +9,8 @@ use sheaf_table::{
     Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec, NoProgress, Table, Value,
 };
 
+use crate::fixture::scratch;
+
 const MEMORY_BYTES: usize = 1 << 20;
 
 fn column(name: &str, ty: &str) -> Column {
@@ -18,13 +20,7 @@ fn column(name: &str, ty: &str) -> Column {
 /// `d.t (id INT PRIMARY KEY, name VARCHAR(20), note TEXT, KEY by_name (name), KEY by_note (note(8)))` with 500 rows,
 /// some of whose notes are longer than a page.
 fn catalog() -> (tempfile::TempDir, Arc<Catalog>) {
-    let directory = tempfile::tempdir().unwrap();
-    let options = StorageOptions {
-        pool_bytes: 8 << 20,
-        ..StorageOptions::default()
-    };
-    let catalog = Catalog::open(Storage::open(directory.path(), options).unwrap()).unwrap();
-    catalog.create_database("d").unwrap();
+    let (directory, catalog) = scratch();
     let columns = vec![
         column("id", "int"),
         column("name", "varchar(20)"),

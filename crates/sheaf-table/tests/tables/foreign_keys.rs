@@ -1,31 +1,16 @@
 //! Foreign keys: what they ask of definitions, and what they make of changes.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{
     Catalog, ChangeSet, Column, ColumnType, CreateTable, ForeignKeySpec, IndexPartSpec, IndexSpec,
     NoProgress, ReferentialAction, Table, TableError, Value,
 };
 
+use crate::fixture::{open, scratch};
+
 const NO_WAIT: Duration = Duration::from_millis(200);
-
-fn open(directory: &Path) -> Arc<Catalog> {
-    let options = StorageOptions {
-        pool_bytes: 8 << 20,
-        ..StorageOptions::default()
-    };
-    Catalog::open(Storage::open(directory, options).unwrap()).unwrap()
-}
-
-fn scratch() -> (tempfile::TempDir, Arc<Catalog>) {
-    let directory = tempfile::tempdir().unwrap();
-    let catalog = open(directory.path());
-    catalog.create_database("d").unwrap();
-    (directory, catalog)
-}
 
 /// A table `name (id int primary key, a int, b int)`.
 fn table(name: &str) -> CreateTable {

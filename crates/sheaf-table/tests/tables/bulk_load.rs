@@ -1,0 +1,197 @@
+//! Bulk loads: they make what inserts make, in any order and any memory, or nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
+use sheaf_storage::{Storage, StorageOptions};
+use sheaf_table::{BulkLoad, BulkLoadOptions, Catalog, NoProgress, Progress, TableError, Value};
+
+use crate::fixture::*;
+
+/// Counts what it is told, and stops the work after a number of units.
+struct Counting {
+    units: AtomicU64,
+    stop_after: u64,
+}
+
+impl Progress for Counting {
+    fn begin(&self, _name: &str, _total: Option<u64>) {}
+
+    fn advance(&self, units: u64) {
+        self.units.fetch_add(units, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.units.load(Ordering::Relaxed) >= self.stop_after
+    }
+}
+
+#[test]
+fn bulk_loads_make_what_inserts_make() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    insert(&catalog, &many_rows(2000, |i| i).collect::<Vec<_>>()).unwrap();
+    let inserted = rows(&catalog.table("d", "t").unwrap());
+    let scramble = |i: i64| i * 7919 % 2000;
+    // First half in order, then not.
+    let half = |i: i64| if i < 1000 { 2 * i } else { 2 * (1999 - i) + 1 };
+    for memory_bytes in [1 << 10, 64 << 20] {
+        for order in [&(|i: i64| i) as &dyn Fn(i64) -> i64, &scramble, &half] {
+            catalog.drop_table("d", "t", NO_WAIT).unwrap();
+            let before = catalog.create_table(example()).unwrap();
+            let progress = Arc::new(Counting {
+                units: AtomicU64::new(0),
+                stop_after: u64::MAX,
+            });
+            assert_eq!(
+                load(
+                    &catalog,
+                    many_rows(2000, order),
+                    memory_bytes,
+                    progress.clone()
+                )
+                .unwrap(),
+                2000
+            );
+            assert!(progress.units.load(Ordering::Relaxed) >= 2000 + 3 * 2000);
+            assert!(!before.is_current());
+            let table = catalog.table("d", "t").unwrap();
+            assert_eq!(rows(&table), inserted);
+            // The counters go on after the loaded rows.
+            insert(
+                &catalog,
+                &[vec![
+                    Value::Null,
+                    Value::Null,
+                    text(&"y".repeat(9000)),
+                    Value::Null,
+                ]],
+            )
+            .unwrap();
+            assert_eq!(values(&table)[2000][0], Value::Int(2001));
+        }
+    }
+}
+
+#[test]
+fn bulk_loads_spill_and_come_out_sorted() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let count = 1 << 16;
+    let scramble = move |i: i64| i * 40_503 % count;
+    load(
+        &catalog,
+        many_rows(count, scramble),
+        1 << 20,
+        Arc::new(NoProgress),
+    )
+    .unwrap();
+    let table = catalog.table("d", "t").unwrap();
+    let all = rows(&table);
+    assert_eq!(all.len() as i64, count);
+    assert!(all.into_values().eq(many_rows(count, |i| i)));
+}
+
+#[test]
+fn failed_bulk_loads_leave_the_table_empty() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let with = |extra: Vec<Value>| many_rows(3000, |i| i).chain([extra]);
+    let against = |rows: &mut dyn Iterator<Item = Vec<Value>>| {
+        load(&catalog, rows, 1 << 20, Arc::new(NoProgress))
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        against(&mut with(row(3000, "x", "", 0))),
+        "Duplicate entry '3000' for key 't.PRIMARY'"
+    );
+    assert_eq!(
+        against(&mut with(row(17, "x", "", 0))),
+        "Duplicate entry '17' for key 't.PRIMARY'"
+    );
+    assert_eq!(
+        against(&mut with(row(9999, "NAME 5", "", 0))).to_lowercase(),
+        "duplicate entry 'name 5' for key 't.by_name'"
+    );
+    let cancelled = Arc::new(Counting {
+        units: AtomicU64::new(0),
+        stop_after: 1,
+    });
+    let result = load(&catalog, many_rows(10_000, |i| i), 1 << 20, cancelled);
+    assert!(matches!(result, Err(TableError::Interrupted)));
+    // Dropped in the middle.
+    let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+    let options = BulkLoadOptions {
+        memory_bytes: 1 << 20,
+        threads: 2,
+    };
+    let mut dropped = BulkLoad::new(&catalog, table, options, Arc::new(NoProgress)).unwrap();
+    dropped.append(&row(1, "a", "b", 1)).unwrap();
+    drop(dropped);
+    let table = catalog.table("d", "t").unwrap();
+    assert!(table.is_empty().unwrap() && table.is_current());
+    assert_eq!(
+        std::fs::read_dir(catalog.storage().temp_dir()).map_or(0, Iterator::count),
+        0
+    );
+    // The table can still be loaded, but only once.
+    load(
+        &catalog,
+        many_rows(10, |i| i),
+        1 << 20,
+        Arc::new(NoProgress),
+    )
+    .unwrap();
+    let again = load(
+        &catalog,
+        many_rows(10, |i| i),
+        1 << 20,
+        Arc::new(NoProgress),
+    );
+    assert!(matches!(again, Err(TableError::TableNotEmpty { .. })));
+}
+
+#[test]
+fn a_full_disk_while_loading_leaves_the_table_as_it_was() {
+    let disk = SimulatedDisk::new(SimulationOptions::new(7));
+    let options = StorageOptions {
+        pool_bytes: 4 << 20,
+        ..StorageOptions::default()
+    };
+    let catalog = Catalog::open(Storage::open_on(disk.clone(), options).unwrap()).unwrap();
+    catalog.create_database("d").unwrap();
+    catalog.create_table(example()).unwrap();
+    disk.set_capacity(12 << 20);
+    let full = load(
+        &catalog,
+        many_rows(200_000, |i| i),
+        1 << 20,
+        Arc::new(NoProgress),
+    )
+    .unwrap_err();
+    assert_eq!(full.mysql_code(), 1021, "{full}");
+    let table = catalog.table("d", "t").unwrap();
+    assert!(table.is_empty().unwrap());
+    // The room is free again: what fits is loaded, however often something else did not.
+    for _ in 0..3 {
+        assert!(
+            load(
+                &catalog,
+                many_rows(200_000, |i| i),
+                1 << 20,
+                Arc::new(NoProgress)
+            )
+            .is_err()
+        );
+    }
+    load(
+        &catalog,
+        many_rows(5_000, |i| i),
+        1 << 20,
+        Arc::new(NoProgress),
+    )
+    .unwrap();
+    assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 5_000);
+}

@@ -1,0 +1,176 @@
+//! Tables, databases and indexes come and go while others use them; statistics are kept.
+
+use std::sync::Arc;
+
+use sheaf_table::{CreateTable, NoProgress, TableError, Value};
+
+use crate::fixture::*;
+
+#[test]
+fn indexes_are_built_on_filled_tables_and_dropped() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    insert(
+        &catalog,
+        &many_rows(3000, |i| i * 31 % 3000).collect::<Vec<_>>(),
+    )
+    .unwrap();
+    let create = |spec| catalog.create_index("d", "t", spec, 1 << 20, &NoProgress, NO_WAIT);
+    create(index("both", &["note(3)", "price"], false)).unwrap();
+    create(index("again", &["price", "name"], true)).unwrap();
+    let table = catalog.table("d", "t").unwrap();
+    assert_eq!(table.secondary.len(), 5);
+    assert_eq!(rows(&table).len(), 3000);
+    let error = create(index("u", &["price"], true)).unwrap_err();
+    assert_eq!(error.to_string(), "Duplicate entry '0.00' for key 't.u'");
+    assert_eq!(
+        create(index("BOTH", &["price"], false))
+            .unwrap_err()
+            .mysql_code(),
+        1061
+    );
+    catalog.drop_index("d", "t", "Both", NO_WAIT).unwrap();
+    assert!(!table.is_current());
+    let table = catalog.table("d", "t").unwrap();
+    assert_eq!(table.secondary.len(), 4);
+    assert_eq!(rows(&table).len(), 3000);
+    assert_eq!(
+        catalog
+            .drop_index("d", "t", "both", NO_WAIT)
+            .unwrap_err()
+            .mysql_code(),
+        1091
+    );
+}
+
+#[test]
+fn hidden_row_ids_are_in_built_indexes() {
+    let (_directory, catalog) = scratch();
+    catalog
+        .create_table(CreateTable::new("d", "t", vec![column("v", "int", true)]))
+        .unwrap();
+    insert(
+        &catalog,
+        &(0..500)
+            .map(|v| vec![Value::Int(v % 7)])
+            .collect::<Vec<_>>(),
+    )
+    .unwrap();
+    catalog
+        .create_index(
+            "d",
+            "t",
+            index("v", &["v"], false),
+            1 << 20,
+            &NoProgress,
+            NO_WAIT,
+        )
+        .unwrap();
+    assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 500);
+}
+
+#[test]
+fn ddl_waits_for_readers_and_readers_see_the_new_table() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let version = catalog.schema_version();
+    let reader = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
+    assert!(matches!(
+        catalog.drop_index("d", "t", "by_name", NO_WAIT),
+        Err(TableError::LockWaitTimeout)
+    ));
+    assert!(reader.is_current());
+    assert_eq!(catalog.schema_version(), version);
+    drop(reader);
+    let writer = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+    assert!(catalog.open_for_read("d", "t", NO_WAIT).is_ok());
+    assert!(matches!(
+        catalog.open_for_write("d", "t", NO_WAIT),
+        Err(TableError::LockWaitTimeout)
+    ));
+    drop(writer);
+    catalog.drop_index("d", "t", "by_name", NO_WAIT).unwrap();
+    assert!(catalog.schema_version() > version);
+    assert_eq!(
+        catalog
+            .open_for_read("d", "t", NO_WAIT)
+            .unwrap()
+            .secondary
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn databases_and_tables_come_and_go() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    insert(&catalog, &[row(1, "a", "b", 1)]).unwrap();
+    assert_eq!(catalog.create_database("d").unwrap_err().mysql_code(), 1007);
+    assert_eq!(
+        catalog.create_table(example()).unwrap_err().mysql_code(),
+        1050
+    );
+    assert_eq!(catalog.table("d", "T").err().unwrap().mysql_code(), 1146);
+    assert_eq!(catalog.table("D", "t").err().unwrap().mysql_code(), 1049);
+    catalog.create_database("e").unwrap();
+    catalog
+        .rename_table(("d", "t"), ("e", "u"), NO_WAIT)
+        .unwrap();
+    assert!(catalog.tables("d").unwrap().is_empty());
+    assert_eq!(
+        values(&catalog.table("e", "u").unwrap()),
+        [row(1, "a", "b", 1)]
+    );
+    assert_eq!(catalog.drop_database("e", NO_WAIT).unwrap(), 1);
+    assert_eq!(
+        catalog
+            .drop_database("e", NO_WAIT)
+            .unwrap_err()
+            .mysql_code(),
+        1008
+    );
+    assert_eq!(
+        catalog
+            .drop_table("d", "t", NO_WAIT)
+            .unwrap_err()
+            .mysql_code(),
+        1051
+    );
+    assert_eq!(catalog.databases(), ["d"]);
+}
+
+#[test]
+fn analyze_estimates_distinct_values_and_keeps_them() {
+    let directory = tempfile::tempdir().unwrap();
+    {
+        let catalog = open(directory.path());
+        catalog.create_database("d").unwrap();
+        catalog.create_table(example()).unwrap();
+        load(
+            &catalog,
+            many_rows(100_000, |i| i),
+            64 << 20,
+            Arc::new(NoProgress),
+        )
+        .unwrap();
+        assert_eq!(
+            catalog.table("d", "t").unwrap().distinct_prefixes(None),
+            None
+        );
+        catalog.analyze("d", "t", NO_WAIT).unwrap();
+        catalog.storage().close().unwrap();
+    }
+    let catalog = open(directory.path());
+    let table = catalog.table("d", "t").unwrap();
+    assert_eq!(table.row_count_estimate(), 100_000);
+    let primary = table.distinct_prefixes(None).unwrap();
+    assert!(primary[0] > 99_000 && primary[0] <= 100_000, "{primary:?}");
+    // 97 prices, each with about a thousand names.
+    let by_price = table.distinct_prefixes(Some(1)).unwrap();
+    assert!(by_price[0] > 40 && by_price[0] < 400, "{by_price:?}");
+    assert!(by_price[1] > 99_000, "{by_price:?}");
+    // "note" and the beginnings of a hundred long notes.
+    let by_note = table.distinct_prefixes(Some(2)).unwrap();
+    assert!(by_note[0] > 40 && by_note[0] < 400, "{by_note:?}");
+}

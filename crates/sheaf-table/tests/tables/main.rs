@@ -1,0 +1,8 @@
+//! Tables on real storage, in one test binary.
+
+mod bulk_load;
+mod check;
+mod definitions;
+mod fixture;
+mod foreign_keys;
+mod rows;

@@ -1,0 +1,457 @@
+//! Rows of tables on real storage: kept over restarts, refused when duplicate, counted, changed side by side.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
+use sheaf_table::{Catalog, Column, ColumnType, CreateTable, Table, TableError, Value};
+
+use crate::fixture::*;
+
+#[test]
+fn rows_and_definitions_survive_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let all = vec![
+        row(1, "Ann", "first", 150),
+        row(2, "bob", "", -5),
+        vec![Value::Int(7), Value::Null, Value::Null, Value::Null],
+    ];
+    let definition = {
+        let catalog = open(directory.path());
+        catalog.create_database("d").unwrap();
+        let table = catalog.create_table(example()).unwrap();
+        insert(&catalog, &all).unwrap();
+        catalog.storage().close().unwrap();
+        table.definition.clone()
+    };
+    let catalog = open(directory.path());
+    assert_eq!(catalog.databases(), ["d"]);
+    let table = catalog.table("d", "t").unwrap();
+    assert_eq!(table.definition, definition);
+    assert_eq!(values(&table), all);
+}
+
+#[test]
+fn definitions_longer_than_a_page_are_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let labels: Vec<String> = (0..3000).map(|i| format!("label number {i}")).collect();
+    let ty = ColumnType::Enum {
+        labels: labels.into(),
+        collation: Default::default(),
+    };
+    {
+        let catalog = open(directory.path());
+        catalog.create_database("d").unwrap();
+        catalog
+            .create_table(CreateTable::new(
+                "d",
+                "t",
+                vec![Column::new("e", ty.clone(), true)],
+            ))
+            .unwrap();
+        catalog.storage().close().unwrap();
+    }
+    let catalog = open(directory.path());
+    assert_eq!(
+        catalog.table("d", "t").unwrap().definition.columns[0].ty,
+        ty
+    );
+    catalog.drop_table("d", "t", NO_WAIT).unwrap();
+    assert_eq!(entries(&catalog.storage().catalog_tree()).len(), 2);
+}
+
+#[test]
+fn duplicates_are_refused_with_their_values_and_leave_nothing() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    insert(&catalog, &[row(1, "Ann", "a", 1), row(2, "Bob", "b", 2)]).unwrap();
+    let table = catalog.table("d", "t").unwrap();
+    let before = rows(&table);
+    for (row, message) in [
+        (
+            row(1, "Cid", "c", 3),
+            "Duplicate entry '1' for key 't.PRIMARY'",
+        ),
+        (
+            row(3, "ANN", "c", 3),
+            "Duplicate entry 'ANN' for key 't.by_name'",
+        ),
+    ] {
+        let error = insert(&catalog, &[self::row(9, "Zoe", "z", 9), row]).unwrap_err();
+        assert_eq!(error.to_string(), message);
+        assert_eq!((error.mysql_code(), error.sqlstate()), (1062, "23000"));
+        assert_eq!(rows(&table), before);
+    }
+    // A row that fails alone is taken back alone.
+    let guard = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+    let mut transaction = catalog.storage().begin_transaction();
+    guard
+        .insert(&mut transaction, &row(5, "Eve", "e", 5))
+        .unwrap();
+    assert!(
+        guard
+            .insert(&mut transaction, &row(6, "eve", "f", 6))
+            .is_err()
+    );
+    transaction.commit().unwrap();
+    assert_eq!(rows(&table).len(), 3);
+}
+
+#[test]
+fn null_is_no_duplicate() {
+    let (_directory, catalog) = scratch();
+    let table = catalog.create_table(example()).unwrap();
+    let nameless = |id| vec![Value::Int(id), Value::Null, Value::Null, Value::Null];
+    insert(&catalog, &[nameless(1), nameless(2)]).unwrap();
+    assert_eq!(rows(&table).len(), 2);
+}
+
+#[test]
+fn auto_increment_counts_as_mysql_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let insert_id = |catalog: &Arc<Catalog>, id: Value| {
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        let outcome = table
+            .insert(
+                &mut transaction,
+                &[id, Value::Null, Value::Null, Value::Null],
+            )
+            .unwrap();
+        transaction.commit().unwrap();
+        outcome.auto_increment
+    };
+    {
+        let catalog = open(directory.path());
+        catalog.create_database("d").unwrap();
+        catalog.create_table(example()).unwrap();
+        assert_eq!(insert_id(&catalog, Value::Null), Some(1));
+        assert_eq!(insert_id(&catalog, Value::Int(0)), Some(2));
+        assert_eq!(insert_id(&catalog, Value::Int(10)), None);
+        assert_eq!(insert_id(&catalog, Value::Int(-3)), None);
+        assert_eq!(insert_id(&catalog, Value::Null), Some(11));
+        catalog.storage().close().unwrap();
+    }
+    let catalog = open(directory.path());
+    assert_eq!(insert_id(&catalog, Value::Null), Some(12));
+    insert_id(&catalog, Value::Int(i64::from(i32::MAX)));
+    let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+    let mut transaction = catalog.storage().begin_transaction();
+    let full = table.insert(
+        &mut transaction,
+        &[Value::Null, Value::Null, Value::Null, Value::Null],
+    );
+    assert!(matches!(full, Err(TableError::AutoIncrementExhausted)));
+}
+
+#[test]
+fn auto_increment_survives_a_restart_without_its_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let insert = |catalog: &Arc<Catalog>| {
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        let row = [Value::Null, Value::Null, Value::Null, Value::Null];
+        let id = table.insert(&mut transaction, &row).unwrap();
+        transaction.commit().unwrap();
+        id.auto_increment.unwrap()
+    };
+    let close = |catalog: Arc<Catalog>| {
+        catalog.save_auto_increments().unwrap();
+        catalog.storage().close().unwrap();
+    };
+    {
+        let catalog = open(directory.path());
+        catalog.create_database("d").unwrap();
+        catalog.create_table(example()).unwrap();
+        assert_eq!([insert(&catalog), insert(&catalog)], [1, 2]);
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        let row = [Value::Int(2), Value::Null, Value::Null, Value::Null];
+        let key = table.encode_primary_key(&row);
+        assert!(table.delete(&mut transaction, &key).unwrap());
+        transaction.commit().unwrap();
+        drop(table);
+        close(catalog);
+    }
+    // Opened and closed without a use, the counter is not lost.
+    close(open(directory.path()));
+    let catalog = open(directory.path());
+    assert_eq!(insert(&catalog), 3);
+    // The table of the same name is another one.
+    catalog.drop_table("d", "t", NO_WAIT).unwrap();
+    catalog.create_table(example()).unwrap();
+    assert_eq!(insert(&catalog), 1);
+}
+
+#[test]
+fn a_row_in_the_way_is_found_by_any_unique_key() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let row = |id: i64, name: &str| {
+        vec![
+            Value::Int(id),
+            Value::Text(name.into()),
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    insert(&catalog, &[row(1, "one"), row(2, "two")]).unwrap();
+    let table = catalog.table("d", "t").unwrap();
+    let conflict = |row: &[Value]| {
+        let key = table.conflicting_row(row).unwrap()?;
+        let found = table.read_row(&key).unwrap().unwrap();
+        Some(found[0].clone())
+    };
+    assert_eq!(conflict(&row(1, "new")), Some(Value::Int(1)));
+    assert_eq!(conflict(&row(9, "TWO")), Some(Value::Int(2)));
+    // The primary key is looked at first.
+    assert_eq!(conflict(&row(1, "two")), Some(Value::Int(1)));
+    assert_eq!(conflict(&row(9, "new")), None);
+    // NULL equals nothing, and a value that is still to be given out is in nobody's way.
+    let nameless = vec![Value::Int(9), Value::Null, Value::Null, Value::Null];
+    assert_eq!(conflict(&nameless), None);
+    assert_eq!(conflict(&row(0, "new")), None);
+    let mut generated = row(0, "one");
+    generated[0] = Value::Null;
+    assert_eq!(conflict(&generated), Some(Value::Int(1)));
+}
+
+#[test]
+fn tables_without_a_primary_key_keep_the_order_of_insertion() {
+    let directory = tempfile::tempdir().unwrap();
+    let row = |v: i64| vec![Value::Int(v)];
+    {
+        let catalog = open(directory.path());
+        catalog.create_database("d").unwrap();
+        let mut request = CreateTable::new("d", "t", vec![column("v", "int", true)]);
+        request.indexes = vec![index("v", &["v"], false)];
+        catalog.create_table(request).unwrap();
+        insert(&catalog, &[row(3), row(1), row(3)]).unwrap();
+        catalog.storage().close().unwrap();
+    }
+    let catalog = open(directory.path());
+    insert(&catalog, &[row(2)]).unwrap();
+    let table = catalog.table("d", "t").unwrap();
+    assert_eq!(values(&table), [row(3), row(1), row(3), row(2)]);
+    let mut primary_key = Vec::new();
+    let first = entries(&table.secondary[0]).remove(0).0;
+    table.secondary_layouts[0]
+        .primary_key_into(&first, &mut primary_key)
+        .unwrap();
+    assert_eq!(table.read_row(&primary_key).unwrap(), Some(row(1)));
+}
+
+#[test]
+fn long_values_live_outside_of_their_rows() {
+    let (_directory, catalog) = scratch();
+    let table = catalog.create_table(example()).unwrap();
+    let long = "ß".repeat(100_000);
+    insert(
+        &catalog,
+        &[
+            row(1, "a", &long, 1),
+            row(2, "b", "short", 2),
+            row(3, "c", &"x".repeat(5000), 3),
+        ],
+    )
+    .unwrap();
+    let key =
+        |id| table.encode_primary_key(&[Value::Int(id), Value::Null, Value::Null, Value::Null]);
+    assert_eq!(table.read_row(&key(1)).unwrap().unwrap()[2], text(&long));
+    assert_eq!(rows(&table).len(), 3);
+    let change = |change: &dyn Fn(&Table, &mut sheaf_storage::Transaction)| {
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        change(&table, &mut transaction);
+        transaction.commit().unwrap();
+    };
+    change(&|table, transaction| {
+        assert!(
+            table
+                .update(transaction, &key(3), &row(3, "c", "now short", 3))
+                .unwrap()
+        )
+    });
+    change(&|table, transaction| {
+        assert!(
+            table
+                .update(transaction, &key(2), &row(2, "b", &long, 2))
+                .unwrap()
+        )
+    });
+    change(&|table, transaction| assert!(table.delete(transaction, &key(1)).unwrap()));
+    assert_eq!(
+        values(&table),
+        [row(2, "b", &long, 2), row(3, "c", "now short", 3)]
+    );
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Insert(Vec<Value>),
+    Update(i64, Vec<Value>),
+    Delete(i64),
+    RollBack,
+}
+
+fn any_row() -> impl Strategy<Value = Vec<Value>> {
+    let name = prop_oneof![Just(Value::Null), "[a-cA-C]{1,2}".prop_map(Value::Text)];
+    let note = prop_oneof![
+        Just(text("")),
+        "[ab]{3,6}".prop_map(Value::Text),
+        Just(text(&"n".repeat(4500)))
+    ];
+    (1..20i64, name, note, 0..5i128)
+        .prop_map(|(id, name, note, cents)| vec![Value::Int(id), name, note, price(cents)])
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        4 => any_row().prop_map(Change::Insert),
+        3 => (1..20i64, any_row()).prop_map(|(id, row)| Change::Update(id, row)),
+        2 => (1..20i64).prop_map(Change::Delete),
+        1 => Just(Change::RollBack),
+    ]
+}
+
+/// What the table should hold: rows by id, names unique without case.
+#[derive(Clone, Default)]
+struct Model(BTreeMap<i64, Vec<Value>>);
+
+impl Model {
+    fn apply(&mut self, change: &Change) -> bool {
+        let id = |row: &[Value]| row[0].as_i128().unwrap() as i64;
+        let (replaced, row) = match change {
+            Change::Insert(row) => (None, row),
+            Change::Update(id, row) if self.0.contains_key(id) => (Some(*id), row),
+            Change::Delete(id) => return self.0.remove(id).is_some(),
+            _ => return false,
+        };
+        let same_name = |other: &Vec<Value>| match (&other[1], &row[1]) {
+            (Value::Text(a), Value::Text(b)) => a.eq_ignore_ascii_case(b),
+            _ => false,
+        };
+        let others = || self.0.iter().filter(|(id, _)| Some(**id) != replaced);
+        if others().any(|(other, values)| *other == id(row) || same_name(values)) {
+            return false;
+        }
+        replaced.map(|id| self.0.remove(&id));
+        self.0.insert(id(row), row.clone());
+        true
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Each change is applied or refused as the model says, and all indexes agree with the rows.
+    #[test]
+    fn tables_do_what_a_map_does(changes in vec(any_change(), 1..60)) {
+        let (_directory, catalog) = scratch();
+        catalog.create_table(example()).unwrap();
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let mut model = Model::default();
+        let mut committed = model.clone();
+        let mut transaction = catalog.storage().begin_transaction();
+        for change in changes {
+            let key = |id: i64| table.encode_primary_key(&[Value::Int(id), Value::Null, Value::Null, Value::Null]);
+            let done = match &change {
+                Change::Insert(row) => table.insert(&mut transaction, row).is_ok(),
+                Change::Update(id, row) => table.update(&mut transaction, &key(*id), row).unwrap_or(false),
+                Change::Delete(id) => table.delete(&mut transaction, &key(*id)).unwrap(),
+                Change::RollBack => {
+                    std::mem::replace(&mut transaction, catalog.storage().begin_transaction()).rollback().unwrap();
+                    model = committed.clone();
+                    false
+                }
+            };
+            prop_assert_eq!(done, model.apply(&change), "{:?}", change);
+            if model.0.len() % 3 == 0 {
+                std::mem::replace(&mut transaction, catalog.storage().begin_transaction()).commit().unwrap();
+                committed = model.clone();
+            }
+        }
+        transaction.commit().unwrap();
+        prop_assert_eq!(values(&table), model.0.into_values().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn transactions_change_rows_of_one_table_side_by_side() {
+    fn is_locked<T: std::fmt::Debug>(result: Result<T, TableError>) -> bool {
+        matches!(
+            result,
+            Err(TableError::Storage(StorageError::LockNotAvailable))
+        )
+    }
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let long = "a long note ".repeat(1_000);
+    insert(
+        &catalog,
+        &[row(1, "one", &long, 100), row(2, "two", "", 200)],
+    )
+    .unwrap();
+
+    let open = || catalog.open_for_row_writes("d", "t", NO_WAIT).unwrap();
+    let (table, _also) = (open(), open());
+    assert!(catalog.open_for_write("d", "t", NO_WAIT).is_err());
+    let key = |id| table.encode_primary_key(&row(id, "", "", 0));
+    let begin = || {
+        let mut transaction = catalog.storage().begin_transaction();
+        transaction.set_lock_wait(LockWait::No);
+        transaction
+    };
+    let (mut first, mut second) = (begin(), begin());
+    let before = catalog.storage().read_view().unwrap();
+    let lock = |transaction: &mut _, id| {
+        table.lock_row(transaction, &key(id), LockMode::Exclusive, LockWait::No)
+    };
+
+    let old = lock(&mut first, 1).unwrap().unwrap();
+    let new = row(1, "uno", "short", 100);
+    table.replace(&mut first, &key(1), &old, &new).unwrap();
+    assert!(is_locked(lock(&mut second, 1)));
+    assert!(is_locked(table.delete(&mut second, &key(1))));
+    // The name that the first gives up is not free before it commits, and the name it takes is taken.
+    for name in ["one", "uno"] {
+        assert!(is_locked(table.insert(&mut second, &row(0, name, "", 0))));
+    }
+    assert!(table.delete(&mut second, &key(2)).unwrap());
+    let inserted = table
+        .insert(&mut second, &row(0, "three", "", 300))
+        .unwrap();
+    let third = inserted.auto_increment.unwrap() as i64;
+
+    first.commit().unwrap();
+    assert_eq!(lock(&mut second, 1).unwrap(), Some(new.clone()));
+    second.commit().unwrap();
+    assert_eq!(
+        table.read_row_at(&before, &key(1)).unwrap(),
+        Some(row(1, "one", &long, 100))
+    );
+    assert!(table.read_row_at(&before, &key(2)).unwrap().is_some());
+    assert!(table.read_row_at(&before, &key(third)).unwrap().is_none());
+    let now: Vec<_> = rows(&table).into_values().collect();
+    assert_eq!(now, [new, row(third, "three", "", 300)]);
+}
+
+#[test]
+fn a_view_from_before_a_definition_is_refused() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    insert(&catalog, &[row(1, "one", "", 100)]).unwrap();
+    let before = catalog.storage().read_view().unwrap();
+    let table = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
+    table.check_view(&before).unwrap();
+    drop(table);
+    catalog.drop_index("d", "t", "by_note", NO_WAIT).unwrap();
+    let table = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
+    let refused = table.check_view(&before);
+    assert!(matches!(refused, Err(TableError::DefinitionChanged)));
+    let now = catalog.storage().read_view().unwrap();
+    table.check_view(&now).unwrap();
+    table.check_view(&ReadView::newest()).unwrap();
+}
