@@ -27,8 +27,9 @@ use crate::statistics as cost;
 /// Relations up to which all orders are compared.
 const MAX_DYNAMIC: usize = 10;
 
-/// Share of the statement's memory that the build side of a hash join may be estimated at: estimates are often low.
-const BUILD_SHARE: f64 = 0.4;
+/// Share of the statement's memory that the build sides of its hash joins, all together, may be estimated at: estimates
+/// are often low, and groups and sorts above the joins need room too.
+const BUILD_SHARE: f64 = 0.5;
 
 /// Bytes of a row in a hash table besides its columns.
 const HASH_ROW_BYTES: f64 = 32.0;
@@ -65,6 +66,9 @@ pub(crate) struct Step {
     pub rows: f64,
     /// Estimated cost of the plan up to here, in microseconds.
     pub cost_us: f64,
+    /// Estimated bytes that the joins up to here keep in memory. A table that was consumed by the join after it still
+    /// counts, because that join's rows refer to its strings.
+    pub held_bytes: f64,
 }
 
 /// An equality between the relations so far and a new one.
@@ -211,6 +215,7 @@ impl Chooser<'_, '_> {
             method: Method::First,
             rows,
             cost_us,
+            held_bytes: 0.0,
         })
     }
 
@@ -233,7 +238,7 @@ impl Chooser<'_, '_> {
         let rows = self.joined_rows(before.rows, new_rows, &equalities, set, relation)?;
         let output_us = rows * cost::JOINED_ROW_US;
         let mut best: Option<Step> = None;
-        let mut consider = |method: Method, step_us: f64| {
+        let mut consider = |method: Method, step_us: f64, build_bytes: f64| {
             let cost_us = before.cost_us + step_us + output_us;
             if best.as_ref().is_none_or(|known| cost_us < known.cost_us) {
                 best = Some(Step {
@@ -241,6 +246,7 @@ impl Chooser<'_, '_> {
                     method,
                     rows,
                     cost_us,
+                    held_bytes: before.held_bytes + build_bytes,
                 });
             }
         };
@@ -253,13 +259,13 @@ impl Chooser<'_, '_> {
                 keyed_access::lookup_paths(table, entry, &equalities, self.schema, self.context)?
             {
                 let step_us = path.cost_us(table, before.rows)?;
-                consider(Method::Keyed(path), step_us);
+                consider(Method::Keyed(path), step_us, 0.0);
             }
         }
         if equalities.is_empty() {
             let pairs = before.rows * new_rows * cost::HASH_PROBE_US;
             let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind);
-            consider(Method::NestedLoop { build_new }, scan_us + pairs);
+            consider(Method::NestedLoop { build_new }, scan_us + pairs, 0.0);
         } else {
             let grant = self.context.settings.query_memory_bytes as f64 * BUILD_SHARE;
             let hash_us =
@@ -272,18 +278,20 @@ impl Chooser<'_, '_> {
             let joined_bytes = before.rows * (joined + HASH_ROW_BYTES);
             let null_aware = matches!(entry.kind, RelationKind::Anti { null_aware: true });
             let mut fits = false;
-            if new_bytes <= grant && !null_aware {
+            if before.held_bytes + new_bytes <= grant && !null_aware {
                 fits = true;
                 consider(
                     Method::Hash { build_new: true },
                     scan_us + hash_us(new_rows, before.rows),
+                    new_bytes,
                 );
             }
-            if joined_bytes <= grant || null_aware {
+            if before.held_bytes + joined_bytes <= grant || null_aware {
                 fits = true;
                 consider(
                     Method::Hash { build_new: false },
                     scan_us + hash_us(before.rows, new_rows),
+                    joined_bytes,
                 );
             }
             if !fits {
@@ -291,6 +299,7 @@ impl Chooser<'_, '_> {
                 consider(
                     Method::Merge,
                     scan_us + sort_us(before.rows) + sort_us(new_rows),
+                    0.0,
                 );
             }
         }
