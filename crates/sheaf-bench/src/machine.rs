@@ -64,39 +64,27 @@ pub fn processor_time_of_family(process: u32) -> Duration {
     total
 }
 
+/// Processor time that this process's threads whose names begin with one of `prefixes` have used so far. Threads that
+/// have ended do not count.
+pub fn processor_time_of_threads(prefixes: &[&str]) -> Duration {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else {
+        return Duration::ZERO;
+    };
+    let nanoseconds = threads.flatten().filter_map(|thread| {
+        let name = fs::read_to_string(thread.path().join("comm")).ok()?;
+        let counts = prefixes.iter().any(|prefix| name.starts_with(prefix));
+        // Time on a processor, time waiting for one, turns.
+        let times = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        counts.then(|| times.split_whitespace().next()?.parse::<u64>().ok())?
+    });
+    Duration::from_nanos(nanoseconds.sum())
+}
+
 /// Today's date as `YYYY-MM-DD` in UTC.
 pub fn today() -> String {
     let seconds = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |elapsed| elapsed.as_secs());
-    let (year, month, day) = civil_from_days((seconds / 86_400) as i64);
+    let (year, month, day) = sheaf_table::temporal::civil_from_days((seconds / 86_400) as i32);
     format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// Days since 1970-01-01 to a date of the proleptic Gregorian calendar (eras of 400 years begin on 1 March).
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn days_become_dates() {
-        assert_eq!(super::civil_from_days(0), (1970, 1, 1));
-        assert_eq!(super::civil_from_days(19_782), (2024, 2, 29));
-        assert_eq!(super::civil_from_days(-1), (1969, 12, 31));
-    }
 }

@@ -5,6 +5,7 @@
 //! tables are written for people, and `docs/benchmarks.md` is written by the command itself.
 
 mod answers;
+mod concurrency;
 mod data;
 mod error;
 mod machine;
@@ -32,6 +33,8 @@ enum Command {
     Reference(reference::Options),
     /// sysbench's tests of small statements, against MariaDB and PostgreSQL.
     Oltp(oltp::Options),
+    /// What a reader pays for open transactions, writers and a held snapshot.
+    Concurrency(concurrency::Options),
     /// Runs the 22 TPC-H queries on MariaDB and writes its answers to files (the tests compare with them).
     RecordAnswers {
         /// TPC-H scale factor of the data.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Reference(options) => reference::run(&options),
         Command::Oltp(options) => oltp::run(&options),
+        Command::Concurrency(options) => concurrency::run(&options),
         Command::RecordAnswers {
             scale,
             queries,

@@ -14,8 +14,7 @@ use clap::Args;
 
 use crate::error::BenchError;
 use crate::machine;
-use crate::peers::postgres::Postgres;
-use crate::peers::{Budget, Endpoint, Server, mariadb};
+use crate::peers::{self, Endpoint};
 use crate::reference::write_section;
 
 /// The database that sysbench works in.
@@ -64,6 +63,8 @@ struct Measured {
     p95_ms: f64,
     /// Processor time of the server for a transaction, in microseconds.
     server_us: f64,
+    /// Bytes of log of a transaction, before compression.
+    log_bytes: f64,
 }
 
 /// Runs the comparison and writes its table.
@@ -72,26 +73,7 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
         .work
         .clone()
         .unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"));
-    let budget = Budget {
-        memory_bytes: options.memory as u64 * 2,
-        pool_bytes: options.memory as u64,
-    };
-    let mut servers: Vec<Box<dyn Server>> = vec![Box::new(crate::peers::sheaf::server(
-        work.join("sheaf-oltp"),
-        budget,
-    )?)];
-    for peer in &options.against {
-        let folder = work.join(format!("{peer}-oltp"));
-        servers.push(match peer.as_str() {
-            "mariadb" => Box::new(mariadb::server(folder, budget)?),
-            "postgres" => Box::new(Postgres::new(folder, budget)?),
-            other => {
-                return Err(BenchError::Other(format!(
-                    "no peer is called {other}: mariadb, postgres"
-                )));
-            }
-        });
-    }
+    let mut servers = peers::servers(&work, "oltp", &options.against, options.memory as u64)?;
     let mut versions = Vec::new();
     for server in &mut servers {
         server.start()?;
@@ -104,20 +86,23 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     let mut results: BTreeMap<(usize, usize), Vec<Measured>> = BTreeMap::new();
     for (test_number, test) in options.tests.iter().enumerate() {
         for &threads in &options.threads {
-            for server in &servers {
+            for server in &mut servers {
                 let endpoint = server.endpoint();
+                let log_before = server.log_position()?;
                 let before = machine::processor_time_of_family(endpoint.process);
                 let output = sysbench(options, &endpoint, test, threads, "run")?;
                 let used = machine::processor_time_of_family(endpoint.process) - before;
-                let measured = parse(&output, used).ok_or_else(|| {
+                let logged = server.log_position()?.saturating_sub(log_before);
+                let measured = parse(&output, used, logged).ok_or_else(|| {
                     BenchError::server(server.name(), format!("sysbench said: {output}"))
                 })?;
                 eprintln!(
-                    "{test:24} {threads:3} threads {:10} {:9.0} /s  p95 {:7.2} ms  {:7.1} us of the server's processors",
+                    "{test:24} {threads:3} threads {:10} {:9.0} /s  p95 {:7.2} ms  {:7.1} us of the server's processors  {:6.0} bytes of log",
                     server.name(),
                     measured.transactions_per_second,
                     measured.p95_ms,
-                    measured.server_us
+                    measured.server_us,
+                    measured.log_bytes
                 );
                 results
                     .entry((test_number, threads))
@@ -175,7 +160,7 @@ fn sysbench(
 }
 
 /// Reads sysbench's report.
-fn parse(output: &str, server_time: Duration) -> Option<Measured> {
+fn parse(output: &str, server_time: Duration, logged: u64) -> Option<Measured> {
     let value = |name: &str| {
         let line = output.lines().find(|line| line.trim().starts_with(name))?;
         Some(line.split_once(':')?.1.trim().to_owned())
@@ -189,6 +174,7 @@ fn parse(output: &str, server_time: Duration) -> Option<Measured> {
         transactions_per_second: per_second,
         p95_ms: first_number(&value("95th percentile:")?)?,
         server_us: server_time.as_secs_f64() * 1e6 / count.max(1.0),
+        log_bytes: logged as f64 / count.max(1.0),
     })
 }
 
@@ -209,7 +195,7 @@ fn report(
     let _ = writeln!(
         text,
         "Written by `sheaf-bench oltp --against {}`. Transactions per second / 95th percentile in ms / microseconds of \
-         the server's processors for a transaction; the ratio is Sheaf's transactions per second over the better peer's. \
+         the server's processors for a transaction / bytes that it logs; the ratio is Sheaf's transactions per second over the better peer's. \
          Every commit is on the disk before it is acknowledged.\n",
         options.against.join(",")
     );
@@ -222,8 +208,8 @@ fn report(
     for ((test, threads), measured) in results {
         let cells = measured.iter().map(|one| {
             format!(
-                "{:.0} / {:.2} / {:.0}",
-                one.transactions_per_second, one.p95_ms, one.server_us
+                "{:.0} / {:.2} / {:.0} / {:.0}",
+                one.transactions_per_second, one.p95_ms, one.server_us, one.log_bytes
             )
         });
         let best_peer = measured[1..]
@@ -252,9 +238,11 @@ mod tests {
     fn sysbench_reports_are_read() {
         let output = "SQL statistics:\n    queries performed:\n        total: 20\n    transactions:                        \
                       1000   (99.50 per sec.)\nLatency (ms):\n         95th percentile:                        1.25\n";
-        let measured = super::parse(output, Duration::from_millis(50)).expect("it is complete");
+        let measured =
+            super::parse(output, Duration::from_millis(50), 64_000).expect("it is complete");
         assert_eq!(measured.transactions_per_second, 99.5);
         assert_eq!(measured.p95_ms, 1.25);
         assert!((measured.server_us - 50.0).abs() < 1e-9);
+        assert_eq!(measured.log_bytes, 64.0);
     }
 }

@@ -18,8 +18,7 @@ use sheaf::tpch::{REFERENCE_CASES, ReferenceCase, Variant};
 use crate::data;
 use crate::error::BenchError;
 use crate::machine;
-use crate::peers::postgres::Postgres;
-use crate::peers::{Budget, Server, TextRows, mariadb};
+use crate::peers::{self, Server, TextRows};
 
 /// Options of `sheaf-bench reference`.
 #[derive(Args)]
@@ -71,27 +70,12 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
         .clone()
         .unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"));
     let tbl = data::tbl_folder(&work, options.scale)?;
-    let budget = Budget {
-        memory_bytes: options.memory as u64 * 2,
-        pool_bytes: options.memory as u64,
-    };
-    let mut servers: Vec<Box<dyn Server>> = vec![Box::new(crate::peers::sheaf::server(
-        work.join(format!("sheaf-{}", options.scale)),
-        budget,
-    )?)];
-    for peer in &options.against {
-        let folder = work.join(format!("{peer}-{}", options.scale));
-        servers.push(match peer.as_str() {
-            "mariadb" => Box::new(mariadb::server(folder, budget)?),
-            "postgres" => Box::new(Postgres::new(folder, budget)?),
-            other => {
-                return Err(BenchError::Other(format!(
-                    "no peer is called {other}: mariadb, postgres"
-                )));
-            }
-        });
-    }
-
+    let mut servers = peers::servers(
+        &work,
+        &options.scale.to_string(),
+        &options.against,
+        options.memory as u64,
+    )?;
     let mut loads = BTreeMap::new();
     let mut versions = Vec::new();
     for server in &mut servers {

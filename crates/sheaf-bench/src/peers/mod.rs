@@ -67,10 +67,41 @@ pub trait Server {
     fn peak_memory_bytes(&self) -> u64;
     /// Where a running server is found.
     fn endpoint(&self) -> Endpoint;
+    /// Where the server's log ends, in bytes: what a transaction moves it by is what the transaction logged, before
+    /// compression and without padding.
+    fn log_position(&mut self) -> Result<u64, BenchError>;
     /// Makes an empty database, in place of one of that name.
     fn recreate_database(&mut self, name: &str) -> Result<(), BenchError>;
     /// True when the server understands MySQL's switches, so that a case's variants differ.
     fn has_switches(&self) -> bool;
+}
+
+/// Sheaf and the peers that are called `against`, in that order, with data in folders of `work` named after the server
+/// and `data`. Each has a buffer pool of `pool_bytes`, and Sheaf's whole process twice that.
+pub fn servers(
+    work: &Path,
+    data: &str,
+    against: &[String],
+    pool_bytes: u64,
+) -> Result<Vec<Box<dyn Server>>, BenchError> {
+    let budget = Budget {
+        memory_bytes: pool_bytes * 2,
+        pool_bytes,
+    };
+    let folder = |name: &str| work.join(format!("{name}-{data}"));
+    let mut servers: Vec<Box<dyn Server>> = vec![Box::new(sheaf::server(folder("sheaf"), budget)?)];
+    for peer in against {
+        servers.push(match peer.as_str() {
+            "mariadb" => Box::new(mariadb::server(folder(peer), budget)?),
+            "postgres" => Box::new(postgres::Postgres::new(folder(peer), budget)?),
+            other => {
+                return Err(BenchError::Other(format!(
+                    "no peer is called {other}: mariadb, postgres"
+                )));
+            }
+        });
+    }
+    Ok(servers)
 }
 
 /// A port on the loopback interface that is free right now.

@@ -112,6 +112,16 @@ impl Server for MySqlServer {
         }
     }
 
+    fn log_position(&mut self) -> Result<u64, BenchError> {
+        let mut session = mysql_client::connect(self.name, self.port, None)?;
+        let status: Option<(String, u64)> = mysql::prelude::Queryable::query_first(
+            &mut session,
+            "show global status like 'Innodb_lsn_current'",
+        )
+        .map_err(|error| BenchError::server(self.name, error))?;
+        Ok(status.map_or(0, |(_, position)| position))
+    }
+
     fn recreate_database(&mut self, name: &str) -> Result<(), BenchError> {
         let mut session = mysql_client::connect(self.name, self.port, None)?;
         for sql in [

@@ -310,6 +310,17 @@ impl Server for Postgres {
         }
     }
 
+    fn log_position(&mut self) -> Result<u64, BenchError> {
+        let position = self.psql(
+            "postgres",
+            &["-c", "select pg_current_wal_lsn() - '0/0'::pg_lsn"],
+        )?;
+        position
+            .trim()
+            .parse()
+            .map_err(|error| BenchError::server(NAME, error))
+    }
+
     fn recreate_database(&mut self, name: &str) -> Result<(), BenchError> {
         for sql in [
             format!("drop database if exists {name}"),

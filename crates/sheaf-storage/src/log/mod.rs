@@ -121,6 +121,8 @@ pub struct LogCounters {
     pub written_bytes: u64,
     /// Bytes of log before compression.
     pub appended_bytes: u64,
+    /// The position at which the log ends.
+    pub end: u64,
 }
 
 /// What was appended and not taken by a leader.
@@ -287,6 +289,7 @@ impl Log {
             flushes: self.flushes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             appended_bytes: self.end().0 - self.opened_at.0,
+            end: self.end().0,
         }
     }
 

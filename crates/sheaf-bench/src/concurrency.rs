@@ -1,0 +1,422 @@
+//! What others cost a reader: transactions that are open, rows that are being changed, a snapshot that is held.
+//!
+//! Everything runs in this process through the library, because the figure that counts is work for a second of
+//! processor time of the reader's own threads: on a machine with fewer cores than threads, a reader beside sixteen
+//! writers is slower by the clock for no fault of the storage. A reader's threads are its own and the pool that
+//! answers large queries; writers run on theirs. Each situation is measured in turn with its quiet counterpart, and
+//! the median of the rounds counts.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use sheaf::{Connection, Database};
+
+use crate::error::BenchError;
+use crate::machine;
+use crate::reference::write_section;
+
+/// Options of `sheaf-bench concurrency`.
+#[derive(Args)]
+pub struct Options {
+    /// Rows of the table, about 250 bytes each with the index.
+    #[arg(long, default_value_t = 200_000)]
+    rows: u64,
+    /// Transactions that are active while snapshots are opened.
+    #[arg(long, default_value_t = 1_000)]
+    transactions: usize,
+    #[arg(long, default_value_t = 16)]
+    writers: usize,
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// Rounds of each comparison; the median counts.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of updates behind a snapshot that is held.
+    #[arg(long, default_value_t = 600)]
+    hold_seconds: u64,
+    #[arg(long, default_value = "1G", value_parser = sheaf::size::parse_size)]
+    memory: usize,
+    /// Folder for the data; emptied first.
+    #[arg(long)]
+    work: Option<PathBuf>,
+    /// File that receives the results table; `-` prints it only.
+    #[arg(long, default_value = "docs/benchmarks.md")]
+    out: String,
+}
+
+/// Name of the threads on which readers run; Linux cuts names to 15 bytes.
+const READER: &str = "bench-reader";
+/// Name of the engine's threads that answer large queries.
+const QUERY_THREADS: &str = "sheaf-query";
+
+/// Runs the measurements and writes their table.
+pub fn run(options: &Options) -> Result<(), BenchError> {
+    let folder = options
+        .work
+        .clone()
+        .unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"))
+        .join("concurrency");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).map_err(|error| BenchError::file(&folder, error))?;
+    }
+    let database = Database::open(
+        &folder,
+        sheaf::Options {
+            memory_bytes: options.memory,
+            ..sheaf::Options::default()
+        },
+    )
+    .map_err(BenchError::from_display)?;
+    eprintln!("filling {} rows", options.rows);
+    fill(&database, options.rows)?;
+    let bench = Bench {
+        options,
+        database: &database,
+        changes: AtomicU64::new(0),
+    };
+    let mut lines = Vec::new();
+    lines.push(bench.snapshots()?);
+    lines.push(bench.beside_writers(
+        "point reads (SELECT c WHERE id = ?)",
+        "at least 0.9",
+        point_read,
+    )?);
+    lines.push(bench.beside_writers("scans (SELECT COUNT(*), SUM(k))", "at least 0.7", scan)?);
+    lines.extend(bench.held_snapshot()?);
+    database.close().map_err(BenchError::from_display)?;
+    let text = report(options, &lines);
+    println!("{text}");
+    if options.out != "-" {
+        write_section(options.out.as_ref(), &text)?;
+    }
+    Ok(())
+}
+
+/// `t (id INT PRIMARY KEY, k INT, c CHAR(120), pad CHAR(60), KEY (k))`, as sysbench has it.
+fn fill(database: &Database, rows: u64) -> Result<(), BenchError> {
+    let mut connection = database.connect().map_err(BenchError::from_display)?;
+    let mut execute = |sql: &str| connection.execute(sql).map_err(BenchError::from_display);
+    execute("create database bench")?;
+    execute("use bench")?;
+    execute(
+        "create table t (id int not null primary key, k int not null default 0, c char(120) not null, \
+         pad char(60) not null, key k_1 (k))",
+    )?;
+    const BATCH: u64 = 1_000;
+    for first in (0..rows).step_by(BATCH as usize) {
+        let mut sql = String::from("insert into t values ");
+        for id in first..(first + BATCH).min(rows) {
+            let comma = if id == first { "" } else { "," };
+            let text = format!("{:011}-", id * 7_919 % 99_991);
+            let (c, pad) = (text.repeat(9), text.repeat(4));
+            let _ = write!(sql, "{comma}({id},{},'{c}','{pad}')", id % 1_000);
+        }
+        execute(&sql)?;
+    }
+    Ok(())
+}
+
+/// One line of the results.
+struct Line {
+    what: String,
+    quiet: f64,
+    busy: f64,
+    unit: &'static str,
+    /// What the ratio of busy to quiet should be.
+    target: &'static str,
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    database: &'a Database,
+    /// Rows that writers have changed.
+    changes: AtomicU64,
+}
+
+/// One unit of a reader's work; the number is random.
+type Read = fn(&Options, &mut Connection, u64) -> Result<(), BenchError>;
+
+fn point_read(
+    options: &Options,
+    connection: &mut Connection,
+    random: u64,
+) -> Result<(), BenchError> {
+    let id = random % options.rows;
+    execute(connection, &format!("select c from t where id = {id}"))
+}
+
+fn scan(_: &Options, connection: &mut Connection, _random: u64) -> Result<(), BenchError> {
+    execute(connection, "select count(*), sum(k) from t")
+}
+
+impl Bench<'_> {
+    fn connect(&self) -> Result<Connection, BenchError> {
+        let mut connection = self.database.connect().map_err(BenchError::from_display)?;
+        execute(&mut connection, "use bench")?;
+        Ok(connection)
+    }
+
+    /// Reads for the given time on a thread of its own; returns units for a second of processor time.
+    fn read_rate(&self, read: Read) -> Result<f64, BenchError> {
+        let limit = Duration::from_secs(self.options.seconds);
+        on_reader_thread(|| {
+            let mut connection = self.connect()?;
+            let mut random = Random(0x9E37_79B9);
+            read(self.options, &mut connection, random.next())?;
+            let cpu = || machine::processor_time_of_threads(&[READER, QUERY_THREADS]);
+            let (start, before) = (Instant::now(), cpu());
+            let mut units = 0u64;
+            while start.elapsed() < limit {
+                read(self.options, &mut connection, random.next())?;
+                units += 1;
+            }
+            Ok(units as f64 / (cpu() - before).as_secs_f64().max(1e-9))
+        })
+    }
+
+    /// Runs `during` while writers change rows.
+    fn with_writers<T>(
+        &self,
+        writers: usize,
+        during: impl FnOnce() -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let handles: Vec<_> = (0..writers)
+                .map(|writer| {
+                    let stop = &stop;
+                    scope.spawn(move || -> Result<(), BenchError> {
+                        let mut connection = self.connect()?;
+                        let mut random = Random(writer as u64 + 1);
+                        while !stop.load(Ordering::Relaxed) {
+                            let id = random.next() % self.options.rows;
+                            execute(
+                                &mut connection,
+                                &format!("update t set k = k + 1 where id = {id}"),
+                            )?;
+                            self.changes.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Ok(())
+                    })
+                })
+                .collect();
+            let outcome = during();
+            stop.store(true, Ordering::Relaxed);
+            for handle in handles {
+                handle.join().unwrap_or_else(|_| {
+                    Err(BenchError::Other(
+                        "a writer panicked; its message is above".into(),
+                    ))
+                })?;
+            }
+            outcome
+        })
+    }
+
+    fn beside_writers(
+        &self,
+        what: &str,
+        target: &'static str,
+        read: Read,
+    ) -> Result<Line, BenchError> {
+        let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+        let mut changes_per_second = 0;
+        for _ in 0..self.options.rounds.max(1) {
+            quiet.push(self.read_rate(read)?);
+            let before = self.changes.load(Ordering::Relaxed);
+            busy.push(self.with_writers(self.options.writers, || self.read_rate(read))?);
+            changes_per_second =
+                (self.changes.load(Ordering::Relaxed) - before) / self.options.seconds.max(1);
+        }
+        let what = format!(
+            "{what}, quiet / beside {} writers ({changes_per_second} updates a second)",
+            self.options.writers
+        );
+        let line = Line {
+            what,
+            quiet: median(quiet),
+            busy: median(busy),
+            unit: "a processor second",
+            target,
+        };
+        eprintln!("{}: {:.0} / {:.0}", line.what, line.quiet, line.busy);
+        Ok(line)
+    }
+
+    /// What it takes to open a snapshot beside one active transaction, and beside many.
+    fn snapshots(&self) -> Result<Line, BenchError> {
+        const OPENED: u32 = 200_000;
+        let storage = self.database.engine().storage();
+        let cost = || {
+            on_reader_thread(|| {
+                let before = machine::processor_time_of_threads(&[READER]);
+                for _ in 0..OPENED {
+                    drop(storage.read_view().map_err(BenchError::from_display)?);
+                }
+                let used = machine::processor_time_of_threads(&[READER]) - before;
+                Ok(used.as_secs_f64() * 1e9 / f64::from(OPENED))
+            })
+        };
+        let active = |count: usize| -> Result<Vec<Connection>, BenchError> {
+            (0..count)
+                .map(|number| {
+                    let mut connection = self.connect()?;
+                    execute(&mut connection, "begin")?;
+                    execute(
+                        &mut connection,
+                        &format!("update t set k = k + 1 where id = {number}"),
+                    )?;
+                    Ok(connection)
+                })
+                .collect()
+        };
+        let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+        for _ in 0..self.options.rounds.max(1) {
+            for (count, results) in [(1, &mut quiet), (self.options.transactions, &mut busy)] {
+                let mut connections = active(count)?;
+                results.push(cost()?);
+                for connection in &mut connections {
+                    execute(connection, "rollback")?;
+                }
+            }
+        }
+        let line = Line {
+            what: format!(
+                "opening and closing a snapshot beside 1 / {} active transactions",
+                self.options.transactions
+            ),
+            quiet: median(quiet),
+            busy: median(busy),
+            unit: "ns",
+            target: "at most 1.1",
+        };
+        eprintln!("{}: {:.0} / {:.0} ns", line.what, line.quiet, line.busy);
+        Ok(line)
+    }
+
+    /// New readers before, and after a long time of updates behind a snapshot that is still held.
+    fn held_snapshot(&self) -> Result<Vec<Line>, BenchError> {
+        let mut holder = self.connect()?;
+        execute(&mut holder, "start transaction with consistent snapshot")?;
+        let seen = sum(&mut holder)?;
+        let rates = || -> Result<(f64, f64), BenchError> {
+            let (mut points, mut scans) = (Vec::new(), Vec::new());
+            for _ in 0..self.options.rounds.max(1) {
+                points.push(self.read_rate(point_read)?);
+                scans.push(self.read_rate(scan)?);
+            }
+            Ok((median(points), median(scans)))
+        };
+        let before = rates()?;
+        let changes = self.changes.load(Ordering::Relaxed);
+        self.with_writers(self.options.writers, || {
+            thread::sleep(Duration::from_secs(self.options.hold_seconds));
+            Ok(())
+        })?;
+        let changes = self.changes.load(Ordering::Relaxed) - changes;
+        let after = rates()?;
+        if sum(&mut holder)? != seen {
+            return Err(BenchError::Other(
+                "the held snapshot does not see what it saw at first".into(),
+            ));
+        }
+        execute(&mut holder, "rollback")?;
+        let line = |what: &str, quiet, busy| Line {
+            what: format!(
+                "{what} of new readers, before / after {} s with {changes} updates behind a held snapshot",
+                self.options.hold_seconds
+            ),
+            quiet,
+            busy,
+            unit: "a processor second",
+            target: "at least 0.9",
+        };
+        Ok(vec![
+            line("point reads", before.0, after.0),
+            line("scans", before.1, after.1),
+        ])
+    }
+}
+
+/// Runs `work` on a thread of the readers' name.
+fn on_reader_thread<T: Send>(
+    work: impl FnOnce() -> Result<T, BenchError> + Send,
+) -> Result<T, BenchError> {
+    thread::scope(|scope| {
+        let reader = thread::Builder::new()
+            .name(READER.into())
+            .spawn_scoped(scope, work)
+            .map_err(BenchError::from_display)?;
+        reader.join().unwrap_or_else(|_| {
+            Err(BenchError::Other(
+                "a reader panicked; its message is above".into(),
+            ))
+        })
+    })
+}
+
+fn execute(connection: &mut Connection, sql: &str) -> Result<(), BenchError> {
+    connection
+        .execute(sql)
+        .map(drop)
+        .map_err(BenchError::from_display)
+}
+
+/// What a connection sees, in one number.
+fn sum(connection: &mut Connection) -> Result<String, BenchError> {
+    let batches = connection
+        .query("select sum(k * (id % 89 + 1)) from t")
+        .map_err(BenchError::from_display)?;
+    Ok(format!("{batches:?}"))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Numbers that follow from a seed (Marsaglia, "Xorshift RNGs", 2003).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+fn report(options: &Options, lines: &[Line]) -> String {
+    let mut text = String::from("## Readers beside others\n\n");
+    let _ = writeln!(text, "{}; in one process.  ", machine::today());
+    let _ = writeln!(text, "Machine: {}.  ", machine::describe());
+    let _ = writeln!(
+        text,
+        "Written by `sheaf-bench concurrency --rows {} --seconds {} --hold-seconds {}`: medians of {} rounds; every \
+         commit is on the disk before it is acknowledged. A processor second is one of the reader's own threads.\n",
+        options.rows, options.seconds, options.hold_seconds, options.rounds
+    );
+    let _ = writeln!(
+        text,
+        "| what | quiet | busy | unit | busy / quiet | should be |\n|---|---|---|---|---|---|"
+    );
+    for line in lines {
+        let _ = writeln!(
+            text,
+            "| {} | {:.1} | {:.1} | {} | {:.2} | {} |",
+            line.what,
+            line.quiet,
+            line.busy,
+            line.unit,
+            line.busy / line.quiet,
+            line.target
+        );
+    }
+    text
+}
