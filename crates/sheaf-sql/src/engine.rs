@@ -336,6 +336,7 @@ impl Engine {
         ServerGauges {
             version_bytes: transactions.version_bytes,
             row_locks: transactions.row_locks,
+            log: self.storage().log_counters(),
             uptime_seconds: self.started.elapsed().as_secs(),
             connections: self.next_session_id.load(Ordering::Relaxed) - 1,
             threads_connected: sessions.len() as u64,

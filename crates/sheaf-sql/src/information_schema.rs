@@ -655,15 +655,21 @@ fn character_sets() -> Rows {
 }
 
 fn collations() -> Rows {
-    let mut rows = Rows::new([
-        ("COLLATION_NAME", TEXT),
-        ("CHARACTER_SET_NAME", TEXT),
-        ("ID", NUMBER),
-        ("IS_DEFAULT", TEXT),
-        ("IS_COMPILED", TEXT),
-        ("SORTLEN", NUMBER),
-        ("PAD_ATTRIBUTE", TEXT),
-    ]);
+    collations_under([
+        "COLLATION_NAME",
+        "CHARACTER_SET_NAME",
+        "ID",
+        "IS_DEFAULT",
+        "IS_COMPILED",
+        "SORTLEN",
+        "PAD_ATTRIBUTE",
+    ])
+}
+
+/// Every collation, under the names that SHOW or the information schema gives its columns.
+pub(crate) fn collations_under(headers: [&str; 7]) -> Rows {
+    let cells = [TEXT, TEXT, NUMBER, TEXT, TEXT, NUMBER, TEXT];
+    let mut rows = Rows::new(headers.into_iter().zip(cells));
     for (id, name) in COLLATIONS {
         let (character_set, is_default) = collation_owner(name);
         rows.push(vec![
@@ -685,7 +691,7 @@ fn collations() -> Rows {
 }
 
 /// A collation's character set, and whether it is that set's default.
-pub(crate) fn collation_owner(collation: &str) -> (&str, bool) {
+fn collation_owner(collation: &str) -> (&str, bool) {
     let character_set = collation.split('_').next().unwrap_or(collation);
     let is_default = CHARACTER_SETS
         .iter()

@@ -1,32 +1,23 @@
 //! Sessions and statements of Sheaf, and MySQL's semantics.
 //!
 //! [`Engine`] is one open database; [`Session`] is one client of it. A session parses a request
-//! (the `parser` module), dispatches each statement, and writes what comes out to a [`ResultSink`]: DDL goes to the
+//! ([`sheaf_frontend`]), dispatches each statement, and writes what comes out to a [`ResultSink`]: DDL goes to the
 //! catalog, INSERT and LOAD DATA to the tables, SELECT through lowering, DataFusion's logical planner and
 //! Sheaf's optimizer to a physical plan.
 
 mod catalog_text;
 mod change_query;
-mod context;
 mod ddl;
 mod delete;
-pub mod dialect;
 mod dispatch;
 pub mod engine;
-pub mod error;
 mod explain_statement;
 mod field_reader;
 pub mod information_schema;
 mod insert;
-pub mod last_insert_id;
 mod load_data;
-mod lower;
 mod on_duplicate;
-pub mod parser;
 mod prepared;
-pub mod query;
-#[cfg(test)]
-mod query_tests;
 pub mod result;
 mod row_evaluator;
 mod row_spool;
@@ -53,3 +44,4 @@ pub use result::{ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, col
 pub use session::{
     PreparedInfo, SERVER_VERSION, Session, SessionHandle, SessionInfo, status_flags,
 };
+pub use sheaf_frontend::{dialect, error, last_insert_id, parser, query};

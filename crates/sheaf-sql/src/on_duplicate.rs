@@ -8,9 +8,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::Mode;
 use sheaf_table::{Table, Value};
-use sqlparser::ast::{self, VisitMut, VisitorMut};
+use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
 use crate::row_evaluator::{RowEvaluator, RowKind};
@@ -81,7 +82,7 @@ impl Session {
                 continue;
             }
             let mut value = assignment.value.clone();
-            let _ = VisitMut::visit(&mut value, &mut naming);
+            walk_expression(&mut value, &mut naming);
             planned.push((column, Some(items.len())));
             items.push(ast::SelectItem::ExprWithAlias {
                 expr: value,
@@ -223,11 +224,9 @@ impl Naming<'_> {
     }
 }
 
-impl VisitorMut for Naming<'_> {
-    type Break = ();
-
+impl ExpressionVisitor for Naming<'_> {
     /// After its operands: the column in VALUES(column) is qualified by then, and the call takes its last part.
-    fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
         if let Some(resolved) = self.resolved(expression) {
             *expression = resolved;
         }

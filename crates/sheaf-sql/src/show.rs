@@ -12,14 +12,14 @@ use sqlparser::ast;
 use crate::catalog_text::{column_default, column_key, generation_extra};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{
-    self, TableSizes, cardinality, collation_owner, is_virtual_database,
+    self, TableSizes, cardinality, collations_under, is_virtual_database,
 };
 use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
 use crate::result::ResultSink;
 use crate::rows::{Cell, Cells, Rows};
 use crate::session::Session;
 use crate::status;
-use crate::variables::{CHARACTER_SETS, COLLATIONS};
+use crate::variables::CHARACTER_SETS;
 use crate::warnings::Level;
 
 const TEXT: Cells = Cells::Text(64);
@@ -158,32 +158,15 @@ impl Session {
                 self.send_filtered(rows, 0, filter, text, sink)
             }
             Show::Collation(filter) => {
-                let mut rows = Rows::new([
-                    ("Collation", TEXT),
-                    ("Charset", TEXT),
-                    ("Id", NUMBER),
-                    ("Default", TEXT),
-                    ("Compiled", TEXT),
-                    ("Sortlen", NUMBER),
-                    ("Pad_attribute", TEXT),
+                let rows = collations_under([
+                    "Collation",
+                    "Charset",
+                    "Id",
+                    "Default",
+                    "Compiled",
+                    "Sortlen",
+                    "Pad_attribute",
                 ]);
-                for (id, name) in COLLATIONS {
-                    let (character_set, is_default) = collation_owner(name);
-                    rows.push(vec![
-                        name.into(),
-                        character_set.into(),
-                        u64::from(id).into(),
-                        if is_default { "Yes" } else { "" }.into(),
-                        "Yes".into(),
-                        u64::from(id != 255).into(),
-                        if id == 255 || id == 63 {
-                            "NO PAD"
-                        } else {
-                            "PAD SPACE"
-                        }
-                        .into(),
-                    ]);
-                }
                 self.send_filtered(rows, 0, filter, text, sink)
             }
             Show::Grants => {

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sheaf_access::SessionCounters;
-use sheaf_storage::{PAGE_SIZE, PoolCounters};
+use sheaf_storage::{LogCounters, PAGE_SIZE, PoolCounters};
 
 macro_rules! commands {
     ($($command:ident => $name:literal,)*) => {
@@ -126,6 +126,7 @@ pub struct ServerGauges {
     pub version_bytes: u64,
     /// Explicit row locks held or waited for.
     pub row_locks: u64,
+    pub log: LogCounters,
 }
 
 /// All status variables by name, with values as SHOW STATUS prints them.
@@ -170,6 +171,9 @@ pub fn entries(
     add("Innodb_data_reads", pool.data_reads);
     add("Innodb_data_writes", pool.write_requests);
     add("Innodb_data_written", pool.data_written);
+    add("Innodb_lsn_current", gauges.log.end);
+    add("Innodb_os_log_fsyncs", gauges.log.flushes);
+    add("Innodb_os_log_written", gauges.log.written_bytes);
     add("Innodb_page_size", page_bytes);
     add("Innodb_pages_read", pool.pages_read);
     add("Innodb_pages_written", pool.pages_written);

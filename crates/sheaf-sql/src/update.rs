@@ -15,10 +15,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{ChangeSet, Column, ColumnProblem, ColumnType, Table, Value};
-use sqlparser::ast::{self, VisitMut, VisitorMut};
+use sqlparser::ast;
 
 use crate::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::error::{Result, SqlError};
@@ -384,7 +385,7 @@ fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Resul
     let mut done: Vec<Assignment> = Vec::with_capacity(assignments.len());
     for mut assignment in assignments {
         if let NewValue::Expression(expression) = &mut assignment.value {
-            let _ = VisitMut::visit(expression.as_mut(), &mut substitution);
+            walk_expression(expression.as_mut(), &mut substitution);
             if let Some(error) = substitution.failure.take() {
                 return Err(error);
             }
@@ -416,20 +417,16 @@ struct Substitution<'a> {
     failure: Option<SqlError>,
 }
 
-impl VisitorMut for Substitution<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+impl ExpressionVisitor for Substitution<'_> {
+    fn enter_query(&mut self) {
         self.queries += 1;
-        ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+    fn leave_query(&mut self) {
         self.queries -= 1;
-        ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
         if self.queries > 0 {
             return ControlFlow::Continue(());
         }

@@ -6,7 +6,7 @@ use super::statement::{EmptyList, Filter, Scope, Show, TableName};
 use super::{Parsed, Statement, StatementParser};
 
 impl StatementParser<'_> {
-    pub(super) fn show(&mut self) -> Parsed<Statement> {
+    pub fn show(&mut self) -> Parsed<Statement> {
         self.expect("SHOW")?;
         Ok(Statement::Show(self.show_what()?))
     }
@@ -147,7 +147,7 @@ impl StatementParser<'_> {
     }
 
     /// DESCRIBE table [column], after the verb.
-    pub(super) fn describe_table(&mut self) -> Parsed<Statement> {
+    pub fn describe_table(&mut self) -> Parsed<Statement> {
         let table = self.table_name()?;
         let filter = match &self.tokens.peek_token_ref().token {
             Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) => {

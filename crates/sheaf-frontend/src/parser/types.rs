@@ -98,7 +98,7 @@ impl StatementParser<'_> {
     }
 
     /// A type, and whether it was SERIAL (BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE).
-    pub(super) fn type_name(&mut self, column: &str) -> Parsed<(TypeName, bool)> {
+    pub fn type_name(&mut self, column: &str) -> Parsed<(TypeName, bool)> {
         let Token::Word(word) = &self.tokens.peek_token_ref().token else {
             return self.unexpected("a type");
         };

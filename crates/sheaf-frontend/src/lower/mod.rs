@@ -30,14 +30,14 @@ use sqlparser::ast::{Expr, Ident, Query};
 use crate::error::{Result, SqlError};
 use crate::query::QueryContext;
 
-pub(crate) use header::StatementText;
-pub(crate) use select::HIDDEN_SUFFIX;
+pub use header::StatementText;
+pub use select::HIDDEN_SUFFIX;
 
 /// The deepest nesting of expressions and queries that is followed (error 1436 beyond).
-pub(crate) const MAX_NESTING: usize = 250;
+pub const MAX_NESTING: usize = 250;
 
 /// One reference to a table in the statement.
-pub(crate) struct TableReference {
+pub struct TableReference {
     pub source: Arc<dyn TableSource>,
     /// The name that columns are qualified with.
     pub alias: String,
@@ -46,7 +46,7 @@ pub(crate) struct TableReference {
 }
 
 /// What the pass found out.
-pub(crate) struct Lowered {
+pub struct Lowered {
     pub query: Query,
     /// References by number.
     pub tables: Vec<TableReference>,
@@ -57,7 +57,7 @@ pub(crate) struct Lowered {
 }
 
 /// Lowers a query.
-pub(crate) fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
+pub fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
     let text = StatementText::new(context.sql);
     let mut lowering = Lowering {
         context,

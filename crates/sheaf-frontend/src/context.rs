@@ -17,7 +17,7 @@ use crate::last_insert_id::{InsertIdCell, SET_LAST_INSERT_ID};
 use crate::lower;
 
 /// The window function (not aggregate) of this name. MySQL's windows are standard SQL, and so are DataFusion's.
-pub(crate) fn window_function(name: &str) -> Option<Arc<WindowUDF>> {
+pub fn window_function(name: &str) -> Option<Arc<WindowUDF>> {
     static FUNCTIONS: LazyLock<Vec<Arc<WindowUDF>>> =
         LazyLock::new(datafusion_functions_window::all_default_window_functions);
     FUNCTIONS
@@ -27,14 +27,14 @@ pub(crate) fn window_function(name: &str) -> Option<Arc<WindowUDF>> {
 }
 
 /// The tables and functions of one statement.
-pub(crate) struct StatementContext<'a> {
+pub struct StatementContext<'a> {
     tables: &'a [lower::TableReference],
     options: &'a ConfigOptions,
     insert_id: InsertIdCell,
 }
 
 impl<'a> StatementContext<'a> {
-    pub(crate) fn new(
+    pub fn new(
         tables: &'a [lower::TableReference],
         options: &'a ConfigOptions,
         insert_id: InsertIdCell,

@@ -15,13 +15,13 @@ const COMMENT_VERSION: u32 = 80_099;
 
 /// The most operators that may stand in a chain, parentheses included. The parser turns `1+1+…+1` into a tree as
 /// deep as the chain is long, and everything behind walks that tree recursively.
-pub(crate) const MAX_EXPRESSION_DEPTH: usize = 2_000;
+pub const MAX_EXPRESSION_DEPTH: usize = 2_000;
 
 /// The most parentheses that may be open at once.
-pub(crate) const MAX_PARENTHESES: usize = 250;
+pub const MAX_PARENTHESES: usize = 250;
 
 /// The most set operations and joins in one statement; they nest as operators do.
-pub(crate) const MAX_QUERY_BLOCKS: usize = 1_000;
+pub const MAX_QUERY_BLOCKS: usize = 1_000;
 
 /// A stretch of the text, by what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Iterator for Pieces<'_> {
 
 /// Makes executable comments code or blanks, by their version. Positions in the text stay as they are, so that
 /// error messages point to what the client sent.
-pub(crate) fn resolve_executable_comments(text: &str) -> Cow<'_, str> {
+pub fn resolve_executable_comments(text: &str) -> Cow<'_, str> {
     if !text.contains("/*!") {
         return Cow::Borrowed(text);
     }
@@ -193,7 +193,7 @@ pub(crate) fn resolve_executable_comments(text: &str) -> Cow<'_, str> {
 
 /// The first statement of a text: its bytes without the semicolon, and where the text goes on after it.
 /// `None` if only white space, comments and semicolons are left.
-pub(crate) fn first_statement(text: &str) -> Option<(Range<usize>, usize)> {
+pub fn first_statement(text: &str) -> Option<(Range<usize>, usize)> {
     let mut start = None;
     let mut end = 0;
     for (piece, range) in Pieces::new(text) {
@@ -217,7 +217,7 @@ pub(crate) fn first_statement(text: &str) -> Option<(Range<usize>, usize)> {
 ///
 /// The measure is an upper bound taken from the text: operators since the last comma or clause keyword, on
 /// every level of parentheses that is open.
-pub(crate) fn check_nesting(statement: &str) -> Result<()> {
+pub fn check_nesting(statement: &str) -> Result<()> {
     let mut levels = vec![0usize];
     let mut total = 0usize;
     let mut query_blocks = 0usize;

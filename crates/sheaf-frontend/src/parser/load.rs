@@ -8,7 +8,7 @@ use crate::error::SqlError;
 
 impl StatementParser<'_> {
     /// `LOAD DATA [LOW_PRIORITY | CONCURRENT] [LOCAL] INFILE 'file' [REPLACE | IGNORE] INTO TABLE name …`
-    pub(super) fn load(&mut self) -> Parsed<Statement> {
+    pub fn load(&mut self) -> Parsed<Statement> {
         self.expect("LOAD")?;
         if self.peek("XML") || self.peek("INDEX") {
             return self.unsupported("LOAD XML or LOAD INDEX");

@@ -14,7 +14,7 @@ use datafusion_expr::{
 };
 
 /// The function's name in lowered queries; its argument is a BIGINT UNSIGNED.
-pub(crate) const SET_LAST_INSERT_ID: &str = "$set_last_insert_id";
+pub const SET_LAST_INSERT_ID: &str = "$set_last_insert_id";
 
 /// What the running statement gave to LAST_INSERT_ID(value), if it did.
 #[derive(Clone, Debug, Default)]
@@ -22,11 +22,11 @@ pub struct InsertIdCell(Arc<Mutex<Option<u64>>>);
 
 impl InsertIdCell {
     /// Empties the cell.
-    pub(crate) fn take(&self) -> Option<u64> {
+    pub fn take(&self) -> Option<u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    pub(crate) fn get(&self) -> Option<u64> {
+    pub fn get(&self) -> Option<u64> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -35,7 +35,7 @@ impl InsertIdCell {
     }
 
     /// The function over this cell.
-    pub(crate) fn function(&self) -> Arc<ScalarUDF> {
+    pub fn function(&self) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::from(SetLastInsertId {
             cell: self.clone(),
             signature: Signature::any(1, Volatility::Volatile),

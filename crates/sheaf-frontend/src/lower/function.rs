@@ -119,7 +119,7 @@ impl Lowering<'_> {
         SqlError::new(1305, "42000", format!("FUNCTION {name} does not exist"))
     }
 
-    pub(super) fn function(&mut self, call: Function) -> Result<Lowered> {
+    pub fn function(&mut self, call: Function) -> Result<Lowered> {
         let written = object_text(&call.name);
         let name = written.to_ascii_lowercase();
         let over = call.over;
@@ -423,7 +423,7 @@ impl Lowering<'_> {
         })
     }
 
-    pub(super) fn window_spec(&mut self, spec: WindowSpec) -> Result<WindowSpec> {
+    pub fn window_spec(&mut self, spec: WindowSpec) -> Result<WindowSpec> {
         Ok(WindowSpec {
             partition_by: self.values(spec.partition_by)?,
             order_by: self.order_by_items(spec.order_by, false)?,

@@ -11,7 +11,7 @@ use super::{Parsed, Statement, StatementParser};
 use crate::error::SqlError;
 
 impl StatementParser<'_> {
-    pub(super) fn create(&mut self) -> Parsed<Statement> {
+    pub fn create(&mut self) -> Parsed<Statement> {
         self.expect("CREATE")?;
         if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
             let if_not_exists = self.accept("IF NOT EXISTS");
@@ -78,7 +78,7 @@ impl StatementParser<'_> {
         }
     }
 
-    pub(super) fn drop(&mut self) -> Parsed<Statement> {
+    pub fn drop(&mut self) -> Parsed<Statement> {
         self.expect("DROP")?;
         if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
             let if_exists = self.accept("IF EXISTS");
@@ -138,7 +138,7 @@ impl StatementParser<'_> {
         self.unexpected("TABLE")
     }
 
-    pub(super) fn rename(&mut self) -> Parsed<Statement> {
+    pub fn rename(&mut self) -> Parsed<Statement> {
         self.expect("RENAME")?;
         if self.peek("USER") {
             return self.unsupported("RENAME USER");
@@ -615,7 +615,7 @@ impl StatementParser<'_> {
 
 /// ALTER.
 impl StatementParser<'_> {
-    pub(super) fn alter(&mut self) -> Parsed<Statement> {
+    pub fn alter(&mut self) -> Parsed<Statement> {
         self.expect("ALTER")?;
         if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
             if self.tokens.peek_nth_token_ref(1).token != Token::EOF {

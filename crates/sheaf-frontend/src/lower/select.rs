@@ -10,17 +10,17 @@ use sqlparser::ast::{
     JoinOperator, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind,
     Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
     TableIndexHintType, TableIndexHints, TableWithJoins, Value as Literal, ValueWithSpan,
-    visit_expressions_mut,
 };
 
 use super::build::{binary, call};
 use super::expression::object_text;
 use super::{Lowering, TableReference};
 use crate::error::{Result, SqlError};
+use crate::walk::{ExpressionVisitor, walk_expression};
 
 /// What a query's columns are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub enum Use {
     /// The result of the statement: duplicate names are fine.
     Result,
     /// A table that is referred to by column names: duplicates are error 1060.
@@ -30,7 +30,7 @@ pub(super) enum Use {
 }
 
 /// Sets apart a name that occurs twice; everything from here on is not shown.
-pub(crate) const HIDDEN_SUFFIX: char = '\0';
+pub const HIDDEN_SUFFIX: char = '\0';
 
 /// Headers of a select list; `None` is a wildcard.
 type Headers = Vec<Option<String>>;
@@ -97,7 +97,7 @@ fn index_hints(
 
 impl Lowering<'_> {
     /// A query and the headers of its result.
-    pub(super) fn query(&mut self, query: Query, purpose: Use) -> Result<(Query, Headers)> {
+    pub fn query(&mut self, query: Query, purpose: Use) -> Result<(Query, Headers)> {
         self.nested(|this| {
             let ctes = this.ctes.len();
             let lowered = this.query_inner(query, purpose);
@@ -346,7 +346,7 @@ impl Lowering<'_> {
     }
 
     /// `ordinals`: a number is the position of a column.
-    pub(super) fn order_by_items(
+    pub fn order_by_items(
         &mut self,
         items: Vec<OrderByExpr>,
         ordinals: bool,
@@ -567,23 +567,32 @@ impl Lowering<'_> {
 
 /// A HAVING of a query without groups is a WHERE that may name items of the select list.
 fn without_aliases(mut having: Expr, projection: &[SelectItem]) -> Expr {
-    let item = |name: &Ident| {
-        projection.iter().find_map(|item| match item {
-            SelectItem::ExprWithAlias { expr, alias } if alias.value == name.value => {
-                Some(expr.clone())
-            }
-            _ => None,
-        })
-    };
-    let _: ControlFlow<()> = visit_expressions_mut(&mut having, |expr| {
-        if let Expr::Identifier(name) = expr
+    walk_expression(&mut having, &mut Aliases { projection });
+    having
+}
+
+/// Puts items of a select list in the place of their names.
+struct Aliases<'a> {
+    projection: &'a [SelectItem],
+}
+
+impl ExpressionVisitor for Aliases<'_> {
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let item = |name: &Ident| {
+            self.projection.iter().find_map(|item| match item {
+                SelectItem::ExprWithAlias { expr, alias } if alias.value == name.value => {
+                    Some(expr.clone())
+                }
+                _ => None,
+            })
+        };
+        if let Expr::Identifier(name) = expression
             && let Some(replacement) = item(name)
         {
-            *expr = Expr::Nested(Box::new(replacement));
+            *expression = Expr::Nested(Box::new(replacement));
         }
         ControlFlow::Continue(())
-    });
-    having
+    }
 }
 
 fn plain_table(name: &str, alias: Option<TableAlias>) -> TableFactor {

@@ -42,7 +42,7 @@ impl fmt::Display for SqlError {
 impl std::error::Error for SqlError {}
 
 /// The start of a client's text, as long as an error message may repeat it.
-pub(crate) fn excerpt(text: &str) -> &str {
+pub fn excerpt(text: &str) -> &str {
     match text.char_indices().nth(MAX_ERROR_TEXT_CHARACTERS) {
         Some((end, _)) => &text[..end],
         None => text,

@@ -8,11 +8,11 @@
 //!
 //! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
 
-pub(crate) mod change;
+pub mod change;
 mod definition;
 mod load;
 mod parameters;
-pub(crate) mod scan;
+pub mod scan;
 mod show;
 pub mod statement;
 mod types;

@@ -12,7 +12,7 @@ use super::select::Use;
 use crate::error::{Result, SqlError};
 
 /// A lowered expression: a truth value of DataFusion's, or a value of MySQL's.
-pub(super) enum Lowered {
+pub enum Lowered {
     Condition(Expr),
     Value(Expr),
 }
@@ -47,7 +47,7 @@ fn unsupported(what: impl std::fmt::Display) -> SqlError {
 }
 
 /// 1241: a row where one value is wanted.
-pub(super) fn operand_columns(columns: usize) -> SqlError {
+pub fn operand_columns(columns: usize) -> SqlError {
     SqlError::new(
         1241,
         "21000",
@@ -57,16 +57,16 @@ pub(super) fn operand_columns(columns: usize) -> SqlError {
 
 impl Lowering<'_> {
     /// The expression as a value; conditions are 0 and 1.
-    pub(super) fn value(&mut self, expr: Expr) -> Result<Expr> {
+    pub fn value(&mut self, expr: Expr) -> Result<Expr> {
         Ok(self.expression(expr)?.into_value())
     }
 
     /// The expression as a condition; values are true unless zero.
-    pub(super) fn condition(&mut self, expr: Expr) -> Result<Expr> {
+    pub fn condition(&mut self, expr: Expr) -> Result<Expr> {
         Ok(self.expression(expr)?.into_condition())
     }
 
-    pub(super) fn values(&mut self, exprs: Vec<Expr>) -> Result<Vec<Expr>> {
+    pub fn values(&mut self, exprs: Vec<Expr>) -> Result<Vec<Expr>> {
         exprs.into_iter().map(|expr| self.value(expr)).collect()
     }
 
@@ -74,7 +74,7 @@ impl Lowering<'_> {
         Ok(Lowered::Value(call(name, self.values(exprs)?)))
     }
 
-    pub(super) fn subquery(&mut self, query: Query) -> Result<Box<Query>> {
+    pub fn subquery(&mut self, query: Query) -> Result<Box<Query>> {
         Ok(self.counted_subquery(query)?.0)
     }
 
@@ -133,7 +133,7 @@ impl Lowering<'_> {
         ))
     }
 
-    pub(super) fn expression(&mut self, expr: Expr) -> Result<Lowered> {
+    pub fn expression(&mut self, expr: Expr) -> Result<Lowered> {
         self.nested(|this| this.expression_inner(expr))
     }
 
@@ -588,12 +588,7 @@ impl Lowering<'_> {
     }
 
     /// `date + INTERVAL n unit`.
-    pub(super) fn add_interval(
-        &mut self,
-        name: &str,
-        date: Expr,
-        interval: Interval,
-    ) -> Result<Expr> {
+    pub fn add_interval(&mut self, name: &str, date: Expr, interval: Interval) -> Result<Expr> {
         let unit = interval
             .leading_field
             .as_ref()
@@ -604,7 +599,7 @@ impl Lowering<'_> {
     }
 
     /// CAST(value AS type).
-    pub(super) fn cast(&self, value: Expr, data_type: &DataType) -> Result<Expr> {
+    pub fn cast(&self, value: Expr, data_type: &DataType) -> Result<Expr> {
         let fsp = |digits: &Option<u64>| number(digits.unwrap_or(0));
         let exact = |info: &ExactNumberInfo| match info {
             ExactNumberInfo::None => (10, 0),
@@ -684,7 +679,7 @@ fn negate_if(negated: bool, condition: Expr) -> Lowered {
 }
 
 /// A name without quotes.
-pub(super) fn object_text(name: &ObjectName) -> String {
+pub fn object_text(name: &ObjectName) -> String {
     let parts: Vec<&str> = name
         .0
         .iter()

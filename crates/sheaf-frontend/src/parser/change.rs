@@ -10,7 +10,7 @@ use crate::error::SqlError;
 
 impl StatementParser<'_> {
     /// `UPDATE [LOW_PRIORITY] [IGNORE] tables SET column = value, … [WHERE …] [ORDER BY …] [LIMIT n]`
-    pub(super) fn update(&mut self) -> Parsed<Statement> {
+    pub fn update(&mut self) -> Parsed<Statement> {
         self.expect("UPDATE")?;
         self.accept("LOW_PRIORITY");
         let ignore = self.accept("IGNORE");
@@ -34,7 +34,7 @@ impl StatementParser<'_> {
     /// DELETE [options] table[.*], … FROM tables [WHERE …]
     /// DELETE [options] FROM table[.*], … USING tables [WHERE …]
     /// ```
-    pub(super) fn delete(&mut self) -> Parsed<Statement> {
+    pub fn delete(&mut self) -> Parsed<Statement> {
         self.expect("DELETE")?;
         let mut ignore = false;
         while let Some(option) = self.accept_one_of(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {
@@ -133,7 +133,7 @@ fn delete_targets(tokens: &mut Parser<'_>) -> Result<Vec<TableName>, ParserError
 ///
 /// # Errors
 /// 1103 for any other.
-pub(crate) fn name_of(name: &ast::ObjectName) -> Result<TableName, SqlError> {
+pub fn name_of(name: &ast::ObjectName) -> Result<TableName, SqlError> {
     let parts: Vec<&ast::Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
     match parts.as_slice() {
         [table] => Ok(TableName {

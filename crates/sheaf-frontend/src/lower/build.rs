@@ -6,23 +6,23 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-pub(super) fn literal(value: Literal) -> Expr {
+pub fn literal(value: Literal) -> Expr {
     Expr::Value(ValueWithSpan {
         value,
         span: Span::empty(),
     })
 }
 
-pub(super) fn text(text: impl Into<String>) -> Expr {
+pub fn text(text: impl Into<String>) -> Expr {
     literal(Literal::SingleQuotedString(text.into()))
 }
 
-pub(super) fn null() -> Expr {
+pub fn null() -> Expr {
     literal(Literal::Null)
 }
 
 /// A number as its digits; a sign makes it a negation, as the parser would.
-pub(super) fn number(digits: impl ToString) -> Expr {
+pub fn number(digits: impl ToString) -> Expr {
     let digits = digits.to_string();
     match digits.strip_prefix('-') {
         Some(digits) => Expr::UnaryOp {
@@ -33,7 +33,7 @@ pub(super) fn number(digits: impl ToString) -> Expr {
     }
 }
 
-pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+pub fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     // In parentheses: SqlToRel folds chains of operators on a stack of its own, which must not see through ours.
     Expr::Nested(Box::new(Expr::BinaryOp {
         left: Box::new(left),
@@ -42,18 +42,18 @@ pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     }))
 }
 
-pub(super) fn not(condition: Expr) -> Expr {
+pub fn not(condition: Expr) -> Expr {
     Expr::UnaryOp {
         op: UnaryOperator::Not,
         expr: Box::new(Expr::Nested(Box::new(condition))),
     }
 }
 
-pub(super) fn argument(expr: Expr) -> FunctionArg {
+pub fn argument(expr: Expr) -> FunctionArg {
     FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
 }
 
-pub(super) fn function(name: &str, args: Vec<FunctionArg>) -> Function {
+pub fn function(name: &str, args: Vec<FunctionArg>) -> Function {
     Function {
         name: ObjectName::from(vec![Ident::with_quote('`', name)]),
         uses_odbc_syntax: false,
@@ -71,6 +71,6 @@ pub(super) fn function(name: &str, args: Vec<FunctionArg>) -> Function {
 }
 
 /// A call; the name is exact.
-pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
+pub fn call(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(function(name, args.into_iter().map(argument).collect()))
 }

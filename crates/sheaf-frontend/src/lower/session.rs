@@ -10,7 +10,7 @@ use super::build::{call, literal, null, number, text};
 use crate::error::{Result, SqlError};
 
 /// A value as syntax that means it.
-pub(super) fn value_literal(value: &Value) -> Expr {
+pub fn value_literal(value: &Value) -> Expr {
     let printed = || text(value.to_string());
     match value {
         Value::Null => null(),
@@ -37,7 +37,7 @@ pub(super) fn value_literal(value: &Value) -> Expr {
 
 impl Lowering<'_> {
     /// The value of a `?`.
-    pub(super) fn parameter(&mut self, location: Location) -> Expr {
+    pub fn parameter(&mut self, location: Location) -> Expr {
         let position = self
             .text
             .parameter_at(location)
@@ -50,7 +50,7 @@ impl Lowering<'_> {
     }
 
     /// `@name`, `@@name`, `@@session.name`, `@@global.name`, if the identifier is one of those.
-    pub(super) fn variable(&self, parts: &[&str]) -> Result<Option<Expr>> {
+    pub fn variable(&self, parts: &[&str]) -> Result<Option<Expr>> {
         let Some(first) = parts.first().and_then(|part| part.strip_prefix('@')) else {
             return Ok(None);
         };
@@ -83,7 +83,7 @@ impl Lowering<'_> {
 
     /// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that take
     /// the number of fraction digits.
-    pub(super) fn session_function(&self, name: &str, fsp: Option<u8>) -> Option<Expr> {
+    pub fn session_function(&self, name: &str, fsp: Option<u8>) -> Option<Expr> {
         let session = self.context.session;
         let digits = fsp.unwrap_or(0).min(6);
         let cut = |micros: i64| micros - micros.rem_euclid(10i64.pow(6 - u32::from(digits)));
@@ -127,12 +127,12 @@ impl Lowering<'_> {
     }
 
     /// Seconds that the session's time zone is ahead of UTC.
-    pub(super) fn zone_offset(&self) -> Expr {
+    pub fn zone_offset(&self) -> Expr {
         number(self.context.session.time_zone_offset_seconds())
     }
 
     /// Seconds since 1970, for UNIX_TIMESTAMP().
-    pub(super) fn unix_now(&self) -> Expr {
+    pub fn unix_now(&self) -> Expr {
         number(
             self.context
                 .session
@@ -142,7 +142,7 @@ impl Lowering<'_> {
     }
 
     /// The longest result of GROUP_CONCAT, in bytes.
-    pub(super) fn group_concat_limit(&self) -> Expr {
+    pub fn group_concat_limit(&self) -> Expr {
         const DEFAULT: u64 = 1024;
         let value = match self
             .context

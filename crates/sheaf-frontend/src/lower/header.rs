@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use crate::dialect::SheafDialect;
 
 /// A statement's text with its tokens.
-pub(crate) struct StatementText<'a> {
+pub struct StatementText<'a> {
     text: &'a str,
     tokens: Vec<TokenWithSpan>,
     /// Byte position at which each line begins.
@@ -20,7 +20,7 @@ pub(crate) struct StatementText<'a> {
 
 impl<'a> StatementText<'a> {
     /// A text that has no tokens (it was never parsed) gives no headers.
-    pub(crate) fn new(text: &'a str) -> StatementText<'a> {
+    pub fn new(text: &'a str) -> StatementText<'a> {
         let dialect = SheafDialect::default();
         let tokens = Tokenizer::new(&dialect, text)
             .tokenize_with_location()
@@ -36,7 +36,7 @@ impl<'a> StatementText<'a> {
     }
 
     /// Number of `?` in the text.
-    pub(crate) fn parameter_count(&self) -> usize {
+    pub fn parameter_count(&self) -> usize {
         self.tokens
             .iter()
             .filter(|token| is_parameter(&token.token))
@@ -44,7 +44,7 @@ impl<'a> StatementText<'a> {
     }
 
     /// Which `?` of the text stands here, from 0.
-    pub(super) fn parameter_at(&self, location: Location) -> Option<usize> {
+    pub fn parameter_at(&self, location: Location) -> Option<usize> {
         let mut parameters = self
             .tokens
             .iter()
@@ -68,7 +68,7 @@ impl<'a> StatementText<'a> {
 
     /// The text of each item of the select list whose SELECT stands at `select`, aliases included. Empty if there is
     /// no such SELECT.
-    pub(super) fn select_items(&self, select: Location) -> Vec<&'a str> {
+    pub fn select_items(&self, select: Location) -> Vec<&'a str> {
         let Some(keyword) = self
             .tokens
             .iter()

@@ -26,23 +26,23 @@ use sqlparser::tokenizer::Token;
 
 /// Binding strength of each operator level; a higher number binds tighter.
 mod binding {
-    pub(super) const ASSIGNMENT: u8 = 5;
-    pub(super) const OR: u8 = 10;
-    pub(super) const XOR: u8 = 20;
-    pub(super) const AND: u8 = 30;
-    pub(super) const NOT: u8 = 40;
-    pub(super) const COMPARISON: u8 = 50;
-    pub(super) const PREDICATE: u8 = 60;
-    pub(super) const BIT_OR: u8 = 70;
-    pub(super) const BIT_AND: u8 = 80;
-    pub(super) const SHIFT: u8 = 90;
-    pub(super) const SUM: u8 = 100;
-    pub(super) const PRODUCT: u8 = 110;
-    pub(super) const BIT_XOR: u8 = 120;
-    pub(super) const UNARY: u8 = 130;
-    pub(super) const BANG: u8 = 140;
-    pub(super) const COLLATE: u8 = 150;
-    pub(super) const ACCESS: u8 = 200;
+    pub const ASSIGNMENT: u8 = 5;
+    pub const OR: u8 = 10;
+    pub const XOR: u8 = 20;
+    pub const AND: u8 = 30;
+    pub const NOT: u8 = 40;
+    pub const COMPARISON: u8 = 50;
+    pub const PREDICATE: u8 = 60;
+    pub const BIT_OR: u8 = 70;
+    pub const BIT_AND: u8 = 80;
+    pub const SHIFT: u8 = 90;
+    pub const SUM: u8 = 100;
+    pub const PRODUCT: u8 = 110;
+    pub const BIT_XOR: u8 = 120;
+    pub const UNARY: u8 = 130;
+    pub const BANG: u8 = 140;
+    pub const COLLATE: u8 = 150;
+    pub const ACCESS: u8 = 200;
 }
 
 /// MySQL's dialect with MySQL's operator precedence.

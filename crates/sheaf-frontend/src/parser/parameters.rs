@@ -17,7 +17,7 @@ pub enum Parameters<'a> {
 }
 
 /// Puts the values in place. Returns how many there were. Error 1210 if that is not the number of values.
-pub(super) fn substitute(
+pub fn substitute(
     tokens: Vec<TokenWithSpan>,
     parameters: Parameters<'_>,
 ) -> Result<(Vec<TokenWithSpan>, usize)> {

@@ -1,0 +1,43 @@
+//! The walk over all expressions of a syntax tree.
+//!
+//! Every visitor type that is given to sqlparser makes the compiler copy the walk over the whole syntax tree, a hundred
+//! kilobytes of code. So there is one, and visitors are called through a pointer.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Expr, Query, VisitMut, VisitorMut};
+
+/// Who is called for each expression.
+pub trait ExpressionVisitor {
+    /// Before a subquery's expressions.
+    fn enter_query(&mut self) {}
+    /// After them.
+    fn leave_query(&mut self) {}
+    /// After the expression's operands. Breaking ends the walk.
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()>;
+}
+
+/// Calls the visitor for an expression and all below it, those of subqueries included.
+pub fn walk_expression(expression: &mut Expr, visitor: &mut dyn ExpressionVisitor) {
+    let _ = expression.visit(&mut Walk(visitor));
+}
+
+struct Walk<'a>(&'a mut dyn ExpressionVisitor);
+
+impl VisitorMut for Walk<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+        self.0.enter_query();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+        self.0.leave_query();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        self.0.leave_expression(expression)
+    }
+}
