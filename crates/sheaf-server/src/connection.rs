@@ -9,6 +9,7 @@
 //! statement that panicked, because what the panic left in the session is not known.
 
 use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,19 @@ pub fn serve(engine: &Arc<Engine>, socket: Arc<Socket>, peer: Peer, started: imp
     }
 }
 
+/// Whether the other side has not closed the connection. What it has sent meanwhile stays to be read.
+fn is_open(socket: &Socket) -> bool {
+    let mut byte = [MaybeUninit::uninit()];
+    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+    match socket.recv_with_flags(&mut byte, flags) {
+        Ok(bytes) => bytes > 0,
+        Err(error) => matches!(
+            error.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+        ),
+    }
+}
+
 /// Greets a client and gives it a session. Whoever is not let in has been told why, if they still listen.
 fn open(
     engine: &Arc<Engine>,
@@ -125,6 +139,9 @@ fn open(
         // An error means that the socket is closed already.
         let _ = killed_socket.shutdown(std::net::Shutdown::Both);
     }));
+
+    let waiting_socket = Arc::clone(&socket);
+    handle.on_waiting(Box::new(move || is_open(&waiting_socket)));
 
     let host = session.info().host.clone();
     let let_in = handshake::greet(&mut packets, session.id() as u32, &host).and_then(|client| {

@@ -199,14 +199,11 @@ impl Session {
                 tables
             }
         };
-        let has_foreign_key = |table: &Arc<Table>| !table.definition.foreign_keys.is_empty();
-        let alone = check && tables.iter().any(has_foreign_key);
         let mut guards = Vec::with_capacity(tables.len());
         for table in &tables {
             let TableDefinition { database, name, .. } = &table.definition;
             let guard = match self.take_kept_table(table) {
                 Some(guard) => Ok(guard),
-                None if alone => self.lock_for_write(database, name).map(ChangeGuard::from),
                 None => self
                     .lock_for_change_of_rows(database, name)
                     .map(ChangeGuard::from),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::{ChangeSet, Table};
+use sheaf_table::{ChangeSet, Table, Value};
 use sqlparser::ast;
 
 use crate::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
@@ -17,6 +17,7 @@ use crate::parser::statement::Delete;
 use crate::result::{ColumnMeta, ResultSink};
 use crate::row_spool::{RowSpool, SpooledRows};
 use crate::rows::value_at;
+use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::ROWS_PER_CANCEL_CHECK;
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
@@ -30,6 +31,14 @@ const RETURNING_SHARE: usize = 4;
 struct Returned {
     columns: Vec<ColumnMeta>,
     batches: Vec<RecordBatch>,
+}
+
+/// What a DELETE did.
+struct Deleted {
+    rows: u64,
+    /// Rows that its query found, and the first column of the last of them.
+    found: usize,
+    last: Option<Value>,
 }
 
 impl Session {
@@ -102,10 +111,12 @@ impl Session {
         let before = self.warnings.clone();
         for _ in 0..MAX_RESTARTS {
             let view = statement.changes().read_view()?;
+            let planned = self.plan_change(query, text, view.clone())?;
+            let mut searches = statement.searches_to_lock(&planned, tables)?;
             let (rows, returned) = match &delete.returning {
-                None => (self.collect_changes(query, text, view.clone())?, None),
+                None => (self.collect_rows(planned)?, None),
                 Some(_) => {
-                    let (rows, returned) = self.collect_returned(query, text, view.clone())?;
+                    let (rows, returned) = self.collect_returned(planned)?;
                     (rows, Some(returned))
                 }
             };
@@ -118,7 +129,13 @@ impl Session {
             );
             self.warnings = warnings;
             if let Some(deleted) = outcome? {
-                return Ok((deleted, returned));
+                let last = match &deleted.last {
+                    Some(key) => key_of(key)?,
+                    None => None,
+                };
+                if statement.lock_searches(&view, &mut searches, (deleted.found, last))? {
+                    return Ok((deleted.rows, returned));
+                }
             }
             statement.start_again()?;
             self.warnings = before.clone();
@@ -133,8 +150,7 @@ impl Session {
         (tables, locked): (&[Arc<Table>], &ChangeSet),
         (mut rows, view): (SpooledRows, &ReadView),
         mut ignore: Option<&mut Warnings>,
-    ) -> Result<Option<u64>> {
-        let wait = self.row_lock_wait(None);
+    ) -> Result<Option<Deleted>> {
         let mut deleted = 0;
         let mut found = Vec::new();
         let mut number = 0u64;
@@ -147,16 +163,15 @@ impl Session {
                 let Some(key) = key_of(key)? else {
                     continue;
                 };
-                let changes = transaction.changes();
-                let tree = &table.clustered;
-                if !changes.lock_row_of_view(view, tree, key, LockMode::Exclusive, wait)? {
+                let Some(is_new) = transaction.lock_row(view, table, key, LockMode::Exclusive)?
+                else {
                     return Ok(None);
-                }
-                match locked.delete(changes, position_of(locked, table)?, key) {
+                };
+                let position = position_of(locked, table)?;
+                match locked.delete(transaction.changes(), position, key) {
                     Ok(true) => {
                         deleted += 1;
-                        // From here on its version is its lock.
-                        changes.unlock_row(&table.clustered, key);
+                        transaction.row_is_changed(table, key, is_new);
                     }
                     // A row that a join finds again is gone already.
                     Ok(false) => {}
@@ -170,17 +185,15 @@ impl Session {
             }
         }
         self.handle.counters.handler_delete.add(deleted);
-        Ok(Some(deleted))
+        Ok(Some(Deleted {
+            rows: deleted,
+            found: usize::try_from(number).unwrap_or(usize::MAX),
+            last: found.into_iter().next(),
+        }))
     }
 
     /// Collects keys, the first column, and rows for the client, the others.
-    fn collect_returned(
-        &mut self,
-        query: &ast::Query,
-        text: &str,
-        view: ReadView,
-    ) -> Result<(SpooledRows, Returned)> {
-        let planned = self.plan_change(query, text, view)?;
+    fn collect_returned(&mut self, planned: PlannedQuery) -> Result<(SpooledRows, Returned)> {
         let mut returned = Returned {
             columns: planned.columns[1..].to_vec(),
             batches: Vec::new(),
@@ -229,7 +242,7 @@ fn targets_of(references: &References, delete: &Delete) -> Result<Vec<usize>> {
 }
 
 /// Adds the items of RETURNING behind the key; `*` is all columns of the table.
-fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table: &Table) {
+pub(crate) fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table: &Table) {
     let ast::SetExpr::Select(select) = query.body.as_mut() else {
         return;
     };

@@ -91,8 +91,11 @@ impl Session {
                     let (database, table) = (&destination.database, &destination.table);
                     let target = self.engine.catalog().table(database, table)?;
                     let targets = Self::target_columns(&target, &destination.columns)?;
-                    let planned = self.plan_insert(&query, text)?;
-                    let inserted = self.insert_rows_of(&destination, targets, planned, text)?;
+                    let opened = self.begin_for_reads_that_lock();
+                    let inserted = self.plan_insert(&query, text).and_then(|planned| {
+                        self.insert_rows_of(&destination, targets, planned, text)
+                    });
+                    let inserted = self.end_implicit(opened, inserted)?;
                     let info = inserted.written.info(self.warnings.count());
                     return self.insert_done(&destination, inserted, info, text, sink);
                 }
@@ -101,7 +104,9 @@ impl Session {
             return Err(SqlError::not_supported_yet("INSERT ... DEFAULT VALUES"));
         }
         let info_wanted = rows.len() > 1;
-        let inserted = self.insert_values(&destination, &rows, text)?;
+        let opened = self.begin_for_reads_that_lock();
+        let inserted = self.insert_values(&destination, &rows, text);
+        let inserted = self.end_implicit(opened, inserted)?;
         let info = if info_wanted {
             inserted.written.info(self.warnings.count())
         } else {

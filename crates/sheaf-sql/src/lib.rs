@@ -16,6 +16,7 @@ mod field_reader;
 pub mod information_schema;
 mod insert;
 mod load_data;
+mod locking_read;
 mod on_duplicate;
 mod prepared;
 pub mod result;
@@ -28,6 +29,7 @@ mod session_handle;
 mod set;
 mod show;
 mod sort_memory;
+mod statement_locks;
 mod status;
 mod table_writer;
 #[cfg(test)]

@@ -135,12 +135,12 @@ pub(crate) struct SpooledRows {
 }
 
 impl SpooledRows {
-    /// Puts the next row into `row`; false: there is none.
+    /// Puts the next row into `row`; false: there is none, and the last one stays there.
     pub(crate) fn next(&mut self, row: &mut Vec<Value>) -> Result<bool> {
-        row.clear();
         if self.left == 0 {
             return Ok(false);
         }
+        row.clear();
         self.left -= 1;
         if let Some((file, path)) = &mut self.file {
             if read_row(file, &mut self.scratch).map_err(|error| failed(path, error))? {

@@ -10,6 +10,7 @@
 //! their definition, and if one changed in between, the statement is planned again.
 
 use std::any::Any;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ use sheaf_table::{ReadGuard, RowWriteGuard, Table, TableError, WriteGuard};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::locking_read::{Locked, lock_wait, locked_rows};
 use crate::query::{Header, LoweredQuery, QueryContext, logical_plan};
 use crate::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::Session;
@@ -50,16 +52,6 @@ enum Purpose {
     Insert,
     /// To change the rows that it finds: it delivers their clustered keys.
     Change,
-}
-
-/// How long a locking read waits: as long as the session's variable says, or not at all (NOWAIT).
-pub(crate) fn lock_wait(query: &ast::Query) -> Result<Option<Duration>> {
-    let nonblock = |lock: &ast::LockClause| lock.nonblock;
-    match query.locks.iter().find_map(nonblock) {
-        None => Ok(None),
-        Some(ast::NonBlock::Nowait) => Ok(Some(Duration::ZERO)),
-        Some(ast::NonBlock::SkipLocked) => Err(SqlError::not_supported_yet("SKIP LOCKED")),
-    }
 }
 
 /// A planned query with the locks that keep its plan valid.
@@ -90,6 +82,9 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        if locked_rows(query) == Locked::Skip {
+            return self.query_skipping_locked(query, text, sink);
+        }
         let limit = self.variables.sql_select_limit();
         let planned = match self.lock_rows_of(query, text)? {
             Some(view) => self.plan(query, text, None, Purpose::Locked, Some(view))?,
@@ -138,6 +133,15 @@ impl Session {
         planned: PlannedQuery,
         mut take: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
+        self.run_planned_until(planned, |batch| take(batch).map(ControlFlow::Continue))
+    }
+
+    /// As [`Self::run_planned`], until `take` has enough.
+    pub(crate) fn run_planned_until(
+        &mut self,
+        planned: PlannedQuery,
+        mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
         let _watchdog = self.watchdog();
         let plan = Arc::clone(&planned.physical.plan);
         let stream = self.engine.runtime().run(
@@ -146,7 +150,9 @@ impl Session {
             self.handle.cancel_flag().clone(),
         );
         for batch in stream {
-            take(&batch?)?;
+            if take(&batch?)?.is_break() {
+                break;
+            }
         }
         Ok(())
     }
@@ -201,16 +207,19 @@ impl Session {
                 .zip(&sources)
                 .all(|(guard, table)| Arc::ptr_eq(guard, table))
             {
-                let locking = purpose == Purpose::Read && (lowered.locking || self.reads_lock());
+                let locking = self.reads_lock() || (purpose == Purpose::Read && lowered.locking);
+                let locks_all = view.is_none() && locking && self.in_transaction();
                 let view = match view {
                     Some(view) => view,
-                    None if locking && self.in_transaction() => {
-                        self.lock_whole_tables(&sources, lock_wait(query)?)?
-                    }
+                    None if locks_all => ReadView::newest(),
                     None if purpose == Purpose::Insert => self.current_view()?,
                     None => self.read_view()?,
                 };
-                return self.finish_plan(lowered, sources, guards, purpose, view);
+                let planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
+                if locks_all {
+                    self.lock_all_it_reads(&planned, self.row_lock_wait(lock_wait(query)))?;
+                }
+                return Ok(planned);
             }
         }
         Err(SqlError::definition_changed())

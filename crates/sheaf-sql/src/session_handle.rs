@@ -1,7 +1,7 @@
 //! What other threads may know of a session, and do to it: SHOW PROCESSLIST, KILL, shutdown.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use sheaf_access::{CancelFlag, SessionCounters};
@@ -13,6 +13,9 @@ const MAX_SHOWN_STATEMENT_BYTES: usize = 4 << 10;
 
 /// Ends the connection's wait for its next request.
 type Disconnect = Box<dyn FnOnce() + Send>;
+
+/// Tells whether the connection's client is still there. Called only by the thread that serves the connection.
+type ClientProbe = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// What a session is doing.
 #[derive(Clone, Debug)]
@@ -37,6 +40,7 @@ pub struct SessionHandle {
     cancel: CancelFlag,
     timed_out: AtomicBool,
     disconnect: Mutex<Option<Disconnect>>,
+    client: OnceLock<ClientProbe>,
     activity: Mutex<Activity>,
     pub(crate) counters: Arc<SessionCounters>,
     pub(crate) commands: CommandCounters,
@@ -55,6 +59,7 @@ impl SessionHandle {
             cancel: CancelFlag::new(),
             timed_out: AtomicBool::new(false),
             disconnect: Mutex::new(None),
+            client: OnceLock::new(),
             activity: Mutex::new(Activity {
                 user: user.to_string(),
                 host: host.to_string(),
@@ -86,6 +91,19 @@ impl SessionHandle {
         if self.is_killed() {
             self.disconnect();
         }
+    }
+
+    /// How a statement that waits learns that nobody waits for its answer any more: the protocol floor looks at the
+    /// socket here. Set once.
+    pub fn on_waiting(&self, is_client_there: ClientProbe) {
+        // A second probe could only look at the same socket.
+        let _ = self.client.set(is_client_there);
+    }
+
+    /// Whether a statement that waits for a lock shall give up: it was killed, or its client is gone.
+    pub(crate) fn should_stop_waiting(&self) -> bool {
+        let is_client_gone = || self.client.get().is_some_and(|is_there| !is_there());
+        self.cancel.is_cancelled() || is_client_gone()
     }
 
     fn disconnect(&self) {

@@ -18,9 +18,8 @@
 //!
 //! **What is locked.** The rows that a transaction changes are its own until it ends: others see what was there
 //! before, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each other are
-//! found out when the last of them begins to wait, and that one is rolled back (error 1213). FOR UPDATE and FOR SHARE lock the
-//! rows they find, and all reads of SERIALIZABLE lock the tables they read against changes. Tables that foreign keys connect
-//! are opened by one changer at a time, to the end of its transaction.
+//! found out when the last of them begins to wait, and that one is rolled back (error 1213). FOR UPDATE and FOR SHARE
+//! (`locking_read.rs`) lock the rows they find; what else a statement locks depends on the level (`statement_locks.rs`).
 //!
 //! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a row is
 //! not what the snapshot shows, another transaction has changed it in between: the statement takes back what it did, keeps its
@@ -32,22 +31,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sheaf_storage::{KeyRange, LockMode, LockWait, RangeLock, ReadView, Transaction};
+use sheaf_storage::{LockWait, ReadView, Transaction};
 use sheaf_table::{ChangeGuard, ChangeSet, ReadGuard, Table};
-use sqlparser::ast;
 
-use crate::change_query::{ChangeQuery, key_of};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TransactionEnd};
 use crate::result::ResultSink;
-use crate::run_query::lock_wait;
 use crate::session::Session;
+use crate::statement_locks::StatementLocks;
 
 /// How often a statement begins again because rows that it found had changed before it locked them.
 pub(crate) const MAX_RESTARTS: usize = 1_000;
 
-/// How much a transaction sees of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How much a transaction sees of others. Each level sees less than those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Isolation {
     ReadUncommitted,
     ReadCommitted,
@@ -94,6 +91,7 @@ pub(crate) struct StatementTransaction {
     /// Where the statement began.
     savepoint: usize,
     autocommit: bool,
+    locks: StatementLocks,
 }
 
 impl StatementTransaction {
@@ -102,8 +100,14 @@ impl StatementTransaction {
         &mut self.transaction.transaction
     }
 
+    /// As [`Self::changes`], and what the statement knows of its locks.
+    pub(crate) fn changes_and_locks(&mut self) -> (&mut Transaction, &mut StatementLocks) {
+        (&mut self.transaction.transaction, &mut self.locks)
+    }
+
     /// Takes back what the statement did so far; its locks stay.
     pub(crate) fn start_again(&mut self) -> Result<()> {
+        self.locks.start_again();
         Ok(self.transaction.transaction.rollback_to(self.savepoint)?)
     }
 }
@@ -128,17 +132,23 @@ impl Session {
     /// As [`Self::check_writable`].
     pub(crate) fn begin_changes(&mut self) -> Result<StatementTransaction> {
         self.check_writable()?;
-        let wait = self.row_lock_wait(None);
+        Ok(self.begin_locks(None))
+    }
+
+    /// Begins a statement that locks rows, and may not change any. `wait` is what it says itself about waiting.
+    pub(crate) fn begin_locks(&mut self, wait: Option<Duration>) -> StatementTransaction {
+        let wait = self.row_lock_wait(wait);
         let (mut transaction, autocommit) = match self.transaction.take() {
             Some(transaction) => (transaction, false),
             None => (Box::new(self.new_transaction(None)), true),
         };
         transaction.transaction.set_lock_wait(wait);
-        Ok(StatementTransaction {
+        StatementTransaction {
             savepoint: transaction.transaction.savepoint(),
+            locks: StatementLocks::new(transaction.isolation, autocommit, wait),
             transaction,
             autocommit,
-        })
+        }
     }
 
     /// Ends the changes of a statement as it ended itself: keeps them, or takes them back and reports why.
@@ -151,6 +161,7 @@ impl Session {
             mut transaction,
             savepoint,
             autocommit,
+            ..
         } = statement;
         let counters = &self.handle.counters;
         match outcome {
@@ -202,11 +213,42 @@ impl Session {
         self.transaction.is_some()
     }
 
-    /// Whether plain reads lock what they read.
+    /// Whether plain reads lock what they read. A transaction that only reads is serializable by its snapshot: all that
+    /// have committed before, and none that came later.
     pub(crate) fn reads_lock(&self) -> bool {
         self.transaction
             .as_ref()
-            .is_some_and(|transaction| transaction.isolation == Isolation::Serializable)
+            .is_some_and(|open| open.isolation == Isolation::Serializable && !open.read_only)
+    }
+
+    /// Opens a transaction for one statement that reads and changes tables in SERIALIZABLE, so that its reads lock. True if
+    /// the statement has to [end](Self::end_implicit) it.
+    pub(crate) fn begin_for_reads_that_lock(&mut self) -> bool {
+        let isolation = match self.next_transaction.isolation {
+            Some(isolation) => isolation,
+            None => self.variables.transaction_isolation(),
+        };
+        let opens = self.transaction.is_none() && isolation == Isolation::Serializable;
+        if opens {
+            self.transaction = Some(Box::new(self.new_transaction(None)));
+        }
+        opens
+    }
+
+    /// Ends a transaction that was `opened` for one statement, as the statement ended.
+    pub(crate) fn end_implicit<T>(&mut self, opened: bool, outcome: Result<T>) -> Result<T> {
+        match (opened, &outcome) {
+            (false, _) => {}
+            (true, Ok(_)) => self.commit_open()?,
+            (true, Err(_)) => self.roll_back_open()?,
+        }
+        outcome
+    }
+
+    /// The open transaction, to lock what it reads.
+    pub(crate) fn open_changes(&mut self) -> Option<&mut Transaction> {
+        let open = self.transaction.as_mut()?;
+        Some(&mut open.transaction)
     }
 
     /// What a plain read that begins now sees.
@@ -216,17 +258,15 @@ impl Session {
         };
         match open.isolation {
             Isolation::ReadUncommitted => Ok(ReadView::newest()),
-            Isolation::ReadCommitted | Isolation::Serializable => {
-                Ok(open.transaction.read_view()?)
-            }
-            Isolation::RepeatableRead => match &open.view {
+            Isolation::ReadCommitted => Ok(open.transaction.read_view()?),
+            Isolation::RepeatableRead | Isolation::Serializable => match &open.view {
                 Some(view) => Ok(view.clone()),
                 None => Ok(open.view.insert(open.transaction.read_view()?).clone()),
             },
         }
     }
 
-    /// What a statement that changes rows, or a locking read, sees once it has its locks.
+    /// What the query of a statement that inserts what it finds sees.
     pub(crate) fn current_view(&self) -> Result<ReadView> {
         match &self.transaction {
             Some(open) => Ok(open.transaction.read_view()?),
@@ -249,24 +289,6 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps others from changing whole tables until the transaction ends, for reads of SERIALIZABLE and for locking reads
-    /// whose rows cannot be told apart. What the transaction then sees is what is there now.
-    pub(crate) fn lock_whole_tables(
-        &mut self,
-        tables: &[Arc<Table>],
-        wait: Option<Duration>,
-    ) -> Result<ReadView> {
-        let wait = self.row_lock_wait(wait);
-        if let Some(open) = &mut self.transaction {
-            for table in tables {
-                let all = KeyRange::all();
-                open.transaction
-                    .lock_range(&table.clustered, &all, RangeLock::NoChanges, wait)?;
-            }
-        }
-        Ok(ReadView::newest())
-    }
-
     /// How long a statement waits for locks of rows: as it says itself, or as `innodb_lock_wait_timeout` says.
     pub(crate) fn row_lock_wait(&self, wait: Option<Duration>) -> LockWait {
         match wait {
@@ -278,127 +300,6 @@ impl Session {
             }
         }
     }
-
-    /// Locks the rows that a locking read of one table finds, for as long as the transaction lasts. Returns the view that
-    /// shows them as they are; `None` for a query that is not of this kind, or without a transaction.
-    pub(crate) fn lock_rows_of(
-        &mut self,
-        query: &ast::Query,
-        text: &str,
-    ) -> Result<Option<ReadView>> {
-        let Some(mode) = lock_mode(query) else {
-            return Ok(None);
-        };
-        let (true, Some(from)) = (self.in_transaction(), single_table(query)) else {
-            return Ok(None);
-        };
-        let references = self.references_of(&from.tables)?;
-        let [reference] = references.0.as_slice() else {
-            return Ok(None);
-        };
-        let Some(table) = reference.table.clone() else {
-            return Ok(None);
-        };
-        let keys = ChangeQuery {
-            projection: vec![reference.key()],
-            from: &from.tables,
-            selection: &from.selection,
-            order_by: &from.order_by,
-            limit: &from.limit,
-        }
-        .build()?;
-        let wait = self.row_lock_wait(lock_wait(query)?);
-        for _ in 0..MAX_RESTARTS {
-            let view = self.current_view()?;
-            let planned = self.plan_change(&keys, text, view.clone())?;
-            let mut rows = self.collect_rows(planned)?;
-            let mut found = Vec::new();
-            let mut is_stable = true;
-            while rows.next(&mut found)? {
-                let (Some(key), Some(open)) = (key_of(&found[0])?, &mut self.transaction) else {
-                    continue;
-                };
-                let changes = &mut open.transaction;
-                is_stable &= changes.lock_row_of_view(&view, &table.clustered, key, mode, wait)?;
-            }
-            if is_stable {
-                return Ok(Some(view));
-            }
-        }
-        Err(SqlError::lock_wait_timeout())
-    }
-}
-
-/// FOR UPDATE and FOR SHARE.
-fn lock_mode(query: &ast::Query) -> Option<LockMode> {
-    let modes = query.locks.iter().map(|lock| match lock.lock_type {
-        ast::LockType::Update => LockMode::Exclusive,
-        ast::LockType::Share => LockMode::Shared,
-    });
-    modes.max()
-}
-
-/// The parts of a query that say which rows of a table it finds.
-struct SingleTable {
-    tables: Vec<ast::TableWithJoins>,
-    selection: Option<ast::Expr>,
-    order_by: Vec<ast::OrderByExpr>,
-    limit: Option<ast::Expr>,
-}
-
-/// The query's FROM and WHERE, if it reads one table and nothing else; with ORDER BY and LIMIT if its rows are the
-/// table's rows.
-fn single_table(query: &ast::Query) -> Option<SingleTable> {
-    let ast::SetExpr::Select(select) = query.body.as_ref() else {
-        return None;
-    };
-    let is_table = |from: &ast::TableWithJoins| {
-        from.joins.is_empty() && matches!(from.relation, ast::TableFactor::Table { .. })
-    };
-    if query.with.is_some() || select.from.len() != 1 || !is_table(&select.from[0]) {
-        return None;
-    }
-    let is_column = |item: &ast::SelectItem| match item {
-        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-            matches!(
-                expr,
-                ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
-            )
-        }
-        ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => true,
-        _ => false,
-    };
-    let mut single = SingleTable {
-        tables: select.from.clone(),
-        selection: select.selection.clone(),
-        order_by: Vec::new(),
-        limit: None,
-    };
-    let ungrouped =
-        matches!(&select.group_by, ast::GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
-    let rows_of_table = ungrouped
-        && select.distinct.is_none()
-        && select.having.is_none()
-        && select.projection.iter().all(is_column);
-    if let (
-        true,
-        Some(ast::LimitClause::LimitOffset {
-            limit,
-            offset: None,
-            ..
-        }),
-    ) = (rows_of_table, &query.limit_clause)
-    {
-        single.limit = limit.clone();
-        if let Some(ast::OrderBy {
-            kind: ast::OrderByKind::Expressions(items),
-            ..
-        }) = &query.order_by
-        {
-            single.order_by = items.clone();
-        }
-    }
-    Some(single)
 }
 
 /// BEGIN, COMMIT and what is between them.
@@ -406,8 +307,11 @@ impl Session {
     fn new_transaction(&mut self, read_only: Option<bool>) -> SessionTransaction {
         let next = std::mem::take(&mut self.next_transaction);
         let read_only = read_only.or(next.read_only);
+        let mut transaction = self.engine.storage().begin_transaction();
+        let handle = Arc::clone(&self.handle);
+        transaction.set_interrupt(Arc::new(move || handle.should_stop_waiting()));
         SessionTransaction {
-            transaction: self.engine.storage().begin_transaction(),
+            transaction,
             writing: Vec::new(),
             reading: Vec::new(),
             savepoints: Vec::new(),

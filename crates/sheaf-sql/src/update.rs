@@ -81,6 +81,8 @@ struct Rules {
 struct Updated {
     matched: u64,
     changed: u64,
+    /// Rows that the query found.
+    found: usize,
 }
 
 impl Session {
@@ -172,9 +174,12 @@ impl Session {
         single: bool,
     ) -> Result<Updated> {
         let before = self.warnings.clone();
+        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         for _ in 0..MAX_RESTARTS {
             let view = statement.changes().read_view()?;
-            let rows = self.collect_changes(query, text, view.clone())?;
+            let planned = self.plan_change(query, text, view.clone())?;
+            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let rows = self.collect_rows(planned)?;
             let seen = SeenKeys::new(self, !single);
             let mut warnings = std::mem::take(&mut self.warnings);
             let outcome = self.update_rows(
@@ -186,8 +191,14 @@ impl Session {
                 &mut warnings,
             );
             self.warnings = warnings;
-            if let Some(updated) = outcome? {
-                return Ok(updated);
+            if let Some((updated, last)) = outcome? {
+                let last = match (&last, targets) {
+                    (Some(row), [target]) => key_of(&row[target.key])?,
+                    _ => None,
+                };
+                if statement.lock_searches(&view, &mut searches, (updated.found, last))? {
+                    return Ok(updated);
+                }
             }
             statement.start_again()?;
             self.warnings = before.clone();
@@ -195,18 +206,7 @@ impl Session {
         Err(SqlError::lock_wait_timeout())
     }
 
-    /// Runs the query of a statement that changes rows, to its end.
-    pub(crate) fn collect_changes(
-        &mut self,
-        query: &ast::Query,
-        text: &str,
-        view: ReadView,
-    ) -> Result<SpooledRows> {
-        let planned = self.plan_change(query, text, view)?;
-        self.collect_rows(planned)
-    }
-
-    /// `None`: a row is not what the view shows.
+    /// Also returns the last row that the query found. `None`: a row is not what the view shows.
     fn update_rows(
         &self,
         transaction: &mut StatementTransaction,
@@ -215,8 +215,7 @@ impl Session {
         mut seen: SeenKeys,
         rules: Rules,
         warnings: &mut Warnings,
-    ) -> Result<Option<Updated>> {
-        let wait = self.row_lock_wait(None);
+    ) -> Result<Option<(Updated, Option<Vec<Value>>)>> {
         let mut updated = Updated::default();
         let mut found = Vec::new();
         let mut number = 0u64;
@@ -233,11 +232,10 @@ impl Session {
                     continue;
                 }
                 let table = position_of(locked, &target.table)?;
-                let changes = transaction.changes();
-                let tree = &target.table.clustered;
-                if !changes.lock_row_of_view(view, tree, key, LockMode::Exclusive, wait)? {
+                let mode = LockMode::Exclusive;
+                let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
                     return Ok(None);
-                }
+                };
                 let Some(old) = target.table.read_row(key)? else {
                     continue;
                 };
@@ -249,10 +247,7 @@ impl Session {
                 match locked.replace(transaction.changes(), table, key, &old, &row) {
                     Ok(()) => {
                         updated.changed += 1;
-                        // From here on its new version is its lock.
-                        transaction
-                            .changes()
-                            .unlock_row(&target.table.clustered, key);
+                        transaction.row_is_changed(&target.table, key, is_new);
                     }
                     Err(error) if rules.ignore && is_ignorable(&error) => {
                         warnings.warn(error.mysql_code(), error.to_string());
@@ -262,7 +257,8 @@ impl Session {
             }
         }
         self.handle.counters.handler_update.add(updated.changed);
-        Ok(Some(updated))
+        updated.found = usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(Some((updated, (number > 0).then_some(found))))
     }
 }
 

@@ -115,6 +115,10 @@ pub enum StorageError {
     #[error("the row is locked by another transaction, and the statement does not wait")]
     LockNotAvailable,
 
+    /// Somebody told the transaction to give up waiting (KILL, a client that is gone).
+    #[error("Query execution was interrupted")]
+    LockWaitInterrupted,
+
     /// There are too many explicit locks.
     #[error("more than max_row_locks ({limit}) locks are held")]
     TooManyLocks { limit: usize },

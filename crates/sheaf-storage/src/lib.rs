@@ -58,11 +58,11 @@ pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGua
 pub use log::{LogCounters, SyncLog};
 pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
 pub use prefetch::PrefetchSummary;
-pub use row_lock::{LockMode, LockWait, RangeLock};
+pub use row_lock::{Interrupt, LockMode, LockWait, RangeLock};
 pub use snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use storage::{Storage, StorageOptions};
-pub use transaction::{Transaction, TransactionId};
+pub use transaction::{LockedRow, Transaction, TransactionId, Unsettled};
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, MAX_ENTRY_BYTES, MAX_KEY_BYTES,
-    PointReader, ReadAhead, Tree, TreeCheck, TreeStatistics, prefix_successor,
+    PointReader, ReadAhead, Settled, Tree, TreeCheck, TreeStatistics, prefix_successor,
 };

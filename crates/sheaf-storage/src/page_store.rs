@@ -394,12 +394,14 @@ impl PageStore {
         }
     }
 
-    /// Lets snapshots that are taken from now on see all that has committed so far.
+    /// Makes all durable that has committed so far, and lets snapshots that are taken from now on see it.
     pub(crate) fn show_commits(&self) -> Result<()> {
-        // The status of each is set where its record is appended, so all before the end have theirs.
-        let end = self.log.end();
-        self.make_commit_durable(end)?;
-        self.transactions.snapshots.advance_to(end);
+        // The status of each is set where its record is appended, so all before the newest have theirs.
+        let newest = self.transactions.newest_commit();
+        if newest > self.transactions.snapshots.newest() {
+            self.make_commit_durable(newest)?;
+            self.transactions.snapshots.advance_to(newest);
+        }
         Ok(())
     }
 

@@ -23,7 +23,10 @@ use crate::error::{Result, StorageError};
 use crate::log::frame;
 use crate::page::TreeId;
 use crate::page_store::{ChangePermit, PageStore};
-use crate::row_lock::{Blocker, DEFAULT_LOCK_WAIT, LockMode, LockName, LockWait, RangeLock};
+use crate::row_lock::{
+    Blocker, DEFAULT_LOCK_WAIT, Interrupt, LockMode, LockName, LockWait, LockedKeys, Patience,
+    RangeLock, RangeState, WantedChange,
+};
 use crate::snapshot::{ReadView, StatusCell};
 use crate::tree::{KeyRange, Tree};
 use crate::undo_stack::{UndoRecord, UndoStack};
@@ -73,7 +76,7 @@ pub struct Transaction {
     status: Arc<StatusCell>,
     /// Whether it ever asked for an explicit lock.
     has_locks: bool,
-    lock_wait: LockWait,
+    patience: Patience,
     /// Held from the first change on.
     permit: Option<ChangePermit>,
     /// Trees that were changed.
@@ -95,7 +98,7 @@ impl Transaction {
             store,
             status,
             has_locks: false,
-            lock_wait: DEFAULT_LOCK_WAIT,
+            patience: DEFAULT_LOCK_WAIT.into(),
             permit: None,
             trees: Vec::new(),
             deletes: 0,
@@ -118,7 +121,7 @@ impl Transaction {
             status: StatusCell::new(id),
             store,
             has_locks: false,
-            lock_wait: DEFAULT_LOCK_WAIT,
+            patience: DEFAULT_LOCK_WAIT.into(),
             permit: None,
             trees,
             deletes: 0,
@@ -149,7 +152,17 @@ impl Transaction {
 
     /// What to do from now on when a lock is not free. At first: wait for at most 50 seconds.
     pub fn set_lock_wait(&mut self, wait: LockWait) {
-        self.lock_wait = wait;
+        self.patience.wait = wait;
+    }
+
+    /// What the transaction does when a lock is not free.
+    pub fn lock_wait(&self) -> LockWait {
+        self.patience.wait
+    }
+
+    /// What is asked, while the transaction waits, whether it shall give up with `LockWaitInterrupted`.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.patience.interrupt = Some(interrupt);
     }
 
     /// Keeps the transaction's changes, durably, and purges the ghosts it made.
@@ -160,14 +173,18 @@ impl Transaction {
     pub fn commit(mut self) -> Result<()> {
         if !self.is_logged {
             self.end_without_changes();
-            return Ok(());
+            // Its locks may have shown it what others had committed and the log had not made durable.
+            return match self.has_locks {
+                true => self.store.show_commits(),
+                false => Ok(()),
+            };
         }
         let store = self.store.clone();
         let id = self.status.id();
         let record = frame::encode_commit(id);
-        let lsn = store
-            .log
-            .append_with(&record, |lsn| self.status.commit(lsn));
+        let lsn = store.log.append_with(&record, |lsn| {
+            store.transactions.commit_at(&self.status, lsn)
+        });
         store.end_transaction(id);
         // Rows are free for others before the commit is durable; snapshots see it only afterwards.
         let transactions = &store.transactions;
@@ -354,34 +371,40 @@ impl Transaction {
 
 /// Locks. None of these may be called while a page is latched.
 impl Transaction {
+    fn patience(&self, wait: LockWait) -> Patience {
+        Patience {
+            wait,
+            interrupt: self.patience.interrupt.clone(),
+        }
+    }
+
     /// Locks a row, that is, a key of a tree, to the end of the transaction. The newest version of the row is then
-    /// committed, or this transaction's own, and stays what it is: read it with [`ReadView::newest`].
+    /// committed, or this transaction's own, and stays what it is: read it with [`ReadView::newest`]. True if the lock
+    /// is new: who turns out not to need it may [give it back](Self::unlock_row).
     ///
     /// # Errors
-    /// `Deadlock`: the whole transaction must be rolled back. `LockWaitTimeout`, `LockNotAvailable`, `TooManyLocks`:
-    /// the statement must be.
+    /// `Deadlock`: the whole transaction must be rolled back. `LockWaitTimeout`, `LockNotAvailable`,
+    /// `LockWaitInterrupted`, `TooManyLocks`: the statement must be.
     pub fn lock_row(
         &mut self,
         tree: &Tree,
         key: &[u8],
         mode: LockMode,
         wait: LockWait,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         // What this transaction has changed nobody else can change. Who waits for it may hold the explicit lock already.
         if tree.is_changed_by(key, &self.status)? {
-            return Ok(());
+            return Ok(false);
         }
         self.has_locks = true;
         let locks = &self.store.transactions.row_locks;
-        let name = LockName::row(tree.id(), key);
-        locks.lock_newest(&self.status, &name, mode, wait, || {
+        let (name, patience) = (LockName::row(tree.id(), key), self.patience(wait));
+        locks.lock_newest(&self.status, &name, mode, &patience, || {
             tree.active_writer_of(key, &self.status)
         })
     }
 
-    /// As [`lock_row`](Self::lock_row), for a row that was chosen by reading through `view`. False if the row has
-    /// changed since the view was taken: what was found out by reading may not hold any more, and the statement reads
-    /// again through a new view. Its locks stay, so that it gets ahead.
+    /// As [`lock_row`](Self::lock_row), for a row that was chosen by reading through `view`.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row).
@@ -392,29 +415,41 @@ impl Transaction {
         key: &[u8],
         mode: LockMode,
         wait: LockWait,
-    ) -> Result<bool> {
-        self.lock_row(tree, key, mode, wait)?;
+    ) -> Result<LockedRow> {
+        let is_new = self.lock_row(tree, key, mode, wait)?;
         // What it has changed itself it has locked before.
-        if tree.is_unchanged_since(view, key)? || tree.is_changed_by(key, &self.status)? {
-            return Ok(true);
+        let is_unchanged =
+            tree.is_unchanged_since(view, key)? || tree.is_changed_by(key, &self.status)?;
+        if !is_unchanged {
+            // Whoever changed it has committed, but the commit may not be durable: then no view would see it yet.
+            self.store.show_commits()?;
         }
-        // Whoever changed it has committed, but the commit may not be durable: then no view would see it yet.
-        self.store.show_commits()?;
-        Ok(false)
+        Ok(LockedRow {
+            is_new,
+            is_unchanged,
+        })
     }
 
-    /// Gives back a row lock whose row turned out not to match (READ COMMITTED). What was changed stays locked.
+    /// Makes durable what has committed by now, for a statement that is about to tell what it has found under its locks.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn show_commits(&self) -> Result<()> {
+        self.store.show_commits()
+    }
+
+    /// Gives back a row lock that was new when it was taken. What the transaction has changed stays its own.
     pub fn unlock_row(&mut self, tree: &Tree, key: &[u8]) {
         let locks = &self.store.transactions.row_locks;
         locks.unlock(&self.status, &LockName::row(tree.id(), key));
     }
 
-    /// Keeps others from inserting, or from changing anything, in a range of a tree's keys until the transaction ends.
-    /// What others have changed there and not committed is waited for, so that a reading of the range with
-    /// [`ReadView::newest`] finds committed rows, or this transaction's own.
+    /// Keeps others from doing in a range of a tree's keys what `kind` says, until the transaction ends. What others have
+    /// changed there and not committed is waited for, so that a reading of the range with [`ReadView::newest`] finds
+    /// committed rows, or this transaction's own; and what is committed is durable, so that it may be told.
     ///
     /// # Errors
-    /// As [`lock_row`](Self::lock_row).
+    /// As [`lock_row`](Self::lock_row). If waiting fails, nothing is locked that was not before.
     pub fn lock_range(
         &mut self,
         tree: &Tree,
@@ -423,33 +458,96 @@ impl Transaction {
         wait: LockWait,
     ) -> Result<()> {
         self.has_locks = true;
-        let locks = &self.store.transactions.row_locks;
-        locks.lock_range(&self.status, tree.id(), range.clone(), kind)?;
-        while let Some(writer) = tree.active_writer_in(range, &self.status)? {
-            locks.wait_for_end(&self.status, &writer, wait)?;
-        }
-        Ok(())
+        self.lock_keys(tree, range, kind, wait, || {
+            let writer = tree.active_writer_in(range, &self.status)?;
+            Ok(match writer {
+                Some(writer) => RangeState::ChangedBy(writer),
+                None => RangeState::Settled(()),
+            })
+        })?;
+        self.store.show_commits()
     }
 
-    /// Waits until nothing of the kind that `obstacle` is keeps the transaction from changing the key. The caller
-    /// looks again: there may be another.
-    pub(crate) fn overcome(&mut self, tree: &Tree, key: &[u8], obstacle: &Obstacle) -> Result<()> {
+    /// As [`lock_range`](Self::lock_range), for a range that was read through `view`. False if something that `kind`
+    /// excludes from now on has happened there since the view was taken: then the statement reads again through a new
+    /// view. The range stays locked, so that it gets ahead.
+    ///
+    /// # Errors
+    /// As [`lock_range`](Self::lock_range).
+    pub fn lock_range_of_view(
+        &mut self,
+        view: &ReadView,
+        tree: &Tree,
+        range: &KeyRange,
+        kind: RangeLock,
+        wait: LockWait,
+    ) -> Result<bool> {
+        self.has_locks = true;
+        let inserts_only = kind == RangeLock::NoInserts;
+        let is_unchanged = self.lock_keys(tree, range, kind, wait, || {
+            let writer = tree.unseen_writer_in(view, range, inserts_only)?;
+            Ok(match writer {
+                Some(writer) if writer.is_active() => RangeState::ChangedBy(writer),
+                changed => RangeState::Settled(changed.is_none()),
+            })
+        })?;
+        if !is_unchanged {
+            self.store.show_commits()?;
+        }
+        Ok(is_unchanged)
+    }
+
+    fn lock_keys<T>(
+        &self,
+        tree: &Tree,
+        range: &KeyRange,
+        kind: RangeLock,
+        wait: LockWait,
+        changed_by: impl FnMut() -> Result<RangeState<T>>,
+    ) -> Result<T> {
+        let locked = LockedKeys {
+            tree: tree.id(),
+            range,
+            kind,
+        };
+        let locks = &self.store.transactions.row_locks;
+        locks.lock_range(&self.status, locked, &self.patience(wait), changed_by)
+    }
+
+    /// The change of a key that this transaction wants to make.
+    pub(crate) fn wanted_change<'k>(
+        &self,
+        tree: TreeId,
+        key: &'k [u8],
+        is_insert: bool,
+    ) -> WantedChange<'k> {
+        WantedChange {
+            tree,
+            key,
+            is_insert,
+            has_changed_tree: self.trees.iter().any(|known| known.id() == tree),
+        }
+    }
+
+    /// Waits until nothing of the kind that `obstacle` is keeps the transaction from the change. The caller looks again:
+    /// there may be another.
+    pub(crate) fn overcome(&mut self, wanted: WantedChange<'_>, obstacle: &Obstacle) -> Result<()> {
         self.has_locks = true;
         let locks = &self.store.transactions.row_locks;
+        let name = LockName::row(wanted.tree, wanted.key);
         match obstacle {
             Obstacle::Locked(Blocker::Range(owner)) => {
-                locks.wait_for_end(&self.status, owner, self.lock_wait)
+                locks.wait_to_change(&self.status, wanted, owner, &self.patience)
             }
             Obstacle::Locked(Blocker::Lock) => {
-                let name = LockName::row(tree.id(), key);
-                locks.lock(&self.status, &name, LockMode::Exclusive, self.lock_wait)?;
+                locks.lock(&self.status, &name, LockMode::Exclusive, &self.patience)?;
                 Ok(())
             }
             Obstacle::Changed(writer) => {
-                let name = LockName::row(tree.id(), key);
-                let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
+                let (mode, patience) = (LockMode::Exclusive, &self.patience);
                 let changed_by = || Ok(writer.is_active().then(|| writer.clone()));
-                locks.lock_newest(&self.status, &name, mode, wait, changed_by)
+                locks.lock_newest(&self.status, &name, mode, patience, changed_by)?;
+                Ok(())
             }
         }
     }
@@ -458,7 +556,35 @@ impl Transaction {
     pub(crate) fn wait_for(&mut self, writer: &StatusCell) -> Result<()> {
         self.has_locks = true;
         let locks = &self.store.transactions.row_locks;
-        locks.wait_for_end(&self.status, writer, self.lock_wait)
+        locks.wait_for_end(&self.status, writer, &self.patience)
+    }
+
+    /// Waits for whoever has made it uncertain whether something is there.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn wait_until_settled(&mut self, unsettled: &Unsettled) -> Result<()> {
+        self.wait_for(&unsettled.0)
+    }
+
+    /// Locks what refers to the keys of `tree` that start with `prefix`: shared by who adds a reference and then looks for
+    /// the key, exclusively by who takes the key away and then looks for references. So one of the two sees the other.
+    /// True if the lock is new. It is [given back](Self::unlock_reference) after the look: from then on the change itself
+    /// is what others find.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn lock_reference(&mut self, tree: &Tree, prefix: &[u8], mode: LockMode) -> Result<bool> {
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        let name = LockName::reference(tree.id(), prefix);
+        locks.lock(&self.status, &name, mode, &self.patience)
+    }
+
+    /// The look is over.
+    pub fn unlock_reference(&mut self, tree: &Tree, prefix: &[u8]) {
+        let locks = &self.store.transactions.row_locks;
+        locks.unlock(&self.status, &LockName::reference(tree.id(), prefix));
     }
 
     /// Keeps others from checking whether a prefix is unique.
@@ -466,7 +592,7 @@ impl Transaction {
         self.has_locks = true;
         let locks = &self.store.transactions.row_locks;
         let name = LockName::prefix(tree.id(), prefix);
-        locks.lock(&self.status, &name, LockMode::Exclusive, self.lock_wait)?;
+        locks.lock(&self.status, &name, LockMode::Exclusive, &self.patience)?;
         Ok(())
     }
 
@@ -476,6 +602,20 @@ impl Transaction {
         locks.unlock(&self.status, &LockName::prefix(tree.id(), prefix));
     }
 }
+
+/// What a transaction has when it has locked a row that it had read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockedRow {
+    /// It had no lock of the row before.
+    pub is_new: bool,
+    /// The row is what the view shows. Else what was found out by reading may not hold any more, and the statement reads
+    /// again through a new view; its locks stay, so that it gets ahead.
+    pub is_unchanged: bool,
+}
+
+/// Whose end will tell whether something is there.
+#[derive(Debug)]
+pub struct Unsettled(pub(crate) Arc<StatusCell>);
 
 /// What keeps a transaction from changing a key.
 #[derive(Debug)]

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::page::Lsn;
 use crate::row_lock::RowLocks;
-use crate::snapshot::{LiveSnapshots, SnapshotRegistry};
+use crate::snapshot::{LiveSnapshots, SnapshotRegistry, StatusCell};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::versions::{Before, VersionStore};
 
 /// Snapshots, versions and locks of one storage.
@@ -25,6 +26,8 @@ pub(crate) struct TransactionSystem {
     pub(crate) row_locks: RowLocks,
     /// The snapshots in use, when they were gathered last.
     gathered: Mutex<Arc<LiveSnapshots>>,
+    /// Where the newest commit is in the log, durable or not.
+    newest_commit: AtomicU64,
 }
 
 impl TransactionSystem {
@@ -37,7 +40,21 @@ impl TransactionSystem {
             versions: VersionStore::new(version_bytes),
             row_locks: RowLocks::new(row_locks),
             gathered,
+            newest_commit: AtomicU64::new(0),
         }
+    }
+
+    /// The log has assigned `lsn` to the commit of a transaction, which is visible from now on. Called in the order of
+    /// the log.
+    pub(crate) fn commit_at(&self, status: &StatusCell, lsn: Lsn) {
+        // First: who sees that the transaction has committed finds its place here.
+        self.newest_commit.store(lsn.0, Ordering::SeqCst);
+        status.commit(lsn);
+    }
+
+    /// Where the newest commit is that anybody can have seen.
+    pub(crate) fn newest_commit(&self) -> Lsn {
+        Lsn(self.newest_commit.load(Ordering::SeqCst))
     }
 
     /// The snapshots in use now.

@@ -131,6 +131,7 @@ impl Session<'_> {
     fn lock(&mut self, key: u8, mode: LockMode) -> Result<()> {
         self.transaction
             .lock_row(&self.table.tree, &[key], mode, self.wait)
+            .map(drop)
     }
 
     /// SELECT ... FOR UPDATE of one row.
@@ -502,6 +503,7 @@ fn a_statement_learns_that_a_row_it_has_read_was_changed_before_it_locked_it() {
         session
             .transaction
             .lock_row_of_view(view, tree, &[key], mode, wait)
+            .map(|row| row.is_unchanged)
     };
     let view = t2.view();
     assert!(t1.update(1, 11).unwrap());

@@ -13,8 +13,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use common::{disk, options};
 use sheaf_storage::sync::thread;
 use sheaf_storage::{
-    Direction, KeyRange, LockMode, LockWait, ReadAhead, ReadView, Storage, StorageError,
-    StorageOptions, Transaction, Tree,
+    Direction, KeyRange, LockMode, LockWait, RangeLock, ReadAhead, ReadView, Settled, Storage,
+    StorageError, StorageOptions, Transaction, Tree,
 };
 
 const SCHEDULES: usize = 200;
@@ -260,6 +260,153 @@ fn one_of_two_inserts_of_a_unique_prefix_fails() {
             .map(|thread| thread.join().unwrap())
             .sum();
         assert_eq!(inserted, 1);
+        bank.storage.close().unwrap();
+    });
+}
+
+/// Adds a row if nobody has added one before, as far as the transaction reads. True if it did.
+fn add_the_only_row(bank: &Bank, key: u8, reads_first: bool) -> Result<bool, StorageError> {
+    let mut transaction = bank.storage.begin_transaction();
+    transaction.set_lock_wait(LONG);
+    let (all, kind) = (KeyRange::all(), RangeLock::NoChanges);
+    let total = if reads_first {
+        // Reads through a view, then locks what it has read, and reads again if something has come between.
+        loop {
+            let view = transaction.read_view()?;
+            let total = bank.total(&view, Direction::Forward);
+            if transaction.lock_range_of_view(&view, &bank.tree, &all, kind, LONG)? {
+                break total;
+            }
+        }
+    } else {
+        transaction.lock_range(&bank.tree, &all, kind, LONG)?;
+        bank.total(&ReadView::newest(), Direction::Forward)
+    };
+    if total != opening_total() {
+        return Ok(false);
+    }
+    bank.tree.insert(&mut transaction, &[key], &[1])?;
+    transaction.commit()?;
+    Ok(true)
+}
+
+#[test]
+fn who_locks_what_it_reads_reads_what_is_there_when_it_commits() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads: Vec<_> = [(5, false), (25, true), (45, true)]
+            .into_iter()
+            .map(|(key, reads_first)| {
+                let bank = bank.clone();
+                thread::spawn(move || match add_the_only_row(&bank, key, reads_first) {
+                    Ok(added) => u32::from(added),
+                    Err(StorageError::Deadlock) => 0,
+                    Err(error) => panic!("{error}"),
+                })
+            })
+            .collect();
+        let added: u32 = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum();
+        assert_eq!(added, 1);
+        let total = bank.total(&ReadView::newest(), Direction::Forward);
+        assert_eq!(total, opening_total() + 1);
+        assert_eq!(bank.storage.transaction_counters().row_locks, 0);
+        bank.storage.close().unwrap();
+    });
+}
+
+/// A writer that was in the range before its reader goes on; one that comes later waits. Nobody is a victim.
+#[test]
+fn a_reader_of_a_range_waits_for_writers_that_are_not_through() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = vec![
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                for account in [10, 40] {
+                    bank.set(&mut transaction, account, OPENING_BALANCE);
+                }
+                transaction.commit().unwrap();
+            }),
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                let (all, kind) = (KeyRange::all(), RangeLock::NoChanges);
+                transaction
+                    .lock_range(&bank.tree, &all, kind, LONG)
+                    .unwrap();
+                let newest = ReadView::newest();
+                assert_eq!(bank.total(&newest, Direction::Forward), opening_total());
+                transaction.commit().unwrap();
+            }),
+            spawn(&bank, |bank| bank.transfer(20, 30).unwrap()),
+        ];
+        bank.finish(threads);
+    });
+}
+
+/// Whether a key with the prefix is there, once that is settled.
+fn is_there(bank: &Bank, transaction: &mut Transaction, prefix: u8) -> Result<bool, StorageError> {
+    loop {
+        match bank.tree.settled_prefix(transaction, &[prefix])? {
+            Settled::Found(_) => return Ok(true),
+            Settled::Absent => return Ok(false),
+            Settled::Unknown(unsettled) => transaction.wait_until_settled(&unsettled)?,
+        }
+    }
+}
+
+/// Account 10 is the parent, rows of account 90 are its children. Nobody is a victim, and no child stays alone.
+#[test]
+fn parent_and_child_see_each_other_come_and_go() {
+    const CHILD: u8 = 90;
+    const PARENT: u8 = 10;
+    explore(|| {
+        let bank = Bank::open();
+        let mut threads: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|number| {
+                spawn(&bank, move |bank| {
+                    let mut transaction = bank.storage.begin_transaction();
+                    transaction.set_lock_wait(LONG);
+                    let (tree, mode) = (&bank.tree, LockMode::Shared);
+                    transaction.lock_reference(tree, &[PARENT], mode).unwrap();
+                    tree.insert(&mut transaction, &[CHILD, number], &[])
+                        .unwrap();
+                    let has_parent = is_there(bank, &mut transaction, PARENT).unwrap();
+                    transaction.unlock_reference(tree, &[PARENT]);
+                    match has_parent && number == 1 {
+                        true => transaction.commit().unwrap(),
+                        false => transaction.rollback().unwrap(),
+                    }
+                })
+            })
+            .collect();
+        threads.push(spawn(&bank, |bank| {
+            let mut transaction = bank.storage.begin_transaction();
+            transaction.set_lock_wait(LONG);
+            let (tree, mode) = (&bank.tree, LockMode::Exclusive);
+            transaction.lock_reference(tree, &[PARENT], mode).unwrap();
+            assert!(tree.delete(&mut transaction, &[PARENT]).unwrap());
+            let has_child = is_there(bank, &mut transaction, CHILD).unwrap();
+            transaction.unlock_reference(tree, &[PARENT]);
+            match has_child {
+                true => transaction.rollback().unwrap(),
+                false => transaction.commit().unwrap(),
+            }
+        }));
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        let mut last = bank.storage.begin_transaction();
+        let parent = is_there(&bank, &mut last, PARENT).unwrap();
+        let child = is_there(&bank, &mut last, CHILD).unwrap();
+        // The child came first, or the parent went.
+        assert_eq!(parent, child);
+        last.rollback().unwrap();
+        assert_eq!(bank.storage.transaction_counters().row_locks, 0);
         bank.storage.close().unwrap();
     });
 }

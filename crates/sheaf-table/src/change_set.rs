@@ -11,9 +11,18 @@
 //!                                                         SET NULL  update them
 //! ```
 //!
-//! Tables that foreign keys connect are opened alone: nobody else changes a parent while its children are looked for.
 //! The row goes first, so that a row may refer to itself. Everything is checked row by row, at once, as InnoDB does. A
 //! change that fails takes back what it did; what it did before stays.
+//!
+//! **Beside others.** Each side changes its own row and then looks at the other side's, and waits for the end of whoever has
+//! made uncertain what it sees. So one of two that meet sees the other's change. That not both do, and wait for each other,
+//! is what the lock of the *reference* is for, the parent's key: children share it, the parent has it alone, each from
+//! before its change until after its look. No lock stays behind, and a parent's other columns may change meanwhile.
+//!
+//! ```text
+//!   child    lock (p) shared   insert the row   is p there?            unlock
+//!   parent   lock (p) alone    delete p         is there a child?      unlock     comes before, or after: finds the other
+//! ```
 //!
 //! A key with a NULL refers to nothing (MATCH SIMPLE). An update that comes back to a table it is cascading through acts
 //! as RESTRICT, and cascades end after [`MAX_CASCADE_DEPTH`] tables, both as in InnoDB.
@@ -21,7 +30,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, ReadAhead, Transaction, Tree};
+use sheaf_storage::{Direction, KeyRange, LockMode, ReadAhead, Settled, Transaction, Tree};
 
 use crate::catalog::{Catalog, RowWriteGuard, WriteGuard};
 use crate::convert::{Mode, to_column};
@@ -38,6 +47,9 @@ pub const MAX_CASCADE_DEPTH: usize = 15;
 
 /// Children that are collected before the first of them is changed.
 const CHILDREN_AT_ONCE: usize = 1000;
+
+/// How often the children of a row are gone through, because others were changing some of them.
+const MAX_CASCADE_PASSES: usize = 1000;
 
 /// A table of the set, as it was opened.
 pub enum ChangeGuard {
@@ -174,12 +186,22 @@ impl ChangeSet {
         table: usize,
         row: &[Value],
     ) -> Result<InsertOutcome> {
+        let needed = self.needed_parents(table, None, row);
+        if needed.is_empty() {
+            return self.tables[table].insert(transaction, row);
+        }
         let savepoint = transaction.savepoint();
-        let outcome = self.tables[table].insert(transaction, row)?;
-        self.or_undo(transaction, savepoint, |_| {
-            self.check_parents(table, None, row)
-        })?;
-        Ok(outcome)
+        self.or_undo(transaction, savepoint, |transaction| {
+            let locked = lock_references(transaction, lookups_of(&needed), LockMode::Shared)?;
+            let outcome = self.tables[table]
+                .insert(transaction, row)
+                .and_then(|outcome| {
+                    self.check_parents(transaction, table, &needed)?;
+                    Ok(outcome)
+                });
+            unlock_references(transaction, locked);
+            outcome
+        })
     }
 
     /// [`Table::replace`], with what it means for parents and children.
@@ -233,34 +255,67 @@ impl ChangeSet {
         &self.tables[link.child].definition.foreign_keys[link.foreign_key]
     }
 
-    /// Checks that the parents of a row are there: of a new row, or of one whose columns were changed from `old`.
-    fn check_parents(&self, table: usize, old: Option<&[Value]>, row: &[Value]) -> Result<()> {
+    /// The parents that a row must have: a new row, or one that was `old`.
+    fn needed_parents(
+        &self,
+        table: usize,
+        old: Option<&[Value]>,
+        row: &[Value],
+    ) -> Vec<Needed<'_>> {
+        let mut needed = Vec::new();
         for link in self.links.iter().filter(|link| link.child == table) {
-            let foreign_key = self.foreign_key(link);
-            let columns = &foreign_key.columns;
+            let columns = &self.foreign_key(link).columns;
             if columns.iter().any(|column| row[*column].is_null())
                 || old.is_some_and(|old| columns.iter().all(|column| old[*column] == row[*column]))
             {
                 continue;
             }
-            let found = match &link.parent {
-                Some(parent) => {
-                    let table = &self.tables[parent.table];
-                    let values = columns.iter().map(|column| &row[*column]);
-                    match Lookup::new(table, &parent.columns, values) {
-                        Some(lookup) => lookup.finds_any()?,
-                        None => false,
-                    }
-                }
+            let lookup = link.parent.as_ref().and_then(|parent| {
+                let values = columns.iter().map(|column| &row[*column]);
+                Lookup::new(&self.tables[parent.table], &parent.columns, values)
+            });
+            needed.push(Needed { link, lookup });
+        }
+        needed
+    }
+
+    /// Checks that the parents of a row are there, which is in its table already. Their references are locked.
+    fn check_parents(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        needed: &[Needed<'_>],
+    ) -> Result<()> {
+        for Needed { link, lookup } in needed {
+            let is_there = match lookup {
+                Some(lookup) => lookup.finds_parent(transaction)?,
                 None => false,
             };
-            if !found {
+            if !is_there {
+                let foreign_key = self.foreign_key(link);
                 return Err(TableError::NoParentRow {
                     constraint: foreign_key.described(&self.tables[table].definition),
                 });
             }
         }
         Ok(())
+    }
+
+    /// What refers to a row of the table: as far as the foreign keys' columns change, where it becomes `row`.
+    fn references_to(&self, table: usize, old: &[Value], row: Option<&[Value]>) -> Vec<Lookup<'_>> {
+        let changes = |parent: &Parent| {
+            let mut columns = parent.columns.iter();
+            row.is_none_or(|row| columns.any(|column| old[*column] != row[*column]))
+        };
+        let parents = self.links_to(table).filter(|(_, parent)| changes(parent));
+        let lookups = parents.filter_map(|(_, parent)| {
+            let values = parent.columns.iter().map(|column| &old[*column]);
+            match values.clone().any(Value::is_null) {
+                true => None,
+                false => Lookup::new(&self.tables[table], &parent.columns, values),
+            }
+        });
+        lookups.collect()
     }
 
     fn delete_below(
@@ -274,30 +329,35 @@ impl ChangeSet {
         if !self.is_parent(table) {
             return guard.delete(transaction, primary_key);
         }
-        let Some(old) = guard.read_row(primary_key)? else {
+        let wait = transaction.lock_wait();
+        let Some(old) = guard.lock_row(transaction, primary_key, LockMode::Exclusive, wait)? else {
             return Ok(false);
         };
-        guard.delete(transaction, primary_key)?;
-        for (link, parent) in self.links_to(table) {
-            let foreign_key = self.foreign_key(link);
-            let restricts = foreign_key.on_delete.restricts() || depth == MAX_CASCADE_DEPTH;
-            let Some(mut children) = self.children(link, parent, &old, restricts)? else {
-                continue;
-            };
-            while let Some(keys) = children.next()? {
-                for key in keys {
-                    match foreign_key.on_delete {
+        let references = self.references_to(table, &old, None);
+        let locked = lock_references(transaction, references.iter(), LockMode::Exclusive)?;
+        let outcome = guard.delete(transaction, primary_key).and_then(|_| {
+            for (link, parent) in self.links_to(table) {
+                let foreign_key = self.foreign_key(link);
+                let restricts = foreign_key.on_delete.restricts() || depth == MAX_CASCADE_DEPTH;
+                self.for_each_child(
+                    transaction,
+                    (link, parent),
+                    &old,
+                    restricts,
+                    |transaction, key| match foreign_key.on_delete {
                         ReferentialAction::SetNull => {
-                            self.set_columns(transaction, link, &key, None, &mut vec![link.child])?;
+                            self.set_columns(transaction, link, key, None, &mut vec![link.child])
                         }
-                        _ => {
-                            self.delete_below(transaction, link.child, &key, depth + 1)?;
-                        }
-                    }
-                }
+                        _ => self
+                            .delete_below(transaction, link.child, key, depth + 1)
+                            .map(drop),
+                    },
+                )?;
             }
-        }
-        Ok(true)
+            Ok(true)
+        });
+        unlock_references(transaction, locked);
+        outcome
     }
 
     /// `path`: the tables that the change has come through, this one last.
@@ -310,8 +370,26 @@ impl ChangeSet {
         row: &[Value],
         path: &mut Vec<usize>,
     ) -> Result<()> {
-        self.tables[table].replace(transaction, primary_key, old, row)?;
-        self.check_parents(table, Some(old), row)?;
+        let needed = self.needed_parents(table, Some(old), row);
+        let references = self.references_to(table, old, Some(row));
+        let mut locked = lock_references(transaction, lookups_of(&needed), LockMode::Shared)?;
+        let outcome = lock_references(transaction, references.iter(), LockMode::Exclusive)
+            .map(|exclusive| locked.extend(exclusive))
+            .and_then(|()| self.tables[table].replace(transaction, primary_key, old, row))
+            .and_then(|()| self.check_parents(transaction, table, &needed))
+            .and_then(|()| self.replace_children(transaction, table, old, row, path));
+        unlock_references(transaction, locked);
+        outcome
+    }
+
+    fn replace_children(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        old: &[Value],
+        row: &[Value],
+        path: &mut Vec<usize>,
+    ) -> Result<()> {
         for (link, parent) in self.links_to(table) {
             if parent
                 .columns
@@ -324,21 +402,21 @@ impl ChangeSet {
             let restricts = foreign_key.on_update.restricts()
                 || path.contains(&link.child)
                 || path.len() == MAX_CASCADE_DEPTH;
-            let Some(mut children) = self.children(link, parent, old, restricts)? else {
-                continue;
-            };
             let new: Vec<&Value> = parent.columns.iter().map(|column| &row[*column]).collect();
             let values = match foreign_key.on_update {
                 ReferentialAction::SetNull => None,
                 _ => Some(new.as_slice()),
             };
             path.push(link.child);
-            while let Some(keys) = children.next()? {
-                for key in keys {
-                    self.set_columns(transaction, link, &key, values, path)?;
-                }
-            }
+            let outcome = self.for_each_child(
+                transaction,
+                (link, parent),
+                old,
+                restricts,
+                |transaction, key| self.set_columns(transaction, link, key, values, path),
+            );
             path.pop();
+            outcome?;
         }
         Ok(())
     }
@@ -354,46 +432,65 @@ impl ChangeSet {
         })
     }
 
-    /// The children of a row of the parent that was `old`; `None` if there are none to do anything about.
+    /// Does something about each child of a row of the parent that was `old`, until there is none left. The reference is
+    /// locked, so none comes; who is changing one is waited for.
     ///
     /// # Errors
     /// `HasChildRow` if there is one and the key restricts.
-    fn children(
+    fn for_each_child(
         &self,
-        link: &Link,
-        parent: &Parent,
+        transaction: &mut Transaction,
+        (link, parent): (&Link, &Parent),
         old: &[Value],
         restricts: bool,
-    ) -> Result<Option<Children<'_>>> {
+        mut change: impl FnMut(&mut Transaction, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let foreign_key = self.foreign_key(link);
         let child = &self.tables[link.child];
-        let mut values = parent.columns.iter().map(|column| &old[*column]);
+        let values = parent.columns.iter().map(|column| &old[*column]);
         if values.clone().any(Value::is_null) {
-            return Ok(None);
+            return Ok(());
         }
         // Another row of the parent may have the same values, if its key is not unique.
         let own = Lookup::new(&self.tables[parent.table], &parent.columns, values.clone());
         if let Some(lookup) = own
-            && lookup.finds_any()?
+            && lookup.finds_settled(transaction)?
         {
-            return Ok(None);
+            return Ok(());
         }
-        let Some(lookup) = Lookup::new(child, &foreign_key.columns, &mut values) else {
-            return Ok(None);
+        let Some(lookup) = Lookup::new(child, &foreign_key.columns, values) else {
+            return Ok(());
         };
-        if restricts {
-            return match lookup.finds_any()? {
-                true => Err(TableError::HasChildRow {
-                    constraint: foreign_key.described(&child.definition),
-                }),
-                false => Ok(None),
+        for _ in 0..MAX_CASCADE_PASSES {
+            if !lookup.finds_settled(transaction)? {
+                return Ok(());
+            }
+            if restricts {
+                break;
+            }
+            let mut children = Children {
+                lookup: &lookup,
+                after: None,
+                ended: false,
             };
+            while let Some(keys) = children.next()? {
+                for key in keys {
+                    let is_new = child.lock_to_change(transaction, &key)?;
+                    if let Some(row) = child.read_row(&key)?
+                        && lookup.is_of(child, &foreign_key.columns, &row)
+                    {
+                        change(transaction, &key)?;
+                    }
+                    if is_new {
+                        // What was changed is its own, and the rest is none of its business.
+                        transaction.unlock_row(&child.clustered, &key);
+                    }
+                }
+            }
         }
-        Ok(Some(Children {
-            lookup,
-            after: None,
-            ended: false,
-        }))
+        Err(TableError::HasChildRow {
+            constraint: foreign_key.described(&child.definition),
+        })
     }
 
     /// Sets the foreign key's columns of a child: to the parent's new values, or to NULL.
@@ -488,17 +585,86 @@ impl<'a> Lookup<'a> {
     pub(crate) fn finds_any(&self) -> Result<bool> {
         Ok(self.tree.contains_prefix(&self.prefix)?.is_some())
     }
+
+    /// Whether there is a row, whatever becomes of those who are changing some.
+    fn finds_settled(&self, transaction: &mut Transaction) -> Result<bool> {
+        loop {
+            match self.tree.settled_prefix(transaction, &self.prefix)? {
+                Settled::Found(_) => return Ok(true),
+                Settled::Absent => return Ok(false),
+                Settled::Unknown(unsettled) => transaction.wait_until_settled(&unsettled)?,
+            }
+        }
+    }
+
+    /// As [`Self::finds_settled`], for a child whose lock of the reference goes while it waits: whoever is waited for may
+    /// want it next.
+    fn finds_parent(&self, transaction: &mut Transaction) -> Result<bool> {
+        loop {
+            match self.tree.settled_prefix(transaction, &self.prefix)? {
+                Settled::Found(_) => return Ok(true),
+                Settled::Absent => return Ok(false),
+                Settled::Unknown(unsettled) => {
+                    transaction.unlock_reference(self.tree, &self.prefix);
+                    transaction.wait_until_settled(&unsettled)?;
+                    transaction.lock_reference(self.tree, &self.prefix, LockMode::Shared)?;
+                }
+            }
+        }
+    }
+
+    /// Whether the row has the values that are looked up in these columns.
+    fn is_of(&self, table: &Table, columns: &[usize], row: &[Value]) -> bool {
+        let values = columns.iter().map(|column| &row[*column]);
+        Lookup::new(table, columns, values).is_some_and(|lookup| lookup.prefix == self.prefix)
+    }
+}
+
+/// A parent that a row must have; without a lookup it cannot be there.
+struct Needed<'a> {
+    link: &'a Link,
+    lookup: Option<Lookup<'a>>,
+}
+
+fn lookups_of<'n, 'a>(needed: &'n [Needed<'a>]) -> impl Iterator<Item = &'n Lookup<'a>> {
+    needed.iter().filter_map(|needed| needed.lookup.as_ref())
+}
+
+/// Locks references; returns those whose lock is new. After an error none is locked.
+fn lock_references<'l, 'a: 'l>(
+    transaction: &mut Transaction,
+    lookups: impl Iterator<Item = &'l Lookup<'a>>,
+    mode: LockMode,
+) -> Result<Vec<&'l Lookup<'a>>> {
+    let mut locked = Vec::new();
+    for lookup in lookups {
+        match transaction.lock_reference(lookup.tree, &lookup.prefix, mode) {
+            Ok(true) => locked.push(lookup),
+            Ok(false) => {}
+            Err(error) => {
+                unlock_references(transaction, locked);
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(locked)
+}
+
+fn unlock_references(transaction: &mut Transaction, locked: Vec<&Lookup<'_>>) {
+    for lookup in locked {
+        transaction.unlock_reference(lookup.tree, &lookup.prefix);
+    }
 }
 
 /// Primary keys of the rows that a lookup finds, some at a time: they may be changed before the next are asked for.
-struct Children<'a> {
-    lookup: Lookup<'a>,
+struct Children<'l, 'a> {
+    lookup: &'l Lookup<'a>,
     /// The last entry that was given.
     after: Option<Vec<u8>>,
     ended: bool,
 }
 
-impl Children<'_> {
+impl Children<'_, '_> {
     fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
         if self.ended {
             return Ok(None);
@@ -508,7 +674,7 @@ impl Children<'_> {
             layout,
             is_secondary,
             prefix,
-        } = &self.lookup;
+        } = self.lookup;
         let mut range = KeyRange::prefix(prefix);
         if let Some(after) = self.after.take() {
             range.lower = Bound::Excluded(after);

@@ -388,6 +388,7 @@ fn storage_code(error: &StorageError) -> (u16, &'static str) {
         StorageError::Deadlock => (1213, "40001"),
         StorageError::LockWaitTimeout => (1205, "HY000"),
         StorageError::LockNotAvailable => (3572, "HY000"),
+        StorageError::LockWaitInterrupted => (1317, "70100"),
         StorageError::TooManyLocks { .. } => (1206, "HY000"),
         StorageError::Closed => (1053, "08S01"),
         _ => (1030, "HY000"),

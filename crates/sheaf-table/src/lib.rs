@@ -22,6 +22,7 @@ mod overflow;
 pub mod progress;
 pub mod row_codec;
 pub mod schema;
+pub mod search_lock;
 pub mod show_create;
 pub mod statistics;
 pub mod table;
@@ -45,6 +46,7 @@ pub use schema::{
     Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY,
     TableDefinition,
 };
+pub use search_lock::Search;
 pub use statistics::TableStatistics;
 pub use table::{InsertOutcome, Table};
 pub use types::ColumnType;

@@ -482,6 +482,19 @@ impl Table {
         self.read_row(primary_key)
     }
 
+    /// Locks the row with this encoded primary key to change it. True if the lock is new.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_row`].
+    pub(crate) fn lock_to_change(
+        &self,
+        transaction: &mut Transaction,
+        primary_key: &[u8],
+    ) -> Result<bool> {
+        let (mode, wait) = (LockMode::Exclusive, transaction.lock_wait());
+        Ok(transaction.lock_row(&self.clustered, primary_key, mode, wait)?)
+    }
+
     /// Reads the bytes of a row of this table.
     ///
     /// # Errors

@@ -15,12 +15,17 @@
 //! |---|---|---|
 //! | *row* (tree, key), shared or exclusive | other locks of the row, and changes of it | in a fair queue |
 //! | *prefix* (tree, prefix), exclusive | another check whether the prefix is unique | in a fair queue |
-//! | *range* (tree, range of keys) | inserts, or all changes, of others in the range | never; the writers wait |
+//! | *reference* (tree, prefix), shared by children, exclusive for the parent | a foreign key's check from the other side | in a fair queue |
+//! | *range* (tree, range of keys) | inserts, all changes, or also locks, of others in the range | never; the others wait |
 //!
 //! A **range** takes the place of what others call gap and next-key locks. It is named by its bounds and not by the
 //! entry that follows the gap, so it does not depend on which entries exist: purges, splits and merges have nothing
 //! to pass on, and it covers what was searched and no more. An insert that finds a range in its way waits for the end
 //! of the range's owner.
+//!
+//! Who locks a range enters it, looks at the leaves, and waits for those who have changed something there and not
+//! committed. Meanwhile the range is *pending*: newcomers wait for it, so that its owner comes to its turn, but who has
+//! changed the tree before passes; its owner may be waiting for just that transaction.
 //!
 //! **Nobody is overlooked.** A writer, holding the leaf's exclusive latch, looks for locks and then makes its version.
 //! Who locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second sees the other.
@@ -34,13 +39,16 @@
 //! the queues could be divided by key; the graph of who waits for whom stays one.
 
 mod lock_table;
+mod range_table;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Result, StorageError};
 use crate::page::TreeId;
-use crate::row_lock::lock_table::{LockTable, Request, Wait};
+use crate::row_lock::lock_table::{LockTable, Request, Wait, WantedKey};
+use crate::row_lock::range_table::Entered;
+pub(crate) use crate::row_lock::range_table::WantedChange;
 use crate::snapshot::StatusCell;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex, MutexGuard};
@@ -64,20 +72,48 @@ pub enum LockWait {
     AtMost(Duration),
 }
 
-/// What others may not do in a locked range.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What others may not do in a locked range. Each also excludes what those before it do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum RangeLock {
     /// Insert: the gaps of next-key locks.
     NoInserts,
-    /// Insert, update, delete: a serializable read.
+    /// Insert, update, delete, lock rows exclusively: a serializable read.
     NoChanges,
+    /// Lock rows in any way: what exclusive locks of many rows become.
+    NoLocks,
+}
+
+/// Whether a wait shall be given up. Asked some times a second while a transaction waits, by the thread that waits.
+pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// How a transaction waits.
+#[derive(Clone)]
+pub(crate) struct Patience {
+    pub(crate) wait: LockWait,
+    pub(crate) interrupt: Option<Interrupt>,
+}
+
+impl From<LockWait> for Patience {
+    fn from(wait: LockWait) -> Patience {
+        Patience {
+            wait,
+            interrupt: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum LockKind {
+    Row,
+    Prefix,
+    Reference,
 }
 
 /// What a lock is on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct LockName {
     tree: TreeId,
-    is_prefix: bool,
+    kind: LockKind,
     key: Vec<u8>,
 }
 
@@ -85,7 +121,7 @@ impl LockName {
     pub(crate) fn row(tree: TreeId, key: &[u8]) -> LockName {
         LockName {
             tree,
-            is_prefix: false,
+            kind: LockKind::Row,
             key: key.to_vec(),
         }
     }
@@ -94,9 +130,27 @@ impl LockName {
     pub(crate) fn prefix(tree: TreeId, prefix: &[u8]) -> LockName {
         LockName {
             tree,
-            is_prefix: true,
+            kind: LockKind::Prefix,
             key: prefix.to_vec(),
         }
+    }
+
+    /// What refers to the keys with this prefix, as far as foreign keys are concerned.
+    pub(crate) fn reference(tree: TreeId, prefix: &[u8]) -> LockName {
+        LockName {
+            tree,
+            kind: LockKind::Reference,
+            key: prefix.to_vec(),
+        }
+    }
+
+    /// Not after any row of the tree.
+    fn first_row(tree: TreeId) -> LockName {
+        LockName::row(tree, &[])
+    }
+
+    fn is_row_of(&self, tree: TreeId) -> bool {
+        self.tree == tree && self.kind == LockKind::Row
     }
 }
 
@@ -109,17 +163,55 @@ pub(crate) enum Blocker {
     Range(Arc<StatusCell>),
 }
 
+/// Keys that are locked.
+#[derive(Clone, Copy)]
+pub(crate) struct LockedKeys<'r> {
+    pub(crate) tree: TreeId,
+    pub(crate) range: &'r KeyRange,
+    pub(crate) kind: RangeLock,
+}
+
+/// What the leaves say about a range.
+pub(crate) enum RangeState<T> {
+    /// Nobody has changed anything there that is not settled.
+    Settled(T),
+    ChangedBy(Arc<StatusCell>),
+}
+
 /// How long a transaction waits for a lock unless it is told otherwise.
 pub(crate) const DEFAULT_LOCK_WAIT: LockWait = LockWait::AtMost(Duration::from_secs(50));
+
+/// While a transaction waits, it is asked this often whether it shall give up.
+const INTERRUPT_POLL: Duration = Duration::from_millis(50);
 
 /// Counters that tell writers whether a tree has locks; trees share them by number.
 const TREE_COUNTERS: usize = 64;
 
+/// How many row and range locks there are in each tree, as nearly as [`TREE_COUNTERS`] allow.
+struct TreeCounters([AtomicUsize; TREE_COUNTERS]);
+
+impl TreeCounters {
+    fn counter(&self, tree: TreeId) -> &AtomicUsize {
+        &self.0[tree.0 as usize % TREE_COUNTERS]
+    }
+
+    fn add(&self, tree: TreeId) {
+        self.counter(tree).fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn subtract(&self, tree: TreeId, locks: usize) {
+        self.counter(tree).fetch_sub(locks, Ordering::Relaxed);
+    }
+
+    fn is_zero(&self, tree: TreeId) -> bool {
+        self.counter(tree).load(Ordering::Relaxed) == 0
+    }
+}
+
 /// All explicit locks.
 pub(crate) struct RowLocks {
     table: Mutex<LockTable>,
-    /// Row and range locks, by tree.
-    locks_of_tree: [AtomicUsize; TREE_COUNTERS],
+    counters: Arc<TreeCounters>,
     /// Transactions that wait, or are about to wait, for the end of another.
     awaiting_end: AtomicUsize,
 }
@@ -127,9 +219,10 @@ pub(crate) struct RowLocks {
 impl RowLocks {
     /// No locks yet, and never more than `limit`.
     pub(crate) fn new(limit: usize) -> RowLocks {
+        let counters = Arc::new(TreeCounters(std::array::from_fn(|_| AtomicUsize::new(0))));
         RowLocks {
-            table: Mutex::new(LockTable::new(limit)),
-            locks_of_tree: std::array::from_fn(|_| AtomicUsize::new(0)),
+            table: Mutex::new(LockTable::new(limit, counters.clone())),
+            counters,
             awaiting_end: AtomicUsize::new(0),
         }
     }
@@ -139,32 +232,28 @@ impl RowLocks {
         self.table.lock().count()
     }
 
-    fn counter(&self, tree: TreeId) -> &AtomicUsize {
-        &self.locks_of_tree[tree.0 as usize % TREE_COUNTERS]
-    }
-
     /// Locks for `own`, which holds no page latch. True if it did not have the lock in any mode before.
     ///
     /// # Errors
-    /// `Deadlock`, `LockWaitTimeout`, `LockNotAvailable`; `TooManyLocks`.
+    /// `Deadlock`, `LockWaitTimeout`, `LockNotAvailable`, `LockWaitInterrupted`; `TooManyLocks`.
     pub(crate) fn lock(
         &self,
-        own: &StatusCell,
+        own: &Arc<StatusCell>,
         name: &LockName,
         mode: LockMode,
-        wait: LockWait,
+        patience: &Patience,
     ) -> Result<bool> {
         let mut table = self.table.lock();
-        let is_new = table.is_new(own.id(), name);
-        if !name.is_prefix && is_new {
-            self.counter(name.tree).fetch_add(1, Ordering::Relaxed);
+        while let Some(owner) = table.range_against_lock(own.id(), name, mode) {
+            let wanted = (name.tree, name.key.as_slice());
+            table = self.wait_for_range(table, own, wanted, &owner, patience)?;
         }
-        let request = table.request(own.id(), name, mode);
-        let result = match request {
+        let is_new = table.is_new(own.id(), name);
+        let result = match table.request(own.id(), name, mode) {
             Ok(Request::Granted) => Ok(()),
             Ok(Request::Queued) => {
                 let granted = |table: &LockTable| table.holds(own.id(), name, mode);
-                let (returned, result) = self.wait(table, own, wait, granted);
+                let (returned, result) = self.wait(table, own, patience, granted);
                 table = returned;
                 if result.is_err() {
                     table.withdraw(own.id(), name);
@@ -173,8 +262,8 @@ impl RowLocks {
             }
             Err(error) => Err(error),
         };
-        if result.is_err() && !name.is_prefix && is_new {
-            self.counter(name.tree).fetch_sub(1, Ordering::Relaxed);
+        if result.is_ok() && is_new && name.kind == LockKind::Row {
+            table.escalate_if_due(own, name.tree);
         }
         drop(table);
         // Before the leaf is looked at: see the module's comment.
@@ -190,18 +279,18 @@ impl RowLocks {
     /// As [`lock`](Self::lock), and those of `changed_by`.
     pub(crate) fn lock_newest(
         &self,
-        own: &StatusCell,
+        own: &Arc<StatusCell>,
         name: &LockName,
         mode: LockMode,
-        wait: LockWait,
+        patience: &Patience,
         mut changed_by: impl FnMut() -> Result<Option<Arc<StatusCell>>>,
-    ) -> Result<()> {
-        let is_new = self.lock(own, name, mode, wait)?;
+    ) -> Result<bool> {
+        let is_new = self.lock(own, name, mode, patience)?;
         let mut wait_for_writers = || {
             while let Some(writer) = changed_by()? {
-                self.wait_for_end(own, &writer, wait)?;
+                self.wait_for_end(own, &writer, patience)?;
             }
-            Ok(())
+            Ok(is_new)
         };
         let result = wait_for_writers();
         if result.is_err() && is_new {
@@ -215,48 +304,149 @@ impl RowLocks {
         let mut table = self.table.lock();
         if !table.is_new(own.id(), name) {
             table.release(own.id(), name);
-            if !name.is_prefix {
-                self.counter(name.tree).fetch_sub(1, Ordering::Relaxed);
-            }
         }
     }
 
-    /// Keeps others from inserting into a range, or from changing anything there, until `own` ends. Does not wait: who
-    /// has changed something in the range already is found on the leaves.
+    /// Keeps others from doing in a range what `kind` says, until `own` ends. `changed_by` is asked who has changed
+    /// something there already, until it knows of nobody; they are waited for. If that fails, nothing is locked that was
+    /// not before.
     ///
     /// # Errors
-    /// `TooManyLocks`.
-    pub(crate) fn lock_range(
+    /// As [`lock`](Self::lock), and those of `changed_by`.
+    pub(crate) fn lock_range<T>(
         &self,
         own: &Arc<StatusCell>,
-        tree: TreeId,
-        range: KeyRange,
-        kind: RangeLock,
-    ) -> Result<()> {
-        {
-            let mut table = self.table.lock();
-            if table.lock_range(own, tree, range, kind)? {
-                self.counter(tree).fetch_add(1, Ordering::Relaxed);
+        locked: LockedKeys<'_>,
+        patience: &Patience,
+        mut changed_by: impl FnMut() -> Result<RangeState<T>>,
+    ) -> Result<T> {
+        let LockedKeys { tree, range, kind } = locked;
+        let entered = self
+            .wait_behind_others(own, locked, patience)?
+            .enter_range(own, tree, range.clone(), kind)?;
+        let mut wait_for_writers = || {
+            loop {
+                // Before the leaves are looked at: see the module's comment.
+                fence(Ordering::SeqCst);
+                match changed_by()? {
+                    RangeState::Settled(state) => return Ok(state),
+                    RangeState::ChangedBy(writer) if entered == Entered::New => {
+                        self.wait_before_range(own, locked, &writer, patience)?;
+                    }
+                    RangeState::ChangedBy(writer) => self.wait_for_end(own, &writer, patience)?,
+                }
             }
+        };
+        let result = wait_for_writers();
+        if result.is_err() && entered == Entered::New {
+            let mut table = self.table.lock();
+            table.leave_range(own.id(), tree, range, kind);
         }
-        fence(Ordering::SeqCst);
-        Ok(())
+        result
     }
 
-    /// What keeps `own` from changing, or inserting, a row. The caller holds the leaf's exclusive latch.
-    #[inline]
-    pub(crate) fn blocker(
+    /// Lets those go first who already wait for a key of the range: else one reader after the other could keep a writer
+    /// waiting for ever. Not if they wait for `own` in the end, nor if it does not wait.
+    fn wait_behind_others(
         &self,
-        own: &StatusCell,
-        tree: TreeId,
-        key: &[u8],
-        is_insert: bool,
-    ) -> Option<Blocker> {
+        own: &Arc<StatusCell>,
+        LockedKeys { tree, range, .. }: LockedKeys<'_>,
+        patience: &Patience,
+    ) -> Result<MutexGuard<'_, LockTable>> {
+        let _awaiting = AwaitingEnd::announce(self);
+        let mut table = self.table.lock();
+        while patience.wait != LockWait::No
+            && let Some(first) = table.waits_for_key_in(own.id(), tree, range)
+        {
+            table.set_wait(own.id(), Wait::End(first.id()));
+            if table.closes_cycle(own.id()) {
+                table.clear_wait(own.id());
+                break;
+            }
+            let (returned, result) = self.wait(table, own, patience, |_| !first.is_active());
+            table = returned;
+            table.clear_wait(own.id());
+            result?;
+        }
+        Ok(table)
+    }
+
+    /// Waits for somebody who was in a range before it was locked.
+    fn wait_before_range(
+        &self,
+        own: &Arc<StatusCell>,
+        LockedKeys { tree, range, kind }: LockedKeys<'_>,
+        writer: &StatusCell,
+        patience: &Patience,
+    ) -> Result<()> {
+        let set_pending = |is_pending| {
+            let mut table = self.table.lock();
+            table.set_pending(own.id(), tree, range, kind, is_pending);
+        };
+        set_pending(true);
+        let result = self.wait_for_end(own, writer, patience);
+        set_pending(false);
+        result
+    }
+
+    /// What keeps `own` from a change. The caller holds the leaf's exclusive latch.
+    #[inline]
+    pub(crate) fn blocker(&self, own: &StatusCell, wanted: WantedChange<'_>) -> Option<Blocker> {
         fence(Ordering::SeqCst);
-        if self.counter(tree).load(Ordering::Relaxed) == 0 {
+        if self.counters.is_zero(wanted.tree) {
             return None;
         }
-        self.table.lock().blocker(own.id(), tree, key, is_insert)
+        self.table.lock().blocker(own.id(), wanted)
+    }
+
+    /// Waits as long as the range of `owner` keeps `own` from a change.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock).
+    pub(crate) fn wait_to_change(
+        &self,
+        own: &Arc<StatusCell>,
+        wanted: WantedChange<'_>,
+        owner: &StatusCell,
+        patience: &Patience,
+    ) -> Result<()> {
+        let table = self.table.lock();
+        match table.blocker(own.id(), wanted) {
+            Some(Blocker::Range(now)) if now.id() == owner.id() => {
+                let key = (wanted.tree, wanted.key);
+                self.wait_for_range(table, own, key, owner, patience)
+                    .map(drop)
+            }
+            // It has let pass meanwhile.
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until `owner` has ended, or has let those look again who wait for its ranges.
+    fn wait_for_range<'t>(
+        &'t self,
+        mut table: MutexGuard<'t, LockTable>,
+        own: &Arc<StatusCell>,
+        (tree, key): (TreeId, &[u8]),
+        owner: &StatusCell,
+        patience: &Patience,
+    ) -> Result<MutexGuard<'t, LockTable>> {
+        // An owner that has ended is about to take its ranges out, which needs the table.
+        if !owner.is_active() {
+            drop(table);
+            sync::thread::yield_now();
+            return Ok(self.table.lock());
+        }
+        let wanted = WantedKey {
+            by: own.clone(),
+            tree,
+            key: key.to_vec(),
+        };
+        table.set_wait_for_key(wanted, owner.id());
+        let done = |table: &LockTable| !owner.is_active() || !table.waits(own.id());
+        let (mut table, result) = self.wait(table, own, patience, done);
+        table.clear_wait(own.id());
+        result.map(|()| table)
     }
 
     /// Waits until `other` has ended.
@@ -267,7 +457,7 @@ impl RowLocks {
         &self,
         own: &StatusCell,
         other: &StatusCell,
-        wait: LockWait,
+        patience: &Patience,
     ) -> Result<()> {
         let _awaiting = AwaitingEnd::announce(self);
         let mut table = self.table.lock();
@@ -275,7 +465,7 @@ impl RowLocks {
             return Ok(());
         }
         table.set_wait(own.id(), Wait::End(other.id()));
-        let (mut table, result) = self.wait(table, own, wait, |_| !other.is_active());
+        let (mut table, result) = self.wait(table, own, patience, |_| !other.is_active());
         table.clear_wait(own.id());
         result
     }
@@ -287,9 +477,7 @@ impl RowLocks {
         debug_assert!(!own.is_active());
         if has_locks || self.awaiting_end.load(Ordering::SeqCst) > 0 {
             let mut table = self.table.lock();
-            table.release_all(own.id(), |tree| {
-                self.counter(tree).fetch_sub(1, Ordering::Relaxed);
-            });
+            table.release_all(own.id());
             table.wake_awaiting(own.id());
         }
     }
@@ -299,10 +487,10 @@ impl RowLocks {
         &'t self,
         mut table: MutexGuard<'t, LockTable>,
         own: &StatusCell,
-        wait: LockWait,
+        patience: &Patience,
         done: impl Fn(&LockTable) -> bool,
     ) -> (MutexGuard<'t, LockTable>, Result<()>) {
-        let limit = match wait {
+        let limit = match patience.wait {
             LockWait::No => return (table, Err(StorageError::LockNotAvailable)),
             LockWait::AtMost(limit) => limit,
         };
@@ -317,7 +505,20 @@ impl RowLocks {
             if left.is_zero() {
                 return (table, Err(StorageError::LockWaitTimeout));
             }
-            table = wakeup.wait_timeout(table, left);
+            let Some(interrupt) = &patience.interrupt else {
+                table = wakeup.wait_timeout(table, left);
+                continue;
+            };
+            table = wakeup.wait_timeout(table, left.min(INTERRUPT_POLL));
+            if !done(&table) {
+                // Asked without the table: it may take a while.
+                drop(table);
+                let is_interrupted = interrupt();
+                table = self.table.lock();
+                if is_interrupted && !done(&table) {
+                    return (table, Err(StorageError::LockWaitInterrupted));
+                }
+            }
         }
         (table, Ok(()))
     }

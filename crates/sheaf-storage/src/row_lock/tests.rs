@@ -23,6 +23,28 @@ fn row(key: &str) -> LockName {
     LockName::row(TREE, key.as_bytes())
 }
 
+fn wanted(key: &str, is_insert: bool) -> WantedChange<'_> {
+    WantedChange {
+        tree: TREE,
+        key: key.as_bytes(),
+        is_insert,
+        has_changed_tree: false,
+    }
+}
+
+fn keys(range: &KeyRange, kind: RangeLock) -> LockedKeys<'_> {
+    LockedKeys {
+        tree: TREE,
+        range,
+        kind,
+    }
+}
+
+/// Nobody has changed anything.
+fn settled() -> Result<RangeState<()>> {
+    Ok(RangeState::Settled(()))
+}
+
 fn end(locks: &RowLocks, transaction: &StatusCell) {
     transaction.commit(Lsn(1));
     locks.release_all(transaction, true);
@@ -38,7 +60,7 @@ fn lock_later(
 ) -> thread::JoinHandle<()> {
     let (locks, own, name, done) = (locks.clone(), own.clone(), row(key), done.clone());
     thread::spawn(move || {
-        let result = locks.lock(&own, &name, mode, LONG);
+        let result = locks.lock(&own, &name, mode, &LONG.into());
         done.send((own.id().0, result.map(drop))).unwrap();
     })
 }
@@ -46,7 +68,7 @@ fn lock_later(
 fn await_waiters(locks: &RowLocks, transactions: &[u64]) {
     while !transactions
         .iter()
-        .all(|&id| locks.table.lock().is_waiting(TransactionId(id)))
+        .all(|&id| locks.table.lock().waits(TransactionId(id)))
     {
         thread::yield_now();
     }
@@ -57,32 +79,27 @@ fn shared_locks_stand_side_by_side_and_exclusive_ones_alone() {
     let locks = locks();
     let (a, b, c) = (transaction(1), transaction(2), transaction(3));
     locks
-        .lock(&a, &row("k"), LockMode::Shared, LockWait::No)
+        .lock(&a, &row("k"), LockMode::Shared, &LockWait::No.into())
         .unwrap();
     locks
-        .lock(&b, &row("k"), LockMode::Shared, LockWait::No)
+        .lock(&b, &row("k"), LockMode::Shared, &LockWait::No.into())
         .unwrap();
-    let refused = locks.lock(&c, &row("k"), LockMode::Exclusive, LockWait::No);
+    let refused = locks.lock(&c, &row("k"), LockMode::Exclusive, &LockWait::No.into());
     assert!(matches!(refused, Err(StorageError::LockNotAvailable)));
     locks
-        .lock(&c, &row("other"), LockMode::Exclusive, LockWait::No)
+        .lock(&c, &row("other"), LockMode::Exclusive, &LockWait::No.into())
         .unwrap();
     end(&locks, &a);
     // The last holder may have more.
     locks
-        .lock(&b, &row("k"), LockMode::Exclusive, LockWait::No)
+        .lock(&b, &row("k"), LockMode::Exclusive, &LockWait::No.into())
         .unwrap();
-    let refused = locks.lock(&c, &row("k"), LockMode::Shared, LockWait::No);
+    let refused = locks.lock(&c, &row("k"), LockMode::Shared, &LockWait::No.into());
     assert!(matches!(refused, Err(StorageError::LockNotAvailable)));
     end(&locks, &b);
     end(&locks, &c);
     assert_eq!(locks.count(), 0);
-    assert!(
-        locks
-            .locks_of_tree
-            .iter()
-            .all(|count| count.load(Ordering::Relaxed) == 0)
-    );
+    assert!(locks.counters.is_zero(TREE));
 }
 
 #[test]
@@ -90,7 +107,7 @@ fn who_came_first_is_served_first() {
     let locks = locks();
     let all: Vec<_> = (1..=4).map(transaction).collect();
     locks
-        .lock(&all[0], &row("k"), LockMode::Shared, LockWait::No)
+        .lock(&all[0], &row("k"), LockMode::Shared, &LockWait::No.into())
         .unwrap();
     let (done, served) = mpsc::channel();
     let mut threads = Vec::new();
@@ -121,14 +138,14 @@ fn the_one_who_closes_a_cycle_is_the_victim() {
     let all: Vec<_> = (1..=3).map(transaction).collect();
     for (own, key) in all.iter().zip(["a", "b", "c"]) {
         locks
-            .lock(own, &row(key), LockMode::Exclusive, LockWait::No)
+            .lock(own, &row(key), LockMode::Exclusive, &LockWait::No.into())
             .unwrap();
     }
     let (done, served) = mpsc::channel();
     let first = lock_later(&locks, &all[0], "b", LockMode::Exclusive, &done);
     let second = lock_later(&locks, &all[1], "c", LockMode::Shared, &done);
     await_waiters(&locks, &[1, 2]);
-    let victim = locks.lock(&all[2], &row("a"), LockMode::Shared, LONG);
+    let victim = locks.lock(&all[2], &row("a"), LockMode::Shared, &LONG.into());
     assert!(matches!(victim, Err(StorageError::Deadlock)));
     // Its rollback sets the others free.
     for (ended, next) in [(2, 2), (1, 1)] {
@@ -146,15 +163,15 @@ fn two_holders_that_both_want_more_are_a_deadlock() {
     let locks = locks();
     let (a, b) = (transaction(1), transaction(2));
     locks
-        .lock(&a, &row("k"), LockMode::Shared, LockWait::No)
+        .lock(&a, &row("k"), LockMode::Shared, &LockWait::No.into())
         .unwrap();
     locks
-        .lock(&b, &row("k"), LockMode::Shared, LockWait::No)
+        .lock(&b, &row("k"), LockMode::Shared, &LockWait::No.into())
         .unwrap();
     let (done, served) = mpsc::channel();
     let thread = lock_later(&locks, &a, "k", LockMode::Exclusive, &done);
     await_waiters(&locks, &[1]);
-    let victim = locks.lock(&b, &row("k"), LockMode::Exclusive, LONG);
+    let victim = locks.lock(&b, &row("k"), LockMode::Exclusive, &LONG.into());
     assert!(matches!(victim, Err(StorageError::Deadlock)));
     end(&locks, &b);
     served.recv().unwrap().1.unwrap();
@@ -166,18 +183,18 @@ fn waiting_for_the_end_of_a_transaction_takes_part_in_deadlocks() {
     let locks = locks();
     let (a, b) = (transaction(1), transaction(2));
     locks
-        .lock(&a, &row("k"), LockMode::Exclusive, LockWait::No)
+        .lock(&a, &row("k"), LockMode::Exclusive, &LockWait::No.into())
         .unwrap();
     let (waiting, own, other) = (locks.clone(), a.clone(), b.clone());
-    let thread = thread::spawn(move || waiting.wait_for_end(&own, &other, LONG));
+    let thread = thread::spawn(move || waiting.wait_for_end(&own, &other, &LONG.into()));
     await_waiters(&locks, &[1]);
-    let victim = locks.lock(&b, &row("k"), LockMode::Shared, LONG);
+    let victim = locks.lock(&b, &row("k"), LockMode::Shared, &LONG.into());
     assert!(matches!(victim, Err(StorageError::Deadlock)));
     b.roll_back();
     locks.release_all(&b, true);
     thread.join().unwrap().unwrap();
     // Nothing to wait for any more.
-    locks.wait_for_end(&a, &b, LockWait::No).unwrap();
+    locks.wait_for_end(&a, &b, &LockWait::No.into()).unwrap();
 }
 
 #[test]
@@ -185,17 +202,17 @@ fn a_wait_ends_after_its_time() {
     let locks = locks();
     let (a, b) = (transaction(1), transaction(2));
     locks
-        .lock(&a, &row("k"), LockMode::Exclusive, LockWait::No)
+        .lock(&a, &row("k"), LockMode::Exclusive, &LockWait::No.into())
         .unwrap();
     let short = LockWait::AtMost(Duration::from_nanos(1));
-    let result = locks.lock(&b, &row("k"), LockMode::Shared, short);
+    let result = locks.lock(&b, &row("k"), LockMode::Shared, &short.into());
     assert!(matches!(result, Err(StorageError::LockWaitTimeout)));
-    let result = locks.wait_for_end(&b, &a, short);
+    let result = locks.wait_for_end(&b, &a, &short.into());
     assert!(matches!(result, Err(StorageError::LockWaitTimeout)));
     assert_eq!(locks.count(), 1);
     end(&locks, &a);
     locks
-        .lock(&b, &row("k"), LockMode::Shared, LockWait::No)
+        .lock(&b, &row("k"), LockMode::Shared, &LockWait::No.into())
         .unwrap();
 }
 
@@ -203,16 +220,26 @@ fn a_wait_ends_after_its_time() {
 fn a_range_keeps_inserts_out_and_lets_updates_pass_unless_it_says_otherwise() {
     let locks = locks();
     let (reader, writer) = (transaction(1), transaction(2));
-    let blocker = |key: &str, is_insert| locks.blocker(&writer, TREE, key.as_bytes(), is_insert);
+    let blocker = |key: &str, is_insert| locks.blocker(&writer, wanted(key, is_insert));
     let range = KeyRange {
         lower: Bound::Excluded(b"b".to_vec()),
         upper: Bound::Included(b"d".to_vec()),
     };
     locks
-        .lock_range(&reader, TREE, range.clone(), RangeLock::NoInserts)
+        .lock_range(
+            &reader,
+            keys(&range, RangeLock::NoInserts),
+            &LockWait::No.into(),
+            settled,
+        )
         .unwrap();
     locks
-        .lock_range(&reader, TREE, range.clone(), RangeLock::NoInserts)
+        .lock_range(
+            &reader,
+            keys(&range, RangeLock::NoInserts),
+            &LockWait::No.into(),
+            settled,
+        )
         .unwrap();
     assert_eq!(locks.count(), 1);
     assert!(
@@ -220,9 +247,14 @@ fn a_range_keeps_inserts_out_and_lets_updates_pass_unless_it_says_otherwise() {
     );
     assert!(blocker("c", false).is_none());
     assert!(blocker("b", true).is_none() && blocker("e", true).is_none());
-    assert!(locks.blocker(&reader, TREE, b"c", true).is_none());
+    assert!(locks.blocker(&reader, wanted("c", true)).is_none());
     locks
-        .lock_range(&reader, TREE, range, RangeLock::NoChanges)
+        .lock_range(
+            &reader,
+            keys(&range, RangeLock::NoChanges),
+            &LockWait::No.into(),
+            settled,
+        )
         .unwrap();
     assert!(blocker("c", false).is_some());
     end(&locks, &reader);
@@ -235,26 +267,26 @@ fn a_writer_queues_behind_locks_of_the_row_that_are_not_its_own() {
     let locks = locks();
     let (a, b) = (transaction(1), transaction(2));
     locks
-        .lock(&a, &row("k"), LockMode::Shared, LockWait::No)
+        .lock(&a, &row("k"), LockMode::Shared, &LockWait::No.into())
         .unwrap();
     assert!(matches!(
-        locks.blocker(&b, TREE, b"k", false),
+        locks.blocker(&b, wanted("k", false)),
         Some(Blocker::Lock)
     ));
-    assert!(locks.blocker(&a, TREE, b"k", false).is_none());
+    assert!(locks.blocker(&a, wanted("k", false)).is_none());
     // A check of uniqueness is no lock of a row.
     locks
         .lock(
             &a,
             &LockName::prefix(TREE, b"p"),
             LockMode::Exclusive,
-            LockWait::No,
+            &LockWait::No.into(),
         )
         .unwrap();
-    assert!(locks.blocker(&b, TREE, b"p", true).is_none());
+    assert!(locks.blocker(&b, wanted("p", true)).is_none());
     locks.unlock(&a, &LockName::prefix(TREE, b"p"));
     locks.unlock(&a, &row("k"));
-    assert!(locks.blocker(&b, TREE, b"k", false).is_none());
+    assert!(locks.blocker(&b, wanted("k", false)).is_none());
     assert_eq!(locks.count(), 0);
 }
 
@@ -262,7 +294,14 @@ fn a_writer_queues_behind_locks_of_the_row_that_are_not_its_own() {
 fn there_is_a_limit_to_locks() {
     let locks = locks();
     let own = transaction(1);
-    let lock = |i: usize| locks.lock(&own, &row(&i.to_string()), LockMode::Shared, LockWait::No);
+    let lock = |i: usize| {
+        locks.lock(
+            &own,
+            &row(&i.to_string()),
+            LockMode::Shared,
+            &LockWait::No.into(),
+        )
+    };
     (0..LIMIT).for_each(|i| assert!(lock(i).unwrap()));
     assert!(matches!(
         lock(LIMIT),
@@ -272,10 +311,193 @@ fn there_is_a_limit_to_locks() {
     assert!(!lock(0).unwrap());
     end(&locks, &own);
     assert_eq!(locks.count(), 0);
-    assert!(
-        locks
-            .locks_of_tree
-            .iter()
-            .all(|count| count.load(Ordering::Relaxed) == 0)
+    assert!(locks.counters.is_zero(TREE));
+}
+
+/// Every range that is not left by its end keeps writers out for as long as the transaction lives.
+#[test]
+fn a_range_whose_wait_fails_is_not_left_behind() {
+    let locks = locks();
+    let (reader, writer, newcomer) = (transaction(1), transaction(2), transaction(3));
+    let all = KeyRange::all();
+    let lock = |wait: LockWait| {
+        locks.lock_range(
+            &reader,
+            keys(&all, RangeLock::NoChanges),
+            &wait.into(),
+            || {
+                Ok(match writer.is_active() {
+                    true => RangeState::ChangedBy(writer.clone()),
+                    false => RangeState::Settled(()),
+                })
+            },
+        )
+    };
+    assert!(matches!(
+        lock(LockWait::No),
+        Err(StorageError::LockNotAvailable)
+    ));
+    assert!(matches!(
+        lock(LockWait::AtMost(Duration::from_nanos(1))),
+        Err(StorageError::LockWaitTimeout)
+    ));
+    assert!(locks.blocker(&newcomer, wanted("k", true)).is_none());
+    assert_eq!(locks.count(), 0);
+    assert!(locks.counters.is_zero(TREE));
+    end(&locks, &writer);
+    lock(LockWait::No).unwrap();
+    assert!(locks.blocker(&newcomer, wanted("k", true)).is_some());
+    end(&locks, &reader);
+    assert_eq!(locks.count(), 0);
+}
+
+#[test]
+fn who_is_waited_for_before_a_range_is_read_passes_and_newcomers_wait() {
+    let locks = locks();
+    let (reader, writer, newcomer) = (transaction(1), transaction(2), transaction(3));
+    let (waiting, own, other) = (locks.clone(), reader.clone(), writer.clone());
+    let thread = thread::spawn(move || {
+        let all = KeyRange::all();
+        let locked = keys(&all, RangeLock::NoChanges);
+        waiting.lock_range(&own, locked, &LONG.into(), || {
+            Ok(match other.is_active() {
+                true => RangeState::ChangedBy(other.clone()),
+                false => RangeState::Settled(()),
+            })
+        })
+    });
+    await_waiters(&locks, &[1]);
+    let again = WantedChange {
+        has_changed_tree: true,
+        ..wanted("k", false)
+    };
+    assert!(locks.blocker(&writer, again).is_none());
+    assert!(locks.blocker(&newcomer, wanted("k", false)).is_some());
+    end(&locks, &writer);
+    thread.join().unwrap().unwrap();
+    assert!(locks.blocker(&newcomer, again).is_some());
+    end(&locks, &reader);
+    assert_eq!(locks.count(), 0);
+}
+
+#[test]
+fn an_exclusive_lock_of_a_row_waits_for_who_reads_its_range() {
+    let locks = locks();
+    let (reader, writer) = (transaction(1), transaction(2));
+    let all = KeyRange::all();
+    let no_wait = LockWait::No.into();
+    locks
+        .lock_range(&reader, keys(&all, RangeLock::NoChanges), &no_wait, settled)
+        .unwrap();
+    let refused = locks.lock(&writer, &row("k"), LockMode::Exclusive, &no_wait);
+    assert!(matches!(refused, Err(StorageError::LockNotAvailable)));
+    locks
+        .lock(&writer, &row("k"), LockMode::Shared, &no_wait)
+        .unwrap();
+    let (done, served) = mpsc::channel();
+    let thread = lock_later(&locks, &writer, "j", LockMode::Exclusive, &done);
+    await_waiters(&locks, &[2]);
+    end(&locks, &reader);
+    served.recv().unwrap().1.unwrap();
+    thread.join().unwrap();
+    end(&locks, &writer);
+    assert_eq!(locks.count(), 0);
+}
+
+#[test]
+fn locks_of_many_rows_become_one_of_the_tree() {
+    let locks = Arc::new(RowLocks::new(1 << 20));
+    let (many, few) = (transaction(1), transaction(2));
+    let no_wait = LockWait::No.into();
+    let lock_rows = |mode, from: usize, to: usize| {
+        (from..to).for_each(|i| {
+            locks
+                .lock(&many, &row(&i.to_string()), mode, &no_wait)
+                .unwrap();
+        });
+    };
+    // Somebody else's lock is in the way at first.
+    locks
+        .lock(&few, &row("elsewhere"), LockMode::Exclusive, &no_wait)
+        .unwrap();
+    lock_rows(LockMode::Exclusive, 0, lock_table::ESCALATION_ROWS);
+    assert_eq!(locks.count(), 1 + lock_table::ESCALATION_ROWS);
+    end(&locks, &few);
+    lock_rows(
+        LockMode::Exclusive,
+        lock_table::ESCALATION_ROWS,
+        2 * lock_table::ESCALATION_ROWS,
     );
+    assert_eq!(locks.count(), 1);
+    lock_rows(LockMode::Exclusive, 0, 10);
+    assert_eq!(locks.count(), 1);
+    let late = transaction(3);
+    let refused = locks.lock(&late, &row("elsewhere"), LockMode::Shared, &no_wait);
+    assert!(matches!(refused, Err(StorageError::LockNotAvailable)));
+    end(&locks, &many);
+    assert_eq!(locks.count(), 0);
+    assert!(locks.counters.is_zero(TREE));
+}
+
+#[test]
+fn a_wait_that_is_interrupted_leaves_nothing_behind() {
+    let locks = locks();
+    let (a, b) = (transaction(1), transaction(2));
+    locks
+        .lock(&a, &row("k"), LockMode::Exclusive, &LockWait::No.into())
+        .unwrap();
+    let patience = Patience {
+        wait: LONG,
+        interrupt: Some(Arc::new(|| true)),
+    };
+    let result = locks.lock(&b, &row("k"), LockMode::Shared, &patience);
+    assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
+    let result = locks.wait_for_end(&b, &a, &patience);
+    assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
+    assert_eq!(locks.count(), 1);
+    end(&locks, &a);
+}
+
+#[test]
+fn readers_of_a_range_let_a_waiting_writer_go_first() {
+    let locks = locks();
+    let (first, writer, second) = (transaction(1), transaction(2), transaction(3));
+    let all = KeyRange::all();
+    let locked = keys(&all, RangeLock::NoChanges);
+    locks
+        .lock_range(&first, locked, &LONG.into(), settled)
+        .unwrap();
+    let (done, served) = mpsc::channel();
+    let writing = lock_later(&locks, &writer, "k", LockMode::Exclusive, &done);
+    await_waiters(&locks, &[2]);
+    let (waiting, own) = (locks.clone(), second.clone());
+    let reading = thread::spawn(move || {
+        let all = KeyRange::all();
+        waiting.lock_range(
+            &own,
+            keys(&all, RangeLock::NoChanges),
+            &LONG.into(),
+            settled,
+        )
+    });
+    await_waiters(&locks, &[3]);
+    // Its own ranges it may have more of.
+    let part = KeyRange::prefix(b"k");
+    locks
+        .lock_range(
+            &first,
+            keys(&part, RangeLock::NoLocks),
+            &LONG.into(),
+            settled,
+        )
+        .unwrap();
+    end(&locks, &first);
+    let (id, result) = served.recv().unwrap();
+    assert_eq!(id, 2);
+    result.unwrap();
+    writing.join().unwrap();
+    end(&locks, &writer);
+    reading.join().unwrap().unwrap();
+    end(&locks, &second);
+    assert_eq!(locks.count(), 0);
 }

@@ -56,7 +56,8 @@ impl Tree {
             let leaf = self.leaf_for_change(key)?;
             if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
                 drop(leaf);
-                transaction.overcome(self, key, &obstacle)?;
+                let wanted = transaction.wanted_change(self.id, key, false);
+                transaction.overcome(wanted, &obstacle)?;
                 continue;
             }
             let node = Node(&leaf);

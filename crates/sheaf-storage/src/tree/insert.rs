@@ -64,7 +64,8 @@ impl Tree {
             }
             if let Some(obstacle) = obstacle {
                 drop(leaf);
-                transaction.overcome(self, key, &obstacle)?;
+                let wanted = transaction.wanted_change(self.id, key, true);
+                transaction.overcome(wanted, &obstacle)?;
                 continue;
             }
             let change = if position.found {
@@ -124,7 +125,8 @@ impl Tree {
             let leaf = self.leaf_for_change(key)?;
             if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
                 drop(leaf);
-                transaction.overcome(self, key, &obstacle)?;
+                let wanted = transaction.wanted_change(self.id, key, false);
+                transaction.overcome(wanted, &obstacle)?;
                 continue;
             }
             let node = Node(&leaf);
@@ -205,7 +207,8 @@ impl Tree {
                 NewestWriter::Ended => {}
             }
         }
-        let blocker = system.row_locks.blocker(own, self.id, key, is_insert);
+        let wanted = transaction.wanted_change(self.id, key, is_insert);
+        let blocker = system.row_locks.blocker(own, wanted);
         blocker.map(Obstacle::Locked)
     }
 

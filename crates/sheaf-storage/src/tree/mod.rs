@@ -51,6 +51,7 @@ pub use check::TreeCheck;
 pub use cursor::{LeafCursor, LeafEntries};
 pub use point_reader::PointReader;
 pub use range::{KeyRange, prefix_successor};
+pub use versioned_read::Settled;
 
 /// Longest key of an entry, in bytes.
 pub const MAX_KEY_BYTES: usize = 3072;

@@ -57,6 +57,29 @@ impl KeyRange {
         }
     }
 
+    /// Whether the range includes every key that `other` includes. False also for an empty `other` outside of it.
+    pub fn covers(&self, other: &KeyRange) -> bool {
+        let reaches_down = match (&self.lower, &other.lower) {
+            (Bound::Unbounded, _) => true,
+            (_, Bound::Unbounded) => false,
+            (Bound::Excluded(own), Bound::Included(lower)) => own < lower,
+            (
+                Bound::Included(own) | Bound::Excluded(own),
+                Bound::Included(lower) | Bound::Excluded(lower),
+            ) => own <= lower,
+        };
+        let reaches_up = match (&self.upper, &other.upper) {
+            (Bound::Unbounded, _) => true,
+            (_, Bound::Unbounded) => false,
+            (Bound::Excluded(own), Bound::Included(upper)) => own > upper,
+            (
+                Bound::Included(own) | Bound::Excluded(own),
+                Bound::Included(upper) | Bound::Excluded(upper),
+            ) => own >= upper,
+        };
+        reaches_down && reaches_up
+    }
+
     /// Whether no key can lie in the range. (A range may also turn out to hold no entry although this is false.)
     pub fn is_empty(&self) -> bool {
         match (&self.lower, &self.upper) {
@@ -103,6 +126,21 @@ mod tests {
         assert_eq!(prefix_successor(b"a\xFF\xFF"), Some(b"b".to_vec()));
         assert_eq!(prefix_successor(b"\xFF"), None);
         assert_eq!(prefix_successor(b""), None);
+    }
+
+    #[test]
+    fn a_range_covers_what_lies_within_its_bounds() {
+        let range = |lower: Bound<&[u8]>, upper: Bound<&[u8]>| KeyRange {
+            lower: lower.map(<[u8]>::to_vec),
+            upper: upper.map(<[u8]>::to_vec),
+        };
+        let closed = range(Bound::Included(b"b"), Bound::Included(b"d"));
+        let open = range(Bound::Excluded(b"b"), Bound::Excluded(b"d"));
+        assert!(closed.covers(&closed) && open.covers(&open) && closed.covers(&open));
+        assert!(!open.covers(&closed));
+        assert!(closed.covers(&range(Bound::Included(b"c"), Bound::Included(b"c"))));
+        assert!(!closed.covers(&range(Bound::Included(b"c"), Bound::Unbounded)));
+        assert!(KeyRange::all().covers(&closed) && !closed.covers(&KeyRange::all()));
     }
 
     #[test]

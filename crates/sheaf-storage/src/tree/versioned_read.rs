@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::snapshot::{ReadView, StatusCell};
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, Unsettled};
 use crate::tree::node::PageImage;
 use crate::tree::search::{NodeRef, Target};
 use crate::tree::{KeyRange, Tree};
@@ -64,6 +64,15 @@ impl Differences {
     pub(super) fn bytes(&self, place: Range<usize>) -> &[u8] {
         &self.bytes[place]
     }
+}
+
+/// Whether a key is there, as far as that is settled.
+#[derive(Debug)]
+pub enum Settled {
+    Found(Vec<u8>),
+    Absent,
+    /// Its end will tell.
+    Unknown(Unsettled),
 }
 
 /// What one leaf says about a range of keys.
@@ -233,6 +242,32 @@ impl Tree {
         })
     }
 
+    /// Who has changed something in the range that the view does not see: a key that it does not see at all, with
+    /// `inserts_only`. None if the view sees everything that is there.
+    pub(crate) fn unseen_writer_in(
+        &self,
+        view: &ReadView,
+        range: &KeyRange,
+        inserts_only: bool,
+    ) -> Result<Option<Arc<StatusCell>>> {
+        let versions = &self.store.transactions.versions;
+        self.find_on_leaves(range, |leaf, from| {
+            if !leaf.guard().has_versions() {
+                return None;
+            }
+            let mut unseen = None;
+            versions.read(leaf.guard().page_id(), |table| {
+                table.for_each_difference(from, view, |key, seen| {
+                    if range.contains(key) && (!inserts_only || seen == Seen::Absent) {
+                        unseen = table.newest_writer(key).cloned();
+                    }
+                    unseen.is_none() && !range.is_above(key)
+                });
+            });
+            unseen
+        })
+    }
+
     fn active_writer_on(
         &self,
         leaf: &NodeRef<'_>,
@@ -277,6 +312,58 @@ impl Tree {
                 Some(Taken::Perhaps(writer)) => transaction.wait_for(&writer)?,
             }
         }
+    }
+
+    /// A key that starts with `prefix` and that is there whatever becomes of the active transactions: the others' and
+    /// this one's own.
+    pub fn settled_prefix(&self, transaction: &Transaction, prefix: &[u8]) -> Result<Settled> {
+        let range = KeyRange::prefix(prefix);
+        let own = transaction.status();
+        let found = self.find_on_leaves(&range, |leaf, from| {
+            if let Some(key) = self.settled_key(leaf, from, prefix, own) {
+                return Some(Settled::Found(key));
+            }
+            let writer = self.active_writer_on(leaf, from, &range, own)?;
+            Some(Settled::Unknown(Unsettled(writer)))
+        })?;
+        Ok(found.unwrap_or(Settled::Absent))
+    }
+
+    fn settled_key(
+        &self,
+        leaf: &NodeRef<'_>,
+        from: &[u8],
+        prefix: &[u8],
+        own: &Arc<StatusCell>,
+    ) -> Option<Vec<u8>> {
+        let node = leaf.view();
+        let mut key = Vec::new();
+        for slot in node.lower_bound(from).slot..node.count() {
+            node.key_into(slot, &mut key);
+            if !key.starts_with(prefix) {
+                return None;
+            }
+            if !node.is_ghost(slot) && self.is_settled(leaf, &key, own) {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// Whether a live key stays, unless somebody deletes it from now on.
+    fn is_settled(&self, leaf: &NodeRef<'_>, key: &[u8], own: &Arc<StatusCell>) -> bool {
+        if !leaf.guard().has_versions() {
+            return true;
+        }
+        let versions = &self.store.transactions.versions;
+        let is_settled = versions.read(leaf.guard().page_id(), |table| {
+            table.newest_writer(key).is_none_or(|writer| {
+                Arc::ptr_eq(writer, own)
+                    || !writer.is_active()
+                    || table.was_there_before_its_writer(key)
+            })
+        });
+        is_settled.unwrap_or(true)
     }
 
     /// The first live key that starts with `prefix`, as it is now.

@@ -149,6 +149,17 @@ impl VersionTable {
         (self.key(version) == key).then(|| self.writer(version))
     }
 
+    /// Whether the entry of `key` was there before the transaction that has changed it last came.
+    pub(crate) fn was_there_before_its_writer(&self, key: &[u8]) -> bool {
+        let chain = &self.versions[self.chain(key)];
+        let writer = chain.first().map(|version| version.writer);
+        let own = chain
+            .iter()
+            .take_while(|version| Some(version.writer) == writer);
+        own.last()
+            .is_some_and(|&oldest| matches!(self.before(oldest), Before::Value(_)))
+    }
+
     /// Notes that `writer` is changing `key`, which was `before`.
     pub(crate) fn push(&mut self, key: &[u8], writer: &Arc<StatusCell>, before: Before<'_>) {
         let at = self.lower_bound(key);

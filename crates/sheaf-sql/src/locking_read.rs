@@ -1,0 +1,408 @@
+//! SELECT … FOR UPDATE and FOR SHARE.
+//!
+//! A locking read of tables goes as UPDATE does: one query finds the rows' keys through a snapshot, they are locked one by
+//! one, and if one is not what the snapshot shows, the statement begins again with a newer one. Then the query itself is
+//! run through the same snapshot, which shows the rows as they are now.
+//!
+//! ```text
+//!   SELECT <keys> FROM … WHERE … [ORDER BY … LIMIT …]   -> lock -> lock what was searched -> SELECT … through the same view
+//! ```
+//!
+//! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it searches
+//! against all changes, as reads of SERIALIZABLE do.
+//!
+//! SKIP LOCKED goes row by row: the query delivers keys and items, a row is locked without waiting, and is left out if that
+//! fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take the
+//! next jobs of a queue. It locks no gaps.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
+use sheaf_table::Table;
+use sqlparser::ast;
+
+use crate::change_query::{ChangeQuery, References, key_of};
+use crate::delete::add_items;
+use crate::error::{Result, SqlError};
+use crate::result::ResultSink;
+use crate::rows::value_at;
+use crate::session::Session;
+use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+
+/// A table whose rows a query locks.
+struct Target {
+    table: Arc<Table>,
+    mode: LockMode,
+}
+
+/// The parts of a query that say which rows of its tables it finds.
+struct LockedRows {
+    tables: Vec<ast::TableWithJoins>,
+    selection: Option<ast::Expr>,
+    order_by: Vec<ast::OrderByExpr>,
+    /// Rows of the result are rows of the tables.
+    is_plain: bool,
+}
+
+/// How a locking read treats rows that are locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Locked {
+    WaitFor,
+    Fail,
+    Skip,
+}
+
+/// What a query says about rows that are locked.
+pub(crate) fn locked_rows(query: &ast::Query) -> Locked {
+    let nonblock = |lock: &ast::LockClause| lock.nonblock;
+    match query.locks.iter().find_map(nonblock) {
+        None => Locked::WaitFor,
+        Some(ast::NonBlock::Nowait) => Locked::Fail,
+        Some(ast::NonBlock::SkipLocked) => Locked::Skip,
+    }
+}
+
+/// How long a locking read waits, if it says so itself.
+pub(crate) fn lock_wait(query: &ast::Query) -> Option<Duration> {
+    (locked_rows(query) != Locked::WaitFor).then_some(Duration::ZERO)
+}
+
+impl Session {
+    /// Locks the rows that a locking read finds, for as long as the transaction lasts. Returns the view that shows them as
+    /// they are; `None` for a query that is not of this kind.
+    pub(crate) fn lock_rows_of(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+    ) -> Result<Option<ReadView>> {
+        if query.locks.is_empty() {
+            return Ok(None);
+        }
+        let Some(from) = rows_of(query) else {
+            return Ok(None);
+        };
+        let references = self.references_of(&from.tables)?;
+        let (targets, projection) = targets_of(&references, &query.locks);
+        if targets.is_empty() {
+            return Ok(None);
+        }
+        let limit = match from.limit_of(query) {
+            Some(limit) => limit,
+            None => &None,
+        };
+        let keys = ChangeQuery {
+            projection,
+            from: &from.tables,
+            selection: &from.selection,
+            order_by: match limit {
+                Some(_) => &from.order_by,
+                None => &[],
+            },
+            limit,
+        }
+        .build()?;
+        for target in &targets {
+            self.keep_definition(&target.table)?;
+        }
+        let mut statement = self.begin_locks(lock_wait(query));
+        let outcome = self.lock_until_stable(&mut statement, &targets, (&keys, text));
+        self.end_changes(statement, outcome).map(Some)
+    }
+
+    /// Finds rows and locks them, again and again until no other transaction comes between.
+    fn lock_until_stable(
+        &mut self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        (keys, text): (&ast::Query, &str),
+    ) -> Result<ReadView> {
+        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
+        for _ in 0..MAX_RESTARTS {
+            let view = statement.changes().read_view()?;
+            let planned = self.plan_change(keys, text, view.clone())?;
+            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let mut rows = self.collect_rows(planned)?;
+            let (mut found, mut number) = (Vec::new(), 0);
+            let mut is_stable = true;
+            while rows.next(&mut found)? {
+                number += 1;
+                for (target, key) in targets.iter().zip(&found) {
+                    if let Some(key) = key_of(key)? {
+                        let row = statement.lock_row(&view, &target.table, key, target.mode)?;
+                        is_stable &= row.is_some();
+                    }
+                }
+            }
+            let last = match found.first() {
+                Some(key) => key_of(key)?,
+                None => None,
+            };
+            if is_stable && statement.lock_searches(&view, &mut searches, (number, last))? {
+                return Ok(view);
+            }
+            statement.start_again()?;
+        }
+        Err(SqlError::lock_wait_timeout())
+    }
+
+    /// Runs a query with SKIP LOCKED.
+    pub(crate) fn query_skipping_locked(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let unsupported = || SqlError::not_supported_yet("SKIP LOCKED in a query of this form");
+        let from = rows_of(query)
+            .filter(|from| from.is_plain)
+            .ok_or_else(unsupported)?;
+        let references = self.references_of(&from.tables)?;
+        let (targets, projection) = targets_of(&references, &query.locks);
+        let (ast::SetExpr::Select(select), [target, ..]) = (query.body.as_ref(), &targets[..])
+        else {
+            return Err(unsupported());
+        };
+        let has_wildcard = |item: &ast::SelectItem| {
+            let is_all = matches!(item, ast::SelectItem::Wildcard(_));
+            is_all || matches!(item, ast::SelectItem::QualifiedWildcard(..))
+        };
+        if references.0.len() > 1 && select.projection.iter().any(has_wildcard) {
+            return Err(unsupported());
+        }
+        let mut keys_and_items = ChangeQuery {
+            projection,
+            from: &from.tables,
+            selection: &from.selection,
+            order_by: &from.order_by,
+            limit: &None,
+        }
+        .build()?;
+        add_items(&mut keys_and_items, &select.projection, &target.table);
+        let window = self.window_of(query, text)?;
+        for target in &targets {
+            self.keep_definition(&target.table)?;
+        }
+        let mut statement = self.begin_locks(lock_wait(query));
+        let outcome = self.send_unlocked(
+            &mut statement,
+            &targets,
+            (&keys_and_items, text),
+            window,
+            sink,
+        );
+        let rows = self.end_changes(statement, outcome)?;
+        self.found_rows = rows;
+        self.row_count = -1;
+        sink.end_of_rows(self.end_of_rows())
+    }
+
+    /// Sends the rows that it can lock, as many as the window says. Returns how many these were.
+    fn send_unlocked(
+        &mut self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        (query, text): (&ast::Query, &str),
+        mut window: Window,
+        sink: &mut dyn ResultSink,
+    ) -> Result<u64> {
+        let view = statement.changes().read_view()?;
+        let planned = self.plan_change(query, text, view.clone())?;
+        sink.columns(&planned.columns[targets.len()..])?;
+        let items: Vec<usize> = (targets.len()..planned.columns.len()).collect();
+        let mut sent = 0;
+        self.run_planned_until(planned, |batch| {
+            let mut chosen = Vec::with_capacity(batch.num_rows());
+            for row in 0..batch.num_rows() {
+                let is_wanted =
+                    !window.is_over() && lock_or_skip(statement, &view, targets, batch, row)?;
+                chosen.push(is_wanted && window.takes());
+            }
+            let chosen = BooleanArray::from(chosen);
+            let batch = filter_record_batch(&batch.project(&items)?, &chosen)?;
+            sent += batch.num_rows() as u64;
+            if batch.num_rows() > 0 {
+                sink.rows(&batch)?;
+            }
+            Ok(match window.is_over() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        })?;
+        Ok(sent)
+    }
+
+    /// LIMIT and OFFSET of a query, and `sql_select_limit`.
+    fn window_of(&mut self, query: &ast::Query, text: &str) -> Result<Window> {
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(ast::LimitClause::OffsetCommaLimit { offset, limit }) => {
+                (Some(limit), Some(offset))
+            }
+        };
+        let mut number = |expr: Option<&ast::Expr>, default| match expr {
+            None => Ok(default),
+            Some(expr) => {
+                let value = self.evaluate(expr, text)?.as_i128();
+                let value = value.and_then(|value| u64::try_from(value).ok());
+                value.ok_or_else(|| SqlError::wrong_usage("LIMIT", "SKIP LOCKED"))
+            }
+        };
+        let (skip, take) = (number(offset, 0)?, number(limit, u64::MAX)?);
+        Ok(Window {
+            skip,
+            take: match limit {
+                Some(_) => take,
+                None => self.variables.sql_select_limit(),
+            },
+        })
+    }
+}
+
+/// Rows that are still to be left out, and to be taken.
+struct Window {
+    skip: u64,
+    take: u64,
+}
+
+impl Window {
+    fn is_over(&self) -> bool {
+        self.take == 0
+    }
+
+    /// Whether the next row is taken.
+    fn takes(&mut self) -> bool {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        self.take -= 1;
+        true
+    }
+}
+
+/// Locks a row of each table, without waiting. False: one of them is locked, or is not any more what the view shows.
+fn lock_or_skip(
+    statement: &mut StatementTransaction,
+    view: &ReadView,
+    targets: &[Target],
+    batch: &RecordBatch,
+    row: usize,
+) -> Result<bool> {
+    let mut new = Vec::new();
+    for (position, Target { table, mode }) in targets.iter().enumerate() {
+        let value = value_at(batch.column(position).as_ref(), row)?;
+        let Some(key) = key_of(&value)? else {
+            continue;
+        };
+        let (changes, tree) = (statement.changes(), &table.clustered);
+        let is_locked = match changes.lock_row_of_view(view, tree, key, *mode, LockWait::No) {
+            Ok(row) => {
+                if row.is_new {
+                    new.push((tree, key.to_vec()));
+                }
+                row.is_unchanged
+            }
+            Err(StorageError::LockNotAvailable) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if !is_locked {
+            for (tree, key) in new {
+                changes.unlock_row(tree, &key);
+            }
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The tables to lock rows of, with the columns of their keys.
+fn targets_of(references: &References, locks: &[ast::LockClause]) -> (Vec<Target>, Vec<ast::Expr>) {
+    let mut targets = Vec::new();
+    let mut keys = Vec::new();
+    for reference in &references.0 {
+        let names_it = |lock: &&ast::LockClause| {
+            let last =
+                |name: &ast::ObjectName| name.0.last().and_then(|part| part.as_ident().cloned());
+            match &lock.of {
+                None => true,
+                Some(name) => last(name).is_some_and(|name| name.value == reference.alias),
+            }
+        };
+        let modes = locks
+            .iter()
+            .filter(names_it)
+            .map(|lock| match lock.lock_type {
+                ast::LockType::Update => LockMode::Exclusive,
+                ast::LockType::Share => LockMode::Shared,
+            });
+        if let (Some(table), Some(mode)) = (reference.table.clone(), modes.max()) {
+            targets.push(Target { table, mode });
+            keys.push(reference.key());
+        }
+    }
+    (targets, keys)
+}
+
+/// The query's FROM and WHERE, if it reads tables and nothing else there.
+fn rows_of(query: &ast::Query) -> Option<LockedRows> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    let is_table = |factor: &ast::TableFactor| matches!(factor, ast::TableFactor::Table { .. });
+    let are_tables = |from: &ast::TableWithJoins| {
+        let joined = &mut from.joins.iter();
+        is_table(&from.relation) && joined.all(|join| is_table(&join.relation))
+    };
+    if query.with.is_some() || select.from.is_empty() || !select.from.iter().all(are_tables) {
+        return None;
+    }
+    let is_column = |item: &ast::SelectItem| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            matches!(
+                expr,
+                ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+            )
+        }
+        ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => true,
+        _ => false,
+    };
+    let ungrouped =
+        matches!(&select.group_by, ast::GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
+    let order_by = match &query.order_by {
+        Some(ast::OrderBy {
+            kind: ast::OrderByKind::Expressions(items),
+            ..
+        }) => items.clone(),
+        _ => Vec::new(),
+    };
+    Some(LockedRows {
+        tables: select.from.clone(),
+        selection: select.selection.clone(),
+        order_by,
+        is_plain: ungrouped
+            && select.distinct.is_none()
+            && select.having.is_none()
+            && select.projection.iter().all(is_column),
+    })
+}
+
+impl LockedRows {
+    /// The query's LIMIT, where it ends the search for rows to lock.
+    fn limit_of<'q>(&self, query: &'q ast::Query) -> Option<&'q Option<ast::Expr>> {
+        match &query.limit_clause {
+            Some(ast::LimitClause::LimitOffset {
+                limit,
+                offset: None,
+                ..
+            }) if self.is_plain => Some(limit),
+            _ => None,
+        }
+    }
+}

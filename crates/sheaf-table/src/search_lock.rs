@@ -1,0 +1,166 @@
+//! What a statement has searched, and how a transaction keeps it as it is.
+//!
+//! A search reads ranges of one index. Whoever must find the same again, to be serializable or for a locking read of
+//! REPEATABLE READ, locks these ranges of that index: what is not there stays away (the gaps of next-key locks), and
+//! with [`RangeLock::NoChanges`] what is there stays too. A secondary index says which rows there are, but not all that
+//! is in them:
+//!
+//! | searched | locked |
+//! |---|---|
+//! | one row by its whole primary key | the row, whether it is there or not |
+//! | a range of the clustered index | the range |
+//! | a range of a secondary index, entries only | the range |
+//! | a range of a secondary index, and the rows of its entries | the rows, then the range |
+//! | a secondary index whole, and its rows | both trees |
+//!
+//! Rows go before their range, because writers go the same way, the clustered index first: who came to a row before waits
+//! for nothing here.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, LockWait, RangeLock, ReadAhead, ReadView, Transaction, Tree,
+};
+
+use crate::error::Result;
+use crate::table::Table;
+
+/// The ranges of one index that a statement reads.
+#[derive(Clone)]
+pub struct Search {
+    pub table: Arc<Table>,
+    /// Position among the secondary indexes; `None`: the clustered one.
+    pub index: Option<usize>,
+    pub ranges: Vec<KeyRange>,
+    /// The rows of a secondary index's entries are read too.
+    pub reads_rows: bool,
+}
+
+impl Search {
+    fn tree(&self) -> &Arc<Tree> {
+        match self.index {
+            None => &self.table.clustered,
+            Some(position) => &self.table.secondary[position],
+        }
+    }
+
+    /// The primary key that a range of the clustered index names, if it names a whole one.
+    fn single_row<'r>(&self, range: &'r KeyRange) -> Option<&'r [u8]> {
+        let Bound::Included(key) = &range.lower else {
+            return None;
+        };
+        let mut offsets = Vec::new();
+        let layout = &self.table.clustered_layout;
+        let is_whole = self.index.is_none()
+            && *range == KeyRange::prefix(key)
+            && layout.part_offsets(key, &mut offsets).is_ok()
+            && offsets.last() == Some(&key.len());
+        is_whole.then_some(key)
+    }
+
+    /// The search of a clustered index went no further than to this row.
+    pub fn end_at(&mut self, key: &[u8]) {
+        self.ranges.retain(|range| !range.is_below(key));
+        for range in &mut self.ranges {
+            if range.contains(key) {
+                range.upper = Bound::Included(key.to_vec());
+            }
+        }
+    }
+
+    /// Locks what the search is going to read with [`ReadView::newest`] against all changes, until the transaction ends.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_range`].
+    pub fn lock_shared(&self, transaction: &mut Transaction, wait: LockWait) -> Result<()> {
+        for range in &self.ranges {
+            if let Some(key) = self.single_row(range) {
+                transaction.lock_row(self.tree(), key, LockMode::Shared, wait)?;
+                continue;
+            }
+            if !self.reads_rows {
+                transaction.lock_range(self.tree(), range, RangeLock::NoChanges, wait)?;
+                continue;
+            }
+            let mut is_stable = false;
+            while !is_stable {
+                let view = transaction.read_view()?;
+                self.lock_rows(transaction, &view, range, wait)?;
+                let (tree, kind) = (self.tree(), RangeLock::NoChanges);
+                is_stable = transaction.lock_range_of_view(&view, tree, range, kind, wait)?;
+            }
+        }
+        // What was locked just now may have been committed just now.
+        Ok(transaction.show_commits()?)
+    }
+
+    /// Locks what the search has read through `view`, until the transaction ends. False: it would not find the same now,
+    /// and the statement begins again with a newer view. The locks stay, so that it gets ahead.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_range`].
+    pub fn lock_of_view(
+        &self,
+        transaction: &mut Transaction,
+        view: &ReadView,
+        kind: RangeLock,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let tree = self.tree();
+        let mut is_unchanged = true;
+        for range in &self.ranges {
+            is_unchanged &= match self.single_row(range) {
+                Some(key) => {
+                    let mode = LockMode::Shared;
+                    let row = transaction.lock_row_of_view(view, tree, key, mode, wait)?;
+                    row.is_unchanged
+                }
+                None if self.reads_rows && kind >= RangeLock::NoChanges => {
+                    self.lock_rows(transaction, view, range, wait)?
+                        & transaction.lock_range_of_view(view, tree, range, kind, wait)?
+                }
+                None => transaction.lock_range_of_view(view, tree, range, kind, wait)?,
+            };
+        }
+        Ok(is_unchanged)
+    }
+
+    /// Locks the rows of the entries that the view sees in a range; false if one of them has changed since.
+    fn lock_rows(
+        &self,
+        transaction: &mut Transaction,
+        view: &ReadView,
+        range: &KeyRange,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let Some(position) = self.index else {
+            return Ok(true);
+        };
+        let rows = &self.table.clustered;
+        if *range == KeyRange::all() {
+            let kind = RangeLock::NoChanges;
+            return Ok(transaction.lock_range_of_view(view, rows, range, kind, wait)?);
+        }
+        let layout = &self.table.secondary_layouts[position];
+        let mut cursor = self.tree().scan_at(
+            view.clone(),
+            range.clone(),
+            Direction::Forward,
+            ReadAhead::Off,
+        );
+        let (mut entry, mut key) = (Vec::new(), Vec::new());
+        let mut is_unchanged = true;
+        while let Some(leaf) = cursor.next_leaf()? {
+            for at in 0..leaf.len() {
+                leaf.key_into(at, &mut entry);
+                key.clear();
+                layout.primary_key_into(&entry, &mut key)?;
+                let mode = LockMode::Shared;
+                let row = transaction.lock_row_of_view(view, rows, &key, mode, wait)?;
+                is_unchanged &= row.is_unchanged;
+            }
+        }
+        Ok(is_unchanged)
+    }
+}
