@@ -7,6 +7,8 @@ mod clients;
 mod command_line;
 mod embedded;
 mod harness;
+mod history;
+mod isolation;
 mod kill;
 mod protocol;
 mod raw_client;

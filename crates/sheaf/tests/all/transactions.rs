@@ -373,3 +373,419 @@ fn concurrent_transfers_lose_nothing() {
         .expect("a sum");
     assert_eq!(sum, [total]);
 }
+
+/// splitmix64
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number from 0 to `end`, exclusively.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % end
+    }
+}
+
+/// Random transactions in several sessions that move rows about in all their keys. Afterwards every index agrees
+/// with the table, and the counter that each committed transaction raised says how many there were.
+#[test]
+fn random_transactions_leave_indexes_and_table_in_agreement() {
+    const SESSIONS: u64 = 4;
+    const TRANSACTIONS: u64 = 60;
+    const ROWS: u64 = 40;
+    let server = TestServer::start();
+    let mut admin = server.connect_to_new("moves");
+    run(
+        &mut admin,
+        "create table t (id int primary key, u int unique, n int, s varchar(40), key (n, s))",
+    );
+    run(
+        &mut admin,
+        "create table done (session int primary key, transactions int not null)",
+    );
+    for session in 0..SESSIONS {
+        run(
+            &mut admin,
+            &format!("insert into done values ({session}, 0)"),
+        );
+    }
+    let committed: Vec<u64> = std::thread::scope(|scope| {
+        let sessions: Vec<_> = (0..SESSIONS)
+            .map(|session| {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut c = server.connect();
+                    run(&mut c, "use moves");
+                    let mut random = Random(session + 1);
+                    let mut below = |end| random.below(end);
+                    let mut committed = 0;
+                    for _ in 0..TRANSACTIONS {
+                        let mut statements = vec!["begin".to_string()];
+                        for _ in 0..1 + below(4) {
+                            let (a, b, n) = (below(ROWS), below(ROWS), below(100));
+                            statements.push(match below(8) {
+                                0 | 1 => format!("insert ignore into t values ({a}, {b}, {n}, repeat('x', {n} % 40))"),
+                                2 => format!("replace into t values ({a}, {b}, {n}, 'r')"),
+                                3 => format!("update ignore t set id = {b} where id = {a}"),
+                                4 => format!("update t set n = n + {n}, s = concat(left(s, 20), '{a}') where u between {a} and {b}"),
+                                5 => format!("delete from t where n < {n} order by n limit 2"),
+                                6 => format!(
+                                    "insert into t values ({a}, {b}, {n}, 'd') on duplicate key update n = n + 1, u = null"
+                                ),
+                                _ => format!("update ignore t set u = {b} where id = {a}"),
+                            });
+                        }
+                        statements.push(format!(
+                            "update done set transactions = transactions + 1 where session = {session}"
+                        ));
+                        let outcome = statements.iter().try_for_each(|sql| c.query_drop(sql));
+                        match outcome {
+                            Ok(()) if below(4) > 0 => {
+                                run(&mut c, "commit");
+                                committed += 1;
+                            }
+                            Ok(()) => run(&mut c, "rollback"),
+                            Err(mysql::Error::MySqlError(error)) => {
+                                assert!([1062, 1213].contains(&error.code), "{error}");
+                                run(&mut c, "rollback");
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    committed
+                })
+            })
+            .collect();
+        sessions
+            .into_iter()
+            .map(|session| session.join().expect("a session ends well"))
+            .collect()
+    });
+    let counted: Vec<u64> = admin
+        .query("select transactions from done order by session")
+        .expect("counters");
+    assert_eq!(counted, committed);
+    let checked: Vec<(String, String, String, String)> =
+        admin.query("check table t").expect("a check");
+    assert_eq!(checked[0].3, "OK");
+    let all = |admin: &mut Conn, index: &str, condition: &str| -> Vec<(i64, Option<i64>, i64)> {
+        let mut rows: Vec<(i64, Option<i64>, i64)> = admin
+            .query(format!(
+                "select id, u, n from t force index ({index}) where {condition}"
+            ))
+            .expect("rows");
+        rows.sort_unstable();
+        rows
+    };
+    let rows = all(&mut admin, "primary", "id >= 0");
+    assert_eq!(all(&mut admin, "n", "n > -1"), rows);
+    let with_u: Vec<_> = rows.iter().filter(|row| row.1.is_some()).copied().collect();
+    assert_eq!(all(&mut admin, "u", "u >= 0"), with_u);
+    let mut unique: Vec<_> = with_u.iter().map(|row| row.1).collect();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), with_u.len());
+}
+
+/// What an UPDATE reads is part of the transaction as much as what a SELECT reads.
+#[test]
+fn serializable_changes_do_not_skew_each_other() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "changes_skew");
+    for connection in [&mut one, &mut two] {
+        run(
+            connection,
+            "set session transaction isolation level serializable",
+        );
+        run(connection, "begin");
+    }
+    // Each makes of its row the sum that it sees.
+    let finish = |mut connection: Conn, id: i64| {
+        let changed = connection
+            .query_drop(format!(
+                "update t set n = (select sum(x.n) from t x) where id = {id}"
+            ))
+            .and_then(|()| connection.query_drop("commit"));
+        match changed {
+            Ok(()) => true,
+            Err(mysql::Error::MySqlError(error)) => {
+                assert_eq!(error.code, 1213, "{error}");
+                false
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let other = std::thread::spawn(move || finish(one, 1));
+    let second = finish(two, 2);
+    let first = other.join().expect("an answer");
+    let mut c = server.connect();
+    run(&mut c, "use changes_skew");
+    let found = rows(&mut c);
+    // One after the other, in either order, or one of them alone.
+    let expected: &[[(i64, i64); 2]] = match (first, second) {
+        (true, true) => &[[(1, 30), (2, 50)], [(1, 40), (2, 30)]],
+        (true, false) => &[[(1, 30), (2, 20)]],
+        (false, true) => &[[(1, 10), (2, 30)]],
+        (false, false) => &[],
+    };
+    assert!(expected.iter().any(|rows| found == rows), "{found:?}");
+}
+
+/// A lock that a transaction took before is not given back by a statement that comes to the row later, and neither by
+/// taking that statement back.
+#[test]
+fn a_lock_stays_to_the_end_of_its_transaction() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "kept");
+    for statement in [
+        "update t set n = 10 where id = 1",
+        "update t set n = n + 1 where id = 1",
+        "delete from t where id = 1",
+        "update t set n = n + 1 where n = 10",
+    ] {
+        run(&mut one, "begin");
+        run(&mut one, "select * from t where id = 1 for update");
+        run(&mut one, "savepoint a");
+        run(&mut one, statement);
+        run(&mut one, "rollback to a");
+        run(&mut two, "begin");
+        assert_eq!(
+            error_of(&mut two, "select * from t where id = 1 for update nowait"),
+            3572,
+            "{statement}"
+        );
+        run(&mut two, "rollback");
+        run(&mut one, "rollback");
+    }
+}
+
+#[test]
+fn skip_locked_leaves_out_what_others_have() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "skips");
+    run(&mut one, "begin");
+    run(&mut one, "select * from t where id = 1 for update");
+    run(&mut two, "begin");
+    let sql = "select id as number, n from t order by id limit 1 for update skip locked";
+    let rows: Vec<(i64, i64)> = two.query(sql).expect("rows");
+    assert_eq!(rows, [(2, 20)]);
+    let mut three = server.connect();
+    run(&mut three, "use skips");
+    let none: Vec<(i64, i64)> = three
+        .query("select * from t for share skip locked")
+        .expect("no rows");
+    assert_eq!(none, []);
+    run(&mut one, "rollback");
+    let rows: Vec<(i64, i64)> = three
+        .query("select * from t for share skip locked")
+        .expect("rows");
+    assert_eq!(rows, [(1, 10)]);
+    // It locks no gaps.
+    run(&mut three, "insert into t values (3, 30)");
+}
+
+/// Sessions that take jobs off a queue: each job is done once.
+#[test]
+fn a_queue_gives_each_job_to_one_worker() {
+    const JOBS: usize = 60;
+    let server = TestServer::start();
+    let mut admin = server.connect_to_new("queue");
+    run(
+        &mut admin,
+        "create table job (id int primary key, done int not null, key (done))",
+    );
+    for id in 0..JOBS {
+        run(&mut admin, &format!("insert into job values ({id}, 0)"));
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut c = server.connect();
+                run(&mut c, "use queue");
+                loop {
+                    run(&mut c, "begin");
+                    let next: Option<i64> = c
+                        .query_first(
+                            "select id from job where done = 0 order by id limit 1 for update skip locked",
+                        )
+                        .expect("a job, or none");
+                    if let Some(id) = next {
+                        run(&mut c, &format!("update job set done = done + 1 where id = {id}"));
+                    }
+                    run(&mut c, "commit");
+                    let left: Option<i64> = c
+                        .query_first("select count(*) from job where done = 0")
+                        .expect("a count");
+                    if left == Some(0) {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    let done: Vec<i64> = admin.query("select done from job").expect("rows");
+    assert_eq!(done, [1; JOBS]);
+}
+
+/// KILL reaches a statement that waits for a row.
+#[test]
+fn a_statement_that_waits_for_a_row_can_be_killed() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "killed");
+    let id = two.connection_id();
+    run(&mut one, "begin");
+    run(&mut one, "update t set n = n + 1 where id = 1");
+    run(&mut two, "begin");
+    run(&mut two, "update t set n = n + 1 where id = 2");
+    let waiter = std::thread::spawn(move || {
+        let code = error_of(&mut two, "select * from t where id = 1 for update");
+        (two, code)
+    });
+    // One that comes before the statement does not count.
+    while !waiter.is_finished() {
+        run(&mut one, &format!("kill query {id}"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (mut two, code) = waiter.join().expect("an answer");
+    assert_eq!(code, 1317);
+    // The transaction goes on, with the row that it had.
+    run(&mut two, "update t set n = n + 1 where id = 2");
+    let waiter = std::thread::spawn(move || two.query_drop("delete from t where id = 1"));
+    run(&mut one, &format!("kill connection {id}"));
+    assert!(waiter.join().expect("an end").is_err());
+    // What the connection had is free, and as it was before.
+    run(&mut one, "update t set n = n + 1 where id = 2");
+    run(&mut one, "commit");
+    assert_eq!(rows(&mut one), [(1, 11), (2, 21)]);
+}
+
+/// Parents 1 and 2 and no children, in two sessions.
+fn family(server: &TestServer, database: &str, action: &str) -> (Conn, Conn) {
+    let mut one = server.connect_to_new(database);
+    run(
+        &mut one,
+        "create table parent (id int primary key, name varchar(20))",
+    );
+    run(
+        &mut one,
+        &format!(
+            "create table child (id int primary key, parent int,
+             foreign key (parent) references parent (id) {action})"
+        ),
+    );
+    run(&mut one, "insert into parent values (1, 'a'), (2, 'b')");
+    let mut two = server.connect();
+    run(&mut two, &format!("use {database}"));
+    (one, two)
+}
+
+#[test]
+fn children_of_one_parent_come_side_by_side() {
+    let server = TestServer::start();
+    let (mut one, mut two) = family(&server, "siblings", "");
+    run(&mut two, "set innodb_lock_wait_timeout = 1");
+    run(&mut one, "begin");
+    run(&mut two, "begin");
+    run(&mut one, "insert into child values (1, 1)");
+    run(&mut two, "insert into child values (2, 1)");
+    // What is no key of the parent may change meanwhile, and does not keep children out.
+    run(&mut one, "update parent set name = 'c' where id = 1");
+    run(&mut two, "insert into child values (3, 1)");
+    // The parent itself cannot go: first it is unknown whether it has children, then it has.
+    assert_eq!(error_of(&mut two, "delete from parent where id = 1"), 1205);
+    run(&mut one, "commit");
+    assert_eq!(error_of(&mut two, "delete from parent where id = 1"), 1451);
+    run(&mut two, "delete from parent where id = 2");
+    // Nor can a child come to a parent of which it is unknown whether it stays.
+    let late = std::thread::spawn(move || {
+        run(&mut one, "insert into child values (4, 2)");
+    });
+    run(&mut two, "rollback");
+    late.join().expect("the parent has stayed");
+    run(&mut two, "begin");
+    run(&mut two, "delete from child where id = 4");
+    run(&mut two, "delete from parent where id = 2");
+    let mut one = server.connect();
+    run(&mut one, "use siblings");
+    let late = std::thread::spawn(move || error_of(&mut one, "insert into child values (5, 2)"));
+    run(&mut two, "commit");
+    assert_eq!(late.join().expect("an answer"), 1452);
+}
+
+/// Random changes of parents and children in several sessions: no child is without its parent afterwards.
+#[test]
+fn random_families_stay_together() {
+    const SESSIONS: u64 = 4;
+    const TRANSACTIONS: u64 = 80;
+    let actions = [
+        "",
+        "on delete cascade on update cascade",
+        "on delete set null on update cascade",
+    ];
+    for (seed, action) in actions.into_iter().enumerate() {
+        let server = TestServer::start();
+        let (mut admin, _) = family(&server, "families", action);
+        std::thread::scope(|scope| {
+            for session in 0..SESSIONS {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut c = server.connect();
+                    run(&mut c, "use families");
+                    let mut random = Random(100 * seed as u64 + session);
+                    for _ in 0..TRANSACTIONS {
+                        run(&mut c, "begin");
+                        let steps = 1 + random.below(3);
+                        let outcome = (0..steps).try_for_each(|_| {
+                            let (parent, other, child) =
+                                (random.below(5), random.below(5), random.below(20));
+                            let sql = match random.below(6) {
+                                0 => format!("insert ignore into parent values ({parent}, 'x')"),
+                                1 => format!("delete from parent where id = {parent}"),
+                                2 => format!("update parent set id = {other} where id = {parent}"),
+                                3 => {
+                                    format!("update child set parent = {parent} where id = {child}")
+                                }
+                                4 => format!("delete from child where id = {child}"),
+                                _ => format!("insert into child values ({child}, {parent})"),
+                            };
+                            match c.query_drop(&sql) {
+                                // The statement alone has failed.
+                                Err(mysql::Error::MySqlError(error))
+                                    if [1062, 1451, 1452].contains(&error.code) =>
+                                {
+                                    Ok(())
+                                }
+                                outcome => outcome,
+                            }
+                        });
+                        match outcome {
+                            Ok(()) if random.below(4) > 0 => run(&mut c, "commit"),
+                            Ok(()) => run(&mut c, "rollback"),
+                            Err(mysql::Error::MySqlError(error)) => {
+                                assert_eq!(error.code, 1213, "{error}");
+                                run(&mut c, "rollback");
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+        });
+        let orphans: Vec<(i64, i64)> = admin
+            .query(
+                "select child.id, child.parent from child left join parent on parent.id = child.parent
+                 where child.parent is not null and parent.id is null",
+            )
+            .expect("orphans");
+        assert_eq!(orphans, [], "{action}");
+        for table in ["parent", "child"] {
+            let checked: Vec<(String, String, String, String)> = admin
+                .query(format!("check table {table}"))
+                .expect("a check");
+            assert_eq!(checked[0].3, "OK");
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! The anomalies of Berenson et al. ("A Critique of ANSI SQL Isolation Levels", 1995) and of the Hermitage suite
+//! (github.com/ept/hermitage), as transcripts over SQL: what each level prevents, and what it allows.
+//!
+//! | anomaly | READ COMMITTED | REPEATABLE READ | SERIALIZABLE |
+//! |---|---|---|---|
+//! | G0, dirty writes | prevented | prevented | prevented |
+//! | G1a, aborted reads | prevented | prevented | prevented |
+//! | G1b, intermediate reads | prevented | prevented | prevented |
+//! | G1c, circular information flow | prevented | prevented | prevented |
+//! | OTV, an observed transaction vanishes | prevented | prevented | prevented |
+//! | PMP, a predicate sees many states | allowed | prevented for plain reads | prevented |
+//! | P4, lost updates | allowed | allowed, as in MySQL: a write works on the newest row | prevented |
+//! | G-single, read skew | allowed | prevented for plain reads | prevented |
+//! | G2-item, write skew | allowed | allowed | prevented |
+//! | G2, anti-dependency cycles through predicates | allowed | allowed | prevented |
+//!
+//! Nothing here is timed. A statement that must wait runs in a thread; what it comes to in the end says that it waited.
+
+use std::thread::JoinHandle;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use crate::harness::TestServer;
+
+const COMMITTED: &str = "read committed";
+const REPEATABLE: &str = "repeatable read";
+const SERIALIZABLE: &str = "serializable";
+const ALL: [&str; 3] = [COMMITTED, REPEATABLE, SERIALIZABLE];
+
+/// A table `test (id, value)` with the rows (1, 10) and (2, 20), and an index on the values.
+struct Scene {
+    server: TestServer,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let server = TestServer::start();
+        let mut c = server.connect_to_new("scene");
+        run(
+            &mut c,
+            "create table test (id int primary key, value int not null, key (value))",
+        );
+        run(&mut c, "insert into test values (1, 10), (2, 20)");
+        Scene { server }
+    }
+
+    fn session(&self) -> Conn {
+        let mut c = self.server.connect();
+        run(&mut c, "use scene");
+        c
+    }
+
+    /// A session in a transaction of this level.
+    fn begin(&self, level: &str) -> Conn {
+        let mut c = self.session();
+        run(
+            &mut c,
+            &format!("set session transaction isolation level {level}"),
+        );
+        run(&mut c, "begin");
+        c
+    }
+
+    fn committed(&self) -> Vec<(i64, i64)> {
+        rows(&mut self.session(), "true")
+    }
+}
+
+fn run(c: &mut Conn, sql: &str) {
+    c.query_drop(sql).expect(sql);
+}
+
+/// The error of a statement; 0 if it succeeds.
+fn code_of(c: &mut Conn, sql: &str) -> u16 {
+    match c.query_drop(sql) {
+        Ok(()) => 0,
+        Err(mysql::Error::MySqlError(error)) => error.code,
+        Err(error) => panic!("{sql}: {error}"),
+    }
+}
+
+fn rows(c: &mut Conn, condition: &str) -> Vec<(i64, i64)> {
+    let sql = format!("select id, value from test where {condition} order by id");
+    c.query(&sql).expect(&sql)
+}
+
+fn value(c: &mut Conn, id: i64) -> i64 {
+    rows(c, &format!("id = {id}"))[0].1
+}
+
+/// Runs statements in a thread, as far as they succeed; gives back the session and the last error code.
+fn later(mut c: Conn, statements: &[&str]) -> JoinHandle<(Conn, u16)> {
+    let statements: Vec<String> = statements.iter().map(ToString::to_string).collect();
+    std::thread::spawn(move || {
+        for sql in &statements {
+            let code = code_of(&mut c, sql);
+            if code != 0 {
+                return (c, code);
+            }
+        }
+        (c, 0)
+    })
+}
+
+/// Two sessions of which each wants what the other has: one of them is the victim of the deadlock.
+fn one_of_two_is_the_victim(first: Conn, second: Conn, statements: [&str; 2]) {
+    let threads = [
+        later(first, &[statements[0], "commit"]),
+        later(second, &[statements[1], "commit"]),
+    ];
+    let mut codes = threads.map(|thread| thread.join().expect("an answer").1);
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 1213], "{statements:?}");
+}
+
+#[test]
+fn g0_writes_of_two_transactions_do_not_mix() {
+    for level in ALL {
+        let scene = Scene::new();
+        let (mut t1, t2) = (scene.begin(level), scene.begin(level));
+        run(&mut t1, "update test set value = 11 where id = 1");
+        // Waits for t1.
+        let t2 = later(
+            t2,
+            &[
+                "update test set value = 12 where id = 1",
+                "update test set value = 22 where id = 2",
+                "commit",
+            ],
+        );
+        run(&mut t1, "update test set value = 21 where id = 2");
+        run(&mut t1, "commit");
+        assert_eq!(t2.join().expect("an answer").1, 0);
+        assert_eq!(scene.committed(), [(1, 12), (2, 22)], "{level}");
+    }
+}
+
+#[test]
+fn g1a_what_is_rolled_back_is_never_read() {
+    for level in [COMMITTED, REPEATABLE] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        run(&mut t1, "update test set value = 101 where id = 1");
+        assert_eq!(rows(&mut t2, "true"), [(1, 10), (2, 20)]);
+        run(&mut t1, "rollback");
+        assert_eq!(rows(&mut t2, "true"), [(1, 10), (2, 20)]);
+    }
+    // Here the read waits for t1's end.
+    let scene = Scene::new();
+    let mut t1 = scene.begin(SERIALIZABLE);
+    run(&mut t1, "update test set value = 101 where id = 1");
+    let mut t2 = scene.begin(SERIALIZABLE);
+    let reader = std::thread::spawn(move || rows(&mut t2, "true"));
+    run(&mut t1, "rollback");
+    assert_eq!(reader.join().expect("rows"), [(1, 10), (2, 20)]);
+}
+
+#[test]
+fn g1b_a_value_that_its_writer_replaces_is_never_read() {
+    for (level, at_last) in [(COMMITTED, 11), (REPEATABLE, 10)] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        run(&mut t1, "update test set value = 101 where id = 1");
+        assert_eq!(value(&mut t2, 1), 10);
+        run(&mut t1, "update test set value = 11 where id = 1");
+        run(&mut t1, "commit");
+        assert_eq!(value(&mut t2, 1), at_last, "{level}");
+    }
+    let scene = Scene::new();
+    let (mut t1, mut t2) = (scene.begin(SERIALIZABLE), scene.begin(SERIALIZABLE));
+    run(&mut t1, "update test set value = 101 where id = 1");
+    let reader = std::thread::spawn(move || value(&mut t2, 1));
+    run(&mut t1, "update test set value = 11 where id = 1");
+    run(&mut t1, "commit");
+    assert_eq!(reader.join().expect("a value"), 11);
+}
+
+#[test]
+fn g1c_two_transactions_do_not_read_each_others_writes() {
+    for level in [COMMITTED, REPEATABLE] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        run(&mut t1, "update test set value = 11 where id = 1");
+        run(&mut t2, "update test set value = 22 where id = 2");
+        assert_eq!((value(&mut t1, 2), value(&mut t2, 1)), (20, 10), "{level}");
+        run(&mut t1, "commit");
+        run(&mut t2, "commit");
+    }
+    let scene = Scene::new();
+    let (mut t1, mut t2) = (scene.begin(SERIALIZABLE), scene.begin(SERIALIZABLE));
+    run(&mut t1, "update test set value = 11 where id = 1");
+    run(&mut t2, "update test set value = 22 where id = 2");
+    one_of_two_is_the_victim(
+        t1,
+        t2,
+        [
+            "select value from test where id = 2",
+            "select value from test where id = 1",
+        ],
+    );
+}
+
+#[test]
+fn otv_an_observed_transaction_does_not_vanish() {
+    for (level, at_last) in [(COMMITTED, (12, 18)), (REPEATABLE, (11, 19))] {
+        let scene = Scene::new();
+        let (mut t1, t2) = (scene.begin(level), scene.begin(level));
+        run(&mut t1, "update test set value = 11 where id = 1");
+        run(&mut t1, "update test set value = 19 where id = 2");
+        let t2 = later(t2, &["update test set value = 12 where id = 1"]);
+        run(&mut t1, "commit");
+        let (mut t2, code) = t2.join().expect("an answer");
+        assert_eq!(code, 0);
+        let mut t3 = scene.begin(level);
+        assert_eq!(value(&mut t3, 1), 11);
+        run(&mut t2, "update test set value = 18 where id = 2");
+        assert_eq!(value(&mut t3, 2), 19, "{level}");
+        run(&mut t2, "commit");
+        assert_eq!((value(&mut t3, 1), value(&mut t3, 2)), at_last, "{level}");
+    }
+    // t3 comes to row 1 while t2 has changed it: it reads what t2 leaves, of both rows.
+    let scene = Scene::new();
+    let (mut t2, mut t3) = (scene.begin(SERIALIZABLE), scene.begin(SERIALIZABLE));
+    run(&mut t2, "update test set value = 12 where id = 1");
+    let reader = std::thread::spawn(move || (value(&mut t3, 1), value(&mut t3, 2)));
+    run(&mut t2, "update test set value = 18 where id = 2");
+    run(&mut t2, "commit");
+    assert!([(12, 18)].contains(&reader.join().expect("values")));
+}
+
+#[test]
+fn pmp_a_predicate_read_twice() {
+    for (level, again) in [(COMMITTED, 1), (REPEATABLE, 0)] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        assert_eq!(rows(&mut t1, "value = 30"), []);
+        run(&mut t2, "insert into test values (3, 30)");
+        run(&mut t2, "commit");
+        assert_eq!(rows(&mut t1, "value = 30").len(), again, "{level}");
+    }
+    let scene = Scene::new();
+    let (mut t1, t2) = (scene.begin(SERIALIZABLE), scene.begin(SERIALIZABLE));
+    assert_eq!(rows(&mut t1, "value = 30"), []);
+    let t2 = later(t2, &["insert into test values (3, 30)", "commit"]);
+    assert_eq!(rows(&mut t1, "value = 30"), []);
+    run(&mut t1, "commit");
+    assert_eq!(t2.join().expect("an answer").1, 0);
+    assert_eq!(scene.committed(), [(1, 10), (2, 20), (3, 30)]);
+}
+
+/// The predicate of a DELETE meets an UPDATE of the rows that it is about.
+#[test]
+fn pmp_a_write_goes_by_what_is_committed_when_it_has_its_locks() {
+    for level in ALL {
+        let scene = Scene::new();
+        let (mut t1, t2) = (scene.begin(level), scene.begin(level));
+        run(&mut t1, "update test set value = value + 10 where id > 0");
+        let t2 = later(t2, &["delete from test where value = 20", "commit"]);
+        run(&mut t1, "commit");
+        assert_eq!(t2.join().expect("an answer").1, 0);
+        // The row that has 20 now went, not the one that had it before.
+        assert_eq!(scene.committed(), [(2, 30)], "{level}");
+    }
+}
+
+#[test]
+fn p4_an_update_that_goes_by_a_plain_read_is_lost_below_serializable() {
+    for level in [COMMITTED, REPEATABLE] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        assert_eq!((value(&mut t1, 1), value(&mut t2, 1)), (10, 10));
+        run(&mut t1, "update test set value = 11 where id = 1");
+        let t2 = later(t2, &["update test set value = 11 where id = 1", "commit"]);
+        run(&mut t1, "commit");
+        assert_eq!(t2.join().expect("an answer").1, 0);
+        assert_eq!(scene.committed()[0], (1, 11), "{level}");
+    }
+    let scene = Scene::new();
+    let (mut t1, mut t2) = (scene.begin(SERIALIZABLE), scene.begin(SERIALIZABLE));
+    assert_eq!((value(&mut t1, 1), value(&mut t2, 1)), (10, 10));
+    let update = "update test set value = value + 1 where id = 1";
+    one_of_two_is_the_victim(t1, t2, [update, update]);
+    assert_eq!(scene.committed()[0], (1, 11));
+}
+
+#[test]
+fn p4_no_update_is_lost_after_a_locking_read() {
+    for level in ALL {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        run(&mut t1, "select * from test where id = 1 for update");
+        let second = std::thread::spawn(move || {
+            let found: Vec<i64> = t2
+                .query("select value from test where id = 1 for update")
+                .expect("a row");
+            let update = format!("update test set value = {} where id = 1", found[0] + 1);
+            run(&mut t2, &update);
+            run(&mut t2, "commit");
+        });
+        run(&mut t1, "update test set value = 11 where id = 1");
+        run(&mut t1, "commit");
+        second.join().expect("the second one ends");
+        assert_eq!(scene.committed()[0], (1, 12), "{level}");
+    }
+}
+
+#[test]
+fn g_single_reads_of_one_transaction_belong_together() {
+    for (level, second) in [(COMMITTED, 18), (REPEATABLE, 20)] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        assert_eq!(value(&mut t1, 1), 10);
+        run(&mut t2, "update test set value = 12 where id = 1");
+        run(&mut t2, "update test set value = 18 where id = 2");
+        run(&mut t2, "commit");
+        assert_eq!(value(&mut t1, 2), second, "{level}");
+    }
+    let scene = Scene::new();
+    let (mut t1, t2) = (scene.begin(SERIALIZABLE), scene.begin(SERIALIZABLE));
+    assert_eq!(value(&mut t1, 1), 10);
+    let t2 = later(
+        t2,
+        &[
+            "update test set value = 12 where id = 1",
+            "update test set value = 18 where id = 2",
+            "commit",
+        ],
+    );
+    assert_eq!(value(&mut t1, 2), 20);
+    run(&mut t1, "commit");
+    assert_eq!(t2.join().expect("an answer").1, 0);
+}
+
+#[test]
+fn g2_item_write_skew() {
+    for level in [COMMITTED, REPEATABLE] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        for session in [&mut t1, &mut t2] {
+            assert_eq!(rows(session, "id in (1, 2)").len(), 2);
+        }
+        run(&mut t1, "update test set value = 11 where id = 1");
+        run(&mut t2, "update test set value = 21 where id = 2");
+        run(&mut t1, "commit");
+        run(&mut t2, "commit");
+        assert_eq!(scene.committed(), [(1, 11), (2, 21)], "{level}");
+    }
+    let scene = Scene::new();
+    let (mut t1, mut t2) = (scene.begin(SERIALIZABLE), scene.begin(SERIALIZABLE));
+    for session in [&mut t1, &mut t2] {
+        assert_eq!(rows(session, "id in (1, 2)").len(), 2);
+    }
+    one_of_two_is_the_victim(
+        t1,
+        t2,
+        [
+            "update test set value = 11 where id = 1",
+            "update test set value = 21 where id = 2",
+        ],
+    );
+    assert!(
+        [[(1, 11), (2, 20)], [(1, 10), (2, 21)]]
+            .contains(&scene.committed()[..].try_into().expect("two rows"))
+    );
+}
+
+#[test]
+fn g2_cycles_through_predicates() {
+    let inserts = [
+        "insert into test values (3, 30)",
+        "insert into test values (4, 42)",
+    ];
+    for level in [COMMITTED, REPEATABLE] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(level), scene.begin(level));
+        for session in [&mut t1, &mut t2] {
+            assert_eq!(rows(session, "value % 3 = 0"), []);
+        }
+        run(&mut t1, inserts[0]);
+        run(&mut t2, inserts[1]);
+        run(&mut t1, "commit");
+        run(&mut t2, "commit");
+        assert_eq!(scene.committed().len(), 4, "{level}");
+    }
+    // Through a full scan, and through a range of the index: one row comes, not two.
+    for predicate in ["value % 3 = 0", "value between 25 and 50"] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(SERIALIZABLE), scene.begin(SERIALIZABLE));
+        for session in [&mut t1, &mut t2] {
+            assert_eq!(rows(session, predicate), []);
+        }
+        one_of_two_is_the_victim(t1, t2, inserts);
+        assert_eq!(scene.committed().len(), 3, "{predicate}");
+    }
+}
+
+/// READ ONLY is serializable by its snapshot: it waits for nobody, and nobody for it.
+#[test]
+fn a_serializable_transaction_that_only_reads_locks_nothing() {
+    let scene = Scene::new();
+    let mut t1 = scene.begin(SERIALIZABLE);
+    assert_eq!(value(&mut t1, 2), 20);
+    run(&mut t1, "update test set value = 0 where id = 1");
+    let mut t3 = scene.session();
+    run(
+        &mut t3,
+        "set session transaction isolation level serializable",
+    );
+    run(&mut t3, "start transaction read only");
+    assert_eq!(rows(&mut t3, "true"), [(1, 10), (2, 20)]);
+    run(&mut t1, "update test set value = 25 where id = 2");
+    run(&mut t1, "commit");
+    assert_eq!(rows(&mut t3, "true"), [(1, 10), (2, 20)]);
+    assert_eq!(code_of(&mut t3, "delete from test"), 1792);
+    run(&mut t3, "commit");
+    assert_eq!(scene.committed(), [(1, 0), (2, 25)]);
+}
+
+/// Next-key locks: what a locking read has searched stays without new rows, and no other place does.
+#[test]
+fn a_locking_read_keeps_inserts_out_of_what_it_searched() {
+    for search in [
+        "select * from test where id between 5 and 9 for update",
+        "select * from test force index (value) where value between 50 and 90 for share",
+        "update test set value = 0 where id between 5 and 9",
+        "delete from test where id between 5 and 9",
+    ] {
+        let scene = Scene::new();
+        let mut t1 = scene.begin(REPEATABLE);
+        run(&mut t1, search);
+        let mut t2 = scene.begin(REPEATABLE);
+        run(&mut t2, "set innodb_lock_wait_timeout = 1");
+        assert_eq!(code_of(&mut t2, "insert into test values (7, 70)"), 1205);
+        // Outside of the range, at its owner's, and at READ COMMITTED it is free.
+        run(&mut t2, "insert into test values (3, 30)");
+        run(&mut t1, "insert into test values (8, 80)");
+        run(&mut t1, "commit");
+        run(&mut t2, "insert into test values (7, 70)");
+        run(&mut t2, "commit");
+        let mut t3 = scene.begin(COMMITTED);
+        run(
+            &mut t3,
+            "select * from test where id between 15 and 19 for update",
+        );
+        run(&mut scene.session(), "insert into test values (17, 170)");
+    }
+}
+
+/// READ COMMITTED keeps no lock of a row that did not match once it was locked; REPEATABLE READ keeps it.
+#[test]
+fn read_committed_gives_rows_back_that_do_not_match() {
+    let scene = Scene::new();
+    let (mut t1, t2) = (scene.begin(COMMITTED), scene.begin(COMMITTED));
+    run(&mut t1, "update test set value = 11 where id = 1");
+    let t2 = later(t2, &["delete from test where id = 1 and value = 10"]);
+    run(&mut t1, "commit");
+    let (mut t2, code) = t2.join().expect("an answer");
+    assert_eq!((code, t2.affected_rows()), (0, 0));
+    let mut t3 = scene.session();
+    run(&mut t3, "set innodb_lock_wait_timeout = 1");
+    run(&mut t3, "update test set value = 13 where id = 1");
+    run(&mut t2, "commit");
+    assert_eq!(scene.committed()[0], (1, 13));
+}
