@@ -14,6 +14,4 @@ pub mod last_insert_id;
 mod lower;
 pub mod parser;
 pub mod query;
-#[cfg(test)]
-mod query_tests;
 pub mod walk;

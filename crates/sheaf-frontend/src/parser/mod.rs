@@ -858,6 +858,3 @@ fn error_at(text: &str, place: Location) -> SqlError {
     }
     SqlError::parse_error(&text[offset.min(text.len())..], place.line)
 }
-
-#[cfg(test)]
-mod tests;

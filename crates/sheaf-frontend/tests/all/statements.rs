@@ -1,7 +1,9 @@
 //! What clients, dumps and drivers send.
 
-use super::statement::*;
-use super::*;
+use sheaf_frontend::dialect::SheafDialect;
+use sheaf_frontend::error::{Result, SqlError};
+use sheaf_frontend::parser::statement::*;
+use sheaf_frontend::parser::{Parameters, parse_statement, parse_with_parameters, scan};
 use sheaf_table::ReferentialAction;
 
 fn parse(text: &str) -> Result<Statement> {

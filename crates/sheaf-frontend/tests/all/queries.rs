@@ -14,9 +14,9 @@ use sheaf_table::{Catalog, Collation, Column, ColumnType, CreateTable, IndexPart
 use sqlparser::ast::{Query, Statement};
 use sqlparser::parser::Parser;
 
-use crate::dialect::SheafDialect;
-use crate::error::SqlError;
-use crate::query::{LoweredQuery, QueryContext, SessionValues, logical_plan};
+use sheaf_frontend::dialect::SheafDialect;
+use sheaf_frontend::error::SqlError;
+use sheaf_frontend::query::{LoweredQuery, QueryContext, SessionValues, logical_plan};
 
 struct FixedSession;
 
@@ -490,6 +490,17 @@ fn headers_are_what_the_client_wrote() {
         ["n_nationkey", "n_name", "n_regionkey", "n_name"]
     );
     assert_eq!(headers("SELECT id FROM kinds"), ["id"]);
+    assert_eq!(
+        headers(
+            "select DISTINCT  COUNT( * ) ,\n  concat('a,b', max(txt))  from kinds where (1, 2) = (id, tiny)"
+        ),
+        ["COUNT( * )", "concat('a,b', max(txt))"]
+    );
+    assert_eq!(headers("SELECT 'é' , 1 AS c UNION SELECT 2, 3"), ["é", "c"]);
+    assert_eq!(
+        headers("SELECT (SELECT max(id) FROM kinds), EXTRACT(DAY FROM at) FROM kinds"),
+        ["(SELECT max(id) FROM kinds)", "EXTRACT(DAY FROM at)"]
+    );
     let lowered = plan(
         &catalog,
         "SELECT n_name AS label, upper(n_name) FROM nation AS x",
@@ -513,7 +524,7 @@ fn parameters_are_values() {
     let catalog = catalog();
     let lowered = plan_with(
         &catalog,
-        "SELECT ? FROM nation WHERE n_nationkey = ?",
+        "SELECT ?, '?' AS `?` FROM nation WHERE n_nationkey = ?",
         &[Value::Text("x".into()), Value::Int(3)],
     )
     .unwrap();

@@ -1,0 +1,60 @@
+//! Where statements begin and end, and what is refused before it is parsed.
+
+use sheaf_frontend::parser::scan::{
+    MAX_EXPRESSION_DEPTH, MAX_PARENTHESES, check_nesting, first_statement,
+    resolve_executable_comments,
+};
+
+fn statements(mut text: &str) -> Vec<&str> {
+    let mut all = Vec::new();
+    while let Some((range, next)) = first_statement(text) {
+        all.push(&text[range]);
+        text = &text[next..];
+    }
+    all
+}
+
+#[test]
+fn statements_end_at_semicolons_that_are_code() {
+    assert_eq!(
+        statements("SELECT ';' /* ; */, `a;b`, \"c\\\";\" -- ;\n , 'it''s;'; ;; SELECT 2 # ;\n;"),
+        vec![
+            "SELECT ';' /* ; */, `a;b`, \"c\\\";\" -- ;\n , 'it''s;'",
+            "SELECT 2"
+        ]
+    );
+    assert!(statements(" ; -- nothing\n /* nor here */ ;").is_empty());
+}
+
+#[test]
+fn executable_comments_are_code_when_their_version_fits() {
+    let text =
+        "/*!40101 SET NAMES utf8 */; /*!SELECT '*/' */; /*!100100 SELECT 3 */; /*M! SELECT 4 */";
+    let resolved = resolve_executable_comments(text);
+    assert_eq!(resolved.len(), text.len());
+    assert_eq!(statements(&resolved), vec!["SET NAMES utf8", "SELECT '*/'"]);
+}
+
+#[test]
+fn optimizer_hints_stay() {
+    assert_eq!(
+        statements("SELECT /*+ MRR(t) */ 1"),
+        vec!["SELECT /*+ MRR(t) */ 1"]
+    );
+}
+
+#[test]
+fn deep_nesting_is_refused_and_long_lists_are_not() {
+    let deep = format!("SELECT {}1", "1+".repeat(MAX_EXPRESSION_DEPTH + 1));
+    assert_eq!(check_nesting(&deep).map_err(|e| e.code), Err(1436));
+    let parentheses = format!(
+        "SELECT {}1{}",
+        "(".repeat(MAX_PARENTHESES),
+        ")".repeat(MAX_PARENTHESES)
+    );
+    assert_eq!(check_nesting(&parentheses).map_err(|e| e.code), Err(1436));
+    let list = format!("INSERT INTO t VALUES {}(-1)", "(-1,-2),".repeat(100_000));
+    assert_eq!(check_nesting(&list), Ok(()));
+    let conditions = format!("SELECT 1 WHERE a IN ({}0)", "-1,".repeat(100_000));
+    assert_eq!(check_nesting(&conditions), Ok(()));
+}
