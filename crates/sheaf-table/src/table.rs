@@ -689,7 +689,7 @@ impl Table {
                 None => return Ok(0),
             }
         };
-        let key = last_key(tree)?;
+        let key = tree.last_key()?;
         let largest = key.and_then(|key| match layout.parts[0].kind {
             PartKind::Float | PartKind::Double => {
                 layout.decode_f64(0, &key).map(|value| value as i128)
@@ -764,7 +764,10 @@ impl Table {
             return Ok(0);
         }
         take_number(&self.state.row_id, || {
-            Ok(last_key(&self.clustered)?.map_or(0, |key| self.row_id_of(&key)))
+            Ok(self
+                .clustered
+                .last_key()?
+                .map_or(0, |key| self.row_id_of(&key)))
         })
     }
 
@@ -780,7 +783,8 @@ impl Table {
 
     fn take_long_value_number(&self) -> Result<u64> {
         take_number(&self.state.long_value, || match &self.overflow {
-            Some(tree) => Ok(last_key(tree)?
+            Some(tree) => Ok(tree
+                .last_key()?
                 .and_then(|key| overflow::number_of_key(&key))
                 .unwrap_or(0)),
             None => Ok(0),
@@ -824,17 +828,6 @@ fn take_number(counter: &AtomicU64, largest: impl Fn() -> Result<u64>) -> Result
         let _ = counter.compare_exchange(UNKNOWN, first, relaxed, relaxed);
     }
     Ok(counter.fetch_add(1, Ordering::Relaxed))
-}
-
-/// The largest live key of a tree.
-fn last_key(tree: &Arc<Tree>) -> Result<Option<Vec<u8>>> {
-    let mut cursor = tree.scan(KeyRange::all(), Direction::Backward, ReadAhead::Off);
-    let Some(leaf) = cursor.next_leaf()? else {
-        return Ok(None);
-    };
-    let mut key = Vec::new();
-    leaf.key_into(leaf.len() - 1, &mut key);
-    Ok(Some(key))
 }
 
 /// The name only: a table is too much to print.

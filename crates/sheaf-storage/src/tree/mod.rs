@@ -14,6 +14,7 @@
 //! | [`versioned_read`] | what a view sees of a leaf; who has changed a key and not committed |
 //! | [`bulk_build`] | a tree from sorted entries, bottom up |
 //! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, residency, counts, cuts |
+//! | [`last_key`] | the largest key, ghosts included |
 //! | [`check`] | whether a tree is what it should be |
 //!
 //! **Who may do what at a time.** Any number of readers and writers may use a tree together. A reader sees every leaf
@@ -28,6 +29,7 @@ mod cursor;
 pub(crate) mod delete;
 mod estimate;
 mod insert;
+mod last_key;
 mod leaves_of_keys;
 mod merge;
 pub(crate) mod node;

@@ -185,6 +185,33 @@ fn auto_increment_survives_a_restart_without_its_rows() {
     assert_eq!(insert(&catalog), 1);
 }
 
+/// After a restart numbers go on behind the largest one; one that is being deleted may come back.
+#[test]
+fn numbers_of_rows_that_are_being_deleted_are_not_given_out() {
+    let (_directory, catalog) = scratch();
+    // No primary key: rows have hidden ids.
+    let columns = vec![column("n", "int", false), column("note", "text", true)];
+    catalog
+        .create_table(CreateTable::new("d", "t", columns))
+        .unwrap();
+    let long = |n| vec![Value::Int(n), text(&"x".repeat(5_000))];
+    insert(&catalog, &[long(1), long(2), long(3)]).unwrap();
+
+    let catalog = Catalog::open(catalog.storage().clone()).unwrap();
+    let table = catalog.open_for_row_writes("d", "t", NO_WAIT).unwrap();
+    let mut deleting = catalog.storage().begin_transaction();
+    for (key, _) in entries(&table.clustered).into_iter().skip(1) {
+        assert!(table.delete(&mut deleting, &key).unwrap());
+    }
+    let mut inserting = catalog.storage().begin_transaction();
+    inserting.set_lock_wait(LockWait::No);
+    table.insert(&mut inserting, &long(4)).unwrap();
+    deleting.rollback().unwrap();
+    table.insert(&mut inserting, &long(5)).unwrap();
+    inserting.commit().unwrap();
+    assert_eq!(rows(&table).len(), 5);
+}
+
 #[test]
 fn a_row_in_the_way_is_found_by_any_unique_key() {
     let (_directory, catalog) = scratch();
