@@ -24,6 +24,8 @@ mod eviction;
 mod extent;
 mod file_header;
 pub mod frame_arena;
+#[cfg(all(any(test, feature = "fuzzing"), not(feature = "simulation")))]
+pub mod fuzzing;
 pub mod guard;
 mod latch;
 mod log;

@@ -14,6 +14,8 @@ mod definition_codec;
 pub mod error;
 mod external_sort;
 pub mod foreign_key;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod index_build;
 pub mod key_codec;
 pub mod key_range;

@@ -208,7 +208,7 @@ impl SimulatedDisk {
     pub fn power_loss(&self, options: SimulationOptions) -> Arc<SimulatedDisk> {
         let mut state = self.state.lock();
         state.crashed = true;
-        let mut random = Random(state.random.next());
+        let mut random = Random(state.random.draw());
         let survivors = state
             .files
             .iter()
@@ -292,7 +292,7 @@ impl State {
             return None;
         }
         let position = if self.options.reorder {
-            (self.random.next() % self.pending.len() as u64) as usize
+            (self.random.draw() % self.pending.len() as u64) as usize
         } else {
             0
         };
@@ -341,7 +341,7 @@ impl State {
                 }
                 file.contents.read(*offset, &mut bytes);
                 if fault == Some(FaultKind::FlippedBit) {
-                    let bit = self.random.next() % (bytes.len() as u64 * 8);
+                    let bit = self.random.draw() % (bytes.len() as u64 * 8);
                     bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
                 }
                 buffers.fill(&bytes);
@@ -605,10 +605,13 @@ impl Contents {
 }
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-struct Random(u64);
+///
+/// Public for tests that drive a simulation: what they do follows from a seed as well.
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// Any number.
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -616,13 +619,18 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// A number less than `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.draw() % limit
+    }
+
     fn chance(&mut self, per_million: u32) -> bool {
-        self.next() % 1_000_000 < u64::from(per_million)
+        self.draw() % 1_000_000 < u64::from(per_million)
     }
 
     fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
-            items.swap(end, (self.next() % (end as u64 + 1)) as usize);
+            items.swap(end, self.below(end as u64 + 1) as usize);
         }
     }
 }

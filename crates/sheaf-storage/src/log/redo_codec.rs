@@ -260,7 +260,13 @@ fn take_image(input: &mut Reader<'_>, image: &mut PageImage) -> Result<(), Damag
     }
     image[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + slots.len()].copy_from_slice(slots);
     image[PAGE_SIZE - heap.len()..].copy_from_slice(heap);
-    Ok(())
+    // What the node says of its slots and its heap is what is there.
+    let parts = (PAGE_HEADER_BYTES + slots.len(), PAGE_SIZE - heap.len());
+    if Node(image).gap_extent() == parts {
+        Ok(())
+    } else {
+        Err(Damaged)
+    }
 }
 
 #[cfg(test)]

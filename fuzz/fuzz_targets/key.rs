@@ -1,0 +1,4 @@
+//! Keys of an index as a page would have them: see [`sheaf_table::fuzzing::key`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sheaf_table::fuzzing::key(bytes));
