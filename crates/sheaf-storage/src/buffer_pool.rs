@@ -470,7 +470,7 @@ impl BufferPool {
     /// `Io` or `DiskFull`; the pages that could not be written stay dirty. `SyncFailed` from then on once a sync has
     /// failed: the kernel may have dropped what it could not write, and reports that only once.
     pub fn flush_all(&self) -> Result<()> {
-        self.write_dirty_pages()?;
+        self.write_dirty_pages(usize::MAX, |_, _| ())?;
         self.sync()
     }
 

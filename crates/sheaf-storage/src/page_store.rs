@@ -7,8 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use crate::buffer_pool::BufferPool;
+use crate::checkpointer::{Pace, Schedule};
 use crate::disk::{Disk, FileId};
 use crate::doublewrite::Doublewrite;
 use crate::error::{Result, StorageError};
@@ -28,6 +30,19 @@ use crate::write_back::WriteProtection;
 
 /// The share of the log's limit after which a change waits for a checkpoint, if nobody has made one: 1 / this.
 const FOREGROUND_CHECKPOINT_SHARE: u64 = 2;
+
+/// A checkpoint is due when the log has grown by its limit divided by this, if it is not due before.
+const CHECKPOINT_SHARE: u64 = 4;
+
+/// Bytes of log that recovery reads in a second, until it was measured.
+const ASSUMED_RECOVERY_SPEED: u64 = 64 << 20;
+
+/// A recovery of this much log, and more, is a measurement.
+const MEASURED_BYTES: u64 = 64 << 20;
+
+/// The share of the log's limit that the log may grow by during a checkpoint which nobody waits for: 1 / this. Together
+/// with what makes a checkpoint due it stays below the share above.
+const SWEEP_SHARE: u64 = 5;
 
 /// Pages, space and log of one data file.
 pub(crate) struct PageStore {
@@ -50,6 +65,12 @@ pub(crate) struct PageStore {
     live: Mutex<BTreeMap<TransactionId, Lsn>>,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
+    /// Checkpoints that somebody waits for.
+    awaited_checkpoints: AtomicU64,
+    /// Bytes of log that recovery has read, while no checkpoint was made since.
+    recovered_bytes: AtomicU64,
+    /// Bytes of log that recovery reads in a second.
+    recovery_speed: AtomicU64,
     /// Held during a checkpoint. A process with the log's end at the last one, and nothing new since, is clean.
     checkpoint: Mutex<()>,
     /// What the log had written when the last checkpoint began.
@@ -124,6 +145,9 @@ impl PageStore {
                 refused: None,
             }),
             changes_ended: Condvar::new(),
+            awaited_checkpoints: AtomicU64::new(0),
+            recovered_bytes: AtomicU64::new(0),
+            recovery_speed: AtomicU64::new(ASSUMED_RECOVERY_SPEED),
             checkpoint: Mutex::new(()),
             checkpoint_volume: AtomicU64::new(0),
             counts_writer: OnceLock::new(),
@@ -457,6 +481,7 @@ impl PageStore {
                 write_counts.map_or(Ok(()), |write_counts| write_counts())
             },
             |store| store.checkpoint_volume.load(Ordering::Relaxed) != seen,
+            Pace::Fast,
         )
     }
 
@@ -476,16 +501,26 @@ impl PageStore {
     /// The begin is a place in the log. A mini-transaction before it had announced its pages as dirty when the place was
     /// taken, so the sweep that follows finds them; the log after it is kept. So is the log of live transactions, from
     /// the first change of the oldest one on: their undo is in it.
-    pub(crate) fn checkpoint(&self, prepare: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.checkpoint_unless(prepare, |_| false)
+    pub(crate) fn checkpoint(
+        &self,
+        prepare: impl FnOnce() -> Result<()>,
+        pace: Pace<'_>,
+    ) -> Result<()> {
+        self.checkpoint_unless(prepare, |_| false, pace)
     }
 
     fn checkpoint_unless(
         &self,
         prepare: impl FnOnce() -> Result<()>,
         is_done: impl FnOnce(&PageStore) -> bool,
+        pace: Pace<'_>,
     ) -> Result<()> {
+        let is_awaited = u64::from(matches!(pace, Pace::Fast));
+        self.awaited_checkpoints
+            .fetch_add(is_awaited, Ordering::Relaxed);
         let _one_at_a_time = self.checkpoint.lock();
+        self.awaited_checkpoints
+            .fetch_sub(is_awaited, Ordering::Relaxed);
         if is_done(self) {
             return Ok(());
         }
@@ -503,7 +538,12 @@ impl PageStore {
         let next_tree = self.next_tree.load(Ordering::Relaxed);
         let next_transaction = self.next_transaction.load(Ordering::Relaxed);
         let first_batch = self.doublewrite.next_batch();
-        self.pool.flush_all().inspect_err(|error| {
+        let schedule = Schedule::new(volume, self.log.limit_bytes() / SWEEP_SHARE);
+        let hurries = || self.awaited_checkpoints.load(Ordering::Relaxed) > 0;
+        let swept = self
+            .pool
+            .sweep(pace, &schedule, || self.log.volume(), hurries);
+        swept.inspect_err(|error| {
             if matches!(error, StorageError::SyncFailed { .. }) || is_failed_sync(error) {
                 self.refuse_changes(error.clone());
             }
@@ -516,7 +556,25 @@ impl PageStore {
             control.first_batch = first_batch;
         })?;
         self.checkpoint_volume.store(volume, Ordering::Relaxed);
+        self.recovered_bytes.store(0, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Recovery has read this much log, in this time.
+    pub(crate) fn note_recovered(&self, bytes: u64, elapsed_ns: u64) {
+        self.recovered_bytes.store(bytes, Ordering::Relaxed);
+        if bytes >= MEASURED_BYTES {
+            let speed = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
+            self.recovery_speed.store(speed as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of log since the last checkpoint from which on another one is due, so that recovery takes no longer than
+    /// `recovery_time_goal`: half of what it reads in that time, because the log grows on while the checkpoint is made.
+    pub(crate) fn checkpoint_due_bytes(&self, recovery_time_goal: Duration) -> u64 {
+        let speed = self.recovery_speed.load(Ordering::Relaxed);
+        let bytes = speed as f64 * recovery_time_goal.as_secs_f64() / 2.0;
+        (bytes as u64).min(self.log.limit_bytes() / CHECKPOINT_SHARE)
     }
 
     /// Where recovery would begin after a checkpoint that began at `begin`, as far as live transactions allow.
@@ -525,11 +583,12 @@ impl PageStore {
         oldest.map_or(begin, |oldest| oldest.min(begin))
     }
 
-    /// Bytes that the log has written since the last checkpoint began.
+    /// Bytes that the log has written since the last checkpoint began, also before the storage was opened.
     #[inline]
     pub(crate) fn log_since_checkpoint(&self) -> u64 {
         let before = self.checkpoint_volume.load(Ordering::Relaxed);
-        self.log.volume().saturating_sub(before)
+        let recovered = self.recovered_bytes.load(Ordering::Relaxed);
+        self.log.volume().saturating_sub(before) + recovered
     }
 
     /// Changes begun so far.
@@ -549,7 +608,7 @@ impl PageStore {
             changes = self.changes_ended.wait(changes);
         }
         drop(changes);
-        self.checkpoint(prepare)
+        self.checkpoint(prepare, Pace::Fast)
     }
 }
 

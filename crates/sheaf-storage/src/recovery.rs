@@ -4,7 +4,7 @@
 //! ```text
 //!   repair    torn pages from the doublewrite area
 //!   analysis  log from the redo start to its end: who was live, where pages begin a new life
-//!   redo      log again: every change that its page does not have yet, in order
+//!   redo      log again: every change that its page does not have yet, page by page within a window of the log
 //!   space     pages and extents of trees that do not exist are freed; counts are brought up to date
 //!   undo      transactions that were live are rolled back, as at run time
 //! ```
@@ -15,31 +15,34 @@
 //!
 //! **Lives of pages.** A page that is freed is dropped from memory without being written, so what the disk has of it may
 //! be older than the redo start, and records of that life do not fit it. Nobody wants the result either. So analysis
-//! notes for each page the last record that begins or ends a life (an image, a format, a free); redo skips what comes
-//! before it, and at an image starts with an empty page, whatever the disk holds. A bulk build writes pages past the
-//! log: entering their extent in its map counts as an end as well, and the pages are on disk by then.
+//! notes for each page the last record that begins or ends a life (an image, a format, a free); [redo](redo_window)
+//! skips what comes before it, and at an image starts with an empty page, whatever the disk holds. A bulk build writes
+//! pages past the log: entering their extent in its map counts as an end as well, and the pages are on disk by then.
 //!
 //! **Space.** A page is taken for a tree in one mini-transaction, and the tree enters the directory in another. Between
 //! both a crash leaves pages of a tree that does not exist. All pages say whose they are, so recovery looks at those in
 //! shared extents (about one in a hundred) and at the owners of the others, and frees what belongs to nobody. On the way
 //! it counts the pages of each tree; counts of entries follow from the log, and are estimates after a crash.
 
+mod redo_window;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::{Result, StorageError};
 use crate::extent::{self, EXTENTS_PER_GROUP, PAGES_PER_EXTENT};
-use crate::guard::ExclusiveGuard;
 use crate::log::bytes::Damaged;
 use crate::log::frame::{self, Frame, Note};
 use crate::log::{Control, LogEnd, LogFile, LogReader, redo_codec};
 use crate::page::{Lsn, PAGE_SIZE, PageId, TreeId};
 use crate::page_store::PageStore;
-use crate::redo::{self, RedoRecord};
+use crate::redo::RedoRecord;
 use crate::sync;
 use crate::transaction::{Change, TransactionId};
 use crate::tree::node::PageImage;
 use crate::undo_stack::{UndoRecord, UndoStack};
+
+use redo_window::RedoWindow;
 
 /// Progress is reported this often.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
@@ -287,81 +290,23 @@ pub(crate) fn redo(
     store.pool.extend_to(extents * PAGES_PER_EXTENT)?;
     let mut reader = LogReader::open(file, control)?;
     let mut progress = Progress::new("redoing changes");
-    let mut scratch = Box::new([0; PAGE_SIZE]);
+    let mut window = RedoWindow::new(store, file, analysis);
     for_each_frame(file, &mut reader, control.redo_start, |lsn, frame| {
         progress.report(lsn);
         match frame {
-            Frame::MiniTransaction { changes, .. } => {
-                let mut redo = Redo {
-                    store,
-                    lsn,
-                    pages: Vec::new(),
-                };
-                // All that can fail comes first: a page that has half of a change may be written back at any time.
-                let mut to_latch = changes;
-                while !to_latch.is_empty() {
-                    let (page, record) = redo_codec::decode(&mut to_latch, &mut scratch)?;
-                    let life = analysis.life_of(page);
-                    if lsn >= life {
-                        redo.latch(page, &record, lsn == life)?;
-                    }
-                }
-                let mut to_apply = changes;
-                while !to_apply.is_empty() {
-                    let (page, record) = redo_codec::decode(&mut to_apply, &mut scratch)?;
-                    redo.apply(page, &record);
-                }
-                redo.finish();
-                Ok(())
-            }
-            Frame::Commit(_) | Frame::EndOfRollback(_) => Ok(()),
+            Frame::MiniTransaction { changes, .. } => window.gather(lsn, changes)?,
+            Frame::Commit(_) | Frame::EndOfRollback(_) => {}
         }
+        if window.is_full() {
+            window.apply()?;
+        }
+        Ok(())
     })?;
-    // What analysis has read must have been read again: nothing was written yet that would hide a difference.
+    // What analysis has read must have been read again.
     if reader.end()?.lsn != analysis.end.lsn {
         return Err(file.damaged("it was read twice, and ended at two places"));
     }
-    Ok(())
-}
-
-/// The redo of one mini-transaction.
-struct Redo<'s> {
-    store: &'s PageStore,
-    lsn: Lsn,
-    /// Pages that it changes; none for a page that has its changes already.
-    pages: Vec<(PageId, Option<ExclusiveGuard<'s>>)>,
-}
-
-impl Redo<'_> {
-    /// Latches the page of a record, unless an earlier record has.
-    fn latch(&mut self, id: PageId, record: &RedoRecord<'_>, in_first_frame: bool) -> Result<()> {
-        if self.pages.iter().any(|(known, _)| *known == id) {
-            return Ok(());
-        }
-        let page = if in_first_frame && begins_life(record) {
-            Some(self.store.pool.create(id)?)
-        } else {
-            let page = self.store.pool.exclusive(id)?;
-            (page.lsn() < self.lsn).then_some(page)
-        };
-        self.pages.push((id, page));
-        Ok(())
-    }
-
-    /// Applies a record whose page is latched; the others are of earlier lives of their pages.
-    fn apply(&mut self, id: PageId, record: &RedoRecord<'_>) {
-        let known = self.pages.iter_mut().find(|(known, _)| *known == id);
-        if let Some((_, Some(page))) = known {
-            redo::apply(page, record);
-        }
-    }
-
-    fn finish(self) {
-        for page in self.pages.into_iter().filter_map(|(_, page)| page) {
-            let mut page = page;
-            page.mark_dirty(self.lsn);
-        }
-    }
+    window.apply()
 }
 
 /// Pages of a tree, as the extent maps and the pages themselves say.
@@ -415,10 +360,12 @@ fn reclaim_pages(
     for page in pages {
         let found = match store.pool.shared(page) {
             Ok(found) => found,
-            Err(error) => {
+            Err(error @ StorageError::Corrupt { .. }) => {
                 tracing::warn!("a page in use cannot be read, and stays in use: {error}");
                 continue;
             }
+            // Without it the pages of a tree would be counted wrong for good.
+            Err(error) => return Err(error),
         };
         let (tree, level) = (found.tree_id(), found.level());
         match trees.get_mut(&tree) {

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::buffer_pool::{BufferPool, PoolOptions};
-use crate::checkpointer::Checkpointer;
+use crate::checkpointer::{Checkpointer, Pace};
 use crate::counters::{PoolCounters, TransactionCounters};
 use crate::disk::{self, Disk, DiskKind, FileId};
 use crate::doublewrite::Doublewrite;
@@ -22,7 +23,7 @@ use crate::page_store::{PageStore, Parts};
 use crate::recovery::{self, Analysis};
 use crate::redo::RedoRecord;
 use crate::snapshot::ReadView;
-use crate::sync::Mutex;
+use crate::sync::{self, Mutex};
 use crate::transaction::Transaction;
 use crate::transaction_system::TransactionSystem;
 use crate::tree::{Counts, Tree};
@@ -40,9 +41,6 @@ const DOUBLEWRITE_FILE: &str = "sheaf.doublewrite";
 
 /// Name of the lock file in the data directory.
 const LOCK_FILE: &str = "sheaf.lock";
-
-/// A checkpoint is due when the log has grown by its limit divided by this.
-const CHECKPOINT_SHARE: u64 = 4;
 
 /// Folder for spilled data in the data directory.
 const TEMP_FOLDER: &str = "temp";
@@ -71,6 +69,8 @@ pub struct StorageOptions {
     pub log_segment_bytes: u64,
     /// The log is kept about this short by checkpoints. It may become longer while a long transaction is live.
     pub log_limit_bytes: u64,
+    /// How long recovery may take: checkpoints are made often enough for it.
+    pub recovery_time_goal: Duration,
     /// Whether background threads write dirty pages back, collect versions, and make checkpoints.
     pub background_writer: bool,
 }
@@ -87,6 +87,7 @@ impl Default for StorageOptions {
             sync_log: SyncLog::On,
             log_segment_bytes: 8 << 20,
             log_limit_bytes: 1 << 30,
+            recovery_time_goal: Duration::from_secs(10),
             background_writer: true,
         }
     }
@@ -284,6 +285,7 @@ impl Storage {
         temp_dir: PathBuf,
         lock: Option<File>,
     ) -> Result<Arc<Storage>> {
+        let began_ns = sync::monotonic_ns();
         let file = Log::file(&files.disk, files.log, control.segment_bytes);
         // What is read now must not be gone after another power loss: the device may still have it in its cache.
         for file in [files.data, files.log, files.doublewrite] {
@@ -320,8 +322,15 @@ impl Storage {
         let trees = TreeDirectory::open(&store)?;
         let storage = Self::assemble(store, trees, options, temp_dir, lock);
         if analysis.is_needed {
+            let bytes = analysis.end.bytes_read(&file);
             storage.roll_back_losers(analysis)?;
-            storage.checkpoint()?;
+            if storage.options.background_writer {
+                // Soon, and while others work already.
+                let elapsed_ns = sync::monotonic_ns().saturating_sub(began_ns);
+                storage.store.note_recovered(bytes, elapsed_ns);
+            } else {
+                storage.checkpoint()?;
+            }
             tracing::info!("recovery: complete");
         }
         Ok(storage)
@@ -533,17 +542,30 @@ impl Storage {
 
     /// Makes a checkpoint: a process that ends after this and before the next change leaves nothing to recover.
     pub fn checkpoint(&self) -> Result<()> {
-        self.store.checkpoint(|| self.trees.write_counts())
+        self.checkpoint_at(Pace::Fast)
+    }
+
+    fn checkpoint_at(&self, pace: Pace<'_>) -> Result<()> {
+        self.store.checkpoint(|| self.trees.write_counts(), pace)
     }
 
     /// What is due by now: a checkpoint if the log has grown, or if no change has begun since `seen`, which an earlier
     /// step returned. Returns what to pass to the next step. A background thread does this, if there are background
     /// threads.
     pub fn checkpoint_step(&self, seen: Option<u64>) -> Result<u64> {
+        self.checkpoint_step_at(seen, Pace::Fast)
+    }
+
+    /// As [`checkpoint_step`](Self::checkpoint_step), with the pace of a checkpoint that disturbs others.
+    pub(crate) fn checkpoint_step_at(&self, seen: Option<u64>, pace: Pace<'_>) -> Result<u64> {
         let begun = self.store.changes_begun();
-        let log_due = self.options.log_limit_bytes / CHECKPOINT_SHARE;
-        if seen == Some(begun) || self.store.log_since_checkpoint() > log_due {
+        let log_due = self
+            .store
+            .checkpoint_due_bytes(self.options.recovery_time_goal);
+        if seen == Some(begun) {
             self.checkpoint()?;
+        } else if self.store.log_since_checkpoint() > log_due {
+            self.checkpoint_at(pace)?;
         }
         if self.store.sync_log() == SyncLog::Interval {
             self.store.log.flush_to(self.store.log.end())?;

@@ -269,8 +269,13 @@ impl BufferPool {
             .collect()
     }
 
-    /// Writes every page that is dirty at the time of the call. The caller holds no latch.
-    pub(crate) fn write_dirty_pages(&self) -> Result<()> {
+    /// Writes every page that is dirty at the time of the call, at most `at_a_time` of them at a time, and calls `pause`
+    /// in between with the numbers of those written and of all. The caller holds no latch.
+    pub(crate) fn write_dirty_pages(
+        &self,
+        at_a_time: usize,
+        pause: impl Fn(usize, usize),
+    ) -> Result<()> {
         let mut wanted: Vec<PageId> = self
             .core()
             .descriptors()
@@ -278,12 +283,19 @@ impl BufferPool {
             .filter(|descriptor| descriptor.is_dirty())
             .filter_map(|descriptor| descriptor.page())
             .collect();
-        while !wanted.is_empty() {
-            wanted = self.write_pages(wanted)?;
-            for &page in &wanted {
-                // Waits until the writer is done, without holding staging: the writer may need it to get a frame.
-                self.await_writer(page);
+        wanted.sort_unstable();
+        let mut written = 0;
+        for chunk in wanted.chunks(at_a_time) {
+            let mut pages = self.write_pages(chunk.to_vec())?;
+            while !pages.is_empty() {
+                for &page in &pages {
+                    // Waits until the writer is done, without holding staging: the writer may need it to get a frame.
+                    self.await_writer(page);
+                }
+                pages = self.write_pages(pages)?;
             }
+            written += chunk.len();
+            pause(written, wanted.len());
         }
         Ok(())
     }

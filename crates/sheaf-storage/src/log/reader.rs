@@ -37,6 +37,12 @@ impl LogEnd {
             lsn: Lsn(0),
         }
     }
+
+    /// About how many bytes of the file were read to find it.
+    pub(crate) fn bytes_read(&self, file: &LogFile) -> u64 {
+        let others = self.segments.len().saturating_sub(1) as u64;
+        others * file.segment_bytes + self.used
+    }
 }
 
 /// See the [module](self).
