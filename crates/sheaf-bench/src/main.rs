@@ -47,6 +47,10 @@ enum Command {
         #[arg(long, default_value = "crates/sheaf/tests/tpch/answers")]
         out: PathBuf,
     },
+    /// Random work on a simulated machine that crashes at any disk operation, and a look at what is left.
+    Torture(sheaf_torture::command::Options),
+    /// How long recovery takes after a kill.
+    Recovery(sheaf_torture::recovery_time::Options),
     /// Serves a Sheaf database: how the benchmarks start Sheaf as a process of its own.
     #[command(hide = true)]
     Serve(sheaf::serve::ServeArguments),
@@ -62,6 +66,8 @@ fn main() -> ExitCode {
             queries,
             out,
         } => answers::record(scale, &queries, &out),
+        Command::Torture(options) => return sheaf_torture::command::run(&options),
+        Command::Recovery(options) => return sheaf_torture::recovery_time::run(&options),
         Command::Serve(options) => sheaf::serve::run(options)
             .map(|_| ())
             .map_err(BenchError::from_display),

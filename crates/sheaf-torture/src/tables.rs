@@ -1,0 +1,772 @@
+//! The workload on tables: connections with a transaction each, whose statements change rows and with them several
+//! trees; tables and indexes that come and go; bulk loads.
+//!
+//! The connections take turns. A statement that meets a row which another connection has changed does not wait: it fails
+//! and is taken back to the savepoint before it, as one that fails for any other reason. DDL does not wait for
+//! transactions that hold the table either.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sheaf_storage::disk::simulated::Random;
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, LockWait, ReadAhead, Storage, StorageError, Transaction,
+};
+use sheaf_table::{
+    BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec,
+    NoProgress, RowWriteGuard, Table, TableError, Value,
+};
+
+use crate::machine::{Machine, Stop, Workload};
+
+type Row = Vec<Value>;
+type Rows = BTreeMap<Vec<u8>, Row>;
+type Model = BTreeMap<String, TableModel>;
+
+const DATABASE: &str = "torture";
+
+/// Most tables at a time.
+const MAX_TABLES: usize = 3;
+
+/// Connections that take turns.
+const CONNECTIONS: usize = 3;
+
+/// Primary keys are numbers below this.
+const IDS: u64 = 4_000;
+
+/// Memory of an index build, a load and a check: so little that sorts of some thousand rows spill.
+const SORT_BYTES: usize = 256 << 10;
+
+const NO_WAIT: Duration = Duration::ZERO;
+
+/// Positions of the columns `id INT PRIMARY KEY, number INT, name VARCHAR(80), note TEXT`.
+mod column {
+    pub(super) const ID: usize = 0;
+    pub(super) const NUMBER: usize = 1;
+}
+
+/// The unique one of [`INDEXES`], on `number`.
+const UNIQUE: &str = "by_number";
+
+/// A column of an index, and the length of its prefix.
+type Part = (&'static str, Option<u32>);
+
+/// Indexes that a table may have: name, parts, unique.
+const INDEXES: [(&str, &[Part], bool); 3] = [
+    (UNIQUE, &[("number", None)], true),
+    ("by_name", &[("name", None), ("number", None)], false),
+    ("by_note", &[("note", Some(8))], false),
+];
+
+/// What a table holds, and which indexes it has.
+#[derive(Clone, PartialEq, Default)]
+struct TableModel {
+    indexes: BTreeSet<&'static str>,
+    /// By encoded primary key.
+    rows: Rows,
+}
+
+impl TableModel {
+    /// Whether a row other than `except` keeps `row` from being there.
+    fn conflicts(&self, row: &Row, except: Option<&[u8]>) -> bool {
+        let is_unique = self.indexes.contains(UNIQUE);
+        self.rows
+            .iter()
+            .filter(|(key, _)| Some(key.as_slice()) != except)
+            .any(|(_, other)| {
+                other[column::ID] == row[column::ID]
+                    || is_unique
+                        && !row[column::NUMBER].is_null()
+                        && other[column::NUMBER] == row[column::NUMBER]
+            })
+    }
+
+    fn has_duplicate_numbers(&self) -> bool {
+        let mut seen = BTreeSet::new();
+        let numbers = self.rows.values().map(|row| row[column::NUMBER].as_i128());
+        numbers.flatten().any(|number| !seen.insert(number))
+    }
+}
+
+/// Tables as a DDL statement or a load leaves them; none: it drops the table.
+type Definitions = Vec<(String, Option<TableModel>)>;
+
+fn apply(model: &mut Model, definitions: &Definitions) {
+    for (name, table) in definitions {
+        match table {
+            Some(table) => model.insert(name.clone(), table.clone()),
+            None => model.remove(name),
+        };
+    }
+}
+
+/// One connection: its transaction, the tables that it holds, and what it has changed in the model.
+#[derive(Default)]
+struct Connection {
+    // Dropped before the guards, as a transaction ends before its tables are given back.
+    transaction: Option<Transaction>,
+    guards: BTreeMap<String, RowWriteGuard>,
+    /// Each changed row's table, key, and contents before.
+    journal: Vec<(String, Vec<u8>, Option<Row>)>,
+    /// Marks in transaction and journal.
+    savepoints: Vec<(usize, usize)>,
+}
+
+impl Connection {
+    fn undo(&mut self, model: &mut Model, mark: usize) {
+        for (table, key, before) in self.journal.drain(mark..).rev() {
+            let rows = &mut model.entry(table).or_default().rows;
+            match before {
+                Some(row) => rows.insert(key, row),
+                None => rows.remove(&key),
+            };
+        }
+    }
+
+    /// The transaction has ended.
+    fn end(&mut self) {
+        self.savepoints.clear();
+        self.guards.clear();
+    }
+}
+
+/// The database, what is in it, and what may be in it.
+#[derive(Default)]
+pub(crate) struct Tables {
+    connections: [Connection; CONNECTIONS],
+    catalog: Option<Arc<Catalog>>,
+    /// What was acknowledged, with the changes of live transactions.
+    model: Model,
+    /// The connection whose commit is under way.
+    committing: Option<usize>,
+    /// The DDL or load that is under way: tables as they will be when it has happened.
+    pending: Option<Definitions>,
+}
+
+impl Workload for Tables {
+    fn start(&mut self, storage: Arc<Storage>) -> Result<(), TableError> {
+        let catalog = Catalog::open(storage)?;
+        if !catalog.database_exists(DATABASE) {
+            catalog.create_database(DATABASE)?;
+        }
+        self.catalog = Some(catalog);
+        Ok(())
+    }
+
+    fn step(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        if self.model.is_empty() {
+            return self.create_table(machine);
+        }
+        match machine.random.below(120) {
+            0 | 1 => self.create_table(machine),
+            2 => self.drop_table(machine),
+            3 => self.rename_table(machine),
+            4..=6 => self.load(machine),
+            7 | 8 => self.create_index(machine),
+            9 => self.drop_index(machine),
+            10 => self.maintain(machine, Storage::checkpoint),
+            11 => self.maintain(machine, Storage::drop_cached_pages),
+            12..=14 => self.maintain(machine, Storage::collect_versions_step),
+            _ => {
+                let connection = machine.random.below(CONNECTIONS as u64) as usize;
+                self.converse(machine, connection)
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        for connection in &mut self.connections {
+            connection.transaction = None;
+            connection.end();
+        }
+        self.catalog = None;
+    }
+
+    fn close(&mut self) {
+        for connection in &mut self.connections {
+            connection.transaction = None;
+            connection.undo(&mut self.model, 0);
+            connection.end();
+        }
+        let closed = self
+            .catalog
+            .take()
+            .map(|catalog| catalog.storage().clone().close());
+        assert!(matches!(closed, Some(Ok(()))), "{closed:?}");
+    }
+
+    fn verify(&mut self) {
+        let found = self.found_tables();
+        let committing = self.committing.take();
+        let pending = self.pending.take();
+        for (number, connection) in self.connections.iter_mut().enumerate() {
+            if committing != Some(number) {
+                connection.undo(&mut self.model, 0);
+            }
+        }
+        if let Some(committing) = committing {
+            let connection = &mut self.connections[committing];
+            if found == self.model {
+                connection.journal.clear();
+            } else {
+                connection.undo(&mut self.model, 0);
+            }
+        }
+        // No transaction holds the table that was being changed, so one has nothing to do with the other.
+        if let Some(definitions) = pending {
+            let mut changed = self.model.clone();
+            apply(&mut changed, &definitions);
+            if found == changed {
+                self.model = changed;
+            }
+        }
+        assert!(found == self.model, "{}", difference(&self.model, &found));
+        let report = sheaf_table::check::check(self.catalog(), SORT_BYTES, &NoProgress)
+            .expect("what was recovered can be read");
+        assert_eq!(report.found, 0, "{:?}", report.findings);
+    }
+}
+
+impl Tables {
+    fn catalog(&self) -> &Arc<Catalog> {
+        self.catalog.as_ref().expect("it was started")
+    }
+
+    fn any_table(&self, random: &mut Random) -> Option<String> {
+        let number = random.below(self.model.len().max(1) as u64) as usize;
+        self.model.keys().nth(number).cloned()
+    }
+
+    /// A name that no table has.
+    fn new_name(&self, random: &mut Random) -> String {
+        loop {
+            let name = format!("t{}", random.below(1_000));
+            if !self.model.contains_key(&name) {
+                return name;
+            }
+        }
+    }
+
+    fn is_held(&self, name: &str) -> bool {
+        let mut connections = self.connections.iter();
+        connections.any(|connection| connection.guards.contains_key(name))
+    }
+
+    /// What background threads do. What fails is done again later.
+    fn maintain(
+        &mut self,
+        machine: &mut Machine,
+        step: impl FnOnce(&Storage) -> Result<(), StorageError>,
+    ) -> Result<(), Stop> {
+        match step(self.catalog().storage()).map_err(|error| machine.stop(error)) {
+            Err(Stop::Dead) if machine.goes_on() => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Runs DDL or a load on `table`, of which `after` is the outcome; `fails`: a unique index has duplicates.
+    fn define(
+        &mut self,
+        machine: &mut Machine,
+        table: &str,
+        after: Definitions,
+        fails: bool,
+        run: impl FnOnce(&Arc<Catalog>) -> Result<(), TableError>,
+    ) -> Result<(), Stop> {
+        self.pending = Some(after);
+        let done = run(&self.catalog().clone());
+        let outcome = match done {
+            Ok(()) => {
+                assert!(!fails, "duplicate numbers in a unique index of {table}");
+                apply(&mut self.model, self.pending.as_ref().expect("set above"));
+                machine.summary.definitions += 1;
+                Ok(())
+            }
+            Err(TableError::DuplicateKey { .. }) if fails => Ok(()),
+            Err(TableError::LockWaitTimeout) if self.is_held(table) => Ok(()),
+            Err(error) => Err(machine.stop(error)),
+        };
+        if outcome != Err(Stop::Dead) {
+            self.pending = None;
+        }
+        outcome
+    }
+
+    fn create_table(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        if self.model.len() >= MAX_TABLES {
+            return Ok(());
+        }
+        let name = self.new_name(&mut machine.random);
+        let mut table = TableModel::default();
+        for (index, _, _) in INDEXES {
+            if machine.random.below(2) == 0 {
+                table.indexes.insert(index);
+            }
+        }
+        let request = create_request(&name, &table.indexes);
+        let after = vec![(name.clone(), Some(table))];
+        self.define(machine, &name, after, false, |catalog| {
+            catalog.create_table(request).map(drop)
+        })?;
+        if machine.random.below(2) == 0 {
+            self.load_into(machine, &name)?;
+        }
+        Ok(())
+    }
+
+    fn drop_table(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        let Some(name) = self.any_table(&mut machine.random) else {
+            return Ok(());
+        };
+        let after = vec![(name.clone(), None)];
+        self.define(machine, &name, after, false, |catalog| {
+            catalog.drop_table(DATABASE, &name, NO_WAIT)
+        })
+    }
+
+    fn rename_table(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        let Some(from) = self.any_table(&mut machine.random) else {
+            return Ok(());
+        };
+        let to = self.new_name(&mut machine.random);
+        let after = vec![
+            (from.clone(), None),
+            (to.clone(), self.model.get(&from).cloned()),
+        ];
+        self.define(machine, &from, after, false, |catalog| {
+            catalog.rename_table((DATABASE, &from), (DATABASE, &to), NO_WAIT)
+        })
+    }
+
+    fn create_index(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        let Some(name) = self.any_table(&mut machine.random) else {
+            return Ok(());
+        };
+        let number = machine.random.below(INDEXES.len() as u64) as usize;
+        let mut table = self.model[&name].clone();
+        if !table.indexes.insert(INDEXES[number].0) {
+            return Ok(());
+        }
+        let fails = INDEXES[number].0 == UNIQUE && table.has_duplicate_numbers();
+        let after = vec![(name.clone(), Some(table))];
+        let index = index_spec(number);
+        self.define(machine, &name, after, fails, |catalog| {
+            catalog.create_index(DATABASE, &name, index, SORT_BYTES, &NoProgress, NO_WAIT)
+        })
+    }
+
+    fn drop_index(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        let Some(name) = self.any_table(&mut machine.random) else {
+            return Ok(());
+        };
+        let mut table = self.model[&name].clone();
+        let Some(index) = table.indexes.pop_first() else {
+            return Ok(());
+        };
+        let after = vec![(name.clone(), Some(table))];
+        self.define(machine, &name, after, false, |catalog| {
+            catalog.drop_index(DATABASE, &name, index, NO_WAIT)
+        })
+    }
+
+    /// Loads an empty table, if there is one.
+    fn load(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        let empty = self.model.iter().find(|(_, table)| table.rows.is_empty());
+        match empty.map(|(name, _)| name.clone()) {
+            Some(name) => self.load_into(machine, &name),
+            None => Ok(()),
+        }
+    }
+
+    fn load_into(&mut self, machine: &mut Machine, name: &str) -> Result<(), Stop> {
+        let random = &mut machine.random;
+        let count = (random.below(2) * 1_500 + random.below(200)) as i64;
+        let mut rows: Vec<Row> = (0..count)
+            .map(|id| any_row(random, Value::Int(id * 2)))
+            .collect();
+        // Rows out of order are sorted first.
+        if count > 1 && random.below(2) == 0 {
+            rows.swap(0, random.below(count as u64) as usize);
+        }
+        let is_given_up = random.below(6) == 0;
+        let mut table = self.model[name].clone();
+        let Ok(open) = self.catalog().table(DATABASE, name) else {
+            panic!("there is no table {name}");
+        };
+        for row in &rows {
+            table.rows.insert(open.encode_primary_key(row), row.clone());
+        }
+        let fails = table.indexes.contains(UNIQUE) && table.has_duplicate_numbers();
+        let after = match is_given_up {
+            true => Vec::new(),
+            false => vec![(name.to_string(), Some(table))],
+        };
+        self.define(machine, name, after, fails && !is_given_up, |catalog| {
+            let options = BulkLoadOptions {
+                memory_bytes: SORT_BYTES,
+                threads: 1,
+            };
+            let guard = catalog.open_for_write(DATABASE, name, NO_WAIT)?;
+            let mut load = BulkLoad::new(catalog, guard, options, Arc::new(NoProgress))?;
+            for row in &rows {
+                load.append(row)?;
+            }
+            if is_given_up {
+                return Ok(());
+            }
+            load.finish().map(drop)
+        })
+    }
+
+    /// The next thing that a client sends.
+    fn converse(&mut self, machine: &mut Machine, number: usize) -> Result<(), Stop> {
+        let storage = self.catalog().storage().clone();
+        let connection = &mut self.connections[number];
+        let transaction = connection.transaction.get_or_insert_with(|| {
+            let mut transaction = storage.begin_transaction();
+            transaction.set_lock_wait(LockWait::No);
+            transaction
+        });
+        match machine.random.below(16) {
+            0 | 1 => self.commit(machine, number),
+            2 => self.roll_back(machine, number),
+            3 => {
+                let marks = (transaction.savepoint(), connection.journal.len());
+                connection.savepoints.push(marks);
+                Ok(())
+            }
+            4 => {
+                let count = connection.savepoints.len() as u64;
+                if count > 0 {
+                    let kept = machine.random.below(count) as usize;
+                    let marks = connection.savepoints[kept];
+                    connection.savepoints.truncate(kept + 1);
+                    self.roll_back_to(machine, number, marks)?;
+                }
+                Ok(())
+            }
+            _ => self.statement(machine, number),
+        }
+    }
+
+    fn commit(&mut self, machine: &mut Machine, number: usize) -> Result<(), Stop> {
+        let connection = &mut self.connections[number];
+        let Some(transaction) = connection.transaction.take() else {
+            return Ok(());
+        };
+        self.committing = Some(number);
+        let committed = transaction.commit();
+        committed.map_err(|error| machine.must_be_dead(error))?;
+        self.committing = None;
+        connection.journal.clear();
+        connection.end();
+        machine.summary.commits += 1;
+        Ok(())
+    }
+
+    fn roll_back(&mut self, machine: &mut Machine, number: usize) -> Result<(), Stop> {
+        let connection = &mut self.connections[number];
+        let Some(transaction) = connection.transaction.take() else {
+            return Ok(());
+        };
+        let rolled_back = transaction.rollback();
+        rolled_back.map_err(|error| machine.must_be_dead(error))?;
+        connection.undo(&mut self.model, 0);
+        connection.end();
+        machine.summary.rollbacks += 1;
+        Ok(())
+    }
+
+    fn roll_back_to(
+        &mut self,
+        machine: &mut Machine,
+        number: usize,
+        (mark, journal_mark): (usize, usize),
+    ) -> Result<(), Stop> {
+        let connection = &mut self.connections[number];
+        if let Some(transaction) = &mut connection.transaction {
+            let rolled_back = transaction.rollback_to(mark);
+            rolled_back.map_err(|error| machine.must_be_dead(error))?;
+            connection.undo(&mut self.model, journal_mark);
+        }
+        Ok(())
+    }
+
+    /// Changes some rows of a table, all or none.
+    fn statement(&mut self, machine: &mut Machine, number: usize) -> Result<(), Stop> {
+        let Some(name) = self.any_table(&mut machine.random) else {
+            return Ok(());
+        };
+        let rows = match machine.random.below(12) {
+            0 => machine.random.below(150),
+            _ => 1 + machine.random.below(4),
+        };
+        let catalog = self.catalog().clone();
+        let connection = &mut self.connections[number];
+        let Some(transaction) = &mut connection.transaction else {
+            return Ok(());
+        };
+        let marks = (transaction.savepoint(), connection.journal.len());
+        let held = connection.guards.remove(&name);
+        let opened = held.map_or_else(|| catalog.open_for_row_writes(DATABASE, &name, NO_WAIT), Ok);
+        let guard = opened.map_err(|error| machine.stop(error))?;
+        let mut changes = RowChanges {
+            name: &name,
+            table: &guard,
+            transaction,
+            model: self.model.entry(name.clone()).or_default(),
+            journal: &mut connection.journal,
+        };
+        let result = (0..rows).try_for_each(|_| changes.change(&mut machine.random));
+        connection.guards.insert(name, guard);
+        let stop = match result {
+            Ok(()) => return Ok(()),
+            // The statement has met a row that is there already, or one that another connection has changed.
+            Err(
+                TableError::DuplicateKey { .. }
+                | TableError::Storage(StorageError::LockNotAvailable),
+            ) => Ok(()),
+            Err(error) => Err(machine.stop(error)),
+        };
+        if stop != Err(Stop::Dead) {
+            self.roll_back_to(machine, number, marks)?;
+        }
+        stop
+    }
+
+    /// All tables, as the catalog and their rows say.
+    fn found_tables(&self) -> Model {
+        let tables = self.catalog().tables(DATABASE);
+        let tables = tables.expect("the database is there").into_iter();
+        tables
+            .map(|table| {
+                let indexes = table.definition.secondary.iter().map(|index| {
+                    let known = INDEXES.iter().find(|(name, _, _)| *name == index.name);
+                    known.expect("an index that was asked for").0
+                });
+                let found = TableModel {
+                    indexes: indexes.collect(),
+                    rows: rows_of(&table),
+                };
+                (table.definition.name.clone(), found)
+            })
+            .collect()
+    }
+}
+
+/// The changes that a statement makes in a table and in its model.
+struct RowChanges<'c> {
+    name: &'c str,
+    table: &'c Table,
+    transaction: &'c mut Transaction,
+    model: &'c mut TableModel,
+    journal: &'c mut Vec<(String, Vec<u8>, Option<Row>)>,
+}
+
+impl RowChanges<'_> {
+    fn change(&mut self, random: &mut Random) -> Result<(), TableError> {
+        let id = Value::Int(random.below(IDS) as i64);
+        match random.below(5) {
+            0 | 1 => self.insert(&any_row(random, id)),
+            kind => {
+                let mut key = self.table.encode_primary_key(&any_row(random, id));
+                if let Some((next, _)) = self.model.rows.range(key.clone()..).next() {
+                    key = next.clone();
+                }
+                self.change_row(random, &key, kind == 4)
+            }
+        }
+    }
+
+    fn insert(&mut self, row: &Row) -> Result<(), TableError> {
+        let inserted = self.table.insert(self.transaction, row);
+        self.expect_conflict(inserted.as_ref().err(), row, None);
+        inserted?;
+        self.note(self.table.encode_primary_key(row), Some(row.clone()));
+        Ok(())
+    }
+
+    fn change_row(
+        &mut self,
+        random: &mut Random,
+        key: &[u8],
+        is_delete: bool,
+    ) -> Result<(), TableError> {
+        let old = self
+            .table
+            .lock_row(self.transaction, key, LockMode::Exclusive, LockWait::No)?;
+        assert!(
+            old.as_ref() == self.model.rows.get(key),
+            "a locked row is not what was written there"
+        );
+        let Some(old) = old else {
+            return Ok(());
+        };
+        if is_delete {
+            assert!(self.table.delete(self.transaction, key)?);
+            self.note(key.to_vec(), None);
+            return Ok(());
+        }
+        let new = changed_row(random, &old);
+        let replaced = self.table.replace(self.transaction, key, &old, &new);
+        self.expect_conflict(replaced.as_ref().err(), &new, Some(key));
+        replaced?;
+        let new_key = self.table.encode_primary_key(&new);
+        if new_key != key {
+            self.note(key.to_vec(), None);
+        }
+        self.note(new_key, Some(new));
+        Ok(())
+    }
+
+    /// A row is refused as a duplicate only if there is one, and goes in only if there is none.
+    fn expect_conflict(&self, error: Option<&TableError>, row: &Row, except: Option<&[u8]>) {
+        let expected = match error {
+            None => false,
+            Some(TableError::DuplicateKey { .. }) => true,
+            Some(_) => return,
+        };
+        assert_eq!(self.model.conflicts(row, except), expected, "{row:?}");
+    }
+
+    /// Changes a row of the model.
+    fn note(&mut self, key: Vec<u8>, row: Option<Row>) {
+        let before = match row {
+            Some(row) => self.model.rows.insert(key.clone(), row),
+            None => self.model.rows.remove(&key),
+        };
+        self.journal.push((self.name.to_string(), key, before));
+    }
+}
+
+fn any_row(random: &mut Random, id: Value) -> Row {
+    vec![id, any_number(random), any_name(random), any_note(random)]
+}
+
+/// The row with some columns changed, the primary key not often.
+fn changed_row(random: &mut Random, old: &Row) -> Row {
+    let mut row = old.clone();
+    if random.below(4) == 0 {
+        row[column::ID] = Value::Int(random.below(IDS) as i64);
+    }
+    let columns = [any_number, any_name, any_note];
+    for (position, any) in columns.into_iter().enumerate() {
+        if random.below(2) == 0 {
+            row[column::NUMBER + position] = any(random);
+        }
+    }
+    row
+}
+
+/// Mostly different, so that a unique index does not refuse all loads.
+fn any_number(random: &mut Random) -> Value {
+    match random.below(4) {
+        0 => Value::Null,
+        _ => Value::Int(random.below(1 << 24) as i64),
+    }
+}
+
+fn any_name(random: &mut Random) -> Value {
+    match random.below(6) {
+        0 => Value::Null,
+        _ => {
+            let padding = "x".repeat(random.below(70) as usize);
+            Value::Text(format!("{}{padding}", random.below(300)))
+        }
+    }
+}
+
+/// Some are too long for their row, and go to the tree of long values.
+fn any_note(random: &mut Random) -> Value {
+    let bytes = match random.below(20) {
+        0..=13 => return Value::Null,
+        14..=18 => random.below(300),
+        _ => random.below(9_000),
+    };
+    let letter = (b'a' + random.below(26) as u8) as char;
+    Value::Text(letter.to_string().repeat(bytes as usize))
+}
+
+fn create_request(name: &str, indexes: &BTreeSet<&'static str>) -> CreateTable {
+    let column = |name: &str, ty: &str, nullable: bool| {
+        Column::new(name, ColumnType::parse(ty).expect("a type"), nullable)
+    };
+    let columns = vec![
+        column("id", "int", false),
+        column("number", "int", true),
+        column("name", "varchar(80)", true),
+        column("note", "text", true),
+    ];
+    let mut request = CreateTable::new(DATABASE, name, columns);
+    request.primary_key = Some(vec![IndexPartSpec::column("id")]);
+    request.indexes = (0..INDEXES.len())
+        .filter(|&number| indexes.contains(INDEXES[number].0))
+        .map(index_spec)
+        .collect();
+    request
+}
+
+fn index_spec(number: usize) -> IndexSpec {
+    let (name, parts, unique) = INDEXES[number];
+    let part = |&(column, prefix_length): &Part| IndexPartSpec {
+        prefix_length,
+        ..IndexPartSpec::column(column)
+    };
+    IndexSpec {
+        name: Some(name.into()),
+        parts: parts.iter().map(part).collect(),
+        unique,
+        comment: String::new(),
+    }
+}
+
+fn rows_of(table: &Table) -> Rows {
+    let mut rows = Rows::new();
+    let mut cursor = table
+        .clustered
+        .scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
+    while let Some(leaf) = cursor.next_leaf().expect("a sound tree can be read") {
+        for entry in 0..leaf.len() {
+            let mut key = Vec::new();
+            leaf.key_into(entry, &mut key);
+            let row = table
+                .view(leaf.value(entry))
+                .and_then(|row| table.decode_row(&row));
+            rows.insert(key, row.expect("a row of this table"));
+        }
+    }
+    rows
+}
+
+/// The first thing in which the models differ.
+fn difference(expected: &Model, found: &Model) -> String {
+    for (name, table) in expected {
+        let Some(other) = found.get(name) else {
+            return format!("table {name} is gone");
+        };
+        if table.indexes != other.indexes {
+            return format!(
+                "table {name} has the indexes {:?} instead of {:?}",
+                other.indexes, table.indexes
+            );
+        }
+        let keys: BTreeSet<_> = table.rows.keys().chain(other.rows.keys()).collect();
+        for key in keys {
+            let rows = (table.rows.get(key), other.rows.get(key));
+            if rows.0 != rows.1 {
+                return format!(
+                    "table {name}: {:?} expected, found {:?}",
+                    rows.0.map(short),
+                    rows.1.map(short)
+                );
+            }
+        }
+    }
+    format!("tables {:?} should not be there", found.keys())
+}
+
+/// A row without its long value.
+fn short(row: &Row) -> &[Value] {
+    &row[..row.len() - 1]
+}
