@@ -637,12 +637,43 @@ impl BufferPool {
         })
     }
 
+    /// Takes up to `count` free frames out of use, and leaves the pool enough to work with: for somebody who needs memory
+    /// in their place, in a pool whose frames were not used yet and have none.
+    pub(crate) fn lend_frames(&self, count: usize) -> LentFrames<'_> {
+        let spare = self.core.free_frames().saturating_sub(2 * MIN_FRAMES);
+        let frames = (0..count.min(spare)).map_while(|_| self.core.take_free_frame());
+        LentFrames {
+            pool: self,
+            frames: frames.collect(),
+        }
+    }
+
     /// A frame if one can be had without waiting for the disk.
     pub(crate) fn try_allocate_frame(&self) -> Option<FrameId> {
         self.core.take_free_frame().or_else(|| {
             self.core.sweep(EVICTION_BATCH, 0, HINT_STEPS);
             self.core.take_free_frame()
         })
+    }
+}
+
+/// Frames that are out of use until this is dropped.
+pub(crate) struct LentFrames<'p> {
+    pool: &'p BufferPool,
+    frames: Vec<FrameId>,
+}
+
+impl LentFrames<'_> {
+    pub(crate) fn bytes(&self) -> usize {
+        self.frames.len() * PAGE_SIZE
+    }
+}
+
+impl Drop for LentFrames<'_> {
+    fn drop(&mut self) {
+        for frame in self.frames.drain(..) {
+            self.pool.core.give_free_frame(frame);
+        }
     }
 }
 

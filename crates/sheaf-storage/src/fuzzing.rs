@@ -80,7 +80,7 @@ fn write_log(file: &LogFile) {
     let log = Log::create(file.clone(), options, 1, None).expect("a disk without faults");
     let mut random = Random(2);
     for id in 0..FRAMES {
-        let frame = frame::encode_commit(TransactionId(random.draw() >> id % 64));
+        let frame = frame::encode_commit(TransactionId(random.draw() >> (id % 64)));
         log.append(&frame);
         if random.below(4) == 0 {
             log.flush_to(log.end()).expect("a disk without faults");

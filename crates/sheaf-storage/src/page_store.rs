@@ -18,6 +18,7 @@ use crate::extent::{
     self, EXTENTS_PER_GROUP, FILE_HEADER_PAGE, PAGES_PER_EXTENT, PageRequest, Space,
 };
 use crate::file_header::FileHeader;
+use crate::log::frame::{self, Note};
 use crate::log::{Log, SyncLog};
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PageDamage, PageId, TreeId};
@@ -65,6 +66,10 @@ pub(crate) struct PageStore {
     live: Mutex<BTreeMap<TransactionId, Lsn>>,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
+    /// Pages are marked as used that belong to no tree.
+    has_lost_pages: AtomicBool,
+    /// The frame after the last checkpoint that makes the next start look for them; 0: none.
+    lost_pages_mark: AtomicU64,
     /// Checkpoints that somebody waits for.
     awaited_checkpoints: AtomicU64,
     /// Bytes of log that recovery has read, while no checkpoint was made since.
@@ -145,6 +150,8 @@ impl PageStore {
                 refused: None,
             }),
             changes_ended: Condvar::new(),
+            has_lost_pages: AtomicBool::new(false),
+            lost_pages_mark: AtomicU64::new(0),
             awaited_checkpoints: AtomicU64::new(0),
             recovered_bytes: AtomicU64::new(0),
             recovery_speed: AtomicU64::new(ASSUMED_RECOVERY_SPEED),
@@ -329,7 +336,9 @@ impl PageStore {
             extents.chunk_by(|(a, _), (b, _)| a / EXTENTS_PER_GROUP == b / EXTENTS_PER_GROUP)
         {
             let mut change = MiniTransaction::begin(self);
-            let map = change.latch(extent::map_of(group[0].0).0)?;
+            let map = change
+                .latch(extent::map_of(group[0].0).0)
+                .inspect_err(|_| self.note_lost_pages())?;
             let records: Vec<_> = group
                 .iter()
                 .map(|&(extent, used)| {
@@ -344,7 +353,9 @@ impl PageStore {
                     )
                 })
                 .collect();
-            change.commit(&records)?;
+            change
+                .commit(&records)
+                .inspect_err(|_| self.note_lost_pages())?;
             for &(extent, used) in group {
                 for place in (0..PAGES_PER_EXTENT as u32).filter(|place| used >> place & 1 == 0) {
                     self.pool.discard(extent::page_in(extent, place));
@@ -361,9 +372,15 @@ impl PageStore {
         for pages in pages.chunk_by(|a, b| group(a) == group(b)) {
             let mut change = MiniTransaction::begin(self);
             pages.iter().for_each(|&page| change.free(page));
-            change.commit(&[])?;
+            change.commit(&[]).inspect_err(|_| self.note_lost_pages())?;
         }
         Ok(())
+    }
+
+    /// Pages could not be freed. They are found again when recovery looks for pages without a tree, so a clean start must
+    /// not skip it.
+    fn note_lost_pages(&self) {
+        self.has_lost_pages.store(true, Ordering::Relaxed);
     }
 
     /// A number that no transaction had before.
@@ -534,6 +551,9 @@ impl PageStore {
         {
             return Ok(());
         }
+        if begin.0 == self.lost_pages_mark.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         // Numbers are taken before they are used in the log, so those used before `begin` lie below these.
         let next_tree = self.next_tree.load(Ordering::Relaxed);
         let next_transaction = self.next_transaction.load(Ordering::Relaxed);
@@ -557,7 +577,19 @@ impl PageStore {
         })?;
         self.checkpoint_volume.store(volume, Ordering::Relaxed);
         self.recovered_bytes.store(0, Ordering::Relaxed);
+        if self.has_lost_pages.load(Ordering::Relaxed) {
+            self.leave_something_to_recover()?;
+        }
         Ok(())
+    }
+
+    /// Logs a frame without changes: the next start recovers, and so looks for lost pages.
+    fn leave_something_to_recover(&self) -> Result<()> {
+        let mut mark = Vec::new();
+        frame::encode_mini_transaction(&mut mark, Note::None, std::iter::empty());
+        let lsn = self.log.append(&mark);
+        self.lost_pages_mark.store(lsn.0, Ordering::Relaxed);
+        self.log.flush_to(lsn)
     }
 
     /// Recovery has read this much log, in this time.

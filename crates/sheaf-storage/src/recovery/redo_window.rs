@@ -16,6 +16,7 @@
 //! between leaves what redo expects to find. All that a window has for a page is applied under one latch, and a window
 //! ends where a frame ends: no page is written that has half of a frame.
 
+use crate::buffer_pool::LentFrames;
 use crate::error::Result;
 use crate::log::LogFile;
 use crate::log::bytes::{Damaged, Reader};
@@ -26,11 +27,15 @@ use crate::recovery::{Analysis, begins_life};
 use crate::redo;
 use crate::tree::node::PageImage;
 
-/// The part of the pool's size that a window may take, 1 / this: in addition to the pool, while nothing else runs.
-const POOL_SHARE: usize = 4;
+/// The part of the pool's frames, in percent, whose memory windows take while redo lasts. Redo touches a page once in a
+/// window, so the window is the better place for it.
+const LENT_PERCENT: usize = 75;
 
-/// Bounds of a window's size. The smallest holds several of the largest frames.
-const WINDOW_BYTES: std::ops::RangeInclusive<usize> = 512 << 10..=512 << 20;
+/// The smallest window holds several of the largest frames of the log. It is had in addition to the pool's memory.
+const LEAST_BYTES: usize = 512 << 10;
+
+/// Places in a window have 32 bits.
+const MOST_BYTES: usize = 2 << 30;
 
 /// Pages that are prefetched at a time. While one lot is worked on, the next one is being read.
 const PREFETCH_PAGES: usize = 128;
@@ -49,7 +54,8 @@ pub(super) struct RedoWindow<'r> {
     store: &'r PageStore,
     file: &'r LogFile,
     analysis: &'r Analysis,
-    limit_bytes: usize,
+    /// What the window's memory is taken from.
+    lent: LentFrames<'r>,
     /// Encoded changes, back to back, in the order of the log.
     bytes: Vec<u8>,
     changes: Vec<PageChange>,
@@ -62,14 +68,13 @@ impl<'r> RedoWindow<'r> {
         file: &'r LogFile,
         analysis: &'r Analysis,
     ) -> RedoWindow<'r> {
-        let pool_bytes = store.frames as usize * PAGE_SIZE;
-        let limit_bytes =
-            (pool_bytes / POOL_SHARE).clamp(*WINDOW_BYTES.start(), *WINDOW_BYTES.end());
+        let frames = store.frames as usize * LENT_PERCENT / 100;
+        let lent = store.pool.lend_frames(frames.min(MOST_BYTES / PAGE_SIZE));
         RedoWindow {
             store,
             file,
             analysis,
-            limit_bytes,
+            lent,
             bytes: Vec::new(),
             changes: Vec::new(),
             scratch: Box::new([0; PAGE_SIZE]),
@@ -94,7 +99,8 @@ impl<'r> RedoWindow<'r> {
 
     /// Whether it is time to [`apply`](Self::apply).
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() + self.changes.len() * size_of::<PageChange>() >= self.limit_bytes
+        let used = self.bytes.len() + self.changes.len() * size_of::<PageChange>();
+        used >= self.lent.bytes().max(LEAST_BYTES)
     }
 
     /// Brings all pages of the window up to date, and empties it.
