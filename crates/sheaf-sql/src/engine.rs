@@ -335,6 +335,11 @@ impl Engine {
         let transactions = self.storage().transaction_counters();
         ServerGauges {
             version_bytes: transactions.version_bytes,
+            version_bytes_limit: transactions.version_bytes_limit,
+            leaves_with_versions: transactions.leaves_with_versions,
+            spilled_bytes: transactions.spilled_bytes,
+            spill_written_bytes: transactions.spill_written_bytes,
+            spill_read_bytes: transactions.spill_read_bytes,
             row_locks: transactions.row_locks,
             log: self.storage().log_counters(),
             uptime_seconds: self.started.elapsed().as_secs(),

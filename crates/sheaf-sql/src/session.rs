@@ -30,8 +30,9 @@ use crate::warnings::{Level, Warnings};
 /// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
 pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
 
-/// The error after which nothing of the transaction remains.
+/// The errors after which nothing of the transaction remains.
 const DEADLOCK: u16 = 1213;
+const TRANSACTION_TOO_LARGE: u16 = 1197;
 
 /// The most user variables of a session.
 const MAX_USER_VARIABLES: usize = 1_000;
@@ -290,10 +291,10 @@ impl Session {
             error
         };
         self.handle.commands.count(Command::Errors);
-        if error.code == DEADLOCK
+        if matches!(error.code, DEADLOCK | TRANSACTION_TOO_LARGE)
             && let Err(error) = self.roll_back_open()
         {
-            tracing::error!(%error, "the victim of a deadlock could not be rolled back");
+            tracing::error!(%error, "a transaction that cannot go on could not be rolled back");
         }
         self.warnings
             .add(Level::Error, error.code, error.message.clone());

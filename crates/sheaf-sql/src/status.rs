@@ -124,6 +124,14 @@ pub struct ServerGauges {
     pub query_memory_bytes: u64,
     /// Memory of old row versions that somebody may still read.
     pub version_bytes: u64,
+    /// Most memory that they may take; what does not fit is spilled.
+    pub version_bytes_limit: u64,
+    /// Leaves of which old row versions are kept.
+    pub leaves_with_versions: u64,
+    /// Room in the spill file that old row versions and the undo of long transactions take.
+    pub spilled_bytes: u64,
+    pub spill_written_bytes: u64,
+    pub spill_read_bytes: u64,
     /// Explicit row locks held or waited for.
     pub row_locks: u64,
     pub log: LogCounters,
@@ -190,6 +198,11 @@ pub fn entries(
     add("Threads_running", gauges.threads_running);
     add("Uptime", gauges.uptime_seconds);
     add("Version_bytes", gauges.version_bytes);
+    add("Version_bytes_limit", gauges.version_bytes_limit);
+    add("Version_leaves", gauges.leaves_with_versions);
+    add("Version_spilled_bytes", gauges.spilled_bytes);
+    add("Version_spill_bytes_read", gauges.spill_read_bytes);
+    add("Version_spill_bytes_written", gauges.spill_written_bytes);
     all.push(("Last_query_cost", format!("{last_query_cost:.6}")));
     all.push(("Ssl_cipher", String::new()));
     all.sort_unstable_by_key(|(name, _)| *name);

@@ -59,6 +59,14 @@ pub struct TransactionCounters {
     pub version_bytes_limit: u64,
     /// Leaves with before-images.
     pub leaves_with_versions: u64,
+    /// Bytes of the spill file that before-images and the undo of long transactions take.
+    pub spilled_bytes: u64,
+    /// Most that the spill file may have.
+    pub spilled_bytes_limit: u64,
+    /// Bytes written to the spill file since the storage was opened (no gauge).
+    pub spill_written_bytes: u64,
+    /// Bytes read back from it (no gauge).
+    pub spill_read_bytes: u64,
     /// Explicit locks held or waited for.
     pub row_locks: u64,
     /// What a snapshot taken now would see.

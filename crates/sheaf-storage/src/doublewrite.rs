@@ -11,14 +11,20 @@
 //!   slot 3: header | page | page | ...      batch 3
 //! ```
 //!
-//! Batches take turns with the slots; a slot is used again only when the data file was synced after its batch, so one
-//! sync of the data file serves [`SLOTS`] batches.
+//! A slot is used again only when the data file was synced after its batch, so one sync of the data file serves
+//! [`SLOTS`] batches.
+//!
+//! **Failed writes.** A page whose write in place has failed may be torn on the device from then on, and its copy here is
+//! the only whole one. Its slot is left alone until a later batch has the page and was written. So a device that fails
+//! here and there costs some slots; when the last one is taken, nothing is written any more, pages stay dirty, and
+//! recovery finds all it needs.
 //!
 //! **Repair.** At the start, each page here of whose namesake in the data file the checksum is wrong replaces it. Pages
 //! of batches before the last checkpoint began are not used: such a page may be older than the place in the log from
 //! which redo starts. A newer one is a sound basis for redo, because it has all changes from before that place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 
 use crate::disk::{
@@ -46,7 +52,30 @@ const HEADER_BYTES: usize = 32;
 pub(crate) struct Doublewrite {
     disk: Arc<dyn Disk>,
     file: FileId,
-    next_batch: Mutex<u64>,
+    state: Mutex<State>,
+}
+
+struct State {
+    next_batch: u64,
+    /// The slot of the newest batch.
+    newest: usize,
+    slots: [Slot; SLOTS as usize],
+}
+
+/// What is known of a slot's batch.
+#[derive(Default)]
+struct Slot {
+    /// The data file was synced after the batch was written in place.
+    is_synced: bool,
+    /// Pages whose write in place has failed, and that were not written since.
+    failed: BTreeSet<PageId>,
+}
+
+impl State {
+    fn free_slot(&self) -> Option<usize> {
+        let mut slots = self.slots.iter();
+        slots.position(|slot| slot.is_synced && slot.failed.is_empty())
+    }
 }
 
 impl Doublewrite {
@@ -57,40 +86,54 @@ impl Doublewrite {
             disk::run(&*disk, Operation::Allocate { file, length })?;
             disk::run(&*disk, Operation::Sync { file })?;
         }
+        // The first batch syncs the data file: what was written in place by the last process may not be durable.
+        let state = State {
+            next_batch: 0,
+            newest: 0,
+            slots: Default::default(),
+        };
         let mut area = Doublewrite {
             disk,
             file,
-            next_batch: Mutex::new(0),
+            state: Mutex::new(state),
         };
-        let mut newest = 0;
+        let mut next_batch = 0;
         for slot in 0..SLOTS {
             if let Some((batch, _)) = area.read_header(slot)? {
-                newest = newest.max(batch + 1);
+                next_batch = next_batch.max(batch + 1);
             }
         }
-        *area.next_batch.get_mut() = newest;
+        area.state.get_mut().next_batch = next_batch;
         Ok(area)
     }
 
     /// Number of the next batch.
     pub(crate) fn next_batch(&self) -> u64 {
-        *self.next_batch.lock()
+        self.state.lock().next_batch
     }
 
     /// Keeps the pages at the beginning of `staging`. When this returns, they may be written in place. `sync_pages`
-    /// makes durable what was written in place before; nothing is in flight then.
+    /// makes durable what was written in place before; nothing is in flight then. What becomes of the writes is told by
+    /// [`note_written`](Self::note_written) before the next batch comes.
+    ///
+    /// # Errors
+    /// As the disk's; `Io` if every slot has the only copy of some page.
     pub(crate) fn keep(
         &self,
         staging: &Arc<AlignedBuffer>,
         bytes: usize,
         sync_pages: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let mut next_batch = self.next_batch.lock();
-        let batch = *next_batch;
-        if batch.is_multiple_of(SLOTS) {
+        let mut state = self.state.lock();
+        if state.free_slot().is_none() {
             sync_pages()?;
+            state
+                .slots
+                .iter_mut()
+                .for_each(|slot| slot.is_synced = true);
         }
-        let slot = batch % SLOTS;
+        let newest = state.free_slot().ok_or_else(|| self.no_slot())?;
+        let (batch, slot) = (state.next_batch, newest as u64);
         let mut header = AlignedBuffer::zeroed(DISK_BLOCK_BYTES)?;
         header[4..12].copy_from_slice(&MAGIC);
         header[12..20].copy_from_slice(&batch.to_le_bytes());
@@ -104,8 +147,30 @@ impl Doublewrite {
             self.write(staging, start, length, offset)?;
         }
         disk::run(&*self.disk, Operation::Sync { file: self.file })?;
-        *next_batch += 1;
+        state.next_batch += 1;
+        state.newest = newest;
+        state.slots[newest].is_synced = false;
         Ok(())
+    }
+
+    fn no_slot(&self) -> StorageError {
+        let reason = "every slot has the only copy of a page that could not be written in place";
+        let name = self.disk.file_name(self.file);
+        StorageError::io("write", name, 0, io::Error::other(reason))
+    }
+
+    /// What became of pages of the newest batch: the slots of earlier batches are not needed for them any more.
+    pub(crate) fn note_written(&self, pages: impl Iterator<Item = PageId>, is_written: bool) {
+        let mut state = self.state.lock();
+        let newest = state.newest;
+        for page in pages {
+            for slot in &mut state.slots {
+                slot.failed.remove(&page);
+            }
+            if !is_written {
+                state.slots[newest].failed.insert(page);
+            }
+        }
     }
 
     fn write(
@@ -217,4 +282,117 @@ fn as_page(bytes: &[u8]) -> Box<Page> {
     let mut page = Page::zeroed();
     page.copy_from_slice(bytes);
     page
+}
+
+#[cfg(all(test, not(feature = "simulation")))]
+mod tests {
+    use super::*;
+    use crate::disk::simulated::{SimulatedDisk, SimulationOptions};
+
+    struct Files {
+        area: Doublewrite,
+        disk: Arc<SimulatedDisk>,
+        data: FileId,
+        syncs: usize,
+    }
+
+    impl Files {
+        fn new() -> Files {
+            let disk = SimulatedDisk::new(SimulationOptions::new(1));
+            let [file, data] = ["doublewrite", "data"].map(|name| disk.open(name).unwrap());
+            let area = Doublewrite::open(disk.clone(), file).unwrap();
+            let length = 100 * PAGE_SIZE as u64;
+            let allocate = Operation::Allocate { file: data, length };
+            disk::run(&*disk, allocate).unwrap();
+            Files {
+                area,
+                disk,
+                data,
+                syncs: 0,
+            }
+        }
+
+        /// A batch of one page, whose write in place succeeds or leaves the page torn.
+        fn write(&mut self, page: PageId, fill: u8, is_written: bool) -> Result<()> {
+            let mut copy = Page::zeroed();
+            copy.set_page_id(page);
+            copy[PAGE_SIZE / 2..].fill(fill);
+            copy.seal();
+            let mut staging = AlignedBuffer::zeroed(PAGE_SIZE).unwrap();
+            staging.copy_from_slice(copy.bytes());
+            let syncs = &mut self.syncs;
+            self.area.keep(&Arc::new(staging), PAGE_SIZE, || {
+                *syncs += 1;
+                Ok(())
+            })?;
+            let mut in_place = AlignedBuffer::zeroed(PAGE_SIZE).unwrap();
+            let length = if is_written { PAGE_SIZE } else { 1_000 };
+            in_place[..length].copy_from_slice(&copy.bytes()[..length]);
+            let write = Operation::Write {
+                file: self.data,
+                offset: page.offset(),
+                buffers: Buffers::Owned(in_place),
+            };
+            disk::run(&*self.disk, write).unwrap();
+            self.area.note_written([page].into_iter(), is_written);
+            Ok(())
+        }
+
+        /// What a byte of the page is after a repair; none if the page is damaged.
+        fn repaired(&self, page: PageId) -> Option<u8> {
+            self.area.repair(self.data, 0).unwrap();
+            let found = self.area.read(self.data, page.offset(), PAGE_SIZE).unwrap();
+            let found = as_page(&found);
+            found.verify(page).is_ok().then(|| found[PAGE_SIZE - 1])
+        }
+    }
+
+    #[test]
+    fn one_sync_of_the_data_file_serves_all_slots() {
+        let mut files = Files::new();
+        for batch in 0..4 * SLOTS {
+            files.write(PageId(batch), 1, true).unwrap();
+        }
+        assert_eq!(files.syncs, 4);
+    }
+
+    #[test]
+    fn a_torn_page_has_its_copy_until_it_was_written() {
+        let mut files = Files::new();
+        files.write(PageId(7), 1, false).unwrap();
+        for batch in 10..30 {
+            files.write(PageId(batch), 1, true).unwrap();
+        }
+        assert_eq!(files.repaired(PageId(7)), Some(1));
+        // Again, and once more: the newest copy is as good as the one before.
+        files.write(PageId(7), 2, false).unwrap();
+        for batch in 10..30 {
+            files.write(PageId(batch), 2, true).unwrap();
+        }
+        assert_eq!(files.repaired(PageId(7)), Some(2));
+        files.write(PageId(7), 3, true).unwrap();
+        assert_eq!(
+            files
+                .area
+                .state
+                .lock()
+                .slots
+                .iter()
+                .filter(|slot| !slot.failed.is_empty())
+                .count(),
+            0
+        );
+    }
+
+    #[test]
+    fn nothing_is_written_when_every_slot_has_the_only_copy_of_a_page() {
+        let mut files = Files::new();
+        for page in 0..SLOTS {
+            files.write(PageId(page), 1, false).unwrap();
+        }
+        files.write(PageId(50), 1, true).unwrap_err();
+        for page in 0..SLOTS {
+            assert_eq!(files.repaired(PageId(page)), Some(1));
+        }
+    }
 }

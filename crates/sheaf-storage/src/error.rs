@@ -93,11 +93,16 @@ pub enum StorageError {
     #[error("the transaction changes more than max_transaction_log_bytes ({limit} bytes)")]
     TransactionTooLarge { limit: usize },
 
-    /// The version store is full of versions that somebody may still need.
+    /// The version store is full of versions that somebody may still need, in memory and in the spill file.
     #[error(
-        "old versions of rows take more than max_version_bytes ({limit} bytes): end long transactions, or raise it"
+        "old versions of rows take more than max_version_bytes ({limit} bytes) of memory and max_spill_bytes \
+         ({spill_limit} bytes) of disk: end long transactions, or raise them"
     )]
-    VersionStoreFull { limit: usize },
+    VersionStoreFull { limit: usize, spill_limit: u64 },
+
+    /// The file that old versions of rows and the undo of long transactions are spilled to would become too long.
+    #[error("the undo of transactions takes more than max_spill_bytes ({limit} bytes) of disk")]
+    SpillFileFull { limit: u64 },
 
     /// Every slot for a snapshot is in use.
     #[error("more than {limit} statements and transactions read at a time")]

@@ -40,6 +40,7 @@ mod recovery;
 mod redo;
 mod row_lock;
 mod snapshot;
+mod spill_file;
 pub mod storage;
 pub mod sync;
 pub mod transaction;

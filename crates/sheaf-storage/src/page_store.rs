@@ -425,12 +425,13 @@ impl PageStore {
     /// Waits until the commit record at `lsn` is durable, if commits wait.
     pub(crate) fn make_commit_durable(&self, lsn: Lsn) -> Result<()> {
         match self.sync_log {
-            // The record may reach the disk or not: nothing may be done any more that assumes either. A full disk is not
-            // met here, because there was room before the first change.
-            SyncLog::On => self
-                .log
-                .flush_to(lsn)
-                .inspect_err(|error| self.refuse_changes(error.clone())),
+            SyncLog::On => self.log.flush_to(lsn).inspect_err(|error| match error {
+                // There was room before the first change; a file system may run out of it nevertheless. The record stays
+                // in the log's buffer, before all that comes later, and reaches the disk when there is space again.
+                StorageError::DiskFull { .. } => {}
+                // The record may reach the disk or not: nothing may be done any more that assumes either.
+                _ => self.refuse_changes(error.clone()),
+            }),
             SyncLog::Interval | SyncLog::Off => Ok(()),
         }
     }

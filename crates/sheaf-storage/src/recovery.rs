@@ -27,6 +27,7 @@
 mod redo_window;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Result, StorageError};
@@ -37,6 +38,7 @@ use crate::log::{Control, LogEnd, LogFile, LogReader, redo_codec};
 use crate::page::{Lsn, PAGE_SIZE, PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::redo::RedoRecord;
+use crate::spill_file::SpillFile;
 use crate::sync;
 use crate::transaction::{Change, TransactionId};
 use crate::tree::node::PageImage;
@@ -65,6 +67,8 @@ pub(crate) struct Analysis {
     pub(crate) next_transaction: u64,
     /// The data file must have at least so many pages.
     pages: u64,
+    /// The spill file has taken what it was given so far.
+    spills: bool,
 }
 
 /// A transaction without an end.
@@ -74,7 +78,13 @@ pub(crate) struct Loser {
 }
 
 /// Reads the log from the redo start to its end.
-pub(crate) fn analyse(file: &LogFile, control: &Control) -> Result<Analysis> {
+///
+/// Undo that memory has no room for is spilled.
+pub(crate) fn analyse(
+    file: &LogFile,
+    control: &Control,
+    spill: &Arc<SpillFile>,
+) -> Result<Analysis> {
     let mut reader = LogReader::open(file, control)?;
     let mut analysis = Analysis {
         end: LogEnd::empty(),
@@ -86,13 +96,14 @@ pub(crate) fn analyse(file: &LogFile, control: &Control) -> Result<Analysis> {
         next_tree: control.next_tree,
         next_transaction: control.next_transaction,
         pages: 0,
+        spills: true,
     };
     let mut progress = Progress::new("reading the log");
     let mut scratch = Box::new([0; PAGE_SIZE]);
     for_each_frame(file, &mut reader, control.redo_start, |lsn, frame| {
         progress.report(lsn);
         analysis.is_needed = true;
-        analysis.note_frame(lsn, frame, &mut scratch)
+        analysis.note_frame(lsn, frame, &mut scratch, spill)
     })?;
     analysis.end = reader.end()?;
     Ok(analysis)
@@ -149,6 +160,7 @@ impl Analysis {
         lsn: Lsn,
         frame: Frame<'_>,
         scratch: &mut PageImage,
+        spill: &Arc<SpillFile>,
     ) -> Result<(), Unreadable> {
         match frame {
             Frame::Commit(id) | Frame::EndOfRollback(id) => {
@@ -156,7 +168,7 @@ impl Analysis {
                 self.losers.remove(&id);
             }
             Frame::MiniTransaction { note, mut changes } => {
-                self.note_transaction(lsn, note);
+                self.note_transaction(lsn, note, spill)?;
                 while !changes.is_empty() {
                     let (page, record) = redo_codec::decode(&mut changes, scratch)?;
                     self.note_record(lsn, page, &record);
@@ -166,12 +178,12 @@ impl Analysis {
         Ok(())
     }
 
-    fn note_transaction(&mut self, lsn: Lsn, note: Note<'_>) {
+    fn note_transaction(&mut self, lsn: Lsn, note: Note<'_>, spill: &Arc<SpillFile>) -> Result<()> {
         let (tree, change, sign) = match note {
-            Note::None => return,
+            Note::None => return Ok(()),
             Note::Counts { tree } => {
                 self.entries.insert(tree, 0);
-                return;
+                return Ok(());
             }
             Note::Change {
                 transaction,
@@ -191,15 +203,23 @@ impl Analysis {
                     key,
                     before,
                 });
+                if loser.undo.is_large() && self.spills {
+                    // Recovery must not fail for want of room.
+                    if let Err(error) = loser.undo.spill(spill) {
+                        tracing::warn!("what is to be taken back stays in memory: {error}");
+                        self.spills = false;
+                    }
+                }
                 (tree, change, 1)
             }
             Note::Compensation { transaction } => {
                 // The change itself lies before the redo start if the transaction ended: then its undo is not needed.
                 let Some(loser) = self.losers.get_mut(&transaction) else {
-                    return;
+                    return Ok(());
                 };
+                loser.undo.bring_back()?;
                 let Some(record) = loser.undo.last() else {
-                    return;
+                    return Ok(());
                 };
                 let undone = (record.tree, record.change, -1);
                 loser.undo.pop();
@@ -214,6 +234,7 @@ impl Analysis {
         if entries != 0 {
             *self.entries.entry(tree).or_default() += sign * entries;
         }
+        Ok(())
     }
 
     fn note_record(&mut self, lsn: Lsn, page: PageId, record: &RedoRecord<'_>) {

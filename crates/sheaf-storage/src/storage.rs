@@ -23,6 +23,7 @@ use crate::page_store::{PageStore, Parts};
 use crate::recovery::{self, Analysis};
 use crate::redo::RedoRecord;
 use crate::snapshot::ReadView;
+use crate::spill_file::SpillFile;
 use crate::sync::{self, Mutex};
 use crate::transaction::Transaction;
 use crate::transaction_system::TransactionSystem;
@@ -56,11 +57,14 @@ pub struct StorageOptions {
     pub disk: DiskKind,
     /// How full bulk builds fill leaves, 0.5 to 1.
     pub fill_factor: f32,
-    /// Limit of one transaction's before-images, in bytes; beyond it [`StorageError::TransactionTooLarge`].
+    /// Limit of one transaction's before-images, in bytes; beyond it [`StorageError::TransactionTooLarge`]. They lie in
+    /// the log, which keeps room for taking them back, and beyond two megabytes in the spill file, not in memory.
     pub max_transaction_log_bytes: usize,
-    /// Limit of the before-images that readers of older snapshots need, in bytes; beyond it
-    /// [`StorageError::VersionStoreFull`].
+    /// Memory for the before-images that readers of older snapshots need, in bytes. What does not fit is spilled.
     pub max_version_bytes: usize,
+    /// Limit of the file that before-images are spilled to, in bytes; beyond it [`StorageError::VersionStoreFull`], or
+    /// [`StorageError::SpillFileFull`] if it is the transaction's own that do not fit.
+    pub max_spill_bytes: u64,
     /// Most explicit row locks of all transactions together; beyond it [`StorageError::TooManyLocks`].
     pub max_row_locks: usize,
     /// When a commit waits for the disk.
@@ -81,8 +85,9 @@ impl Default for StorageOptions {
             pool_bytes: 64 << 20,
             disk: DiskKind::Auto,
             fill_factor: 0.95,
-            max_transaction_log_bytes: 64 << 20,
+            max_transaction_log_bytes: 16 << 30,
             max_version_bytes: 256 << 20,
+            max_spill_bytes: 64 << 30,
             max_row_locks: 1 << 20,
             sync_log: SyncLog::On,
             log_segment_bytes: 8 << 20,
@@ -99,11 +104,14 @@ struct Files {
     data: FileId,
     log: FileId,
     doublewrite: FileId,
+    /// Not opened before it is needed.
+    spill: Arc<SpillFile>,
 }
 
 impl Files {
-    fn open(disk: Arc<dyn Disk>) -> Result<Files> {
+    fn open(disk: Arc<dyn Disk>, options: &StorageOptions) -> Result<Files> {
         Ok(Files {
+            spill: SpillFile::new(disk.clone(), options.max_spill_bytes),
             data: disk.open(DATA_FILE)?,
             log: disk.open(LOG_FILE)?,
             doublewrite: disk.open(DOUBLEWRITE_FILE)?,
@@ -129,7 +137,11 @@ impl Files {
             file: self.data,
             log,
             doublewrite,
-            transactions: TransactionSystem::new(options.max_version_bytes, options.max_row_locks),
+            transactions: TransactionSystem::new(
+                options.max_version_bytes,
+                options.max_row_locks,
+                self.spill.clone(),
+            ),
             sync_log: options.sync_log,
         })))
     }
@@ -237,7 +249,7 @@ impl Storage {
                 );
             }
         }
-        let files = Files::open(disk)?;
+        let files = Files::open(disk, &options)?;
         let log_file = Log::file(&files.disk, files.log, options.log_segment_bytes);
         let storage = match Control::read(&log_file)? {
             Some(control) if !control.is_creating => {
@@ -291,7 +303,7 @@ impl Storage {
         for file in [files.data, files.log, files.doublewrite] {
             disk::run(&*files.disk, disk::Operation::Sync { file })?;
         }
-        let analysis = recovery::analyse(&file, &control)?;
+        let analysis = recovery::analyse(&file, &control, &files.spill)?;
         if analysis.is_needed {
             tracing::info!(
                 "recovery: {} bytes of log, {} unfinished transactions",
@@ -340,7 +352,11 @@ impl Storage {
     fn roll_back_losers(&self, analysis: Analysis) -> Result<()> {
         let mut transactions = Vec::new();
         for (id, loser) in analysis.losers {
-            let ids: BTreeSet<TreeId> = loser.undo.iter().map(|record| record.tree).collect();
+            let mut ids = BTreeSet::new();
+            loser.undo.for_each(|record| {
+                ids.insert(record.tree);
+                Ok(())
+            })?;
             let trees: Result<Vec<_>> = ids.into_iter().map(|id| self.tree(id)).collect();
             transactions.push(Transaction::recovered(
                 self.store.clone(),
@@ -473,17 +489,26 @@ impl Storage {
     /// there are background threads.
     pub fn collect_versions_step(&self) -> Result<()> {
         let transactions = &self.store.transactions;
-        if transactions.versions.leaves() == 0 {
+        let versions = &transactions.versions;
+        if let Err(error) = transactions.spill_file.empty_if_unused() {
+            tracing::warn!("the spill file stays as long as it is for now: {error}");
+        }
+        if !versions.has_work() {
             return Ok(());
         }
         let live = transactions.live_snapshots();
-        let hints = transactions
-            .versions
-            .sweep(&live, |page| self.store.pool.forget_versions(page));
+        let hints = versions.sweep(&live, |page| self.store.pool.forget_versions(page));
         if hints.is_empty() {
             return Ok(());
         }
-        let _permit = self.store.begin_changes()?;
+        let _permit = match self.store.begin_changes() {
+            Ok(permit) => permit,
+            Err(error) => {
+                versions.put_back(hints);
+                return Err(error);
+            }
+        };
+        let mut left = Vec::new();
         for hint in hints {
             let _purging = self.purging.lock();
             let purged = self
@@ -492,9 +517,14 @@ impl Storage {
             match purged {
                 // Dropped since, garbage and all.
                 Ok(_) | Err(StorageError::NoSuchTree { .. }) => {}
+                // Space and frames come back.
+                Err(StorageError::DiskFull { .. } | StorageError::PoolExhausted { .. }) => {
+                    left.push(hint);
+                }
                 Err(error) => tracing::warn!("ghosts of tree {} stay for now: {error}", hint.tree),
             }
         }
+        versions.put_back(left);
         Ok(())
     }
 
@@ -506,6 +536,10 @@ impl Storage {
             version_bytes: transactions.versions.memory_bytes() as u64,
             version_bytes_limit: transactions.versions.budget_bytes() as u64,
             leaves_with_versions: transactions.versions.leaves() as u64,
+            spilled_bytes: transactions.spill_file.used_bytes(),
+            spilled_bytes_limit: transactions.spill_file.limit_bytes(),
+            spill_written_bytes: transactions.spill_file.written_bytes(),
+            spill_read_bytes: transactions.spill_file.read_bytes(),
             row_locks: transactions.row_locks.count() as u64,
             newest_commit: newest,
             oldest_snapshot: transactions.snapshots.live().oldest(),
@@ -583,7 +617,15 @@ impl Storage {
     pub fn close(&self) -> Result<()> {
         self.stop_background();
         self.store.close(|| self.trees.write_counts())?;
+        self.empty_spill_file();
         self.store.pool.close()
+    }
+
+    /// Who still holds an old view of what was spilled gets an error from it.
+    fn empty_spill_file(&self) {
+        if let Err(error) = self.store.transactions.spill_file.empty_at_close() {
+            tracing::warn!("the spill file stays until the next start: {error}");
+        }
     }
 
     fn stop_background(&self) {
@@ -603,6 +645,7 @@ impl Drop for Storage {
             Ok(()) => {}
             Err(error) => tracing::error!("the storage was not closed cleanly: {error}"),
         }
+        self.empty_spill_file();
         if let Err(error) = self.store.pool.close() {
             tracing::error!("the buffer pool was not closed cleanly: {error}");
         }

@@ -21,13 +21,14 @@ use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
 use crate::log::frame;
-use crate::page::TreeId;
+use crate::page::{PageId, TreeId};
 use crate::page_store::{ChangePermit, PageStore};
 use crate::row_lock::{
     Blocker, DEFAULT_LOCK_WAIT, Interrupt, LockMode, LockName, LockWait, LockedKeys, Patience,
     RangeLock, RangeState, WantedChange,
 };
 use crate::snapshot::{ReadView, StatusCell};
+use crate::tree::delete::Fences;
 use crate::tree::{KeyRange, Tree};
 use crate::undo_stack::{UndoRecord, UndoStack};
 
@@ -169,7 +170,7 @@ impl Transaction {
     ///
     /// # Errors
     /// The log could not be made durable; whether the changes will be found after a restart is unknown, and the storage
-    /// accepts no more of them.
+    /// accepts no more of them. After `DiskFull` it does: the changes become durable when there is space again.
     pub fn commit(mut self) -> Result<()> {
         if !self.is_logged {
             self.end_without_changes();
@@ -202,7 +203,7 @@ impl Transaction {
     /// Takes the transaction's changes back, newest first.
     ///
     /// # Errors
-    /// A page could not be read; from then on the storage accepts no changes.
+    /// A page, or undo that was spilled, could not be read; from then on the storage accepts no changes.
     pub fn rollback(mut self) -> Result<()> {
         self.rollback_all()
     }
@@ -241,7 +242,7 @@ impl Transaction {
     /// As [`rollback`](Self::rollback).
     pub fn rollback_to(&mut self, savepoint: usize) -> Result<()> {
         while self.undo.len() > savepoint {
-            let result = self.undo_last();
+            let result = self.undo.bring_back().and_then(|()| self.undo_last());
             if let Err(error) = result {
                 self.store.refuse_changes(error.clone());
                 // What is left cannot be taken back either: forget it, so that dropping does not try.
@@ -251,6 +252,7 @@ impl Transaction {
                 return Err(error);
             }
             self.pop();
+            self.store.log.limit_buffer();
         }
         Ok(())
     }
@@ -260,10 +262,14 @@ impl Transaction {
         self.undo.bytes()
     }
 
-    /// Called before the first page of a change is latched.
+    /// Called before the first page of a change is latched: makes room for all that the change leaves behind.
     #[inline]
     pub(crate) fn begin_change(&mut self, tree: &Tree) -> Result<()> {
         let store = tree.store();
+        store.transactions.make_room()?;
+        if self.undo.is_large() {
+            self.undo.spill(&store.transactions.spill_file)?;
+        }
         if self.permit.is_some() {
             return store.make_log_room();
         }
@@ -334,8 +340,12 @@ impl Transaction {
 
     /// The transaction is committed: what would have taken it back goes, and ghosts that nobody sees any more.
     fn forget_changes(&mut self) {
-        if self.deletes > 0 {
-            self.purge();
+        // The collector knows of all leaves with ghosts; a long transaction leaves them to it.
+        if self.deletes > 0
+            && !self.undo.is_spilled()
+            && let Err(error) = self.purge()
+        {
+            tracing::warn!("ghosts of an ended transaction stay for now: {error}");
         }
         self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
         self.undo.clear();
@@ -343,29 +353,18 @@ impl Transaction {
     }
 
     /// Purges the leaves on which ghosts were made. What fails here stays garbage, for a later visitor.
-    fn purge(&self) {
-        let mut purged = None;
-        for record in self.undo.iter() {
-            if record.change != Change::Delete {
-                continue;
+    fn purge(&self) -> Result<()> {
+        let mut purged: Option<(TreeId, Fences)> = None;
+        self.undo.for_each(|record| {
+            let is_purged = purged
+                .as_ref()
+                .is_some_and(|(tree, fences)| *tree == record.tree && fences.cover(record.key));
+            if record.change == Change::Delete && !is_purged {
+                let fences = self.tree(record.tree)?.purge_leaf(record.key)?;
+                purged = Some((record.tree, fences));
             }
-            if let Some((tree, fences)) = &purged {
-                let fences: &crate::tree::delete::Fences = fences;
-                if *tree == record.tree && fences.cover(record.key) {
-                    continue;
-                }
-            }
-            let result = self
-                .tree(record.tree)
-                .and_then(|tree| tree.purge_leaf(record.key));
-            match result {
-                Ok(fences) => purged = Some((record.tree, fences)),
-                Err(error) => {
-                    tracing::warn!("ghosts of an ended transaction stay for now: {error}");
-                    return;
-                }
-            }
-        }
+            Ok(())
+        })
     }
 }
 
@@ -549,6 +548,7 @@ impl Transaction {
                 locks.lock_newest(&self.status, &name, mode, patience, changed_by)?;
                 Ok(())
             }
+            Obstacle::Spilled(page) => self.store.transactions.versions.bring_back(*page),
         }
     }
 
@@ -624,6 +624,8 @@ pub(crate) enum Obstacle {
     Changed(Arc<StatusCell>),
     /// Somebody's lock.
     Locked(Blocker),
+    /// Nobody can tell before what was spilled of this leaf's past is read back.
+    Spilled(PageId),
 }
 
 impl Drop for Transaction {

@@ -15,15 +15,18 @@ use crate::error::Result;
 use crate::page::Lsn;
 use crate::row_lock::RowLocks;
 use crate::snapshot::{LiveSnapshots, SnapshotRegistry, StatusCell};
+use crate::spill_file::SpillFile;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::versions::{Before, VersionStore};
+use crate::versions::VersionStore;
 
 /// Snapshots, versions and locks of one storage.
 pub(crate) struct TransactionSystem {
     pub(crate) snapshots: Arc<SnapshotRegistry>,
     pub(crate) versions: VersionStore,
     pub(crate) row_locks: RowLocks,
+    /// Where versions and undo go that memory has no room for.
+    pub(crate) spill_file: Arc<SpillFile>,
     /// The snapshots in use, when they were gathered last.
     gathered: Mutex<Arc<LiveSnapshots>>,
     /// Where the newest commit is in the log, durable or not.
@@ -32,13 +35,18 @@ pub(crate) struct TransactionSystem {
 
 impl TransactionSystem {
     /// `version_bytes`: the budget of the version store; `row_locks`: most explicit locks.
-    pub(crate) fn new(version_bytes: usize, row_locks: usize) -> TransactionSystem {
+    pub(crate) fn new(
+        version_bytes: usize,
+        row_locks: usize,
+        spill_file: Arc<SpillFile>,
+    ) -> TransactionSystem {
         let snapshots = Arc::new(SnapshotRegistry::new(Lsn(0)));
         let gathered = Mutex::new(Arc::new(snapshots.live()));
         TransactionSystem {
             snapshots,
-            versions: VersionStore::new(version_bytes),
+            versions: VersionStore::new(version_bytes, spill_file.clone()),
             row_locks: RowLocks::new(row_locks),
+            spill_file,
             gathered,
             newest_commit: AtomicU64::new(0),
         }
@@ -69,16 +77,12 @@ impl TransactionSystem {
         self.gathered.lock().clone()
     }
 
-    /// Makes sure that a version fits the budget; collects garbage when it does not.
+    /// To be called before a change, by a thread that holds no latch: there is room for a version on return.
     ///
     /// # Errors
-    /// `VersionStoreFull`.
-    pub(crate) fn make_room(&self, key: &[u8], before: Before<'_>) -> Result<()> {
-        if self.versions.check_room(key, before).is_ok() {
-            return Ok(());
-        }
-        // Bits of pages whose tables go stay set, which is allowed: the next reader takes them away.
-        self.versions.sweep(&self.live_snapshots(), |_| {});
-        self.versions.check_room(key, before)
+    /// As [`VersionStore::make_room`].
+    #[inline]
+    pub(crate) fn make_room(&self) -> Result<()> {
+        self.versions.make_room(|| self.live_snapshots())
     }
 }

@@ -8,13 +8,29 @@
 //!  | record | tree | change | key length | value length | key | value before |
 //!  | before |
 //! ```
+//!
+//! **Spilling.** The chunks of a long transaction but the newest go to the spill file, oldest first, and come back one
+//! by one when the changes are taken back. So a transaction's undo takes [`MOST_MEMORY_BYTES`], about, however long it
+//! is.
+//!
+//! ```text
+//!   bottom                                                            top
+//!   | spilled | spilled | spilled | ...    | chunk | chunk | chunk | ->
+//! ```
 
+use std::sync::Arc;
+
+use crate::error::Result;
 use crate::page::TreeId;
+use crate::spill_file::{SpillFile, Spilled};
 use crate::transaction::Change;
 
 /// Chunks double in size from the first one to this.
 const FIRST_CHUNK_BYTES: usize = 1 << 10;
 const LARGEST_CHUNK_BYTES: usize = 256 << 10;
+
+/// Chunks are spilled when those in memory take more than this, and then all but the newest of them are.
+pub(crate) const MOST_MEMORY_BYTES: usize = 2 << 20;
 
 /// Bytes of a record before its key.
 const RECORD_HEADER_BYTES: usize = 17;
@@ -24,6 +40,12 @@ const NO_RECORD: u32 = u32::MAX;
 
 struct Chunk {
     bytes: Vec<u8>,
+    last_record: u32,
+}
+
+/// A chunk in the spill file.
+struct SpilledChunk {
+    bytes: Spilled,
     last_record: u32,
 }
 
@@ -46,7 +68,11 @@ impl UndoRecord<'_> {
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct UndoStack {
+    /// Older than all chunks in memory.
+    spilled: Vec<SpilledChunk>,
     chunks: Vec<Chunk>,
+    /// Bytes of the records in memory.
+    memory_bytes: usize,
     records: usize,
     bytes: usize,
 }
@@ -97,22 +123,98 @@ impl UndoStack {
         chunk.last_record = start;
         self.records += 1;
         self.bytes += record_bytes;
+        self.memory_bytes += record_bytes;
     }
 
-    /// The newest record.
+    /// Whether the stack takes more memory than it should.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        self.memory_bytes > MOST_MEMORY_BYTES
+    }
+
+    /// Whether some records are not in memory.
+    pub(crate) fn is_spilled(&self) -> bool {
+        !self.spilled.is_empty()
+    }
+
+    /// Spills all chunks but the newest. The caller holds no latch.
+    ///
+    /// # Errors
+    /// `SpillFileFull`, `DiskFull`, `Io`; the stack is as it was then.
+    pub(crate) fn spill(&mut self, file: &Arc<SpillFile>) -> Result<()> {
+        let older = self.chunks.len().saturating_sub(1);
+        let chunks = &mut self.chunks[..older];
+        let pieces: Vec<_> = chunks
+            .iter_mut()
+            .map(|chunk| std::mem::take(&mut chunk.bytes))
+            .collect();
+        let stored = match file.store(&pieces) {
+            Ok(stored) => stored,
+            Err(error) => {
+                for (chunk, bytes) in chunks.iter_mut().zip(pieces) {
+                    chunk.bytes = bytes;
+                }
+                return Err(error);
+            }
+        };
+        for (chunk, bytes) in self.chunks.drain(..older).zip(stored) {
+            self.memory_bytes -= bytes.length();
+            self.spilled.push(SpilledChunk {
+                bytes,
+                last_record: chunk.last_record,
+            });
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the newest record is in memory. The caller holds no latch.
+    ///
+    /// # Errors
+    /// `Io`.
+    #[inline]
+    pub(crate) fn bring_back(&mut self) -> Result<()> {
+        match self.spilled.last() {
+            Some(newest) if self.chunks.is_empty() => {
+                let chunk = load(newest)?;
+                self.memory_bytes += chunk.bytes.len();
+                self.chunks.push(chunk);
+                self.spilled.pop();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls `visit` with all records, the oldest first.
+    ///
+    /// # Errors
+    /// `Io`, and those of `visit`.
+    pub(crate) fn for_each(
+        &self,
+        mut visit: impl FnMut(UndoRecord<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for spilled in &self.spilled {
+            records(&load(spilled)?.bytes).try_for_each(&mut visit)?;
+        }
+        self.iter().try_for_each(visit)
+    }
+
+    /// The newest record, which must be in memory.
     pub(crate) fn last(&self) -> Option<UndoRecord<'_>> {
         let chunk = self.chunks.last()?;
         Some(read(&chunk.bytes[chunk.last_record as usize..]))
     }
 
-    /// Takes the newest record off.
+    /// Takes the newest record off, which must be in memory.
     pub(crate) fn pop(&mut self) {
         let Some(chunk) = self.chunks.last_mut() else {
             return;
         };
         let start = chunk.last_record as usize;
         chunk.last_record = u32::from_le_bytes(array(&chunk.bytes[start..]));
-        self.bytes -= chunk.bytes.len() - start;
+        let record_bytes = chunk.bytes.len() - start;
+        self.bytes -= record_bytes;
+        self.memory_bytes -= record_bytes;
         self.records -= 1;
         chunk.bytes.truncate(start);
         if start == 0 {
@@ -124,20 +226,31 @@ impl UndoStack {
         *self = UndoStack::default();
     }
 
-    /// All records, the oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = UndoRecord<'_>> {
-        self.chunks.iter().flat_map(|chunk| {
-            let mut rest = chunk.bytes.as_slice();
-            std::iter::from_fn(move || {
-                if rest.is_empty() {
-                    return None;
-                }
-                let record = read(rest);
-                rest = &rest[UndoRecord::bytes(record.key, record.before)..];
-                Some(record)
-            })
-        })
+    /// The records in memory, the oldest first.
+    fn iter(&self) -> impl Iterator<Item = UndoRecord<'_>> {
+        self.chunks.iter().flat_map(|chunk| records(&chunk.bytes))
     }
+}
+
+/// The records of a chunk, the oldest first.
+fn records(chunk: &[u8]) -> impl Iterator<Item = UndoRecord<'_>> {
+    let mut rest = chunk;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let record = read(rest);
+        rest = &rest[UndoRecord::bytes(record.key, record.before)..];
+        Some(record)
+    })
+}
+
+fn load(spilled: &SpilledChunk) -> Result<Chunk> {
+    let bytes = spilled.bytes.read()?;
+    Ok(Chunk {
+        bytes: bytes[..spilled.bytes.length()].to_vec(),
+        last_record: spilled.last_record,
+    })
 }
 
 /// The first bytes of what is known to be long enough.
@@ -195,5 +308,54 @@ mod tests {
             stack.pop();
         }
         assert_eq!((stack.len(), stack.bytes(), stack.last()), (0, 0, None));
+    }
+
+    #[cfg(not(feature = "simulation"))]
+    #[test]
+    fn a_long_stack_lies_in_the_spill_file_and_comes_back() {
+        use crate::disk::simulated::{SimulatedDisk, SimulationOptions};
+
+        let disk = SimulatedDisk::new(SimulationOptions::new(1));
+        let file = SpillFile::new(disk.clone(), 1 << 30);
+        let mut stack = UndoStack::default();
+        let push = |stack: &mut UndoStack, i: u32| {
+            let (tree, change) = (TreeId(7), Change::Update);
+            let (key, before) = (&i.to_be_bytes()[..], &[i as u8; 300][..]);
+            stack.push(UndoRecord {
+                tree,
+                change,
+                key,
+                before,
+            });
+        };
+        for i in 0..20_000 {
+            push(&mut stack, i);
+            if stack.is_large() {
+                stack.spill(&file).unwrap();
+            }
+            assert!(stack.memory_bytes <= MOST_MEMORY_BYTES);
+        }
+        assert!(stack.is_spilled() && file.used_bytes() > 4 << 20);
+        let mut next = 0;
+        stack
+            .for_each(|record| {
+                assert_eq!(record.key, u32::to_be_bytes(next));
+                next += 1;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(next, 20_000);
+        // A full disk leaves the stack as it is.
+        disk.set_capacity(0);
+        for i in 20_000..23_000 {
+            push(&mut stack, i);
+        }
+        stack.spill(&file).unwrap_err();
+        for i in (0..23_000u32).rev() {
+            stack.bring_back().unwrap();
+            assert_eq!(stack.last().unwrap().key, i.to_be_bytes());
+            stack.pop();
+        }
+        assert_eq!((stack.len(), stack.bytes(), file.used_bytes()), (0, 0, 0));
     }
 }

@@ -15,7 +15,8 @@
 //! skipped. A page that is DIRTY or WRITING is never evicted, so a read cannot overtake a write either.
 //!
 //! Before a batch goes out, the log is made durable up to its newest page (write-ahead logging), and the batch is kept
-//! in the doublewrite area ([`crate::doublewrite`]). Either failing leaves the batch dirty.
+//! in the doublewrite area ([`crate::doublewrite`]). Either failing leaves the batch dirty. When a write in place fails,
+//! the area keeps its copies of the pages until they were written.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -180,7 +181,12 @@ impl BufferPool {
         for (write, _) in &writes {
             self.disk()
                 .wait(self.file(), write.offset(), &|| write.is_done());
-            if let Some(error) = write.error.lock().take() {
+            let error = write.error.lock().take();
+            if let Some(protection) = self.protection.get() {
+                let pages = write.pages.iter().map(|&(page, _)| page);
+                protection.doublewrite.note_written(pages, error.is_none());
+            }
+            if let Some(error) = error {
                 first_error.get_or_insert(error);
             }
         }

@@ -20,6 +20,8 @@ use sheaf_storage::{
 const SCHEDULES: usize = 200;
 /// Four entries fill a leaf.
 const VALUE_BYTES: usize = 3_900;
+/// Two versions fill it.
+const TINY_VERSION_BYTES: usize = 11_000;
 /// The accounts; what they hold together never changes.
 const ACCOUNTS: [u8; 4] = [10, 20, 30, 40];
 const OPENING_BALANCE: u8 = 50;
@@ -43,8 +45,13 @@ struct Bank {
 
 impl Bank {
     fn open() -> Arc<Bank> {
+        Self::open_with(options().max_version_bytes)
+    }
+
+    fn open_with(max_version_bytes: usize) -> Arc<Bank> {
         let options = StorageOptions {
             pool_bytes: 1 << 20,
+            max_version_bytes,
             ..options()
         };
         let storage = Storage::open_on(disk(1), options).unwrap();
@@ -106,6 +113,7 @@ impl Bank {
         self.storage.collect_versions_step().unwrap();
         let counters = self.storage.transaction_counters();
         assert_eq!((counters.version_bytes, counters.row_locks), (0, 0));
+        assert_eq!(counters.spilled_bytes, 0);
         self.tree.purge().unwrap();
         self.tree.check().unwrap();
         self.storage.close().unwrap();
@@ -140,6 +148,44 @@ fn a_snapshot_sees_every_transfer_whole_or_not_at_all() {
             }),
             spawn(&bank, |bank| {
                 for _ in 0..3 {
+                    bank.storage.collect_versions_step().unwrap();
+                }
+            }),
+        ];
+        bank.finish(threads);
+    });
+}
+
+#[test]
+fn a_snapshot_sees_the_same_when_the_past_is_spilled_beside_it() {
+    explore(|| {
+        let bank = Bank::open_with(TINY_VERSION_BYTES);
+        let view = bank.storage.read_view().unwrap();
+        let threads = vec![
+            spawn(&bank, |bank| {
+                bank.transfer(10, 30).unwrap();
+                bank.transfer(40, 10).unwrap();
+            }),
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                for key in [21, 22, 23] {
+                    let value = [9; VALUE_BYTES];
+                    bank.tree.insert(&mut transaction, &[key], &value).unwrap();
+                }
+                bank.set(&mut transaction, 20, 1);
+                transaction.rollback().unwrap();
+            }),
+            spawn(&bank, move |bank| {
+                assert_eq!(bank.total(&view, Direction::Forward), opening_total());
+                let mut reader = bank.tree.point_reader_at(view.clone());
+                for account in ACCOUNTS {
+                    assert_eq!(reader.get(&[account]).unwrap().unwrap()[0], OPENING_BALANCE);
+                }
+                assert_eq!(bank.total(&view, Direction::Backward), opening_total());
+            }),
+            spawn(&bank, |bank| {
+                for _ in 0..2 {
                     bank.storage.collect_versions_step().unwrap();
                 }
             }),

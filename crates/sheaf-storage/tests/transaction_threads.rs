@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{Random, disk, open};
+use common::{Random, disk, options};
 use sheaf_storage::{
     Direction, KeyRange, LeafEntries, LockMode, LockWait, ReadAhead, ReadView, Result, Storage,
-    StorageError, Transaction, Tree,
+    StorageError, StorageOptions, Transaction, Tree,
 };
 
 const ACCOUNTS: u64 = 3_000;
@@ -34,8 +34,8 @@ struct Bank {
 }
 
 impl Bank {
-    fn open() -> Bank {
-        let storage = open(&disk(5));
+    fn open(options: StorageOptions) -> Bank {
+        let storage = Storage::open_on(disk(5), options).unwrap();
         let tree = || storage.tree(storage.create_tree().unwrap()).unwrap();
         let (rows, index) = (tree(), tree());
         let bank = Bank {
@@ -214,19 +214,30 @@ fn index_key(balance: u64, account: [u8; 2]) -> Vec<u8> {
 
 #[test]
 fn every_snapshot_sees_all_of_the_money() {
-    let bank = Bank::open();
+    let bank = Bank::open(options());
+    count_money_while_it_moves(&bank);
+    assert_eq!(bank.storage.transaction_counters().spill_written_bytes, 0);
+}
+
+#[test]
+fn every_snapshot_sees_all_of_the_money_when_the_past_is_spilled() {
+    let bank = Bank::open(StorageOptions {
+        max_version_bytes: 400 << 10,
+        ..options()
+    });
+    count_money_while_it_moves(&bank);
+    let counters = bank.storage.transaction_counters();
+    assert!(counters.spill_written_bytes > 0 && counters.spill_read_bytes > 0);
+}
+
+fn count_money_while_it_moves(bank: &Bank) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let writers: Vec<_> = (1..=WRITERS)
-            .map(|seed| {
-                scope.spawn({
-                    let bank = &bank;
-                    move || bank.write(seed)
-                })
-            })
+            .map(|seed| scope.spawn(move || bank.write(seed)))
             .collect();
         for seed in 10..12 {
-            let (bank, is_over) = (&bank, &is_over);
+            let is_over = &is_over;
             scope.spawn(move || {
                 let mut random = Random(seed);
                 let mut old = bank.storage.read_view().unwrap();
@@ -255,6 +266,7 @@ fn every_snapshot_sees_all_of_the_money() {
     bank.storage.collect_versions_step().unwrap();
     let counters = bank.storage.transaction_counters();
     assert_eq!((counters.version_bytes, counters.row_locks), (0, 0));
+    assert_eq!(counters.spilled_bytes, 0);
     for tree in [&bank.rows, &bank.index] {
         tree.purge().unwrap();
         assert_eq!(tree.check().unwrap().ghosts, 0);

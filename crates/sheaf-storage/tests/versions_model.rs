@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use common::{Random, disk, open};
 use sheaf_storage::{
-    Direction, KeyRange, LockWait, ReadAhead, ReadView, Storage, StorageError, Transaction, Tree,
+    Direction, KeyRange, LockWait, ReadAhead, ReadView, Storage, StorageError, StorageOptions,
+    Transaction, Tree,
 };
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -17,6 +18,8 @@ type State = BTreeMap<Vec<u8>, Vec<u8>>;
 const KEYS: u64 = 5_000;
 const MOST_TRANSACTIONS: usize = 5;
 const MOST_VIEWS: usize = 6;
+/// So little that most versions are in the spill file most of the time.
+const TINY_VERSION_BYTES: usize = 100 << 10;
 
 /// A transaction, and what the model knows of it.
 struct Writer {
@@ -25,6 +28,8 @@ struct Writer {
     changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// A savepoint: the transaction's, and how many changes the model had.
     savepoint: Option<(usize, usize)>,
+    /// Keys of changes that it has taken back. Their versions may be in the spill file, and lock the keys from there.
+    taken_back: BTreeSet<Vec<u8>>,
 }
 
 /// A view that somebody holds, and what it must see: the committed state of its time, and the number of the writer
@@ -45,11 +50,28 @@ struct Model {
     writers: BTreeMap<u64, Writer>,
     begun: u64,
     viewers: Vec<Viewer>,
+    spills: bool,
 }
 
 impl Model {
     fn new(seed: u64) -> Model {
-        let storage = open(&disk(seed));
+        Self::on(open(&disk(seed)), seed)
+    }
+
+    /// A model beside a storage that has no room in memory for the past.
+    fn spilling(seed: u64) -> Model {
+        let options = StorageOptions {
+            max_version_bytes: TINY_VERSION_BYTES,
+            ..common::options()
+        };
+        let storage = Storage::open_on(disk(seed), options).unwrap();
+        Model {
+            spills: true,
+            ..Self::on(storage, seed)
+        }
+    }
+
+    fn on(storage: Arc<Storage>, seed: u64) -> Model {
         let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
         Model {
             storage,
@@ -60,6 +82,7 @@ impl Model {
             writers: BTreeMap::new(),
             begun: 0,
             viewers: Vec::new(),
+            spills: false,
         }
     }
 
@@ -93,6 +116,12 @@ impl Model {
             .any(|(changed, _)| changed == key)
     }
 
+    /// Whether another transaction that has not ended had changed the key and taken that back.
+    fn may_be_locked(&self, key: &[u8], own: u64) -> bool {
+        let mut others = self.writers.iter().filter(|(id, _)| **id != own);
+        self.spills && others.any(|(_, writer)| writer.taken_back.contains(key))
+    }
+
     fn begin(&mut self) {
         let mut transaction = self.storage.begin_transaction();
         transaction.set_lock_wait(LockWait::No);
@@ -103,6 +132,7 @@ impl Model {
                 transaction,
                 changes: Vec::new(),
                 savepoint: None,
+                taken_back: BTreeSet::new(),
             },
         );
     }
@@ -116,6 +146,7 @@ impl Model {
         }
         let is_update = self.random.below(2) == 0;
         let is_locked = self.is_locked(&key, id);
+        let may_be_locked = self.may_be_locked(&key, id);
         let before = self.newest.get(&key).cloned();
         let Some(writer) = self.writers.get_mut(&id) else {
             return;
@@ -133,6 +164,9 @@ impl Model {
                 matches!(result, Err(StorageError::LockNotAvailable)),
                 "{result:?}"
             );
+            return;
+        }
+        if may_be_locked && matches!(result, Err(StorageError::LockNotAvailable)) {
             return;
         }
         if inserts && before.is_some() {
@@ -174,7 +208,10 @@ impl Model {
         match writer.savepoint {
             Some((savepoint, changes)) if changes <= writer.changes.len() => {
                 writer.transaction.rollback_to(savepoint).unwrap();
-                Self::undo(&mut self.newest, writer.changes.drain(changes..));
+                let changes: Vec<_> = writer.changes.drain(changes..).collect();
+                let keys = changes.iter().map(|(key, _)| key.clone());
+                writer.taken_back.extend(keys);
+                Self::undo(&mut self.newest, changes.into_iter());
             }
             _ => writer.savepoint = Some((writer.transaction.savepoint(), writer.changes.len())),
         }
@@ -317,6 +354,22 @@ impl Model {
         }
     }
 
+    fn run(&mut self, rounds: u64) {
+        for round in 0..rounds {
+            // Grow, shrink, grow again: leaves split and merge under the views.
+            let inserts = if (round / 15) % 2 == 0 { 75 } else { 20 };
+            for _ in 0..500 {
+                self.step(inserts);
+            }
+            self.compare();
+            if self.spills {
+                // A leaf's table may double when the next change is made.
+                let bytes = self.storage.transaction_counters().version_bytes;
+                assert!(bytes <= TINY_VERSION_BYTES as u64 * 5 / 4, "{bytes}");
+            }
+        }
+    }
+
     fn finish(mut self) {
         while let Some(id) = self.pick_writer() {
             self.end(id, id % 2 == 0);
@@ -326,6 +379,8 @@ impl Model {
         self.storage.collect_versions_step().unwrap();
         let counters = self.storage.transaction_counters();
         assert_eq!((counters.version_bytes, counters.row_locks), (0, 0));
+        assert_eq!(counters.spilled_bytes, 0);
+        assert!(!self.spills || counters.spill_read_bytes > 1 << 20);
         self.tree.purge().unwrap();
         let checked = self.tree.check().unwrap();
         assert_eq!(checked.entries, self.committed.len() as u64);
@@ -337,14 +392,16 @@ impl Model {
 fn every_view_sees_what_the_model_has_for_it() {
     for seed in 1..=4 {
         let mut model = Model::new(seed);
-        for round in 0..60 {
-            // Grow, shrink, grow again: leaves split and merge under the views.
-            let inserts = if (round / 15) % 2 == 0 { 75 } else { 20 };
-            for _ in 0..500 {
-                model.step(inserts);
-            }
-            model.compare();
-        }
+        model.run(60);
+        model.finish();
+    }
+}
+
+#[test]
+fn every_view_sees_the_same_when_the_past_is_spilled() {
+    for seed in 1..=4 {
+        let mut model = Model::spilling(seed);
+        model.run(60);
         model.finish();
     }
 }
@@ -392,15 +449,16 @@ fn a_view_keeps_what_it_sees_and_nothing_else() {
 #[test]
 fn a_full_version_store_refuses_changes_until_nobody_looks_back() {
     let disk = disk(8);
-    let options = sheaf_storage::StorageOptions {
+    let options = StorageOptions {
         max_version_bytes: 100 << 10,
+        max_spill_bytes: 100 << 10,
         ..common::options()
     };
     let storage = Storage::open_on(disk, options).unwrap();
     let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
     let old = storage.read_view().unwrap();
     let mut refused = None;
-    for key in 0..5_000u16 {
+    for key in 0..20_000u16 {
         let mut transaction = storage.begin_transaction();
         let result = tree.insert(&mut transaction, &key.to_be_bytes(), &[0; 100]);
         match result {
@@ -413,7 +471,7 @@ fn a_full_version_store_refuses_changes_until_nobody_looks_back() {
         }
     }
     let refused = refused
-        .expect("5000 versions take more than 100 KiB")
+        .expect("20000 versions take more than 200 KiB")
         .to_be_bytes();
     let mut value = Vec::new();
     assert!(!tree.get_at(&old, &[0, 0], &mut value).unwrap());

@@ -381,7 +381,9 @@ fn storage_code(error: &StorageError) -> (u16, &'static str) {
         StorageError::DuplicateKey { .. } => (1062, "23000"),
         StorageError::EntryTooLarge { .. } => (1118, "42000"),
         StorageError::KeyTooLarge { .. } => (1071, "42000"),
-        StorageError::TransactionTooLarge { .. } => (1197, "HY000"),
+        StorageError::TransactionTooLarge { .. } | StorageError::SpillFileFull { .. } => {
+            (1197, "HY000")
+        }
         StorageError::VersionStoreFull { .. } | StorageError::TooManySnapshots { .. } => {
             (1041, "HY000")
         }

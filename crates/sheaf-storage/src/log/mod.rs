@@ -488,6 +488,19 @@ impl Log {
         self.make_room()
     }
 
+    /// Writes the log if much of it is in memory: for rollbacks, which have their room and do not ask for any. The caller
+    /// holds no latch.
+    #[inline]
+    pub(crate) fn limit_buffer(&self) {
+        let buffered = self.end().0.saturating_sub(self.flushed().0);
+        if buffered >= MAX_BUFFER_BYTES
+            && let Err(error) = self.flush_to(self.end())
+        {
+            // The rollback goes on; whoever depends on the log being durable gets to know.
+            tracing::debug!("a rollback could not write the log: {error}");
+        }
+    }
+
     #[cold]
     fn make_room(&self) -> Result<()> {
         if self.end().0.saturating_sub(self.flushed().0) >= MAX_BUFFER_BYTES {

@@ -62,6 +62,15 @@ impl ReadView {
     }
 }
 
+impl ReadView {
+    /// Whether the view sees something else than what the transaction left on a page. (What was rolled back is not
+    /// there any more.)
+    #[inline]
+    pub(crate) fn hides(&self, writer: &Arc<StatusCell>) -> bool {
+        !self.sees(writer) && !writer.is_rolled_back()
+    }
+}
+
 impl std::fmt::Debug for ReadView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {

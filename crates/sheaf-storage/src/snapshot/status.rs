@@ -53,6 +53,10 @@ impl StatusCell {
         self.status() == TransactionStatus::Active
     }
 
+    pub(crate) fn is_rolled_back(&self) -> bool {
+        self.status() == TransactionStatus::RolledBack
+    }
+
     /// The transaction is committed. Called where the log assigns `lsn`, before a snapshot can be that new.
     pub(crate) fn commit(&self, lsn: Lsn) {
         debug_assert!(self.is_active() && lsn.0 < ROLLED_BACK);

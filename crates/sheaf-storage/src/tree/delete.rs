@@ -174,9 +174,7 @@ impl Tree {
         if leaf.has_versions() {
             let page = leaf.page_id();
             if system.versions.purge_leaf(page, &system.live_snapshots()) {
-                system.versions.read(page, |table| {
-                    slots.retain(|&slot| !table.has_chain(&node.key(slot)));
-                });
+                slots.retain(|&slot| !system.versions.may_have_chain(page, &node.key(slot)));
             }
         }
         slots

@@ -57,7 +57,7 @@ impl Tree {
             let is_live = position.found && !Node(&leaf).is_ghost(position.slot);
             let obstacle = self.obstacle(&leaf, transaction, key, true);
             match obstacle {
-                Some(Obstacle::Changed(_)) => {}
+                Some(Obstacle::Changed(_) | Obstacle::Spilled(_)) => {}
                 // Whatever its lock says, the entry is there to stay.
                 _ if is_live => return Err(StorageError::DuplicateKey { tree: self.id }),
                 _ => {}
@@ -199,17 +199,25 @@ impl Tree {
         is_insert: bool,
     ) -> Option<Obstacle> {
         let (system, own) = (&self.store.transactions, transaction.status());
+        let page = leaf.page_id();
+        let mut is_perhaps_own = false;
         if leaf.has_versions() {
-            match system.versions.newest_writer(leaf.page_id(), key, own) {
+            match system.versions.newest_writer(page, key, own) {
                 // Who locks the row waits for this transaction.
                 NewestWriter::Own => return None,
                 NewestWriter::Other(writer) => return Some(Obstacle::Changed(writer)),
+                NewestWriter::Unknown => return Some(Obstacle::Spilled(page)),
+                NewestWriter::OwnOrEnded => is_perhaps_own = true,
                 NewestWriter::Ended => {}
             }
         }
         let wanted = transaction.wanted_change(self.id, key, is_insert);
-        let blocker = system.row_locks.blocker(own, wanted);
-        blocker.map(Obstacle::Locked)
+        let blocker = system.row_locks.blocker(own, wanted)?;
+        Some(if is_perhaps_own {
+            Obstacle::Spilled(page)
+        } else {
+            Obstacle::Locked(blocker)
+        })
     }
 
     /// As [`place`](Self::place), for a change that the transaction has noted last, and forgets again unless it is made.
@@ -284,14 +292,13 @@ impl Tree {
         let system = &self.store.transactions;
         let page_id = leaf.page_id();
         if let Past::Kept(_) = past {
-            system.make_room(key, before)?;
             if leaf.has_versions() {
                 let versions = &system.versions;
                 versions.purge_grown(page_id, || system.recent_snapshots());
             }
             leaf.note_versions(true);
         }
-        let is_delete = matches!(records, [RedoRecord::SetGhost { ghost: true, .. }]);
+        let makes_ghost = matches!(records, [RedoRecord::SetGhost { ghost: true, .. }]);
         let note = self.note(records, key, before, past);
         let mut change = MiniTransaction::begin(&self.store);
         let page = change.add(leaf);
@@ -299,9 +306,9 @@ impl Tree {
             Past::Forgotten | Past::Counted(_) => {}
             Past::Kept(writer) => {
                 let versions = &system.versions;
-                versions.push(page_id, self.id, key, writer, before, is_delete);
+                versions.push(page_id, self.id, key, writer, before, makes_ghost);
             }
-            Past::Restored(writer) => system.versions.pop(page_id, key, writer),
+            Past::Restored(writer) => system.versions.pop(page_id, key, writer, makes_ghost),
         };
         match *records {
             [record] => change.commit_noted(note, &[(page, record)], change_past)?,

@@ -231,7 +231,7 @@ impl Tree {
     pub fn get_at(&self, view: &ReadView, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         self.retry(|failures| {
             let leaf = self.find_leaf(Target::Key(key), failures)?;
-            let is_there = self.read_entry(&leaf, view, key, value);
+            let is_there = self.read_entry(&leaf, view, key, value)?;
             leaf.validate()?;
             Ok(is_there)
         })

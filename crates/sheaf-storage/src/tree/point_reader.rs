@@ -36,7 +36,7 @@ impl PointReader {
                 Some(guard) => NodeRef::optimistic(guard),
                 None => tree.find_leaf(Target::Key(key), failures)?,
             };
-            let is_live = tree.read_entry(&leaf, view, key, value);
+            let is_live = tree.read_entry(&leaf, view, key, value)?;
             leaf.validate()?;
             *remembered = Some((leaf.guard().page_id(), leaf.guard().version()));
             Ok(is_live)

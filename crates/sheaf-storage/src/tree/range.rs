@@ -80,6 +80,14 @@ impl KeyRange {
         reaches_down && reaches_up
     }
 
+    /// The key, if the bounds leave room for just one and include it.
+    pub(crate) fn single_key(&self) -> Option<&[u8]> {
+        match (&self.lower, &self.upper) {
+            (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
+            _ => None,
+        }
+    }
+
     /// Whether no key can lie in the range. (A range may also turn out to hold no entry although this is false.)
     pub fn is_empty(&self) -> bool {
         match (&self.lower, &self.upper) {

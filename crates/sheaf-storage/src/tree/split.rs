@@ -115,6 +115,7 @@ impl Tree {
             let upper_page = change.page_id(upper);
             let upper_id = upper_page.0.to_le_bytes();
             let has_versions = change.has_versions(child);
+            let low_fence = Node(change.page(child)).low_fence().to_vec();
             change.note_versions(upper, has_versions);
             let records = [
                 (
@@ -143,7 +144,7 @@ impl Tree {
             change.commit_with(&records, || {
                 if has_versions {
                     let versions = &self.store.transactions.versions;
-                    versions.split(child_id, upper_page, &cut.separator);
+                    versions.split(child_id, upper_page, &cut.separator, &low_fence);
                 }
             })?;
             self.counts.add_pages(level, 1);
@@ -203,7 +204,7 @@ impl Tree {
         change.commit_with(&records, || {
             if has_versions {
                 let versions = &self.store.transactions.versions;
-                versions.split(self.root, upper_id, &cut.separator);
+                versions.split(self.root, upper_id, &cut.separator, &[]);
                 versions.move_all(self.root, lower_id);
             }
         })?;

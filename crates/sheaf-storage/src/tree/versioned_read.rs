@@ -92,23 +92,23 @@ impl Tree {
         view: &ReadView,
         key: &[u8],
         value: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Result<bool> {
         value.clear();
         if leaf.guard().has_versions()
             && !view.is_newest()
-            && let Some(is_there) = self.read_version(leaf, view, key, value)
+            && let Some(is_there) = self.read_version(leaf, view, key, value)?
         {
-            return is_there;
+            return Ok(is_there);
         }
         let node = leaf.view();
         let position = node.lower_bound(key);
         if !position.found || node.is_ghost(position.slot) {
-            return false;
+            return Ok(false);
         }
         let (offset, length) = node.value_extent(position.slot);
         value.resize(length, 0);
         leaf.guard().copy_out(offset, value);
-        true
+        Ok(true)
     }
 
     /// As [`read_entry`](Self::read_entry); none if the view sees what is on the page.
@@ -119,9 +119,11 @@ impl Tree {
         view: &ReadView,
         key: &[u8],
         value: &mut Vec<u8>,
-    ) -> Option<bool> {
+    ) -> Result<Option<bool>> {
         let versions = &self.store.transactions.versions;
-        let seen = versions.read(leaf.guard().page_id(), |table| {
+        let page = leaf.guard().page_id();
+        let hides = |writer: &Arc<StatusCell>| view.hides(writer);
+        let seen = versions.read(page, Some(key), hides, |table| {
             match table.resolve(key, view) {
                 Seen::Page => None,
                 Seen::Absent => Some(false),
@@ -130,11 +132,11 @@ impl Tree {
                     Some(true)
                 }
             }
-        });
+        })?;
         if seen.is_none() {
             leaf.guard().forget_versions();
         }
-        seen.flatten()
+        Ok(seen.flatten())
     }
 
     /// A private copy of the leaf for `target`, and where the view sees something else in it, from the lower bound of
@@ -152,7 +154,7 @@ impl Tree {
             let leaf = self.find_leaf(target, failures)?;
             leaf.guard().copy_out(0, copy);
             if leaf.guard().has_versions() && !view.is_newest() {
-                self.read_differences(&leaf, view, range, differences);
+                self.read_differences(&leaf, view, range, differences)?;
             }
             leaf.validate()?;
             Ok(())
@@ -166,13 +168,15 @@ impl Tree {
         view: &ReadView,
         range: &KeyRange,
         differences: &mut Differences,
-    ) {
+    ) -> Result<()> {
         let from = match &range.lower {
             Bound::Included(key) | Bound::Excluded(key) => key.as_slice(),
             Bound::Unbounded => &[],
         };
         let versions = &self.store.transactions.versions;
-        let found = versions.read(leaf.guard().page_id(), |table| {
+        let page = leaf.guard().page_id();
+        let hides = |writer: &Arc<StatusCell>| view.hides(writer);
+        let found = versions.read(page, None, hides, |table| {
             if table.is_seen_whole(view) {
                 return;
             }
@@ -184,10 +188,11 @@ impl Tree {
                 }
                 !range.is_above(key)
             });
-        });
+        })?;
         if found.is_none() {
             leaf.guard().forget_versions();
         }
+        Ok(())
     }
 
     /// Whether the view sees the newest state of the key's entry. (A view in use keeps what it needs to know that.)
@@ -195,13 +200,13 @@ impl Tree {
         self.retry(|failures| {
             let leaf = self.find_leaf(Target::Key(key), failures)?;
             let versions = &self.store.transactions.versions;
+            let hides = |writer: &Arc<StatusCell>| view.hides(writer);
             let is_unchanged = !leaf.guard().has_versions()
                 || versions
-                    .read(leaf.guard().page_id(), |table| {
-                        table
-                            .newest_writer(key)
-                            .is_none_or(|writer| view.sees(writer))
-                    })
+                    .read(leaf.guard().page_id(), Some(key), hides, |table| {
+                        let writer = table.newest_writer(key);
+                        writer.is_none_or(|writer| view.sees(writer))
+                    })?
                     .unwrap_or(true);
             leaf.validate()?;
             Ok(is_unchanged)
@@ -221,12 +226,19 @@ impl Tree {
     pub(crate) fn is_changed_by(&self, key: &[u8], own: &Arc<StatusCell>) -> Result<bool> {
         let versions = &self.store.transactions.versions;
         let found = self.find_on_leaves(&just(key), |leaf, _| {
-            let is_own = leaf.guard().has_versions()
-                && matches!(
-                    versions.newest_writer(leaf.guard().page_id(), key, own),
-                    NewestWriter::Own
-                );
-            is_own.then_some(())
+            if !leaf.guard().has_versions() {
+                return Ok(None);
+            }
+            let page = leaf.guard().page_id();
+            loop {
+                match versions.newest_writer(page, key, own) {
+                    NewestWriter::Own => return Ok(Some(())),
+                    NewestWriter::Other(_) | NewestWriter::Ended => return Ok(None),
+                    NewestWriter::OwnOrEnded | NewestWriter::Unknown => {
+                        versions.bring_back(page)?;
+                    }
+                }
+            }
         })?;
         Ok(found.is_some())
     }
@@ -253,18 +265,19 @@ impl Tree {
         let versions = &self.store.transactions.versions;
         self.find_on_leaves(range, |leaf, from| {
             if !leaf.guard().has_versions() {
-                return None;
+                return Ok(None);
             }
             let mut unseen = None;
-            versions.read(leaf.guard().page_id(), |table| {
+            let hides = |writer: &Arc<StatusCell>| view.hides(writer);
+            versions.read(leaf.guard().page_id(), None, hides, |table| {
                 table.for_each_difference(from, view, |key, seen| {
                     if range.contains(key) && (!inserts_only || seen == Seen::Absent) {
                         unseen = table.newest_writer(key).cloned();
                     }
                     unseen.is_none() && !range.is_above(key)
                 });
-            });
-            unseen
+            })?;
+            Ok(unseen)
         })
     }
 
@@ -274,15 +287,17 @@ impl Tree {
         from: &[u8],
         range: &KeyRange,
         own: &Arc<StatusCell>,
-    ) -> Option<Arc<StatusCell>> {
+    ) -> Result<Option<Arc<StatusCell>>> {
         if !leaf.guard().has_versions() {
-            return None;
+            return Ok(None);
         }
         let versions = &self.store.transactions.versions;
-        let writer = versions.read(leaf.guard().page_id(), |table| {
+        let page = leaf.guard().page_id();
+        let is_other = |writer: &Arc<StatusCell>| writer.is_active() && !Arc::ptr_eq(writer, own);
+        let writer = versions.read(page, range.single_key(), is_other, |table| {
             table.active_writer_in(from, range, own)
-        });
-        writer.flatten()
+        })?;
+        Ok(writer.flatten())
     }
 
     /// The first live key that starts with `prefix`, after whoever has changed such a key has committed or rolled
@@ -301,10 +316,10 @@ impl Tree {
         loop {
             let own = transaction.status();
             let taken = self.find_on_leaves(&range, |leaf, from| {
-                if let Some(writer) = self.active_writer_on(leaf, from, &range, own) {
-                    return Some(Taken::Perhaps(writer));
+                if let Some(writer) = self.active_writer_on(leaf, from, &range, own)? {
+                    return Ok(Some(Taken::Perhaps(writer)));
                 }
-                first_live_key(leaf, from, prefix).map(Taken::By)
+                Ok(first_live_key(leaf, from, prefix).map(Taken::By))
             })?;
             match taken {
                 None => return Ok(None),
@@ -320,11 +335,11 @@ impl Tree {
         let range = KeyRange::prefix(prefix);
         let own = transaction.status();
         let found = self.find_on_leaves(&range, |leaf, from| {
-            if let Some(key) = self.settled_key(leaf, from, prefix, own) {
-                return Some(Settled::Found(key));
+            if let Some(key) = self.settled_key(leaf, from, prefix, own)? {
+                return Ok(Some(Settled::Found(key)));
             }
             let writer = self.active_writer_on(leaf, from, &range, own)?;
-            Some(Settled::Unknown(Unsettled(writer)))
+            Ok(writer.map(|writer| Settled::Unknown(Unsettled(writer))))
         })?;
         Ok(found.unwrap_or(Settled::Absent))
     }
@@ -335,41 +350,41 @@ impl Tree {
         from: &[u8],
         prefix: &[u8],
         own: &Arc<StatusCell>,
-    ) -> Option<Vec<u8>> {
+    ) -> Result<Option<Vec<u8>>> {
         let node = leaf.view();
         let mut key = Vec::new();
         for slot in node.lower_bound(from).slot..node.count() {
             node.key_into(slot, &mut key);
             if !key.starts_with(prefix) {
-                return None;
+                return Ok(None);
             }
-            if !node.is_ghost(slot) && self.is_settled(leaf, &key, own) {
-                return Some(key);
+            if !node.is_ghost(slot) && self.is_settled(leaf, &key, own)? {
+                return Ok(Some(key));
             }
         }
-        None
+        Ok(None)
     }
 
     /// Whether a live key stays, unless somebody deletes it from now on.
-    fn is_settled(&self, leaf: &NodeRef<'_>, key: &[u8], own: &Arc<StatusCell>) -> bool {
+    fn is_settled(&self, leaf: &NodeRef<'_>, key: &[u8], own: &Arc<StatusCell>) -> Result<bool> {
         if !leaf.guard().has_versions() {
-            return true;
+            return Ok(true);
         }
         let versions = &self.store.transactions.versions;
-        let is_settled = versions.read(leaf.guard().page_id(), |table| {
-            table.newest_writer(key).is_none_or(|writer| {
-                Arc::ptr_eq(writer, own)
-                    || !writer.is_active()
-                    || table.was_there_before_its_writer(key)
-            })
-        });
-        is_settled.unwrap_or(true)
+        let page = leaf.guard().page_id();
+        let is_other = |writer: &Arc<StatusCell>| writer.is_active() && !Arc::ptr_eq(writer, own);
+        let is_settled = versions.read(page, Some(key), is_other, |table| {
+            table
+                .newest_writer(key)
+                .is_none_or(|writer| !is_other(writer) || table.was_there_before_its_writer(key))
+        })?;
+        Ok(is_settled.unwrap_or(true))
     }
 
     /// The first live key that starts with `prefix`, as it is now.
     pub fn contains_prefix(&self, prefix: &[u8]) -> Result<Option<Vec<u8>>> {
         let range = KeyRange::prefix(prefix);
-        self.find_on_leaves(&range, |leaf, from| first_live_key(leaf, from, prefix))
+        self.find_on_leaves(&range, |leaf, from| Ok(first_live_key(leaf, from, prefix)))
     }
 
     /// Asks the leaves of a range, from left to right, until one has an answer. The question is told from which key on
@@ -377,7 +392,7 @@ impl Tree {
     fn find_on_leaves<T>(
         &self,
         range: &KeyRange,
-        ask: impl Fn(&NodeRef<'_>, &[u8]) -> Option<T>,
+        ask: impl Fn(&NodeRef<'_>, &[u8]) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let mut from = match &range.lower {
             Bound::Included(key) | Bound::Excluded(key) => key.clone(),
@@ -387,7 +402,7 @@ impl Tree {
             let answer = self.retry(|failures| {
                 let leaf = self.find_leaf(Target::Key(&from), failures)?;
                 let mut next = Vec::new();
-                let answer = match ask(&leaf, &from) {
+                let answer = match ask(&leaf, &from)? {
                     Some(found) => LeafAnswer::Found(found),
                     None if leaf.view().high_fence_into(&mut next) => LeafAnswer::Next(next),
                     None => LeafAnswer::End,

@@ -23,27 +23,37 @@
 //! then of the same moment. A *purge* needs no latch: what it drops, no snapshot would have used.
 //!
 //! **Ghosts.** A deleted entry stays on its page as a ghost as long as its key has versions, because the readers of
-//! old versions find their way through it; afterwards it is garbage.
+//! old versions find their way through it; afterwards it is garbage. A leaf's past remembers a key near its ghosts and
+//! whether some of them may be garbage, also through splits and merges, until the collector has been there.
 //!
-//! **Limits.** All tables together may take [`VersionStore::budget_bytes`]; a change that finds the budget used up,
-//! even after a purge, fails with [`StorageError::VersionStoreFull`].
+//! **Limits.** All tables together may take [`VersionStore::budget_bytes`] of memory. Beyond, tables that nobody has
+//! used lately are spilled to a file ([`spiller`]), which has a limit of its own; a reader or writer that needs one
+//! reads it back. A change that finds both used up, even after a purge, fails with [`StorageError::VersionStoreFull`](crate::StorageError::VersionStoreFull).
+//! What is left in memory of a spilled table is about 250 bytes.
 //!
-//! Locks: one per shard of the map. A shard is locked after page latches, and nothing is locked after it.
+//! Locks: one per shard of the map, and the spiller's hand before them. A shard is locked after page latches, and only
+//! the space of the spill file after it.
 
 mod collector;
+mod key_filter;
+mod leaf;
+mod spiller;
 mod table;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::page::{PageId, TreeId};
 use crate::snapshot::{LiveSnapshots, StatusCell};
+use crate::spill_file::SpillFile;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{RwLock, RwLockWriteGuard};
+use crate::sync::{Mutex, RwLock};
 
 pub(crate) use collector::VersionCollector;
+use leaf::LeafVersions;
+use spiller::Hand;
 pub(crate) use table::{Before, Seen, VersionTable};
 
 /// Parts of the map, each with its own lock.
@@ -55,20 +65,23 @@ const SHARDS: usize = 2;
 /// Tables that a sweep purges before it lets others have the shard.
 const TABLES_PER_LOCK: usize = 16;
 
-/// What a change adds to a table besides the key and the before-image, at most, in bytes; a growing table doubles.
-const VERSION_OVERHEAD_BYTES: usize = 64;
+/// Most garbage hints that one sweep gives out; the others wait for the next.
+const MAX_HINTS: usize = 4096;
 
-/// A leaf's past.
-struct LeafVersions {
-    tree: TreeId,
-    table: VersionTable,
-    /// An entry of this leaf was deleted.
-    has_ghosts: bool,
-    /// A key of this leaf that has no versions any more, while there may be ghosts: for the next sweep.
-    forgotten: Option<Vec<u8>>,
+/// A part of the map.
+#[derive(Default)]
+struct Shard {
+    leaves: BTreeMap<PageId, LeafVersions>,
+    /// Stamps given to leaves so far.
+    stamps: u64,
 }
 
-type Shard = BTreeMap<PageId, LeafVersions>;
+impl Shard {
+    fn next_stamp(&mut self) -> u64 {
+        self.stamps += 1;
+        self.stamps
+    }
+}
 
 /// Who made the newest change of an entry.
 #[derive(Debug)]
@@ -79,6 +92,10 @@ pub(crate) enum NewestWriter {
     Own,
     /// Another transaction, which is active.
     Other(Arc<StatusCell>),
+    /// The transaction that asks, or somebody who has ended: what was spilled would tell.
+    OwnOrEnded,
+    /// Perhaps another transaction, which is active: what was spilled would tell.
+    Unknown,
 }
 
 /// A leaf that may hold ghosts which nobody needs any more, named by a key that it covered.
@@ -94,15 +111,23 @@ pub(crate) struct VersionStore {
     bytes: AtomicUsize,
     leaves: AtomicUsize,
     budget_bytes: usize,
+    spill_file: Arc<SpillFile>,
+    /// Held by who spills.
+    hand: Mutex<Hand>,
+    /// Hints that nobody could follow yet.
+    hints: Mutex<Vec<GarbageHint>>,
 }
 
 impl VersionStore {
-    pub(crate) fn new(budget_bytes: usize) -> VersionStore {
+    pub(crate) fn new(budget_bytes: usize, spill_file: Arc<SpillFile>) -> VersionStore {
         VersionStore {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             bytes: AtomicUsize::new(0),
             leaves: AtomicUsize::new(0),
             budget_bytes,
+            spill_file,
+            hand: Mutex::new(Hand::default()),
+            hints: Mutex::new(Vec::new()),
         }
     }
 
@@ -111,7 +136,7 @@ impl VersionStore {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Leaves that have a table.
+    /// Leaves that have a past.
     pub(crate) fn leaves(&self) -> usize {
         self.leaves.load(Ordering::Relaxed)
     }
@@ -125,40 +150,132 @@ impl VersionStore {
         &self.shards[page.0 as usize % SHARDS]
     }
 
-    /// Whether a change of this size fits the budget.
-    pub(crate) fn check_room(&self, key: &[u8], before: Before<'_>) -> Result<()> {
-        let before = match before {
-            Before::Absent => 0,
-            Before::Value(value) => value.len(),
+    /// What `read` finds in the page's table; none if the leaf has no past. What was spilled is in the table that `read`
+    /// gets if a transaction that `matters` picks has perhaps written there (under `key`, if there is one).
+    ///
+    /// # Errors
+    /// What was spilled could not be read.
+    pub(crate) fn read<T>(
+        &self,
+        page: PageId,
+        key: Option<&[u8]>,
+        matters: impl Fn(&Arc<StatusCell>) -> bool,
+        read: impl FnOnce(&VersionTable) -> T,
+    ) -> Result<Option<T>> {
+        let copy = {
+            let shard = self.shard(page).read();
+            let Some(leaf) = shard.leaves.get(&page) else {
+                return Ok(None);
+            };
+            leaf.touch();
+            if !spiller::may_matter(leaf, key, matters) {
+                return Ok(Some(read(leaf.table())));
+            }
+            leaf.copy()
         };
-        let needed = key.len() + before + VERSION_OVERHEAD_BYTES;
-        if self.memory_bytes() + needed > self.budget_bytes {
-            return Err(StorageError::VersionStoreFull {
-                limit: self.budget_bytes,
-            });
-        }
-        Ok(())
+        self.load(page, copy).map(|table| Some(read(&table)))
     }
 
-    /// What `read` finds in the page's table; none if there is no table.
-    pub(crate) fn read<T>(&self, page: PageId, read: impl FnOnce(&VersionTable) -> T) -> Option<T> {
-        let shard = self.shard(page).read();
-        shard.get(&page).map(|leaf| read(&leaf.table))
-    }
-
-    /// Who made the newest change of an entry, from the point of view of `own`.
+    /// Who made the newest change of an entry, from the point of view of `own`. Reads nothing from disk.
     pub(crate) fn newest_writer(
         &self,
         page: PageId,
         key: &[u8],
         own: &Arc<StatusCell>,
     ) -> NewestWriter {
-        let newest = self.read(page, |table| match table.newest_writer(key) {
-            Some(writer) if Arc::ptr_eq(writer, own) => NewestWriter::Own,
+        let is_own = |writer: &Arc<StatusCell>| Arc::ptr_eq(writer, own);
+        let shard = self.shard(page).read();
+        let Some(leaf) = shard.leaves.get(&page) else {
+            return NewestWriter::Ended;
+        };
+        leaf.touch();
+        let may_be = |matters: &dyn Fn(&Arc<StatusCell>) -> bool| {
+            spiller::may_matter(leaf, Some(key), matters)
+        };
+        match leaf.table().newest_writer(key) {
+            Some(writer) if is_own(writer) => NewestWriter::Own,
             Some(writer) if writer.is_active() => NewestWriter::Other(writer.clone()),
-            _ => NewestWriter::Ended,
+            // Nobody else could have changed the entry before an active transaction has ended.
+            Some(_) => NewestWriter::Ended,
+            None if may_be(&|writer| writer.is_active() && !is_own(writer)) => {
+                NewestWriter::Unknown
+            }
+            None if may_be(&is_own) => NewestWriter::OwnOrEnded,
+            None => NewestWriter::Ended,
+        }
+    }
+
+    /// Whether a page's table has grown much since it was purged last.
+    fn has_grown(&self, page: PageId) -> bool {
+        let shard = self.shard(page).read();
+        let leaf = shard.leaves.get(&page);
+        leaf.is_some_and(|leaf| leaf.table().has_grown())
+    }
+
+    /// Whether the key may have versions.
+    pub(crate) fn may_have_chain(&self, page: PageId, key: &[u8]) -> bool {
+        let shard = self.shard(page).read();
+        let leaf = shard.leaves.get(&page);
+        leaf.is_some_and(|leaf| {
+            leaf.table().has_chain(key) || spiller::may_matter(leaf, Some(key), |_| true)
+        })
+    }
+
+    /// Changes a leaf's past; it is made if there is none.
+    fn change_leaf(&self, page: PageId, tree: TreeId, change: impl FnOnce(&mut LeafVersions)) {
+        let mut shard = self.shard(page).write();
+        let stamp = shard.next_stamp();
+        let leaf = shard.leaves.entry(page).or_insert_with(|| {
+            self.leaves.fetch_add(1, Ordering::Relaxed);
+            let leaf = LeafVersions::new(tree);
+            self.resized(0, leaf.memory_bytes());
+            leaf
         });
-        newest.unwrap_or(NewestWriter::Ended)
+        leaf.stamp = stamp;
+        self.change(leaf, change);
+    }
+
+    /// Changes a leaf's past, if it has one.
+    fn change_known_leaf(&self, page: PageId, change: impl FnOnce(&mut LeafVersions)) {
+        let mut shard = self.shard(page).write();
+        let stamp = shard.next_stamp();
+        if let Some(leaf) = shard.leaves.get_mut(&page) {
+            leaf.stamp = stamp;
+            self.change(leaf, change);
+        }
+    }
+
+    /// Changes a leaf's past, if it is still the one of this stamp. Returns whether it was.
+    fn change_leaf_if(
+        &self,
+        page: PageId,
+        seen: u64,
+        change: impl FnOnce(&mut LeafVersions),
+    ) -> bool {
+        let mut shard = self.shard(page).write();
+        let stamp = shard.next_stamp();
+        match shard.leaves.get_mut(&page) {
+            Some(leaf) if leaf.stamp == seen => {
+                leaf.stamp = stamp;
+                self.change(leaf, change);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn change(&self, leaf: &mut LeafVersions, change: impl FnOnce(&mut LeafVersions)) {
+        let bytes = leaf.memory_bytes();
+        change(leaf);
+        self.resized(bytes, leaf.memory_bytes());
+    }
+
+    fn resized(&self, before: usize, after: usize) {
+        if after >= before {
+            self.bytes.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            self.bytes.fetch_sub(before - after, Ordering::Relaxed);
+        }
     }
 
     /// Notes a change of an entry that is being made.
@@ -171,105 +288,64 @@ impl VersionStore {
         before: Before<'_>,
         is_delete: bool,
     ) {
-        let mut shard = self.shard(page).write();
-        let leaf = self.leaf_of(&mut shard, page, tree);
-        let bytes = leaf.table.memory_bytes();
-        leaf.table.push(key, writer, before);
-        leaf.has_ghosts |= is_delete;
-        self.resized(bytes, leaf.table.memory_bytes());
-    }
-
-    /// Forgets the newest version of an entry, which is being changed back.
-    pub(crate) fn pop(&self, page: PageId, key: &[u8], writer: &Arc<StatusCell>) {
-        let mut shard = self.shard(page).write();
-        if let Some(leaf) = shard.get_mut(&page) {
-            leaf.table.pop(key, writer);
-            // The table stays, even when it is empty: the collector takes it and the bit together.
-        }
-    }
-
-    fn leaf_of<'s>(
-        &self,
-        shard: &'s mut RwLockWriteGuard<'_, Shard>,
-        page: PageId,
-        tree: TreeId,
-    ) -> &'s mut LeafVersions {
-        shard.entry(page).or_insert_with(|| {
-            self.leaves.fetch_add(1, Ordering::Relaxed);
-            let table = VersionTable::default();
-            self.resized(0, table.memory_bytes());
-            LeafVersions {
-                tree,
-                table,
-                has_ghosts: false,
-                forgotten: None,
+        self.change_leaf(page, tree, |leaf| {
+            leaf.table_mut().push(key, writer, before);
+            leaf.touch();
+            if is_delete {
+                leaf.note_ghost(key);
             }
-        })
+        });
     }
 
-    fn resized(&self, before: usize, after: usize) {
-        if after >= before {
-            self.bytes.fetch_add(after - before, Ordering::Relaxed);
-        } else {
-            self.bytes.fetch_sub(before - after, Ordering::Relaxed);
-        }
+    /// Forgets the newest version of an entry, which is being changed back; `to_ghost`: to a ghost.
+    pub(crate) fn pop(&self, page: PageId, key: &[u8], writer: &Arc<StatusCell>, to_ghost: bool) {
+        // The leaf's past stays, even when it is empty: the collector takes it and the bit together.
+        self.change_known_leaf(page, |leaf| {
+            leaf.pop(key, writer);
+            if to_ghost {
+                leaf.note_ghost(key);
+                leaf.has_garbage = true;
+            }
+        });
     }
 
-    /// Takes a page's table out.
+    /// Takes a page's past out.
     fn take(&self, page: PageId) -> Option<LeafVersions> {
-        let leaf = self.shard(page).write().remove(&page)?;
+        let leaf = self.shard(page).write().leaves.remove(&page)?;
         self.leaves.fetch_sub(1, Ordering::Relaxed);
-        self.resized(leaf.table.memory_bytes(), 0);
+        self.resized(leaf.memory_bytes(), 0);
         Some(leaf)
     }
 
-    /// Gives a page the versions of another leaf's entries that move to it.
-    fn give(&self, page: PageId, given: LeafVersions) {
-        let mut shard = self.shard(page).write();
-        let leaf = self.leaf_of(&mut shard, page, given.tree);
-        let bytes = leaf.table.memory_bytes();
-        leaf.table.join(&given.table);
-        leaf.has_ghosts |= given.has_ghosts;
-        self.resized(bytes, leaf.table.memory_bytes());
-    }
-
-    /// The entries from `separator` on move from one leaf to another. Both are latched exclusively.
-    pub(crate) fn split(&self, from: PageId, to: PageId, separator: &[u8]) {
-        let upper = {
-            let mut shard = self.shard(from).write();
-            let Some(leaf) = shard.get_mut(&from) else {
-                return;
-            };
-            let bytes = leaf.table.memory_bytes();
-            let table = leaf.table.split_off(separator);
-            self.resized(bytes, leaf.table.memory_bytes());
-            LeafVersions {
-                tree: leaf.tree,
-                table,
-                has_ghosts: leaf.has_ghosts,
-                forgotten: None,
-            }
-        };
-        if !upper.table.is_empty() {
-            self.give(to, upper);
+    /// The entries from `separator` on move from one leaf to another. Both are latched exclusively. `low_fence`: of the
+    /// first leaf.
+    pub(crate) fn split(&self, from: PageId, to: PageId, separator: &[u8], low_fence: &[u8]) {
+        let mut upper = None;
+        self.change_known_leaf(from, |leaf| {
+            upper = Some(leaf.split_off(separator, low_fence));
+        });
+        if let Some(upper) = upper
+            && (!upper.is_empty() || upper.has_garbage)
+        {
+            self.change_leaf(to, upper.tree, |leaf| leaf.join(upper));
         }
     }
 
     /// All entries of a leaf move to another, behind the entries that are there. Both are latched exclusively.
     pub(crate) fn move_all(&self, from: PageId, to: PageId) {
-        if let Some(leaf) = self.take(from) {
-            self.give(to, leaf);
+        if let Some(moved) = self.take(from) {
+            self.change_leaf(to, moved.tree, |leaf| leaf.join(moved));
         }
     }
 
     /// The tree is dropped, and nobody reads it any more: its pages may come to belong to others.
     pub(crate) fn forget_tree(&self, tree: TreeId) {
         for shard in &self.shards {
-            shard.write().retain(|_, leaf| {
+            shard.write().leaves.retain(|_, leaf| {
                 let is_kept = leaf.tree != tree;
                 if !is_kept {
                     self.leaves.fetch_sub(1, Ordering::Relaxed);
-                    self.resized(leaf.table.memory_bytes(), 0);
+                    self.resized(leaf.memory_bytes(), 0);
                 }
                 is_kept
             });
@@ -279,45 +355,63 @@ impl VersionStore {
     /// Drops the versions of one leaf that nobody needs. Returns whether any are left.
     pub(crate) fn purge_leaf(&self, page: PageId, live: &LiveSnapshots) -> bool {
         let mut shard = self.shard(page).write();
-        let Some(leaf) = shard.get_mut(&page) else {
+        let Some(leaf) = shard.leaves.get_mut(&page) else {
             return false;
         };
-        self.purge_table(leaf, live);
-        !leaf.table.is_empty()
+        self.change(leaf, |leaf| leaf.purge(live));
+        !leaf.is_empty()
     }
 
     /// As [`purge_leaf`](Self::purge_leaf), if the table has grown since the last time.
     pub(crate) fn purge_grown(&self, page: PageId, live: impl FnOnce() -> Arc<LiveSnapshots>) {
-        let has_grown = self.read(page, VersionTable::has_grown).unwrap_or(false);
-        if has_grown {
+        if self.has_grown(page) {
             self.purge_leaf(page, &live());
         }
     }
 
-    fn purge_table(&self, leaf: &mut LeafVersions, live: &LiveSnapshots) {
-        let bytes = leaf.table.memory_bytes();
-        let (has_ghosts, forgotten) = (leaf.has_ghosts, &mut leaf.forgotten);
-        leaf.table.purge(live, |key| {
-            if has_ghosts && forgotten.is_none() {
-                *forgotten = Some(key.to_vec());
-            }
-        });
-        self.resized(bytes, leaf.table.memory_bytes());
-    }
-
-    /// Goes through all tables: drops what nobody needs, and tables without versions. `emptied` is called, with the
-    /// shard locked, for each page that has no table any more. Returns where garbage may lie.
+    /// Goes through all tables: drops what nobody needs, and leaves without a past. `emptied` is called, with the shard
+    /// locked, for each page that has none any more. Returns where garbage may lie.
     pub(crate) fn sweep(
         &self,
         live: &LiveSnapshots,
         mut emptied: impl FnMut(PageId),
     ) -> Vec<GarbageHint> {
-        let mut hints = Vec::new();
+        let mut hints = std::mem::take(&mut *self.hints.lock());
+        self.visit_all(|shard, page| {
+            let is_told = hints.len() < MAX_HINTS;
+            let hints = is_told.then_some(&mut hints);
+            if self.sweep_leaf(shard, page, live, hints) {
+                emptied(page);
+            }
+        });
+        hints
+    }
+
+    /// Whether a sweep may find something to do.
+    pub(crate) fn has_work(&self) -> bool {
+        self.leaves() > 0 || !self.hints.lock().is_empty()
+    }
+
+    /// Gives hints back that could not be followed.
+    pub(crate) fn put_back(&self, mut hints: Vec<GarbageHint>) {
+        self.hints.lock().append(&mut hints);
+    }
+
+    /// As [`sweep`](Self::sweep), but leaves all hints where they are.
+    fn purge_all(&self, live: &LiveSnapshots) {
+        self.visit_all(|shard, page| {
+            self.sweep_leaf(shard, page, live, None);
+        });
+    }
+
+    /// Calls `visit` for each leaf with a past, its shard locked.
+    fn visit_all(&self, mut visit: impl FnMut(&mut Shard, PageId)) {
         for shard in &self.shards {
             let mut after = Bound::Unbounded;
             loop {
                 let mut shard = shard.write();
                 let pages: Vec<_> = shard
+                    .leaves
                     .range((after, Bound::Unbounded))
                     .map(|(&page, _)| page)
                     .take(TABLES_PER_LOCK)
@@ -325,43 +419,47 @@ impl VersionStore {
                 let Some(&last) = pages.last() else { break };
                 after = Bound::Excluded(last);
                 for page in pages {
-                    self.sweep_leaf(&mut shard, page, live, &mut emptied, &mut hints);
+                    visit(&mut shard, page);
                 }
             }
         }
-        hints
     }
 
+    /// Drops what nobody needs of a leaf's past. Returns whether nothing was left of it, so that it is gone.
     fn sweep_leaf(
         &self,
         shard: &mut Shard,
         page: PageId,
         live: &LiveSnapshots,
-        emptied: &mut impl FnMut(PageId),
-        hints: &mut Vec<GarbageHint>,
-    ) {
-        let Some(leaf) = shard.get_mut(&page) else {
-            return;
+        hints: Option<&mut Vec<GarbageHint>>,
+    ) -> bool {
+        let Some(leaf) = shard.leaves.get_mut(&page) else {
+            return false;
         };
-        self.purge_table(leaf, live);
-        if let Some(key) = leaf.forgotten.take() {
-            hints.push(GarbageHint {
-                tree: leaf.tree,
-                key,
-            });
+        self.change(leaf, |leaf| leaf.purge(live));
+        if let Some(hints) = hints
+            && let Some(key) = leaf.take_garbage()
+        {
+            let tree = leaf.tree;
+            hints.push(GarbageHint { tree, key });
         }
-        if leaf.table.is_empty() {
-            self.resized(leaf.table.memory_bytes(), 0);
-            self.leaves.fetch_sub(1, Ordering::Relaxed);
-            shard.remove(&page);
-            emptied(page);
+        if !leaf.is_empty() || leaf.has_garbage {
+            return false;
         }
+        self.resized(leaf.memory_bytes(), 0);
+        self.leaves.fetch_sub(1, Ordering::Relaxed);
+        shard.leaves.remove(&page);
+        true
     }
 }
 
 #[cfg(all(test, not(feature = "simulation")))]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
+    use crate::disk::simulated::{SimulatedDisk, SimulationOptions};
+    use crate::error::StorageError;
     use crate::page::Lsn;
     use crate::snapshot::{ReadView, SnapshotRegistry};
     use crate::transaction::TransactionId;
@@ -370,13 +468,50 @@ mod tests {
     const LEAF: PageId = PageId(40);
     const OTHER: PageId = PageId(41);
 
+    fn store_of(budget_bytes: usize, spill_bytes: u64) -> VersionStore {
+        let disk = SimulatedDisk::new(SimulationOptions::new(1));
+        VersionStore::new(budget_bytes, SpillFile::new(disk, spill_bytes))
+    }
+
     fn store() -> VersionStore {
-        VersionStore::new(1 << 20)
+        store_of(1 << 20, 1 << 20)
     }
 
     fn seen(store: &VersionStore, page: PageId, key: &[u8], view: &ReadView) -> String {
-        let seen = store.read(page, |table| format!("{:?}", table.resolve(key, view)));
-        seen.unwrap_or_else(|| "no table".into())
+        let seen = store.read(
+            page,
+            Some(key),
+            |writer| !view.sees(writer),
+            |table| format!("{:?}", table.resolve(key, view)),
+        );
+        seen.unwrap().unwrap_or_else(|| "no table".into())
+    }
+
+    /// Everything that can be spilled is, however often it was used.
+    fn spill_all(store: &VersionStore) {
+        let mut hand = store.hand.lock();
+        loop {
+            let mut candidates = store.gather(&mut hand, usize::MAX);
+            if candidates.is_empty() || store.spill(&mut candidates).unwrap() == 0 {
+                return;
+            }
+        }
+    }
+
+    fn key(i: u32) -> [u8; 4] {
+        i.to_be_bytes()
+    }
+
+    /// So many versions of keys on a leaf, by one writer: each key was the number's bytes, repeated.
+    fn push_many(store: &VersionStore, page: PageId, keys: Range<u32>, writer: &Arc<StatusCell>) {
+        for i in keys {
+            let value = key(i).repeat(10);
+            store.push(page, TREE, &key(i), writer, Before::Value(&value), false);
+        }
+    }
+
+    fn value(i: u32) -> String {
+        format!("{:?}", Seen::Value(&key(i).repeat(10)))
     }
 
     #[test]
@@ -388,7 +523,7 @@ mod tests {
         for key in [b"a", b"m", b"z"] {
             store.push(LEAF, TREE, key, &writer, Before::Value(key), false);
         }
-        store.split(LEAF, OTHER, b"m");
+        store.split(LEAF, OTHER, b"m", b"");
         assert_eq!(seen(&store, LEAF, b"a", &view), "Value([97])");
         assert_eq!(seen(&store, LEAF, b"m", &view), "Page");
         assert_eq!(seen(&store, OTHER, b"m", &view), "Value([109])");
@@ -396,6 +531,93 @@ mod tests {
         store.move_all(OTHER, LEAF);
         assert_eq!(seen(&store, OTHER, b"m", &view), "no table");
         assert_eq!(seen(&store, LEAF, b"z", &view), "Value([122])");
+    }
+
+    #[test]
+    fn spilled_versions_follow_their_entries_too() {
+        let store = store();
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let view = ReadView::take(&registry, None).unwrap();
+        let writer = StatusCell::new(TransactionId(1));
+        push_many(&store, LEAF, 0..100, &writer);
+        let in_memory = store.memory_bytes();
+        spill_all(&store);
+        assert!(store.memory_bytes() * 4 < in_memory);
+        assert!(store.spill_file.used_bytes() > 0);
+        push_many(&store, LEAF, 50..150, &writer);
+        store.split(LEAF, OTHER, &key(70), b"");
+        spill_all(&store);
+        store.split(LEAF, PageId(42), &key(30), b"");
+        for (page, keys) in [(LEAF, 0..30), (PageId(42), 30..70), (OTHER, 70..150)] {
+            for i in keys {
+                assert_eq!(seen(&store, page, &key(i), &view), value(i));
+            }
+        }
+        assert_eq!(seen(&store, LEAF, &key(30), &view), "Page");
+        store.move_all(OTHER, PageId(42));
+        store.move_all(PageId(42), LEAF);
+        for i in 0..150 {
+            assert_eq!(seen(&store, LEAF, &key(i), &view), value(i));
+        }
+        // All of it can be read back, and counts changes of before and after the spilling.
+        spill_all(&store);
+        store.bring_back(LEAF).unwrap();
+        for _ in 0..2 {
+            (50..100).for_each(|i| store.pop(LEAF, &key(i), &writer, false));
+        }
+        assert_eq!(seen(&store, LEAF, &key(60), &view), "Page");
+        assert_eq!(seen(&store, LEAF, &key(40), &view), value(40));
+        store.forget_tree(TREE);
+        let all = (
+            store.memory_bytes(),
+            store.leaves(),
+            store.spill_file.used_bytes(),
+        );
+        assert_eq!(all, (0, 0, 0));
+    }
+
+    #[test]
+    fn what_nobody_needs_is_dropped_from_the_spill_file_unread() {
+        let store = store();
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let old = ReadView::take(&registry, None).unwrap();
+        let [committed, rolled_back] = [1, 2].map(|id| StatusCell::new(TransactionId(id)));
+        push_many(&store, LEAF, 0..100, &committed);
+        push_many(&store, OTHER, 0..100, &rolled_back);
+        spill_all(&store);
+        committed.commit(Lsn(5));
+        rolled_back.roll_back();
+        registry.advance_to(Lsn(5));
+        store.sweep(&registry.live(), |_| {});
+        assert_eq!(store.leaves(), 1, "what was rolled back is gone");
+        assert_eq!(seen(&store, LEAF, &key(7), &old), value(7));
+        spill_all(&store);
+        let read = store.spill_file.read_bytes();
+        drop(old);
+        store.sweep(&registry.live(), |_| {});
+        let left = (store.leaves(), store.spill_file.used_bytes());
+        assert_eq!(left, (0, 0));
+        assert_eq!(store.spill_file.read_bytes(), read);
+    }
+
+    #[test]
+    fn who_has_changed_a_key_is_known_or_can_be_found_out() {
+        let store = store();
+        let [own, other, ended] = [1, 2, 3].map(|id| StatusCell::new(TransactionId(id)));
+        push_many(&store, LEAF, 0..50, &own);
+        push_many(&store, LEAF, 50..100, &ended);
+        ended.commit(Lsn(3));
+        spill_all(&store);
+        let newest = |i: u32, asks| store.newest_writer(LEAF, &key(i), asks);
+        assert!(matches!(newest(1, &own), NewestWriter::OwnOrEnded));
+        assert!(matches!(newest(1, &other), NewestWriter::Unknown));
+        // The filter knows nothing of most other keys.
+        let unknown = (1_000..2_000).filter(|&i| !matches!(newest(i, &other), NewestWriter::Ended));
+        assert!(unknown.count() < 100);
+        store.bring_back(LEAF).unwrap();
+        assert!(matches!(newest(1, &own), NewestWriter::Own));
+        assert!(matches!(newest(1, &other), NewestWriter::Other(_)));
+        assert!(matches!(newest(51, &other), NewestWriter::Ended));
     }
 
     #[test]
@@ -424,19 +646,59 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_a_limit() {
-        let store = VersionStore::new(4_000);
+    fn garbage_is_remembered_when_leaves_split_and_merge_and_changes_are_taken_back() {
+        let store = store();
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
         let writer = StatusCell::new(TransactionId(1));
-        let before = Before::Value(&[0; 1_000]);
-        let mut pushed = 0;
-        while store.check_room(b"key", before).is_ok() {
-            store.push(LEAF, TREE, b"key", &writer, before, false);
-            pushed += 1;
+        store.push(LEAF, TREE, b"m", &writer, Before::Value(b"row"), true);
+        writer.commit(Lsn(5));
+        registry.advance_to(Lsn(5));
+        // A change purges the leaf, and the leaf is split before the collector comes.
+        assert!(!store.purge_leaf(LEAF, &registry.live()));
+        store.split(LEAF, OTHER, b"k", b"a");
+        let keys = |hints: Vec<GarbageHint>| hints.into_iter().map(|hint| hint.key).collect();
+        let mut found: Vec<Vec<u8>> = keys(store.sweep(&registry.live(), |_| {}));
+        found.sort();
+        assert_eq!(found, [b"a", b"k"]);
+
+        // A ghost is made an entry and a ghost again, and then its leaf is merged into another.
+        let writer = StatusCell::new(TransactionId(2));
+        store.push(OTHER, TREE, b"z", &writer, Before::Absent, false);
+        store.pop(OTHER, b"z", &writer, true);
+        store.move_all(OTHER, LEAF);
+        let found: Vec<Vec<u8>> = keys(store.sweep(&registry.live(), |_| {}));
+        assert_eq!(found, [b"z"]);
+        assert_eq!((store.memory_bytes(), store.leaves()), (0, 0));
+    }
+
+    #[test]
+    fn the_budget_is_kept_by_spilling_and_then_it_is_a_limit() {
+        let (budget, spill) = (200_000, 1_000_000);
+        let store = store_of(budget, spill);
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let writer = StatusCell::new(TransactionId(1));
+        let mut pages = 0;
+        let error = loop {
+            if let Err(error) = store.make_room(|| Arc::new(registry.live())) {
+                break error;
+            }
+            push_many(&store, PageId(pages), 0..60, &writer);
+            pages += 1;
+            assert!(store.memory_bytes() <= budget);
+        };
+        assert!(matches!(error, StorageError::VersionStoreFull { .. }));
+        assert!(pages as usize * 60 * 44 > 2 * budget, "{pages} leaves");
+        assert!(store.spill_file.used_bytes() > spill / 2);
+        let view = ReadView::take(&registry, None).unwrap();
+        for page in 0..pages {
+            assert_eq!(seen(&store, PageId(page), &key(7), &view), value(7));
         }
-        assert!((1..=4).contains(&pushed));
-        assert!(matches!(
-            store.check_room(b"key", before),
-            Err(StorageError::VersionStoreFull { limit: 4_000 })
-        ));
+        assert!(store.memory_bytes() <= budget);
+        writer.roll_back();
+        store.make_room(|| Arc::new(registry.live())).unwrap();
+        assert_eq!(
+            (store.memory_bytes(), store.spill_file.used_bytes()),
+            (0, 0)
+        );
     }
 }

@@ -14,9 +14,18 @@
 //! the next older version's writer (since ever, if there is none) until the commit of its own writer; when no snapshot
 //! lies in between, the version goes, also from the middle of a chain.
 //!
-//! The table is flat: keys and before-images lie in one block of bytes, and a version is 12 bytes that point into it.
-//! A version costs 12 bytes, the key and the before-image, and no allocation of its own; a table is moved, split with
-//! its leaf, and counted as one thing.
+//! A transaction that changes a key again adds nothing: nobody may see what it was in between, except the transaction
+//! itself, which sees the page. Its one version counts its changes, so that taking them back one by one ends with it.
+//!
+//! **A version may outlive its change.** When a change is taken back, its version goes with it if it is at hand; if it
+//! was spilled, it stays behind. That does no harm. The oldest versions of a writer stay, so who does not see the
+//! writer finds what was there before it, which is what the page holds again; who sees it takes the page. Until the
+//! transaction ends the key counts as changed by it. When all of it has been taken back, readers pass its versions by,
+//! whichever of them are left, and a purge drops them.
+//!
+//! The table is flat: keys and before-images lie in one block of bytes, and a version is 16 bytes that point into it.
+//! A version costs 16 bytes, the key and the before-image, and no allocation of its own; a table is moved, split with
+//! its leaf, spilled, and counted as one thing.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -54,7 +63,12 @@ struct Version {
     writer: u32,
     key_length: u16,
     before_length: u16,
+    /// Changes that the writer made to the key and has not taken back.
+    changes: u32,
 }
+
+/// Bytes of a version in a spilled table.
+const ENCODED_VERSION_BYTES: usize = 16;
 
 impl Version {
     fn length(self) -> usize {
@@ -67,7 +81,7 @@ impl Version {
 }
 
 /// All versions of one leaf.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct VersionTable {
     /// By key ascending, and for one key from new to old.
     versions: Vec<Version>,
@@ -81,6 +95,16 @@ pub(crate) struct VersionTable {
 }
 
 impl VersionTable {
+    pub(crate) const fn new() -> VersionTable {
+        VersionTable {
+            versions: Vec::new(),
+            bytes: Vec::new(),
+            dead_bytes: 0,
+            writers: Vec::new(),
+            purged_to: 0,
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.versions.is_empty()
     }
@@ -142,11 +166,13 @@ impl VersionTable {
         !self.chain(key).is_empty()
     }
 
-    /// Who made the newest change of `key`, as far as anybody remembers.
+    /// Who made the newest change of `key` that was not taken back, as far as anybody remembers.
     pub(crate) fn newest_writer(&self, key: &[u8]) -> Option<&Arc<StatusCell>> {
-        let first = self.lower_bound(key);
-        let version = *self.versions.get(first)?;
-        (self.key(version) == key).then(|| self.writer(version))
+        let versions = self.versions[self.lower_bound(key)..].iter();
+        versions
+            .take_while(|&&version| self.key(version) == key)
+            .map(|&version| self.writer(version))
+            .find(|writer| !writer.is_rolled_back())
     }
 
     /// Whether the entry of `key` was there before the transaction that has changed it last came.
@@ -163,6 +189,13 @@ impl VersionTable {
     /// Notes that `writer` is changing `key`, which was `before`.
     pub(crate) fn push(&mut self, key: &[u8], writer: &Arc<StatusCell>, before: Before<'_>) {
         let at = self.lower_bound(key);
+        if let Some(&newest) = self.versions.get(at)
+            && self.key(newest) == key
+            && Arc::ptr_eq(self.writer(newest), writer)
+        {
+            self.versions[at].changes = newest.changes.saturating_add(1);
+            return;
+        }
         let (value, before_length) = match before {
             Before::Absent => (&[][..], ABSENT),
             Before::Value(value) => (value, value.len() as u16),
@@ -172,19 +205,26 @@ impl VersionTable {
             writer: self.writer_index(writer),
             key_length: key.len() as u16,
             before_length,
+            changes: 1,
         };
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.versions.insert(at, version);
     }
 
-    /// Forgets the newest version of `key`, whose change has been taken back. It is `writer`'s.
+    /// The newest change of `key`, which is `writer`'s, has been taken back. Its version goes unless the writer has
+    /// changed the key before, or the version is not here.
     pub(crate) fn pop(&mut self, key: &[u8], writer: &Arc<StatusCell>) {
         let at = self.lower_bound(key);
         let Some(&version) = self.versions.get(at) else {
             return;
         };
-        if self.key(version) == key && Arc::ptr_eq(self.writer(version), writer) {
+        if self.key(version) != key || !Arc::ptr_eq(self.writer(version), writer) {
+            return;
+        }
+        if version.changes > 1 {
+            self.versions[at].changes -= 1;
+        } else {
             self.dead_bytes += version.length();
             self.versions.remove(at);
         }
@@ -215,8 +255,12 @@ impl VersionTable {
     fn resolve_chain(&self, chain: Range<usize>, view: &ReadView) -> Seen<'_> {
         let mut seen = Seen::Page;
         for &version in &self.versions[chain] {
-            if view.sees(self.writer(version)) {
+            let writer = self.writer(version);
+            if view.sees(writer) {
                 break;
+            }
+            if writer.is_rolled_back() {
+                continue;
             }
             seen = match self.before(version) {
                 Before::Absent => Seen::Absent,
@@ -262,18 +306,20 @@ impl VersionTable {
             .cloned()
     }
 
-    /// Drops every version that no snapshot needs. Calls `forgotten` for each key that has no version any more.
-    pub(crate) fn purge(&mut self, live: &LiveSnapshots, mut forgotten: impl FnMut(&[u8])) {
-        let commits: Vec<_> = self.writers.iter().map(|writer| writer.status()).collect();
-        let committed = |version: Version| match commits[version.writer as usize] {
+    /// Drops every version that no snapshot needs. Returns whether some key has no version any more.
+    pub(crate) fn purge(&mut self, live: &LiveSnapshots) -> bool {
+        let statuses: Vec<_> = self.writers.iter().map(|writer| writer.status()).collect();
+        let committed = |version: Version| match statuses[version.writer as usize] {
             TransactionStatus::Committed(lsn) => Some(lsn),
-            // A rolled back transaction has taken its versions with it.
             TransactionStatus::Active | TransactionStatus::RolledBack => None,
         };
         let is_needed = |i: usize| {
             let version = self.versions[i];
-            let Some(ended) = committed(version) else {
-                return true;
+            let ended = match statuses[version.writer as usize] {
+                TransactionStatus::Committed(lsn) => lsn,
+                TransactionStatus::Active => return true,
+                // What it holds is what the next newer state is.
+                TransactionStatus::RolledBack => return false,
             };
             let older = self.versions.get(i + 1).copied();
             let created = older
@@ -285,8 +331,9 @@ impl VersionTable {
         // While somebody looks back for long, most tables stay what they are at most purges: they are not rebuilt.
         if self.dead_bytes * 2 <= self.bytes.len() && (0..self.versions.len()).all(is_needed) {
             self.purged_to = self.versions.len();
-            return;
+            return false;
         }
+        let mut has_forgotten = false;
         let mut kept = VersionTable::default();
         let mut at = 0;
         while at < self.versions.len() {
@@ -296,13 +343,12 @@ impl VersionTable {
             for i in (at..end).filter(|&i| is_needed(i)) {
                 kept.append(self, i);
             }
-            if kept.versions.len() == kept_before {
-                forgotten(key);
-            }
+            has_forgotten |= kept.versions.len() == kept_before;
             at = end;
         }
         kept.purged_to = kept.versions.len();
         *self = kept;
+        has_forgotten
     }
 
     /// Adds a version of another table after all others.
@@ -334,9 +380,132 @@ impl VersionTable {
         (0..right.versions.len()).for_each(|i| self.append(right, i));
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    /// Adds the older versions of keys between `low` and `high` (none: no bound) that had been spilled.
+    pub(super) fn add_older(
+        &mut self,
+        older: &VersionTable,
+        low: Option<&[u8]>,
+        high: Option<&[u8]>,
+    ) {
+        let first = low.map_or(0, |low| older.lower_bound(low));
+        let end = high.map_or(older.versions.len(), |high| older.lower_bound(high));
+        let mut merged = VersionTable::default();
+        let (mut new, mut old) = (0, first);
+        while new < self.versions.len() || old < end {
+            let key_order = match (self.versions.get(new), (old < end).then_some(old)) {
+                (Some(&version), Some(old)) => {
+                    self.key(version).cmp(older.key(older.versions[old]))
+                }
+                (Some(_), None) => Ordering::Less,
+                (None, _) => Ordering::Greater,
+            };
+            if key_order == Ordering::Greater {
+                merged.append_older(older, old);
+                old += 1;
+            } else {
+                // All newer versions of a key come before the older ones.
+                merged.append(self, new);
+                new += 1;
+            }
+        }
+        merged.purged_to = merged.versions.len();
+        *self = merged;
+    }
+
+    /// As [`append`](Self::append). If the version before this one is the same writer's, of the same key, they become
+    /// one.
+    fn append_older(&mut self, source: &VersionTable, at: usize) {
+        let older = source.versions[at];
+        let newer = self.versions.last().copied().filter(|&newer| {
+            self.key(newer) == source.key(older)
+                && Arc::ptr_eq(self.writer(newer), source.writer(older))
+        });
+        if let Some(newer) = newer {
+            self.dead_bytes += newer.length();
+            self.versions.pop();
+        }
+        self.append(source, at);
+        if let Some(newer) = newer
+            && let Some(joined) = self.versions.last_mut()
+        {
+            joined.changes = joined.changes.saturating_add(newer.changes);
+        }
+    }
+
+    /// The transactions that made the versions.
+    pub(super) fn writers(&self) -> &[Arc<StatusCell>] {
+        &self.writers
+    }
+
+    /// The keys of all versions; a key with several versions comes several times.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.versions.iter().map(|&version| self.key(version))
+    }
+
+    pub(super) fn len(&self) -> usize {
         self.versions.len()
+    }
+
+    /// Bytes that [`encode`](Self::encode) makes.
+    pub(super) fn encoded_bytes(&self) -> usize {
+        size_of::<u32>() + self.versions.len() * ENCODED_VERSION_BYTES + self.bytes.len()
+    }
+
+    /// The table without its writers: the number of versions, the versions, keys and before-images.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut encoded = Vec::with_capacity(self.encoded_bytes());
+        encoded.extend_from_slice(&(self.versions.len() as u32).to_le_bytes());
+        for version in &self.versions {
+            encoded.extend_from_slice(&version.start.to_le_bytes());
+            encoded.extend_from_slice(&version.writer.to_le_bytes());
+            encoded.extend_from_slice(&version.key_length.to_le_bytes());
+            encoded.extend_from_slice(&version.before_length.to_le_bytes());
+            encoded.extend_from_slice(&version.changes.to_le_bytes());
+        }
+        encoded.extend_from_slice(&self.bytes);
+        encoded
+    }
+
+    /// The table that was encoded, with its writers; none if these are not the bytes of a table.
+    pub(super) fn decode(encoded: &[u8], writers: &[Arc<StatusCell>]) -> Option<VersionTable> {
+        let (count, rest) = encoded.split_first_chunk::<4>()?;
+        let versions_bytes =
+            (u32::from_le_bytes(*count) as usize).checked_mul(ENCODED_VERSION_BYTES)?;
+        let (versions, bytes) = rest.split_at_checked(versions_bytes)?;
+        let (versions, _) = versions.as_chunks::<ENCODED_VERSION_BYTES>();
+        let versions: Option<Vec<_>> = versions
+            .iter()
+            .map(|encoded| {
+                let word = |at: usize| {
+                    u32::from_le_bytes([
+                        encoded[at],
+                        encoded[at + 1],
+                        encoded[at + 2],
+                        encoded[at + 3],
+                    ])
+                };
+                let half = |at: usize| u16::from_le_bytes([encoded[at], encoded[at + 1]]);
+                let version = Version {
+                    start: word(0),
+                    writer: word(4),
+                    key_length: half(8),
+                    before_length: half(10),
+                    changes: word(12),
+                };
+                let is_sound = (version.writer as usize) < writers.len()
+                    && version.start as usize + version.length() <= bytes.len();
+                is_sound.then_some(version)
+            })
+            .collect();
+        let versions = versions?;
+        let live_bytes: usize = versions.iter().map(|version| version.length()).sum();
+        Some(VersionTable {
+            purged_to: versions.len(),
+            versions,
+            bytes: bytes.to_vec(),
+            dead_bytes: bytes.len().saturating_sub(live_bytes),
+            writers: writers.to_vec(),
+        })
     }
 
     /// Bytes that a purge or a split would give back.
@@ -424,17 +593,14 @@ mod tests {
     fn a_purge_drops_what_lies_between_snapshots() {
         let mut table = three_versions();
         let (registry, mut views) = views(&[3, 20]);
-        let mut forgotten = Vec::new();
         // "b" was current from 5 to 9, and nobody looks there. "absent" ended at 2, before the oldest snapshot.
-        table.purge(&registry.live(), |key| forgotten.push(key.to_vec()));
+        assert!(!table.purge(&registry.live()));
         assert_eq!(table.len(), 1);
         assert_eq!(table.resolve(b"k", &views[0]), Seen::Value(b"a"));
         assert_eq!(table.resolve(b"k", &views[1]), Seen::Page);
-        assert!(forgotten.is_empty());
         views.remove(0);
-        table.purge(&registry.live(), |key| forgotten.push(key.to_vec()));
+        assert!(table.purge(&registry.live()));
         assert!(table.is_empty());
-        assert_eq!(forgotten, [b"k".to_vec()]);
     }
 
     #[test]
@@ -442,10 +608,84 @@ mod tests {
         let mut table = three_versions();
         table.push(b"k", &transaction(10), Before::Value(b"c"));
         let registry = Arc::new(SnapshotRegistry::new(Lsn(100)));
-        table.purge(&registry.live(), |_| {});
+        table.purge(&registry.live());
         assert_eq!(table.len(), 1);
         let view = ReadView::take(&registry, None).unwrap();
         assert_eq!(table.resolve(b"k", &view), Seen::Value(b"c"));
+    }
+
+    #[test]
+    fn a_transaction_leaves_one_version_of_a_key_however_often_it_changes_it() {
+        let (_registry, views) = views(&[1]);
+        let mut table = VersionTable::default();
+        let writer = transaction(1);
+        for before in [b"a", b"b", b"c"] {
+            table.push(b"k", &writer, Before::Value(before));
+        }
+        assert_eq!(table.len(), 1);
+        assert_eq!(table.resolve(b"k", &views[0]), Seen::Value(b"a"));
+        for _ in 0..2 {
+            table.pop(b"k", &writer);
+            assert_eq!(table.resolve(b"k", &views[0]), Seen::Value(b"a"));
+        }
+        table.pop(b"k", &writer);
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn what_a_rolled_back_transaction_has_left_behind_changes_nothing() {
+        let (registry, views) = views(&[1, 7]);
+        let (writer, later) = (transaction(1), committed(2, 7));
+        let mut table = VersionTable::default();
+        // Its second change; the version of the first, which was spilled, is not needed for anything else and gone.
+        table.push(b"k", &writer, Before::Value(b"b"));
+        writer.roll_back();
+        assert!(table.newest_writer(b"k").is_none());
+        assert_eq!(table.resolve(b"k", &views[1]), Seen::Page);
+        table.push(b"k", &later, Before::Value(b"a"));
+        assert!(Arc::ptr_eq(table.newest_writer(b"k").unwrap(), &later));
+        assert_eq!(table.resolve(b"k", &views[0]), Seen::Value(b"a"));
+        assert_eq!(table.resolve(b"k", &views[1]), Seen::Page);
+        assert!(!table.purge(&registry.live()));
+        assert_eq!(table.len(), 1);
+        assert_eq!(table.resolve(b"k", &views[0]), Seen::Value(b"a"));
+    }
+
+    #[test]
+    fn a_spilled_table_comes_back_below_what_was_written_since() {
+        let (_registry, views) = views(&[1, 3, 6]);
+        let (first, second, third) = (committed(1, 2), committed(2, 5), transaction(3));
+        let mut older = VersionTable::default();
+        older.push(b"a", &first, Before::Absent);
+        older.push(b"k", &first, Before::Value(b"1"));
+        older.push(b"k", &third, Before::Value(b"3"));
+        older.push(b"z", &first, Before::Absent);
+        let older = VersionTable::decode(&older.encode(), older.writers()).unwrap();
+        let mut table = VersionTable::default();
+        table.push(b"b", &second, Before::Value(b"b"));
+        table.push(b"k", &third, Before::Value(b"4"));
+        table.add_older(&older, Some(b"b"), Some(b"z"));
+        let keys: Vec<_> = table.keys().collect();
+        assert_eq!(keys, [b"b", b"k", b"k"], "one version of each writer");
+        assert_eq!(table.resolve(b"k", &views[0]), Seen::Value(b"1"));
+        assert_eq!(table.resolve(b"k", &views[2]), Seen::Value(b"3"));
+        assert_eq!(table.resolve(b"b", &views[1]), Seen::Value(b"b"));
+        // Two changes of the third transaction, taken back.
+        table.pop(b"k", &third);
+        assert_eq!(table.len(), 3);
+        table.pop(b"k", &third);
+        assert_eq!(table.resolve(b"k", &views[2]), Seen::Page);
+    }
+
+    #[test]
+    fn bytes_that_are_no_table_are_refused() {
+        let mut table = VersionTable::default();
+        table.push(b"key", &transaction(1), Before::Value(b"value"));
+        let encoded = table.encode();
+        for length in 0..encoded.len() {
+            assert!(VersionTable::decode(&encoded[..length], table.writers()).is_none());
+        }
+        assert!(VersionTable::decode(&encoded, &[]).is_none());
     }
 
     #[test]
@@ -457,7 +697,7 @@ mod tests {
             table.push(key, &writer, Before::Value(key));
         }
         let upper = table.split_off(b"c");
-        assert_eq!((table.len(), upper.len()), (2, 3));
+        assert_eq!((table.len(), upper.len()), (2, 2));
         assert_eq!(table.resolve(b"b", &views[0]), Seen::Value(b"b"));
         assert_eq!(table.resolve(b"c", &views[0]), Seen::Page);
         assert_eq!(upper.resolve(b"c", &views[0]), Seen::Value(b"c"));

@@ -1,0 +1,318 @@
+//! The past of one leaf: a table in memory, and older tables that were spilled.
+//!
+//! ```text
+//!   page   newest state
+//!   table  (k, T9, before ..)  ...                     in memory, may be absent
+//!   parts  part 2, from new to old                     spilled, never changed, in memory only: who wrote them,
+//!          part 1   [.......)                          and a filter of the keys
+//! ```
+//!
+//! A change always goes to the table, so nothing needs to be read back to make one. A part is shared by the leaves
+//! among which its keys have come to be divided: each says which range of the keys is its own, so a split or a merge
+//! reads and writes nothing either. Parts of one leaf that hold the same keys are ordered from new to old.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::error::{Result, StorageError};
+use crate::page::{Lsn, TreeId};
+use crate::snapshot::{LiveSnapshots, StatusCell, TransactionStatus};
+use crate::spill_file::Spilled;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::versions::key_filter::KeyFilter;
+use crate::versions::table::VersionTable;
+
+/// What a map entry costs beside what it holds.
+const MAP_ENTRY_BYTES: usize = 24;
+
+/// Stands for an absent table.
+static NO_VERSIONS: VersionTable = VersionTable::new();
+
+/// A table that was spilled.
+pub(super) struct SpilledTable {
+    pub(super) bytes: Spilled,
+    pub(super) writers: Box<[Arc<StatusCell>]>,
+    pub(super) keys: KeyFilter,
+}
+
+impl SpilledTable {
+    fn load(&self) -> Result<VersionTable> {
+        let bytes = self.bytes.read()?;
+        VersionTable::decode(&bytes[..self.bytes.length()], &self.writers).ok_or_else(|| {
+            let damaged = io::Error::new(io::ErrorKind::InvalidData, "not a table of versions");
+            StorageError::io("read", "the spill file", 0, damaged)
+        })
+    }
+
+    fn memory_bytes(&self) -> usize {
+        // With the counters of the shared pointer.
+        2 * size_of::<usize>()
+            + size_of::<SpilledTable>()
+            + size_of_val(&*self.writers)
+            + self.keys.memory_bytes()
+    }
+}
+
+/// A range of keys: `low <= key < high`, either of them absent.
+#[derive(Clone, Default)]
+struct Bounds {
+    low: Option<Box<[u8]>>,
+    high: Option<Box<[u8]>>,
+}
+
+impl Bounds {
+    fn contain(&self, key: &[u8]) -> bool {
+        self.low.as_ref().is_none_or(|low| **low <= *key)
+            && self.high.as_ref().is_none_or(|high| *key < **high)
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!((&self.low, &self.high), (Some(low), Some(high)) if low >= high)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let bound = |bound: &Option<Box<[u8]>>| bound.as_ref().map_or(0, |bytes| bytes.len());
+        size_of::<Bounds>() + bound(&self.low) + bound(&self.high)
+    }
+}
+
+/// A leaf's share in a spilled table.
+#[derive(Clone)]
+pub(super) struct Part {
+    table: Arc<SpilledTable>,
+    /// None: all keys of the table are keys of the leaf.
+    bounds: Option<Box<Bounds>>,
+}
+
+impl Part {
+    pub(super) fn new(table: SpilledTable) -> Part {
+        Part {
+            table: Arc::new(table),
+            bounds: None,
+        }
+    }
+
+    /// Whether somebody whom `matters` picks has perhaps written here (under `key`, if there is one).
+    pub(super) fn may_matter(
+        &self,
+        key: Option<&[u8]>,
+        matters: impl Fn(&Arc<StatusCell>) -> bool,
+    ) -> bool {
+        self.table.writers.iter().any(matters) && key.is_none_or(|key| self.may_hold(key))
+    }
+
+    fn may_hold(&self, key: &[u8]) -> bool {
+        let bounds = self.bounds.as_ref();
+        bounds.is_none_or(|bounds| bounds.contain(key)) && self.table.keys.may_hold(key)
+    }
+
+    /// Whether a snapshot may look for a version of the part.
+    fn is_needed(&self, live: &LiveSnapshots) -> bool {
+        let mut writers = self.table.writers.iter();
+        writers.any(|writer| match writer.status() {
+            TransactionStatus::Active => true,
+            TransactionStatus::Committed(ended) => live.need(Lsn(0), ended),
+            TransactionStatus::RolledBack => false,
+        })
+    }
+
+    /// The part's keys below `separator`, and those from there on; none where there can be no keys.
+    fn split(self, separator: &[u8]) -> [Option<Part>; 2] {
+        let (mut lower, mut upper) = (self.clone(), self);
+        lower.narrow(|bounds| match &bounds.high {
+            Some(high) if **high <= *separator => {}
+            _ => bounds.high = Some(separator.into()),
+        });
+        upper.narrow(|bounds| match &bounds.low {
+            Some(low) if **low >= *separator => {}
+            _ => bounds.low = Some(separator.into()),
+        });
+        [lower, upper].map(|part| {
+            let bounds = part.bounds.as_ref();
+            let is_empty = bounds.is_some_and(|bounds| bounds.is_empty());
+            (!is_empty).then_some(part)
+        })
+    }
+
+    fn narrow(&mut self, narrow: impl FnOnce(&mut Bounds)) {
+        narrow(self.bounds.get_or_insert_default());
+    }
+
+    /// What the part takes, as if the leaf had it for itself.
+    fn memory_bytes(&self) -> usize {
+        let bounds = self.bounds.as_ref();
+        size_of::<Part>()
+            + self.table.memory_bytes()
+            + bounds.map_or(0, |bounds| bounds.memory_bytes())
+    }
+}
+
+/// A leaf's past.
+pub(super) struct LeafVersions {
+    pub(super) tree: TreeId,
+    /// Never the same for two states of a leaf, nor for two leaves that had the page one after the other.
+    pub(super) stamp: u64,
+    /// The newest versions.
+    table: Option<Box<VersionTable>>,
+    /// Older versions: for each key from new to old.
+    pub(super) parts: Vec<Part>,
+    /// A key of the leaf, if there may be ghosts on it.
+    ghost: Option<Box<[u8]>>,
+    /// A key has no versions any more, while there may be ghosts: for the next sweep.
+    pub(super) has_garbage: bool,
+    /// Used since the spiller came by last.
+    is_hot: AtomicBool,
+}
+
+impl LeafVersions {
+    pub(super) fn new(tree: TreeId) -> LeafVersions {
+        LeafVersions {
+            tree,
+            stamp: 0,
+            table: None,
+            parts: Vec::new(),
+            ghost: None,
+            has_garbage: false,
+            is_hot: AtomicBool::new(true),
+        }
+    }
+
+    /// The versions in memory.
+    pub(super) fn table(&self) -> &VersionTable {
+        self.table.as_deref().unwrap_or(&NO_VERSIONS)
+    }
+
+    /// As [`VersionTable::pop`].
+    pub(super) fn pop(&mut self, key: &[u8], writer: &Arc<StatusCell>) {
+        if let Some(table) = &mut self.table {
+            table.pop(key, writer);
+        }
+    }
+
+    pub(super) fn table_mut(&mut self) -> &mut VersionTable {
+        self.table.get_or_insert_default()
+    }
+
+    pub(super) fn set_table(&mut self, table: VersionTable) {
+        self.table = (!table.is_empty()).then(|| Box::new(table));
+    }
+
+    /// Nothing is left of the past.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table().is_empty() && self.parts.is_empty()
+    }
+
+    pub(super) fn touch(&self) {
+        // Written only when it changes something: readers of other leaves may be looking at the same cache line.
+        if !self.is_hot.load(Ordering::Relaxed) {
+            self.is_hot.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the leaf was used since this was asked last.
+    pub(super) fn cool_down(&self) -> bool {
+        self.is_hot.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let table = self.table.as_ref();
+        MAP_ENTRY_BYTES
+            + size_of::<LeafVersions>()
+            + table.map_or(0, |table| table.memory_bytes())
+            + self.parts.iter().map(Part::memory_bytes).sum::<usize>()
+            + self.ghost.as_ref().map_or(0, |key| key.len())
+    }
+
+    /// There may be a ghost of this key, or of another.
+    pub(super) fn note_ghost(&mut self, key: &[u8]) {
+        if self.ghost.is_none() {
+            self.ghost = Some(key.into());
+        }
+    }
+
+    /// A key where ghosts may be found that nobody needs any more. It is not told again.
+    pub(super) fn take_garbage(&mut self) -> Option<Vec<u8>> {
+        let is_told = std::mem::take(&mut self.has_garbage);
+        self.ghost
+            .as_ref()
+            .filter(|_| is_told)
+            .map(|key| key.to_vec())
+    }
+
+    /// Drops what no snapshot needs. What is dropped may be put back by who has copied it before: the past keeps its
+    /// stamp.
+    pub(super) fn purge(&mut self, live: &LiveSnapshots) {
+        let mut has_forgotten = self.table.as_mut().is_some_and(|table| table.purge(live));
+        let parts = self.parts.len();
+        self.parts.retain(|part| part.is_needed(live));
+        has_forgotten |= self.parts.len() < parts;
+        self.has_garbage |= has_forgotten && self.ghost.is_some();
+        if self.table().is_empty() {
+            self.table = None;
+        }
+    }
+
+    /// Takes the past of the keys from `separator` on out. Both sides may have ghosts if there were any. `low_fence` is
+    /// the leaf's.
+    pub(super) fn split_off(&mut self, separator: &[u8], low_fence: &[u8]) -> LeafVersions {
+        let mut upper = LeafVersions::new(self.tree);
+        if let Some(table) = &mut self.table {
+            upper.set_table(table.split_off(separator));
+        }
+        for part in std::mem::take(&mut self.parts) {
+            let [lower_part, upper_part] = part.split(separator);
+            self.parts.extend(lower_part);
+            upper.parts.extend(upper_part);
+        }
+        if let Some(ghost) = &mut self.ghost {
+            if **ghost >= *separator {
+                *ghost = low_fence.into();
+            }
+            upper.ghost = Some(separator.into());
+            upper.has_garbage = self.has_garbage;
+        }
+        upper
+    }
+
+    /// Adds the past of the right neighbour, whose keys are all greater.
+    pub(super) fn join(&mut self, right: LeafVersions) {
+        match (&mut self.table, right.table) {
+            (Some(table), Some(right)) => table.join(&right),
+            (table @ None, right) => *table = right,
+            (Some(_), None) => {}
+        }
+        self.parts.extend(right.parts);
+        self.ghost = self.ghost.take().or(right.ghost);
+        self.has_garbage |= right.has_garbage;
+    }
+
+    /// What there is at this moment.
+    pub(super) fn copy(&self) -> LeafCopy {
+        LeafCopy {
+            stamp: self.stamp,
+            table: self.table().clone(),
+            parts: self.parts.clone(),
+        }
+    }
+}
+
+/// A leaf's past as it was at some moment.
+pub(super) struct LeafCopy {
+    pub(super) stamp: u64,
+    pub(super) table: VersionTable,
+    pub(super) parts: Vec<Part>,
+}
+
+impl LeafCopy {
+    /// Reads the parts: the table has everything then.
+    pub(super) fn load_parts(&mut self) -> Result<()> {
+        for part in std::mem::take(&mut self.parts) {
+            let older = part.table.load()?;
+            let bounds = part.bounds.as_deref();
+            let low = bounds.and_then(|bounds| bounds.low.as_deref());
+            let high = bounds.and_then(|bounds| bounds.high.as_deref());
+            self.table.add_older(&older, low, high);
+        }
+        Ok(())
+    }
+}
