@@ -330,6 +330,37 @@ impl BufferPool {
         }
     }
 
+    /// The page for a look at it, if it is in memory. That is no use of the page: it is evicted as if nobody had looked.
+    /// Waits while it is latched exclusively; only if it is evicted just then, it is read.
+    pub(crate) fn look_at(&self, page: PageId) -> Result<Option<OptimisticGuard<'_>>> {
+        let word = self.word_of(page)?;
+        let seen = PageWord(word.load(Ordering::Acquire));
+        if seen.is_readable() {
+            return Ok(Some(OptimisticGuard::new(&self.core, word, page, seen)));
+        }
+        if seen.is_resident() {
+            return self.optimistic(page).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Visits all pages in memory, with whether they are dirty, except those that are latched exclusively.
+    pub(crate) fn for_each_resident(&self, mut visit: impl FnMut(OptimisticGuard<'_>, bool)) {
+        for descriptor in self.core.descriptors() {
+            let Some(page) = descriptor.page() else {
+                continue;
+            };
+            let Some(word) = self.core.word(page) else {
+                continue;
+            };
+            let seen = PageWord(word.load(Ordering::Acquire));
+            if seen.is_readable() {
+                let guard = OptimisticGuard::new(&self.core, word, page, seen);
+                visit(guard, descriptor.is_dirty());
+            }
+        }
+    }
+
     /// The page for reading, kept from changing. Waits for a writer.
     #[inline]
     pub fn shared(&self, page: PageId) -> Result<SharedGuard<'_>> {

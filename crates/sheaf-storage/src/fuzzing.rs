@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use crate::disk::Disk;
-use crate::disk::simulated::{Random, SimulatedDisk, SimulationOptions};
+use crate::disk::simulated::{SimulatedDisk, SimulationOptions};
 use crate::log::bytes::Reader;
 use crate::log::frame::{self, Frame};
 use crate::log::{Control, Log, LogFile, LogOptions, LogReader, MIN_SEGMENT_BYTES, redo_codec};
 use crate::page::{Lsn, PAGE_SIZE};
+use crate::random::Random;
 use crate::transaction::TransactionId;
 
 /// Reads the bytes as a frame of the log. What can be read says the same when it is written and read again.
@@ -78,9 +79,9 @@ fn write_log(file: &LogFile) {
         limit_bytes: 4 * MIN_SEGMENT_BYTES,
     };
     let log = Log::create(file.clone(), options, 1, None).expect("a disk without faults");
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for id in 0..FRAMES {
-        let frame = frame::encode_commit(TransactionId(random.draw() >> (id % 64)));
+        let frame = frame::encode_commit(TransactionId(random.next() >> (id % 64)));
         log.append(&frame);
         if random.below(4) == 0 {
             log.flush_to(log.end()).expect("a disk without faults");
@@ -113,7 +114,7 @@ mod tests {
         (0..random.below(longest))
             .map(|_| match random.below(2) {
                 0 => random.below(16) as u8,
-                _ => random.draw() as u8,
+                _ => random.next() as u8,
             })
             .collect()
     }
@@ -121,8 +122,8 @@ mod tests {
     fn some_frame(random: &mut Random) -> Vec<u8> {
         let (key, value) = (some_bytes(random, 30), some_bytes(random, 60));
         let note = Note::Change {
-            transaction: TransactionId(random.draw()),
-            tree: TreeId(random.draw()),
+            transaction: TransactionId(random.next()),
+            tree: TreeId(random.next()),
             change: Change::Update,
             key: &key,
             before: &value,
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn no_bytes_make_the_frame_codec_panic() {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         for _ in 0..20_000 {
             log_frame(&some_bytes(&mut random, 300));
             let mut frame = some_frame(&mut random);
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_damaged_log_is_read_up_to_the_damage() {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         damaged_log(&[]);
         for _ in 0..100 {
             // Most damage in the first blocks, where the chunks are.
@@ -183,7 +184,7 @@ mod tests {
                         40 * 4096
                     };
                     let at = (random.below(reach) as u32).to_le_bytes();
-                    [at[0], at[1], at[2], at[3], random.draw() as u8]
+                    [at[0], at[1], at[2], at[3], random.next() as u8]
                 })
                 .collect();
             damaged_log(&damage);

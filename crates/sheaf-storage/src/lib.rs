@@ -36,6 +36,7 @@ mod page_store;
 pub mod page_table;
 mod pool_core;
 pub mod prefetch;
+pub mod random;
 mod recovery;
 mod redo;
 mod row_lock;
@@ -61,11 +62,13 @@ pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGua
 pub use log::{LogCounters, SyncLog};
 pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
 pub use prefetch::PrefetchSummary;
+pub use random::Random;
 pub use row_lock::{Interrupt, LockMode, LockWait, RangeLock};
 pub use snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use storage::{Storage, StorageOptions};
 pub use transaction::{LockedRow, Transaction, TransactionId, Unsettled};
 pub use tree::{
-    BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, MAX_ENTRY_BYTES, MAX_KEY_BYTES,
-    PointReader, ReadAhead, Settled, Tree, TreeCheck, TreeStatistics, prefix_successor,
+    BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, LeafSample, MAX_ENTRY_BYTES,
+    MAX_KEY_BYTES, PointReader, ReadAhead, Residency, Settled, Tree, TreeCheck, TreeStatistics,
+    prefix_successor,
 };

@@ -153,7 +153,7 @@ fn table_of(columns: Vec<Column>) -> TableDefinition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_storage::disk::simulated::Random;
+    use sheaf_storage::Random;
 
     /// Bytes of which many are small, as lengths, flags and escapes are.
     fn some_bytes(random: &mut Random) -> Vec<u8> {
@@ -161,14 +161,14 @@ mod tests {
             .map(|_| match random.below(3) {
                 0 => random.below(4) as u8,
                 1 => random.below(40) as u8,
-                _ => random.draw() as u8,
+                _ => random.next() as u8,
             })
             .collect()
     }
 
     #[test]
     fn no_bytes_make_the_codecs_panic() {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         for _ in 0..200_000 {
             let bytes = some_bytes(&mut random);
             row(&bytes);

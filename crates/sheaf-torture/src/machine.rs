@@ -3,8 +3,9 @@
 use std::ops::AddAssign;
 use std::sync::Arc;
 
+use sheaf_storage::Random;
 use sheaf_storage::disk::simulated::{
-    Fault, FaultKind, FaultyOperation, Random, SimulatedDisk, SimulationOptions,
+    Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
 };
 use sheaf_storage::{Storage, StorageError, StorageOptions};
 use sheaf_table::TableError;
@@ -103,9 +104,9 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(seed: u64) -> Machine {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         Machine {
-            disk: SimulatedDisk::new(SimulationOptions::new(random.draw())),
+            disk: SimulatedDisk::new(SimulationOptions::new(random.next())),
             random,
             trouble: Trouble::None,
             summary: Summary::default(),
@@ -183,7 +184,7 @@ impl Machine {
         if crashed || self.random.below(2) == 0 {
             self.summary.crashes += 1;
             self.trouble = Trouble::any(&mut self.random);
-            let mut options = SimulationOptions::new(self.random.draw());
+            let mut options = SimulationOptions::new(self.random.next());
             if self.trouble == Trouble::FailingDisk {
                 options.read_errors_per_million = 10_000;
                 options.write_errors_per_million = 10_000;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sheaf_storage::disk::simulated::Random;
+use sheaf_storage::Random;
 use sheaf_storage::{BulkBuilder, Storage, StorageError, StorageOptions, Tree};
 
 /// The log may become so long before a checkpoint is due that none is made while it grows.
@@ -161,7 +161,7 @@ fn grow_log(options: &Options, data: &Path) -> Outcome<()> {
     let tree = storage.tree(id)?;
     let before = storage.log_counters();
     let started = Instant::now();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut updates = 0;
     while storage.log_counters().written_bytes - before.written_bytes < options.log_mib << 20 {
         updates += update_some(&storage, &tree, &mut random, options)?;
@@ -189,7 +189,7 @@ fn update_some(
     let mut transaction = storage.begin_transaction();
     for _ in 0..ROWS_OF_TRANSACTION {
         let row = random.below(options.rows);
-        let value = row_of(row, random.draw(), options.row_bytes);
+        let value = row_of(row, random.next(), options.row_bytes);
         tree.update(&mut transaction, &row.to_be_bytes(), &value)?;
     }
     transaction.commit()?;
@@ -198,10 +198,10 @@ fn update_some(
 
 /// A row that compresses as rows do: half of it is random.
 fn row_of(row: u64, version: u64, bytes: usize) -> Vec<u8> {
-    let mut random = Random(row ^ version);
+    let mut random = Random::new(row ^ version);
     let mut value = Vec::with_capacity(bytes + 16);
     while value.len() < bytes {
-        value.extend_from_slice(&random.draw().to_le_bytes());
+        value.extend_from_slice(&random.next().to_le_bytes());
         value.extend_from_slice(b"the same");
     }
     value.truncate(bytes);

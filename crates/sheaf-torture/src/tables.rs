@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sheaf_storage::disk::simulated::Random;
+use sheaf_storage::Random;
 use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, ReadAhead, Storage, StorageError, Transaction,
 };

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sheaf_storage::disk::simulated::Random;
+use sheaf_storage::Random;
 use sheaf_storage::{
     BulkBuilder, Direction, KeyRange, ReadAhead, Storage, StorageError, Transaction, Tree, TreeId,
 };
@@ -229,7 +229,7 @@ impl Trees {
     fn empty_commit(&mut self, machine: &mut Machine) -> Result<(), Stop> {
         let catalog = self.storage().catalog_tree();
         let mut transaction = self.storage().begin_transaction();
-        let value = machine.random.draw().to_le_bytes();
+        let value = machine.random.next().to_le_bytes();
         let changed = match catalog.update(&mut transaction, b"counter", &value) {
             Ok(false) => catalog.insert(&mut transaction, b"counter", &value),
             other => other.map(drop),
@@ -348,7 +348,7 @@ impl Trees {
         }
         let limit = if random.below(10) == 0 { 3_000 } else { 200 };
         let length = random.below(limit);
-        let value = vec![random.draw() as u8; length as usize];
+        let value = vec![random.next() as u8; length as usize];
         let before = entries.get(&key).cloned();
         let kind = random.below(3);
         let changed = tree.and_then(|tree| match kind {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, FileId, Operation, Token};
 use crate::error::{Result, StorageError};
+use crate::random::Random;
 use crate::sync::{Mutex, thread};
 
 /// What a device writes as one.
@@ -131,7 +132,7 @@ impl SimulatedDisk {
 
     fn with_files(options: SimulationOptions, files: Vec<SimulatedFile>) -> Arc<SimulatedDisk> {
         let state = State {
-            random: Random(options.seed),
+            random: Random::new(options.seed),
             options,
             files,
             pending: Vec::new(),
@@ -208,7 +209,7 @@ impl SimulatedDisk {
     pub fn power_loss(&self, options: SimulationOptions) -> Arc<SimulatedDisk> {
         let mut state = self.state.lock();
         state.crashed = true;
-        let mut random = Random(state.random.draw());
+        let mut random = Random::new(state.random.next());
         let survivors = state
             .files
             .iter()
@@ -601,36 +602,5 @@ impl Contents {
             return 0;
         }
         (end - first - self.blocks.range(first..end).count() as u64) * BLOCK_BYTES
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-///
-/// Public for tests that drive a simulation: what they do follows from a seed as well.
-pub struct Random(pub u64);
-
-impl Random {
-    /// Any number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number less than `limit`, which is not 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.draw() % limit
-    }
-
-    fn chance(&mut self, per_million: u32) -> bool {
-        self.draw() % 1_000_000 < u64::from(per_million)
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for end in (1..items.len()).rev() {
-            items.swap(end, self.below(end as u64 + 1) as usize);
-        }
     }
 }

@@ -185,7 +185,7 @@ struct SeenEntry {
 }
 
 impl LeafEntries {
-    fn empty() -> LeafEntries {
+    pub(super) fn empty() -> LeafEntries {
         LeafEntries {
             page: new_page_image(),
             differences: Differences::default(),
@@ -194,6 +194,27 @@ impl LeafEntries {
             is_selected: false,
             prefix_length: 0,
         }
+    }
+
+    /// Reads the leaf that covers `key`, with all its live entries as they are now.
+    pub(super) fn read_leaf_of(&mut self, tree: &Tree, key: &[u8]) -> Result<()> {
+        let LeafEntries {
+            page, differences, ..
+        } = self;
+        let newest = ReadView::newest();
+        tree.copy_leaf_at(
+            &newest,
+            Target::Key(key),
+            &KeyRange::all(),
+            page,
+            differences,
+        )?;
+        self.select(0..Node(&self.page).count());
+        Ok(())
+    }
+
+    pub(super) fn node(&self) -> Node<'_> {
+        Node(&self.page)
     }
 
     fn select(&mut self, slots: Range<usize>) {

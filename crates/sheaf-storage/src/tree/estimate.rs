@@ -1,4 +1,4 @@
-//! What the optimizer asks: how many entries in a range, how much of it in memory, where to cut it.
+//! What the optimizer asks: how many entries in a range, and where to cut it.
 //!
 //! All answers come from inner nodes, plus at most the two leaves at the ends of the range.
 //!
@@ -13,10 +13,7 @@ use crate::error::Result;
 use crate::page::PageId;
 use crate::tree::node::Node;
 use crate::tree::search::{Target, new_page_image};
-use crate::tree::{Counts, KeyRange, Tree};
-
-/// Nodes above the leaves that a question about residency reads at most; they are spread over the range.
-const RESIDENCY_SAMPLE_NODES: usize = 16;
+use crate::tree::{KeyRange, Tree};
 
 /// Cuts are chosen among at least this many separators for each part, if the tree has them.
 const SEPARATORS_PER_PART: usize = 16;
@@ -122,62 +119,9 @@ impl Tree {
         }
     }
 
-    /// Share (0 to 1) of the leaves of `range` that are in the buffer pool; of a large range, by a sample.
-    pub fn resident_share(&self, range: &KeyRange) -> Result<f64> {
-        if range.is_empty() {
-            return Ok(1.0);
-        }
-        let pool = &self.store.pool;
-        let mut starts = vec![start_of(range)];
-        starts.extend(self.cuts(range, RESIDENCY_SAMPLE_NODES, 1)?);
-        let Counts { inner_pages, .. } = self.counts.read();
-        let visit_all = inner_pages as usize <= RESIDENCY_SAMPLE_NODES;
-        let (mut resident, mut leaves) = (0u64, 0u64);
-        let mut page = new_page_image();
-        let mut next = Some(starts[0].clone());
-        let mut samples = starts.into_iter().skip(1);
-        while let Some(key) = next {
-            if !self.copy_node(Target::Key(&key), 1, &mut page)? {
-                return Ok(if pool.is_resident(self.root) {
-                    1.0
-                } else {
-                    0.0
-                });
-            }
-            let node = Node(&page);
-            for child in children_in(node, range) {
-                leaves += 1;
-                resident += u64::from(pool.is_resident(node.child(child)));
-            }
-            let fence = node.high_fence().map(<[u8]>::to_vec);
-            next = match fence {
-                Some(fence) if visit_all => Some(fence),
-                // The samples that this node has answered for are skipped.
-                Some(fence) => samples.find(|sample| *sample >= fence),
-                None => None,
-            };
-            next = next.filter(|key| !range.is_above(key));
-        }
-        Ok(if leaves == 0 {
-            1.0
-        } else {
-            resident as f64 / leaves as f64
-        })
-    }
-
     /// At most `parts - 1` keys, ascending and inside the range, that cut it into pieces with about the same number
     /// of leaves.
     pub fn split_points(&self, range: &KeyRange, parts: usize) -> Result<Vec<Vec<u8>>> {
-        self.cuts(range, parts, SEPARATORS_PER_PART)
-    }
-
-    /// As [`split_points`](Self::split_points), from the highest level that has enough separators for each part.
-    fn cuts(
-        &self,
-        range: &KeyRange,
-        parts: usize,
-        separators_per_part: usize,
-    ) -> Result<Vec<Vec<u8>>> {
         if parts < 2 || range.is_empty() {
             return Ok(Vec::new());
         }
@@ -185,7 +129,7 @@ impl Tree {
         let mut separators = Vec::new();
         for level in (1..=self.root_level()?).rev() {
             separators = self.separators_of_level(range, level)?;
-            if separators.len() >= parts * separators_per_part {
+            if separators.len() >= parts * SEPARATORS_PER_PART {
                 break;
             }
         }
@@ -231,7 +175,7 @@ fn is_inside(range: &KeyRange, key: &[u8]) -> bool {
 }
 
 /// The children of an inner node that may hold keys of the range.
-fn children_in(node: Node<'_>, range: &KeyRange) -> std::ops::Range<usize> {
+pub(super) fn children_in(node: Node<'_>, range: &KeyRange) -> std::ops::Range<usize> {
     let view = node.view();
     let first = match &range.lower {
         Bound::Included(key) | Bound::Excluded(key) if view.covers(key) => view.child_slot(key),
@@ -245,7 +189,7 @@ fn children_in(node: Node<'_>, range: &KeyRange) -> std::ops::Range<usize> {
     first..last.max(first) + 1
 }
 
-fn start_of(range: &KeyRange) -> Vec<u8> {
+pub(super) fn start_of(range: &KeyRange) -> Vec<u8> {
     match &range.lower {
         Bound::Included(key) | Bound::Excluded(key) => key.clone(),
         Bound::Unbounded => Vec::new(),

@@ -13,8 +13,10 @@
 //! | [`cursor`], [`point_reader`] | scans by private copies of leaves; lookups in a row |
 //! | [`versioned_read`] | what a view sees of a leaf; who has changed a key and not committed |
 //! | [`bulk_build`] | a tree from sorted entries, bottom up |
-//! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, residency, counts, cuts |
+//! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, counts, cuts |
 //! | [`last_key`] | the largest key, ghosts included |
+//! | [`residency`] | how much of a range, and of each tree, is in memory |
+//! | [`leaf_sample`] | leaves chosen at random |
 //! | [`check`] | whether a tree is what it should be |
 //!
 //! **Who may do what at a time.** Any number of readers and writers may use a tree together. A reader sees every leaf
@@ -30,11 +32,13 @@ pub(crate) mod delete;
 mod estimate;
 mod insert;
 mod last_key;
+mod leaf_sample;
 mod leaves_of_keys;
 mod merge;
 pub(crate) mod node;
 mod point_reader;
 mod range;
+mod residency;
 mod search;
 mod split;
 mod versioned_read;
@@ -51,8 +55,10 @@ use crate::tree::search::Target;
 pub use bulk_build::BulkBuilder;
 pub use check::TreeCheck;
 pub use cursor::{LeafCursor, LeafEntries};
+pub use leaf_sample::LeafSample;
 pub use point_reader::PointReader;
 pub use range::{KeyRange, prefix_successor};
+pub use residency::Residency;
 pub use versioned_read::Settled;
 
 /// Longest key of an entry, in bytes.

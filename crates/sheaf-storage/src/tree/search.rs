@@ -47,6 +47,16 @@ impl Target<'_> {
     }
 }
 
+/// Where a descent came to.
+pub(super) enum Descent<'p> {
+    /// The node; to be validated by the caller.
+    At(OptimisticGuard<'p>),
+    /// The tree is not so high.
+    NoSuchLevel,
+    /// A page on the way was not given out.
+    Stopped,
+}
+
 /// Why an attempt did not give a result.
 pub(crate) enum Interruption {
     Restart,
@@ -156,18 +166,38 @@ impl Tree {
         level: u8,
     ) -> Result<Option<OptimisticGuard<'_>>, Interruption> {
         let pool = &self.store.pool;
-        let mut guard = pool.optimistic(self.root)?;
+        match self.descend(target, level, |page| pool.optimistic(page).map(Some))? {
+            Descent::At(guard) => Ok(Some(guard)),
+            Descent::NoSuchLevel | Descent::Stopped => Ok(None),
+        }
+    }
+
+    /// Goes down without latches, through pages that `open` gives out.
+    #[inline(always)]
+    pub(super) fn descend<'p>(
+        &self,
+        target: Target<'_>,
+        level: u8,
+        open: impl Fn(PageId) -> Result<Option<OptimisticGuard<'p>>>,
+    ) -> Result<Descent<'p>, Interruption> {
+        let Some(mut guard) = open(self.root)? else {
+            return Ok(Descent::Stopped);
+        };
         let mut at = NodeView(&guard).level();
         if at < level {
             guard.validate()?;
-            return Ok(None);
+            return Ok(Descent::NoSuchLevel);
         }
         while at > level {
             let view = NodeView(&guard);
             let child = view.child(target.child_slot(&view));
             guard.validate()?;
-            let child_guard = match pool.optimistic(child) {
-                Ok(child_guard) => child_guard,
+            let child_guard = match open(child) {
+                Ok(Some(child_guard)) => child_guard,
+                Ok(None) => {
+                    guard.validate()?;
+                    return Ok(Descent::Stopped);
+                }
                 Err(error) => {
                     // A page that was freed meanwhile may well be unreadable.
                     guard.validate()?;
@@ -183,7 +213,7 @@ impl Tree {
             guard = child_guard;
             at = child_level;
         }
-        Ok(Some(guard))
+        Ok(Descent::At(guard))
     }
 
     fn not_a_child(&self, page: PageId, level: u8) -> StorageError {
