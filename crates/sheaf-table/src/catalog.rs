@@ -22,15 +22,14 @@ use sheaf_storage::{
 use crate::definition_check::{
     check_key_lengths, check_name, needs_overflow, resolve_index, resolve_table,
 };
-use crate::definition_codec::{
-    FORMAT, decode_definition, decode_statistics, encode_definition, encode_statistics,
-};
+use crate::definition_codec::{FORMAT, decode_definition, encode_definition};
 use crate::error::{Result, TableError};
 use crate::foreign_key::{leading_index, referenced_positions};
 use crate::index_build::build_index;
 use crate::progress::Progress;
 use crate::schema::{CreateTable, IndexSpec, TableDefinition};
-use crate::statistics::analyze;
+use crate::statistics::TableStatistics;
+use crate::statistics::codec::{decode_statistics, encode_statistics};
 use crate::table::{Table, TableState};
 use crate::table_lock::{RowWriterLock, SharedLock, WriterLock};
 
@@ -42,7 +41,8 @@ mod kind {
     pub(super) const DATABASE: u8 = 1;
     /// Database, 0x00, table, 0x00, number of the chunk (u16 big-endian): a chunk of the definition.
     pub(super) const TABLE: u8 = 2;
-    /// Table id (u64 big-endian): statistics.
+    /// Table id (u64 big-endian), and from the second on the number of the chunk (u16 big-endian): a chunk of the
+    /// statistics.
     pub(super) const STATISTICS: u8 = 3;
     /// Table id (u64 big-endian): the next AUTO_INCREMENT value when the catalog was last closed, u64 little-endian.
     pub(super) const AUTO_INCREMENT: u8 = 4;
@@ -129,7 +129,7 @@ impl Catalog {
         let mut databases: BTreeMap<String, Tables> = BTreeMap::new();
         let mut next_table_id = 1;
         let mut definitions: Vec<(String, String, Vec<u8>)> = Vec::new();
-        let mut statistics = BTreeMap::new();
+        let mut statistics: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let mut counters = BTreeMap::new();
         let mut cursor = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
         let mut key = Vec::new();
@@ -157,7 +157,8 @@ impl Catalog {
                     }
                     kind::STATISTICS => {
                         let id = rest.first_chunk::<8>().ok_or_else(unreadable)?;
-                        statistics.insert(u64::from_be_bytes(*id), decode_statistics(value)?);
+                        let chunks = statistics.entry(u64::from_be_bytes(*id)).or_default();
+                        chunks.extend_from_slice(value);
                     }
                     kind::AUTO_INCREMENT => {
                         let id = rest.first_chunk::<8>().ok_or_else(unreadable)?;
@@ -179,7 +180,9 @@ impl Catalog {
             if let Some(next) = counters.remove(&definition.id) {
                 state.restore_auto_increment(next);
             }
-            *state.statistics.lock() = statistics.remove(&definition.id);
+            if let Some(bytes) = statistics.remove(&definition.id) {
+                state.restore_statistics(&name, decode_statistics(&bytes));
+            }
             let table = Table::open(&storage, definition, Arc::new(state))?;
             table.publish(Lsn(0));
             let tables = databases.get_mut(&database);
@@ -482,9 +485,8 @@ impl Catalog {
             self.change(|tree, transaction| {
                 delete_definition(tree, transaction, database, name)?;
                 let id = table.definition.id;
-                for kind in [kind::STATISTICS, kind::AUTO_INCREMENT] {
-                    tree.delete(transaction, &key_of_table(kind, id))?;
-                }
+                delete_statistics(tree, transaction, id, 0)?;
+                tree.delete(transaction, &key_of_table(kind::AUTO_INCREMENT, id))?;
                 Ok(())
             })?;
             self.remove(&table);
@@ -620,28 +622,6 @@ impl Catalog {
         Ok(next)
     }
 
-    /// Counts rows, estimates the distinct values of every index, and keeps the result.
-    ///
-    /// # Errors
-    /// `UnknownDatabase`, `UnknownTable`, and whatever the storage reports.
-    pub fn analyze(&self, database: &str, table: &str, wait: Duration) -> Result<()> {
-        let table = self.open_for_read(database, table, wait)?;
-        let statistics = Arc::new(analyze(&table)?);
-        let _changing = self.next_table_id.lock();
-        self.change(|tree, transaction| {
-            put(
-                tree,
-                transaction,
-                &key_of_table(kind::STATISTICS, table.definition.id),
-                &encode_statistics(&statistics),
-            )
-        })?;
-        *table.state.statistics.lock() = Some(statistics);
-        // Plans depend on statistics as on definitions.
-        self.schema_version.fetch_add(1, Ordering::AcqRel);
-        Ok(())
-    }
-
     /// Writes down how far AUTO_INCREMENT has come in each table, so that a value is not given out again although its
     /// row was deleted. To be called before the storage is closed; after a crash counters go on behind the largest value
     /// in the table, or behind what was written down before, whichever is greater.
@@ -669,7 +649,10 @@ impl Catalog {
     }
 
     /// Changes the catalog tree, completely or not at all.
-    fn change(&self, change: impl FnOnce(&Tree, &mut Transaction) -> Result<()>) -> Result<()> {
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&Tree, &mut Transaction) -> Result<()>,
+    ) -> Result<()> {
         let mut transaction = self.storage.begin_transaction();
         match change(&self.storage.catalog_tree(), &mut transaction) {
             Ok(()) => {
@@ -681,6 +664,25 @@ impl Catalog {
                 Err(error)
             }
         }
+    }
+
+    /// Puts what `make` makes of a table's statistics in their place, here and in the catalog tree.
+    pub(crate) fn redefine_statistics(
+        &self,
+        table: &Table,
+        make: impl FnOnce(Option<&TableStatistics>) -> TableStatistics,
+    ) -> Result<()> {
+        let _changing = self.next_table_id.lock();
+        let earlier = table.statistics();
+        let statistics = make(earlier.as_deref());
+        let bytes = encode_statistics(&statistics);
+        self.change(|tree, transaction| {
+            put_statistics(tree, transaction, table.definition.id, &bytes)
+        })?;
+        table.state.set_statistics(Arc::new(statistics));
+        // Plans depend on statistics as on definitions.
+        self.schema_version.fetch_add(1, Ordering::AcqRel);
+        Ok(())
     }
 
     fn enter(&self, table: Arc<Table>) {
@@ -810,6 +812,43 @@ fn delete_chunks(
 ) -> Result<()> {
     let mut chunk = first;
     while tree.delete(transaction, &table_key(database, table, chunk))? {
+        chunk += 1;
+    }
+    Ok(())
+}
+
+/// The key of a chunk of statistics. The first one's has no number, and is all there was in former versions.
+fn statistics_key(table: u64, chunk: usize) -> Vec<u8> {
+    let mut key = key_of_table(kind::STATISTICS, table);
+    if chunk > 0 {
+        key.extend_from_slice(&(chunk as u16).to_be_bytes());
+    }
+    key
+}
+
+fn put_statistics(
+    tree: &Tree,
+    transaction: &mut Transaction,
+    table: u64,
+    bytes: &[u8],
+) -> Result<()> {
+    let mut chunks = 0;
+    for chunk in bytes.chunks(CHUNK_BYTES) {
+        put(tree, transaction, &statistics_key(table, chunks), chunk)?;
+        chunks += 1;
+    }
+    delete_statistics(tree, transaction, table, chunks)
+}
+
+/// Deletes the chunks of a table's statistics from number `first` on.
+fn delete_statistics(
+    tree: &Tree,
+    transaction: &mut Transaction,
+    table: u64,
+    first: usize,
+) -> Result<()> {
+    let mut chunk = first;
+    while tree.delete(transaction, &statistics_key(table, chunk))? {
         chunk += 1;
     }
     Ok(())

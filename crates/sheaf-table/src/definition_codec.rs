@@ -1,9 +1,7 @@
-//! Table definitions and statistics as bytes, as docs/catalog-format.md specifies them.
+//! Table definitions as bytes, as docs/catalog-format.md specifies them.
 //!
 //! Numbers are LEB128 varints (signed ones zigzag), strings have their length in front, types are their text. The first
 //! number is the format's version. A definition does not contain its own database and table name: they are the key.
-
-use std::sync::Arc;
 
 use sheaf_storage::TreeId;
 
@@ -11,7 +9,6 @@ use crate::collation::Collation;
 use crate::error::{Result, TableError};
 use crate::foreign_key::{ForeignKey, ReferentialAction};
 use crate::schema::{Column, DefaultValue, Index, IndexPart, TableDefinition};
-use crate::statistics::TableStatistics;
 use crate::types::ColumnType;
 use crate::value::Value;
 
@@ -27,11 +24,16 @@ const DEFAULT_CURRENT_TIMESTAMP: u64 = 16;
 const UNIQUE: u64 = 1;
 const PRIMARY: u64 = 2;
 
+/// Appends numbers, texts and what is made of them.
 #[derive(Default)]
-struct Writer(Vec<u8>);
+pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
-    fn number(&mut self, mut value: u64) {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub(crate) fn number(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
             value >>= 7;
@@ -39,11 +41,16 @@ impl Writer {
         self.0.push(value as u8);
     }
 
-    fn signed(&mut self, value: i64) {
+    pub(crate) fn signed(&mut self, value: i64) {
         self.number(((value << 1) ^ (value >> 63)) as u64);
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    /// IEEE, little-endian.
+    pub(crate) fn double(&mut self, value: f64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
@@ -76,7 +83,7 @@ impl Writer {
             }
             Value::Double(v) => {
                 self.number(5);
-                self.0.extend_from_slice(&v.to_le_bytes());
+                self.double(*v);
             }
             Value::Text(v) => {
                 self.number(6);
@@ -161,13 +168,22 @@ fn action_number(action: ReferentialAction) -> u64 {
     }
 }
 
-struct Reader<'a> {
+/// Reads what a [`Writer`] wrote. Whatever the bytes are, it does not panic.
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
     object: &'a str,
 }
 
 impl<'a> Reader<'a> {
-    fn corrupt(&self) -> TableError {
+    /// Reads `bytes`, the entry of the object of this name.
+    pub(crate) fn new(bytes: &'a [u8], object: &'a str) -> Reader<'a> {
+        Reader {
+            rest: bytes,
+            object,
+        }
+    }
+
+    pub(crate) fn corrupt(&self) -> TableError {
         TableError::corrupt(self.object, "its entry in the catalog cannot be read")
     }
 
@@ -184,7 +200,7 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().map_err(|_| self.corrupt())
     }
 
-    fn number(&mut self) -> Result<u64> {
+    pub(crate) fn number(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let [byte] = self.array()?;
@@ -196,17 +212,17 @@ impl<'a> Reader<'a> {
         Err(self.corrupt())
     }
 
-    fn narrow<T: TryFrom<u64>>(&mut self) -> Result<T> {
+    pub(crate) fn narrow<T: TryFrom<u64>>(&mut self) -> Result<T> {
         T::try_from(self.number()?).map_err(|_| self.corrupt())
     }
 
-    fn signed(&mut self) -> Result<i64> {
+    pub(crate) fn signed(&mut self) -> Result<i64> {
         let value = self.number()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
     /// A count of things that take at least a byte each.
-    fn count(&mut self) -> Result<usize> {
+    pub(crate) fn count(&mut self) -> Result<usize> {
         let count: usize = self.narrow()?;
         if count <= self.rest.len() {
             Ok(count)
@@ -215,7 +231,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8]> {
+    pub(crate) fn double(&mut self) -> Result<f64> {
+        Ok(f64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {
         let length = self.narrow()?;
         self.take(length)
     }
@@ -235,7 +255,7 @@ impl<'a> Reader<'a> {
                 scale: self.narrow()?,
             },
             4 => Value::Float(f32::from_le_bytes(self.array()?)),
-            5 => Value::Double(f64::from_le_bytes(self.array()?)),
+            5 => Value::Double(self.double()?),
             6 => Value::Text(self.text()?),
             7 => Value::Bytes(self.bytes()?.to_vec()),
             8 => Value::Date(i32::try_from(self.signed()?).map_err(|_| self.corrupt())?),
@@ -332,13 +352,10 @@ impl<'a> Reader<'a> {
         Ok(foreign_key)
     }
 
-    /// The format's version.
-    fn version(&mut self) -> Result<u64> {
+    /// The format's version, of which `known` is the newest one.
+    pub(crate) fn version(&mut self, known: u64) -> Result<u64> {
         match self.number()? {
-            found if found > FORMAT => Err(TableError::CatalogTooNew {
-                found,
-                known: FORMAT,
-            }),
+            found if found > known => Err(TableError::CatalogTooNew { found, known }),
             found => Ok(found),
         }
     }
@@ -381,11 +398,8 @@ pub(crate) fn decode_definition(
     database: &str,
     name: &str,
 ) -> Result<TableDefinition> {
-    let mut reader = Reader {
-        rest: bytes,
-        object: name,
-    };
-    let version = reader.version()?;
+    let mut reader = Reader::new(bytes, name);
+    let version = reader.version(FORMAT)?;
     let id = reader.number()?;
     let columns: Vec<Column> = (0..reader.count()?)
         .map(|_| reader.column())
@@ -419,46 +433,6 @@ pub(crate) fn decode_definition(
             .collect::<Result<_>>()?;
     }
     Ok(definition)
-}
-
-/// The bytes of a table's statistics.
-pub(crate) fn encode_statistics(statistics: &TableStatistics) -> Vec<u8> {
-    let mut writer = Writer::default();
-    writer.number(FORMAT);
-    writer.number(statistics.rows);
-    writer.number(statistics.distinct_prefixes.len() as u64);
-    for (index, distinct) in &statistics.distinct_prefixes {
-        writer.number(u64::from(*index));
-        writer.number(distinct.len() as u64);
-        distinct.iter().for_each(|count| writer.number(*count));
-    }
-    writer.0
-}
-
-/// Reads a table's statistics.
-///
-/// # Errors
-/// `CatalogTooNew`, or `Corrupt` if the bytes are not any.
-pub(crate) fn decode_statistics(bytes: &[u8]) -> Result<Arc<TableStatistics>> {
-    let mut reader = Reader {
-        rest: bytes,
-        object: "statistics",
-    };
-    reader.version()?;
-    let rows = reader.number()?;
-    let distinct_prefixes = (0..reader.count()?)
-        .map(|_| {
-            let index = reader.narrow()?;
-            let distinct = (0..reader.count()?)
-                .map(|_| reader.number())
-                .collect::<Result<_>>()?;
-            Ok((index, distinct))
-        })
-        .collect::<Result<_>>()?;
-    Ok(Arc::new(TableStatistics {
-        rows,
-        distinct_prefixes,
-    }))
 }
 
 #[cfg(test)]
@@ -538,17 +512,5 @@ mod tests {
             decode_definition(&bytes, "d", "t"),
             Err(TableError::CatalogTooNew { found: 3, known: 2 })
         ));
-    }
-
-    #[test]
-    fn statistics_read_back() {
-        let statistics = TableStatistics {
-            rows: 1 << 40,
-            distinct_prefixes: [(0, vec![5]), (3, vec![7, 1 << 33])].into(),
-        };
-        assert_eq!(
-            *decode_statistics(&encode_statistics(&statistics)).unwrap(),
-            statistics
-        );
     }
 }

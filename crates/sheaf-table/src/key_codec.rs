@@ -329,6 +329,25 @@ impl KeyLayout {
         }
     }
 
+    /// The layout of the values of one column alone, originals included; no part of any tree.
+    pub(crate) fn of_column(definition: &TableDefinition, column: usize) -> KeyLayout {
+        let whole = IndexPart {
+            column,
+            prefix_length: None,
+            descending: false,
+        };
+        let mut part = KeyPart::new(definition, &whole);
+        let is_text = matches!(part.kind, PartKind::Text(_));
+        part.payload_ordinal = is_text.then_some(0);
+        KeyLayout {
+            parts: vec![part],
+            declared: 1,
+            primary_parts: Vec::new(),
+            primary_tail: None,
+            payload_parts: usize::from(is_text),
+        }
+    }
+
     /// The part that holds a column, if the column can be read from the entry.
     pub fn part_of(&self, column: usize) -> Option<usize> {
         self.parts

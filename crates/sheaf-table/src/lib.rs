@@ -5,6 +5,7 @@
 pub mod bulk_load;
 pub mod catalog;
 mod catalog_foreign_keys;
+mod catalog_statistics;
 pub mod change_set;
 pub mod check;
 pub mod collation;
@@ -36,6 +37,7 @@ pub mod value;
 
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::{Catalog, ReadGuard, RowWriteGuard, WriteGuard};
+pub use catalog_statistics::AutoAnalyze;
 pub use change_set::{ChangeGuard, ChangeSet};
 pub use collation::Collation;
 pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
@@ -49,7 +51,7 @@ pub use schema::{
     TableDefinition,
 };
 pub use search_lock::Search;
-pub use statistics::TableStatistics;
+pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::{InsertOutcome, Table};
 pub use types::ColumnType;
 pub use value::Value;

@@ -132,6 +132,11 @@ pub(crate) fn read(
     }
 }
 
+/// Bytes of the value that is referred to.
+pub(crate) fn length(reference: &[u8]) -> Result<u64> {
+    OverflowReference::from_bytes(reference).map(|reference| reference.length)
+}
+
 /// Removes a long value.
 pub(crate) fn delete(tree: &Tree, transaction: &mut Transaction, reference: &[u8]) -> Result<()> {
     let reference = OverflowReference::from_bytes(reference)?;

@@ -22,7 +22,7 @@ use crate::key_codec::{KeyLayout, PartKind};
 use crate::overflow;
 use crate::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout, RowView, ValueRef};
 use crate::schema::{Index, TableDefinition};
-use crate::statistics::TableStatistics;
+use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
 use crate::table_lock::TableLock;
 use crate::types::ColumnType;
 use crate::value::{Value, column_text};
@@ -49,13 +49,45 @@ pub(crate) struct TableState {
     saved_auto_increment: AtomicU64,
     row_id: AtomicU64,
     long_value: AtomicU64,
-    pub(crate) statistics: Mutex<Option<Arc<TableStatistics>>>,
+    statistics: Mutex<Option<Arc<TableStatistics>>>,
+    /// Rows inserted, updated and deleted since the statistics were collected, or the table was opened.
+    changes: AtomicU64,
 }
 
 impl TableState {
     /// Takes over what the catalog wrote down.
     pub(crate) fn restore_auto_increment(&self, next: u64) {
         self.saved_auto_increment.store(next, Ordering::Relaxed);
+    }
+
+    /// Takes over the statistics that the catalog wrote down. Without them plans may be bad, but right: so statistics that
+    /// cannot be read are no reason to refuse the table.
+    pub(crate) fn restore_statistics(&self, table: &str, statistics: Result<TableStatistics>) {
+        match statistics {
+            Ok(statistics) => self.set_statistics(Arc::new(statistics)),
+            Err(error) => tracing::warn!(table, %error, "the table must be analyzed again"),
+        }
+    }
+
+    pub(crate) fn set_statistics(&self, statistics: Arc<TableStatistics>) {
+        *self.statistics.lock() = Some(statistics);
+    }
+
+    fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Changes counted so far, for [`forget_changes`](Self::forget_changes) after an analysis that begins now.
+    pub(crate) fn counted_changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// So many changes are in the statistics.
+    pub(crate) fn forget_changes(&self, counted: u64) {
+        let relaxed = Ordering::Relaxed;
+        let rest = |changes: u64| Some(changes.saturating_sub(counted));
+        // Always succeeds. Another analysis may have forgotten the same ones.
+        let _ = self.changes.fetch_update(relaxed, relaxed, rest);
     }
 
     /// The next value of AUTO_INCREMENT, if it is known and not what the catalog has.
@@ -172,7 +204,28 @@ impl Table {
             None => &self.definition.primary,
             Some(position) => &self.definition.secondary[position],
         };
-        self.statistics()?.distinct_prefixes.get(&index.id).cloned()
+        let statistics = self.statistics()?;
+        let index = statistics.indexes.get(&index.id)?;
+        Some(index.distinct_prefixes.clone())
+    }
+
+    /// Estimates conditions on a column, by position, from ANALYZE TABLE; `None`: never analyzed.
+    pub fn column_estimator(&self, column: usize) -> Option<ColumnEstimator> {
+        let statistics = self.statistics()?;
+        // Statistics of former versions have no columns.
+        if statistics.columns.len() != self.definition.columns.len() {
+            return None;
+        }
+        let key = ColumnKey::new(&self.definition, column);
+        Some(ColumnEstimator::new(statistics, column, key))
+    }
+
+    /// About how many rows were inserted, updated or deleted since the table was analyzed, those of transactions that
+    /// were rolled back included. After a restart, at least by how much the number of rows has changed.
+    pub fn changed_rows(&self) -> u64 {
+        let analyzed = self.statistics().map_or(0, |statistics| statistics.rows);
+        let difference = self.row_count_estimate().abs_diff(analyzed);
+        self.state.counted_changes().max(difference)
     }
 
     /// True if there is no row.
@@ -192,8 +245,9 @@ impl Table {
     pub fn insert(&self, transaction: &mut Transaction, row: &[Value]) -> Result<InsertOutcome> {
         let savepoint = transaction.savepoint();
         let result = self.insert_row(transaction, row);
-        if result.is_err() {
-            transaction.rollback_to(savepoint)?;
+        match result {
+            Ok(_) => self.state.note_change(),
+            Err(_) => transaction.rollback_to(savepoint)?,
         }
         result
     }
@@ -290,6 +344,7 @@ impl Table {
             );
             tree.delete(transaction, &key)?;
         }
+        self.state.note_change();
         Ok(true)
     }
 
@@ -326,8 +381,9 @@ impl Table {
     ) -> Result<()> {
         let savepoint = transaction.savepoint();
         let result = self.replace_row(transaction, primary_key, old, row);
-        if result.is_err() {
-            transaction.rollback_to(savepoint)?;
+        match result {
+            Ok(()) => self.state.note_change(),
+            Err(_) => transaction.rollback_to(savepoint)?,
         }
         result
     }

@@ -6,3 +6,4 @@ mod definitions;
 mod fixture;
 mod foreign_keys;
 mod rows;
+mod statistics;

@@ -1,0 +1,81 @@
+//! The share of a table's rows that a condition on one column accepts.
+//!
+//! Shares are of all rows. NULL satisfies no comparison. A value that was not there when the table was analyzed may be
+//! there now, so an equality is never estimated at less than one row.
+
+use std::sync::Arc;
+
+use crate::key_range::PartBounds;
+use crate::statistics::column_key::ColumnKey;
+use crate::statistics::{ColumnStatistics, TableStatistics};
+use crate::value::Value;
+
+/// Estimates conditions on one column. Values are of the column's type (see [`crate::convert`]).
+pub struct ColumnEstimator {
+    statistics: Arc<TableStatistics>,
+    column: usize,
+    key: ColumnKey,
+}
+
+impl ColumnEstimator {
+    /// `column` is the position of a column that the statistics cover.
+    pub(crate) fn new(
+        statistics: Arc<TableStatistics>,
+        column: usize,
+        key: ColumnKey,
+    ) -> ColumnEstimator {
+        ColumnEstimator {
+            statistics,
+            column,
+            key,
+        }
+    }
+
+    /// What was collected.
+    pub fn statistics(&self) -> &ColumnStatistics {
+        &self.statistics.columns[self.column]
+    }
+
+    /// IS NULL.
+    pub fn null(&self) -> f64 {
+        self.statistics().null_share.clamp(0.0, 1.0)
+    }
+
+    /// `= value`. Without a histogram, the average value's share.
+    pub fn equal(&self, value: &Value) -> f64 {
+        if value.is_null() {
+            return 0.0;
+        }
+        let statistics = self.statistics();
+        let not_null = 1.0 - self.null();
+        let share = match &statistics.histogram {
+            Some(histogram) => histogram.share_of_value(&self.key.key(value)),
+            None => not_null / statistics.distinct.value.max(1) as f64,
+        };
+        let one_row = 1.0 / self.statistics.rows.max(1) as f64;
+        share.max(one_row).min(1.0)
+    }
+
+    /// `IN (values)`. Values that are equal count once.
+    pub fn one_of(&self, values: &[Value]) -> f64 {
+        let mut keys: Vec<(Vec<u8>, &Value)> = values
+            .iter()
+            .filter(|value| !value.is_null())
+            .map(|value| (self.key.key(value), value))
+            .collect();
+        keys.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        keys.dedup_by(|a, b| a.0 == b.0);
+        let sum: f64 = keys.iter().map(|(_, value)| self.equal(value)).sum();
+        sum.min(1.0 - self.null()).max(0.0)
+    }
+
+    /// `<`, `<=`, `>`, `>=`, BETWEEN, `LIKE 'text%'`, IS NOT NULL. `None`: there is no histogram to tell.
+    pub fn within(&self, bounds: &PartBounds) -> Option<f64> {
+        let histogram = self.statistics().histogram.as_ref()?;
+        let range = self.key.range(bounds);
+        if range.is_empty() {
+            return Some(0.0);
+        }
+        Some(histogram.share_of_range(&range, &self.key).clamp(0.0, 1.0))
+    }
+}
