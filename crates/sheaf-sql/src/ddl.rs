@@ -12,14 +12,15 @@ use sheaf_access::CancelFlag;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{
-    Collation, Column, ColumnType, CreateTable, DefaultValue, ForeignKey, ForeignKeySpec,
-    IndexPartSpec, IndexSpec, Progress, Table, TableDefinition, TableError, Value,
+    AnalyzeOptions, Collation, Column, ColumnType, CreateTable, DefaultValue, ForeignKey,
+    ForeignKeySpec, IndexPartSpec, IndexSpec, Progress, Table, TableDefinition, TableError, Value,
 };
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, TableChange, TableName};
+use crate::query::SessionValues;
 use crate::result::ResultSink;
 use crate::rows::{Cells, Rows};
 use crate::session::{Session, SessionHandle};
@@ -599,6 +600,10 @@ impl Session {
             ("Msg_type", Cells::Text(10)),
             ("Msg_text", Cells::Text(1024)),
         ]);
+        let options = AnalyzeOptions {
+            now: self.now_utc_micros(),
+            ..AnalyzeOptions::default()
+        };
         for name in names {
             let (database, table) = self.resolve_for_change(name)?;
             let shown = format!("{database}.{table}");
@@ -621,8 +626,10 @@ impl Session {
                     _ => {
                         let (definition, catalog) = (&table.definition, self.engine.catalog());
                         self.with_definition_lock(|wait| {
-                            catalog.analyze(&definition.database, &definition.name, wait)
+                            let name = (&definition.database, &definition.name);
+                            catalog.analyze_with(name.0, name.1, &options, wait)
                         })
+                        .map(drop)
                     }
                 });
             match done {

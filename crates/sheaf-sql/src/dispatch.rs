@@ -64,6 +64,11 @@ impl Session {
             Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
             Statement::TruncateTable(name) => self.truncate_table(&name, sink),
             Statement::Maintain { verb, names } => self.maintain(verb, &names, sink),
+            Statement::Histograms {
+                table,
+                columns,
+                buckets,
+            } => self.change_histograms(&table, &columns, buckets, sink),
             Statement::Use(name) => {
                 self.set_database(&name)?;
                 self.ok(sink, 0, String::new())
@@ -202,7 +207,7 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::AlterTable { .. } => Command::AlterTable,
         Statement::RenameTables(_) => Command::RenameTable,
         Statement::TruncateTable(_) => Command::Truncate,
-        Statement::Maintain { .. } => Command::Analyze,
+        Statement::Maintain { .. } | Statement::Histograms { .. } => Command::Analyze,
         Statement::Use(_) => Command::ChangeDb,
         Statement::Set(_) | Statement::SetTransaction { .. } => Command::SetOption,
         Statement::Show(_) => Command::Show,

@@ -10,6 +10,7 @@ use sheaf_table::{ColumnType, Index, Table};
 use crate::catalog_text::{
     column_default, column_key, generation_extra, numeric_precision, octet_length,
 };
+use crate::column_statistics::histogram_json;
 use crate::error::{Result, SqlError};
 use crate::rows::{Cell, Cells, Rows};
 use crate::session::Session;
@@ -27,7 +28,7 @@ const LONG_TEXT: Cells = Cells::Text(u32::MAX);
 const NUMBER: Cells = Cells::Unsigned;
 
 /// Tables that are always empty: their name and columns.
-const EMPTY: [(&str, &[(&str, Cells)]); 8] = [
+const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
     (
         "EVENTS",
         &[
@@ -109,23 +110,15 @@ const EMPTY: [(&str, &[(&str, Cells)]); 8] = [
             ("SECURITY_TYPE", TEXT),
         ],
     ),
-    (
-        "COLUMN_STATISTICS",
-        &[
-            ("SCHEMA_NAME", TEXT),
-            ("TABLE_NAME", TEXT),
-            ("COLUMN_NAME", TEXT),
-            ("HISTOGRAM", LONG_TEXT),
-        ],
-    ),
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 15] = [
+const FILLED: [&str; 17] = [
     "CHARACTER_SETS",
     "COLLATIONS",
     "COLLATION_CHARACTER_SET_APPLICABILITY",
     "COLUMNS",
+    "COLUMN_STATISTICS",
     "ENGINES",
     "GLOBAL_STATUS",
     "GLOBAL_VARIABLES",
@@ -135,6 +128,7 @@ const FILLED: [&str; 15] = [
     "SCHEMATA",
     "SESSION_STATUS",
     "SESSION_VARIABLES",
+    "SHEAF_RESIDENCY",
     "STATISTICS",
     "TABLE_CONSTRAINTS",
 ];
@@ -177,6 +171,8 @@ fn rows_of(table: &str, session: &Session) -> Result<Option<Rows>> {
         "SCHEMATA" => schemata(session),
         "TABLES" => tables(session)?,
         "COLUMNS" => columns(session)?,
+        "COLUMN_STATISTICS" => column_statistics(session)?,
+        "SHEAF_RESIDENCY" => residency(session)?,
         "STATISTICS" => statistics(session)?,
         "KEY_COLUMN_USAGE" => key_column_usage(session)?,
         "TABLE_CONSTRAINTS" => table_constraints(session)?,
@@ -481,6 +477,69 @@ fn statistics(session: &Session) -> Result<Rows> {
                     Cell::Null,
                 ]);
             }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Histograms.
+fn column_statistics(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("SCHEMA_NAME", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("COLUMN_NAME", TEXT),
+        ("HISTOGRAM", LONG_TEXT),
+    ]);
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        for (position, column) in definition.columns.iter().enumerate() {
+            if let Some(histogram) = histogram_json(table, position)? {
+                rows.push(vec![
+                    definition.database.clone().into(),
+                    definition.name.clone().into(),
+                    column.name.clone().into(),
+                    histogram.into(),
+                ]);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// What is in the buffer pool: of each tree of each table its pages, those in memory, and those of them that are dirty.
+/// The tree of a table's rows has the name of the primary key, that of its long values none.
+fn residency(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("INDEX_NAME", TEXT),
+        ("TREE", NUMBER),
+        ("PAGES", NUMBER),
+        ("RESIDENT", NUMBER),
+        ("DIRTY", NUMBER),
+    ]);
+    let storage = session.engine.catalog().storage();
+    let resident = storage.residency();
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        let indexes = std::iter::once(&definition.primary).chain(&definition.secondary);
+        let trees = indexes
+            .map(|index| (Some(index.name.clone()), index.tree))
+            .chain(definition.overflow.map(|tree| (None, tree)));
+        for (name, tree) in trees {
+            let statistics = storage.tree(tree)?.statistics();
+            let found = resident.get(&tree).copied().unwrap_or_default();
+            rows.push(vec![
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                name.into(),
+                tree.0.into(),
+                (statistics.leaf_pages + statistics.inner_pages).into(),
+                found.resident.into(),
+                found.dirty.into(),
+            ]);
         }
         Ok(())
     })?;

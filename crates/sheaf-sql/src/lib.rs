@@ -7,6 +7,7 @@
 
 mod catalog_text;
 mod change_query;
+mod column_statistics;
 mod ddl;
 mod delete;
 mod dispatch;

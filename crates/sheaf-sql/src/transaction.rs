@@ -457,6 +457,7 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
             | Statement::RenameTables(_)
             | Statement::TruncateTable(_)
             | Statement::Maintain { .. }
+            | Statement::Histograms { .. }
             | Statement::LockTables(_)
     )
 }

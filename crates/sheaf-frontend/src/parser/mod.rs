@@ -17,6 +17,7 @@ mod show;
 pub mod statement;
 mod types;
 
+use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -461,8 +462,10 @@ impl StatementParser<'_> {
             return self.unexpected("TABLE");
         }
         let names = self.table_names()?;
-        if self.peek("UPDATE HISTOGRAM") || self.peek("DROP HISTOGRAM") {
-            return self.unsupported("ANALYZE TABLE ... HISTOGRAM");
+        if verb == "analyze"
+            && let Some(change) = self.accept_one_of(&["UPDATE HISTOGRAM", "DROP HISTOGRAM"])
+        {
+            return self.histograms(names, change == "UPDATE HISTOGRAM");
         }
         // CHECK TABLE's and REPAIR TABLE's thoroughness.
         if matches!(verb, "check" | "repair") {
@@ -480,6 +483,32 @@ impl StatementParser<'_> {
             {}
         }
         Ok(Statement::Maintain { verb, names })
+    }
+
+    /// The rest of ANALYZE TABLE ... UPDATE HISTOGRAM and DROP HISTOGRAM.
+    fn histograms(&mut self, mut names: Vec<TableName>, updates: bool) -> Parsed<Statement> {
+        self.expect("ON")?;
+        let columns = self.list(Self::identifier)?;
+        let buckets = if !updates {
+            None
+        } else if self.accept("WITH") {
+            let buckets = self.number()?;
+            self.expect("BUCKETS")?;
+            Some(buckets)
+        } else {
+            Some(DEFAULT_BUCKETS as u64)
+        };
+        if self.peek("USING DATA") {
+            return self.unsupported("ANALYZE TABLE ... UPDATE HISTOGRAM ... USING DATA");
+        }
+        match names.pop() {
+            Some(table) if names.is_empty() => Ok(Statement::Histograms {
+                table,
+                columns,
+                buckets,
+            }),
+            _ => self.unsupported("Changing histograms of several tables at once"),
+        }
     }
 
     fn flush(&mut self) -> Parsed<Statement> {

@@ -52,6 +52,12 @@ pub enum Statement {
         verb: &'static str,
         names: Vec<TableName>,
     },
+    /// ANALYZE TABLE ... UPDATE HISTOGRAM with so many buckets, or DROP HISTOGRAM.
+    Histograms {
+        table: TableName,
+        columns: Vec<String>,
+        buckets: Option<u64>,
+    },
     Use(String),
     Set(Vec<Assignment>),
     SetTransaction {

@@ -120,6 +120,50 @@ fn keys_are_added_to_filled_tables() {
 }
 
 #[test]
+fn histograms_are_made_shown_and_dropped() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10))");
+    bench.ok("INSERT INTO t VALUES (1,'x'),(2,'x'),(3,NULL),(4,'Y')");
+    bench.ok("SET timestamp = 1000000000");
+    assert_eq!(
+        bench.rows("ANALYZE TABLE t UPDATE HISTOGRAM ON b, c WITH 4 BUCKETS"),
+        [
+            "test.t|histogram|Error|The column 'c' does not exist.",
+            "test.t|histogram|status|Histogram statistics created for column 'b'.",
+        ]
+    );
+    let shown = "SELECT column_name, histogram FROM information_schema.column_statistics";
+    assert_eq!(
+        bench.rows(shown),
+        [concat!(
+            "b|{\"buckets\": [[\"base64:type254:eA==\", 0.5], [\"base64:type254:WQ==\", 0.75]], ",
+            "\"data-type\": \"string\", \"null-values\": 0.25, \"collation-id\": 255, ",
+            "\"last-updated\": \"2001-09-09 01:46:40.000000\", \"sampling-rate\": 1.0, ",
+            "\"histogram-type\": \"singleton\", \"number-of-buckets-specified\": 4}",
+        )]
+    );
+    let drop = "ANALYZE TABLE t DROP HISTOGRAM ON b";
+    for message in [
+        "status|Histogram statistics removed for column 'b'.",
+        "Error|No histogram statistics found for column 'b'.",
+    ] {
+        assert_eq!(bench.rows(drop), [format!("test.t|histogram|{message}")]);
+    }
+    assert!(bench.rows(shown).is_empty());
+    for buckets in [0, 1025] {
+        let update = format!("ANALYZE TABLE t UPDATE HISTOGRAM ON a WITH {buckets} BUCKETS");
+        assert_eq!(bench.error(&update), 1690);
+    }
+    // What was dropped stays away; the other columns get histograms.
+    bench.ok("ANALYZE TABLE t");
+    assert!(bench.rows(shown)[0].starts_with("a|") && bench.rows(shown).len() == 1);
+    assert_eq!(
+        bench.rows("SELECT index_name, pages, resident FROM information_schema.sheaf_residency"),
+        ["PRIMARY|1|1"]
+    );
+}
+
+#[test]
 fn tables_are_renamed_truncated_and_dropped() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE a (x INT PRIMARY KEY, KEY k (x)); INSERT INTO a VALUES (1),(2)");

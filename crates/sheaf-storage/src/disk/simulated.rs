@@ -293,7 +293,7 @@ impl State {
             return None;
         }
         let position = if self.options.reorder {
-            (self.random.draw() % self.pending.len() as u64) as usize
+            (self.random.next() % self.pending.len() as u64) as usize
         } else {
             0
         };
@@ -342,7 +342,7 @@ impl State {
                 }
                 file.contents.read(*offset, &mut bytes);
                 if fault == Some(FaultKind::FlippedBit) {
-                    let bit = self.random.draw() % (bytes.len() as u64 * 8);
+                    let bit = self.random.next() % (bytes.len() as u64 * 8);
                     bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
                 }
                 buffers.fill(&bytes);
