@@ -18,6 +18,8 @@ pub struct OptimizerSwitch {
     pub batched_key_access: bool,
     /// Hash joins (MySQL).
     pub hash_join: bool,
+    /// Run statements about a few rows without a vectorised plan (Sheaf's own flag).
+    pub direct: bool,
     /// Flags that are only kept, in the order they were first set.
     pub kept: Vec<(String, bool)>,
 }
@@ -31,6 +33,7 @@ impl Default for OptimizerSwitch {
             mrr_sort_keys: true,
             batched_key_access: true,
             hash_join: true,
+            direct: true,
             kept: Vec::new(),
         }
     }
@@ -98,6 +101,7 @@ impl OptimizerSwitch {
             "mrr_sort_keys" => &mut self.mrr_sort_keys,
             "batched_key_access" | "join_cache_bka" => &mut self.batched_key_access,
             "hash_join" => &mut self.hash_join,
+            "direct" => &mut self.direct,
             _ => return None,
         })
     }
@@ -159,6 +163,7 @@ impl fmt::Display for OptimizerSwitch {
         write!(f, ",mrr_sort_keys={}", state(self.mrr_sort_keys))?;
         write!(f, ",batched_key_access={}", state(self.batched_key_access))?;
         write!(f, ",hash_join={}", state(self.hash_join))?;
+        write!(f, ",direct={}", state(self.direct))?;
         for (name, value) in &self.kept {
             write!(f, ",{name}={}", state(*value))?;
         }
@@ -222,7 +227,7 @@ mod tests {
         assert!(
             switch
                 .to_string()
-                .ends_with("hash_join=on,rowid_filter=off,index_merge=on")
+                .ends_with("direct=on,rowid_filter=off,index_merge=on")
         );
         assert_eq!(
             switch.apply("mrr=off,warp_drive=on"),

@@ -7,10 +7,10 @@
 //! Integers and floats have the width of the column's type, little-endian. Dates and times begin with their
 //! length and leave out what is zero at their end. Everything else, decimals too, is text as in `text_row`.
 
-use sheaf_sql::{ColumnMeta, MysqlColumnType, SqlError};
+use sheaf_sql::{Cell, ColumnMeta, MysqlColumnType, SqlError};
 use sheaf_table::temporal::civil_from_days;
 
-use crate::cell::{Cell, CellReader};
+use crate::cell::CellReader;
 use crate::text_format;
 use crate::text_row::encode_text;
 
@@ -24,11 +24,20 @@ pub fn encode(
     row: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
+    encode_cells(readers.iter().map(|reader| reader.cell(row)), columns, out)
+}
+
+/// Appends a row with these values. Error 1105 if one does not have the type that was announced for its column.
+pub fn encode_cells<'a>(
+    cells: impl Iterator<Item = Cell<'a>>,
+    columns: &[ColumnMeta],
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
     out.push(0);
     let bitmap = out.len();
     out.resize(bitmap + (columns.len() + NULL_BITMAP_OFFSET).div_ceil(8), 0);
-    for (position, (reader, column)) in readers.iter().zip(columns).enumerate() {
-        match reader.cell(row) {
+    for (position, (cell, column)) in cells.zip(columns).enumerate() {
+        match cell {
             Cell::Null => {
                 let bit = position + NULL_BITMAP_OFFSET;
                 out[bitmap + bit / 8] |= 1 << (bit % 8);

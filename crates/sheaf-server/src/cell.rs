@@ -15,28 +15,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, TimeUnit};
 use arrow::record_batch::RecordBatch;
-use sheaf_sql::{ColumnMeta, SqlError};
-
-/// One value, as far as the protocol tells values apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cell<'a> {
-    Null,
-    Signed(i64),
-    Unsigned(u64),
-    Decimal {
-        unscaled: i128,
-        scale: i8,
-    },
-    Float(f32),
-    Double(f64),
-    Bytes(&'a [u8]),
-    /// Days since 1970-01-01.
-    Date(i32),
-    /// Microseconds since 1970-01-01, without a zone.
-    DateTime(i64),
-    /// Microseconds, of either sign.
-    Time(i64),
-}
+use sheaf_sql::{Cell, ColumnMeta, SqlError};
 
 /// One column of a batch.
 pub struct CellReader<'a> {

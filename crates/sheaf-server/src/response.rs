@@ -13,13 +13,14 @@
 //! because only then the status word is known, and so is whether it ended well.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::io::BufMutExt;
 use mysql_common::packets::{ErrPacket, LocalInfilePacket, ServerError, SqlState};
 use mysql_common::proto::MySerialize;
-use sheaf_sql::{ColumnMeta, EndOfRows, OkInfo, ResultSink, SqlError};
+use sheaf_sql::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, SqlError};
 
 use crate::local_infile::LocalInfile;
 use crate::packet::{PacketStream, Transport};
@@ -46,7 +47,7 @@ pub struct Response<'a, T: Transport> {
     format: RowFormat,
     /// The session's status word when the command began.
     status: u16,
-    columns: Vec<ColumnMeta>,
+    columns: Arc<[ColumnMeta]>,
     ending: Option<Ending>,
 }
 
@@ -67,7 +68,7 @@ impl<'a, T: Transport> Response<'a, T> {
             capabilities,
             format,
             status,
-            columns: Vec::new(),
+            columns: Arc::default(),
             ending: None,
         }
     }
@@ -109,7 +110,11 @@ impl<'a, T: Transport> Response<'a, T> {
 
 impl<T: Transport> ResultSink for Response<'_, T> {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
-        self.columns = columns.to_vec();
+        self.shared_columns(&columns.into())
+    }
+
+    fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<(), SqlError> {
+        self.columns = Arc::clone(columns);
         self.packets.write_packet(|out| {
             out.put_lenenc_int(columns.len() as u64);
             Ok(())
@@ -129,6 +134,22 @@ impl<T: Transport> ResultSink for Response<'_, T> {
             })?;
         }
         Ok(())
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
+    }
+
+    fn row(&mut self, row: &dyn CellRow) -> Result<(), SqlError> {
+        let columns = &self.columns;
+        let cells = (0..columns.len()).map(|column| row.cell(column));
+        self.packets.write_packet(|out| match self.format {
+            RowFormat::Text => {
+                text_row::encode_cells(cells, columns, out);
+                Ok(())
+            }
+            RowFormat::Binary => binary_row::encode_cells(cells, columns, out),
+        })
     }
 
     fn end_of_rows(&mut self, end: EndOfRows) -> Result<(), SqlError> {

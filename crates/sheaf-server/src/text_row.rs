@@ -4,10 +4,10 @@
 
 use arrow::record_batch::RecordBatch;
 use mysql_common::io::BufMutExt;
-use sheaf_sql::{ColumnMeta, MysqlColumnType, SqlError};
+use sheaf_sql::{Cell, ColumnMeta, MysqlColumnType, SqlError};
 use sheaf_table::temporal::DAY;
 
-use crate::cell::{self, Cell, CellReader};
+use crate::cell::{self, CellReader};
 use crate::text_format;
 
 const NULL: u8 = 0xFB;
@@ -16,8 +16,17 @@ const MAX_SHORT_TEXT_BYTES: usize = 250;
 
 /// Appends one row of a batch.
 pub fn encode(readers: &[CellReader<'_>], columns: &[ColumnMeta], row: usize, out: &mut Vec<u8>) {
-    for (reader, column) in readers.iter().zip(columns) {
-        match reader.cell(row) {
+    encode_cells(readers.iter().map(|reader| reader.cell(row)), columns, out);
+}
+
+/// Appends a row with these values.
+pub fn encode_cells<'a>(
+    cells: impl Iterator<Item = Cell<'a>>,
+    columns: &[ColumnMeta],
+    out: &mut Vec<u8>,
+) {
+    for (cell, column) in cells.zip(columns) {
+        match cell {
             Cell::Null => out.push(NULL),
             cell => encode_text(cell, column, out),
         }

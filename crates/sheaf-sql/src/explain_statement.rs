@@ -24,6 +24,10 @@ impl Session {
             Statement::Insert(insert) => Some(insert.table.to_string().replace('`', "")),
             _ => None,
         };
+        let is_direct = match self.direct_plan(&explain.statement) {
+            Some(plan) => self.would_run_directly(&plan)?,
+            None => false,
+        };
         let query = match explain.statement {
             Statement::Query(query) => Some(query),
             Statement::Insert(insert) => {
@@ -46,7 +50,7 @@ impl Session {
                 if let Some(query) = query {
                     let planned = self.plan_query(&query, text, None)?;
                     for row in planned.explain_rows() {
-                        rows.push(cells_of(row));
+                        rows.push(cells_of(row, is_direct));
                     }
                 }
                 rows.send(sink, self.result_collation_id(), self.end_of_rows())
@@ -92,7 +96,11 @@ fn traditional() -> Rows {
     ])
 }
 
-fn cells_of(row: &ExplainRow) -> Vec<Cell> {
+/// `is_direct`: the statement does not run as a vectorised plan, which its note says.
+fn cells_of(row: &ExplainRow, is_direct: bool) -> Vec<Cell> {
+    let notes = row.extra.iter().map(String::as_str);
+    let notes: Vec<&str> = notes.chain(is_direct.then_some("Direct")).collect();
+    let extra = (!notes.is_empty()).then(|| notes.join("; "));
     vec![
         row.id.into(),
         row.select_type.clone().into(),
@@ -105,7 +113,7 @@ fn cells_of(row: &ExplainRow) -> Vec<Cell> {
         row.ref_.clone().into(),
         row.rows.into(),
         row.filtered.map(|filtered| format!("{filtered:.2}")).into(),
-        row.extra.clone().into(),
+        extra.into(),
     ]
 }
 

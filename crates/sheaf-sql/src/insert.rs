@@ -27,14 +27,14 @@ const RETURNING_SHARE: usize = 4;
 const RETURNING_ROWS: usize = 1024;
 
 /// One place in VALUES.
-enum Source {
+pub(crate) enum Source {
     /// The keyword DEFAULT.
     Default,
     Value(Value),
 }
 
 /// Where rows go and what is done about those that do not fit.
-struct Destination {
+pub(crate) struct Destination {
     database: String,
     table: String,
     /// As the statement names them; empty: all.
@@ -236,11 +236,7 @@ impl Session {
         } else {
             Self::target_columns(&table, columns)?
         };
-        for (n, row) in rows.iter().enumerate() {
-            if row.len() != targets.len() {
-                return Err(SqlError::wrong_value_count_on_row(n as u64 + 1));
-            }
-        }
+        check_value_counts(rows, targets.len())?;
         let values = self.values_of(rows, options.ignore, text)?;
         let mut writer = self.open_writer(database, &table.definition.name, *options)?;
         let targets = if all_default {
@@ -252,6 +248,59 @@ impl Session {
             .prepare_writer(&mut writer, destination, &targets, text)
             .and_then(|()| self.write_values(&mut writer, targets, options.mode, values));
         self.close_inserted(writer, done)
+    }
+
+    /// The destination of a plain INSERT; `None` if it is none, or wrong.
+    pub(crate) fn plain_destination(&self, insert: &ast::Insert) -> Option<Destination> {
+        refuse_unsupported(insert).ok()?;
+        let (database, table) = self.resolve_for_change(&target_of(insert).ok()?).ok()?;
+        Some(Destination {
+            database,
+            table,
+            columns: insert.columns.iter().map(last_part).collect(),
+            options: WriteOptions {
+                mode: self.insert_mode(false),
+                on_duplicate: OnDuplicate::Fail,
+                ignore: false,
+                bulk: false,
+            },
+            assignments: Vec::new(),
+            alias: None,
+            returning: None,
+        })
+    }
+
+    /// INSERT of rows whose values are known, into a [plain destination](Self::plain_destination).
+    pub(crate) fn insert_sources(
+        &mut self,
+        destination: &Destination,
+        rows: Vec<Vec<Source>>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let Destination {
+            database,
+            table,
+            columns,
+            options,
+            ..
+        } = destination;
+        let all_default = columns.is_empty() && rows.iter().all(Vec::is_empty);
+        let targets = |table: &Table| match all_default {
+            true => Ok(Vec::new()),
+            false => Self::target_columns(table, columns),
+        };
+        let info_wanted = rows.len() > 1;
+        let table = self.engine.catalog().table(database, table)?;
+        check_value_counts(&rows, targets(&table)?.len())?;
+        let mut writer = self.open_writer(database, &table.definition.name, *options)?;
+        let done = targets(writer.table())
+            .and_then(|targets| self.write_values(&mut writer, targets, options.mode, rows));
+        let inserted = self.close_inserted(writer, done)?;
+        let info = match info_wanted {
+            true => inserted.written.info(self.warnings.count()),
+            false => String::new(),
+        };
+        self.insert_done(destination, inserted, info, "", sink)
     }
 
     /// Ends a writer, with the rows for RETURNING.
@@ -494,6 +543,14 @@ impl Session {
 enum RowsToInsert {
     Collected(SpooledRows),
     Planned(PlannedQuery),
+}
+
+/// Error 1136 for a row that has not as many values as there are columns.
+fn check_value_counts<T>(rows: &[Vec<T>], columns: usize) -> Result<()> {
+    match rows.iter().position(|row| row.len() != columns) {
+        Some(row) => Err(SqlError::wrong_value_count_on_row(row as u64 + 1)),
+        None => Ok(()),
+    }
 }
 
 fn refuse_unsupported(insert: &ast::Insert) -> Result<()> {

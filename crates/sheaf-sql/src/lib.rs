@@ -10,6 +10,7 @@ mod change_query;
 mod column_statistics;
 mod ddl;
 mod delete;
+mod direct;
 mod dispatch;
 pub mod engine;
 mod explain_statement;
@@ -43,7 +44,9 @@ mod warnings;
 
 pub use engine::{Engine, EngineOptions};
 pub use error::SqlError;
-pub use result::{ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags};
+pub use result::{
+    Cell, CellRow, ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags,
+};
 pub use session::{
     PreparedInfo, SERVER_VERSION, Session, SessionHandle, SessionInfo, status_flags,
 };

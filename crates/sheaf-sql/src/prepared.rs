@@ -3,12 +3,17 @@
 //! A prepared statement is its text. Executing it puts the parameters' values in the places of the `?`, as literal
 //! tokens before the statement is parsed, so a parameter can stand wherever a literal can and is never read as
 //! SQL.
+//!
+//! Its first execution also compiles it to a [direct plan](crate::direct), if it has one, or keeps its syntax tree, if it
+//! has no parameters. Later executions then parse nothing, as long as the circumstances are what they were.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sheaf_table::Value;
 
+use crate::direct::{Circumstances, DirectPlan};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{PrepareSource, Statement};
 use crate::parser::{self, Parameters, scan};
@@ -30,8 +35,28 @@ pub(crate) struct PreparedStatements {
 }
 
 struct Prepared {
-    text: String,
+    text: Arc<str>,
     parameters: usize,
+    compiled: Compiled,
+}
+
+/// What the first execution has found out.
+#[derive(Default)]
+enum Compiled {
+    #[default]
+    NotYet,
+    Direct(Arc<DirectPlan>),
+    /// Not direct, and the same for all executions.
+    Parsed(Circumstances, Arc<Statement>),
+    /// Not direct, and parsed again with the values of its parameters.
+    ByText(Circumstances),
+}
+
+/// How a statement is run.
+enum Run {
+    Direct(Arc<DirectPlan>),
+    Parsed(Arc<Statement>),
+    ByText,
 }
 
 impl Session {
@@ -85,9 +110,14 @@ impl Session {
             parser::parse_with_parameters(&text, &self.dialect(), Parameters::Unknown)?;
         let columns = self.columns_of_statement(&statement, &text)?;
         let id = self.prepared.next_id();
-        self.prepared
-            .by_id
-            .insert(id, Prepared { text, parameters });
+        self.prepared.by_id.insert(
+            id,
+            Prepared {
+                text: text.into(),
+                parameters,
+                compiled: Compiled::NotYet,
+            },
+        );
         self.engine
             .prepared_statements
             .fetch_add(1, Ordering::Relaxed);
@@ -119,23 +149,66 @@ impl Session {
         if parameters.len() != prepared.parameters {
             return Err(SqlError::wrong_arguments("mysqld_stmt_execute"));
         }
-        let text = prepared.text.clone();
+        let text = Arc::clone(&prepared.text);
         self.handle.commands.count(Command::StmtExecute);
         self.set_more_results(false);
         self.run(&text, |session| {
-            session.run_prepared(&text, parameters, sink)
+            session.run_prepared((id, &text), parameters, sink)
         })
     }
 
     fn run_prepared(
         &mut self,
-        text: &str,
+        (id, text): (u32, &str),
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        match self.compiled(id, text) {
+            Run::Direct(plan) if self.run_direct(&plan, parameters, sink)? => return Ok(()),
+            Run::Parsed(statement) => return self.dispatch((*statement).clone(), text, sink),
+            Run::Direct(_) | Run::ByText => {}
+        }
         let (statement, _) =
             parser::parse_with_parameters(text, &self.dialect(), Parameters::Values(parameters))?;
         self.dispatch(statement, text, sink)
+    }
+
+    /// What is known of a prepared statement, found out anew if the circumstances have changed.
+    fn compiled(&mut self, id: u32, text: &str) -> Run {
+        let Some(prepared) = self.prepared.by_id.get(&id) else {
+            return Run::ByText;
+        };
+        match &prepared.compiled {
+            Compiled::Direct(plan) if plan.holds(self) => return Run::Direct(Arc::clone(plan)),
+            Compiled::Parsed(circumstances, statement) if circumstances.hold(self) => {
+                return Run::Parsed(Arc::clone(statement));
+            }
+            Compiled::ByText(circumstances) if circumstances.hold(self) => return Run::ByText,
+            _ => {}
+        }
+        let circumstances = Circumstances::of(self);
+        let has_parameters = prepared.parameters > 0;
+        let parsed = parser::parse_with_parameters(text, &self.dialect(), Parameters::Numbered);
+        let (compiled, run) = match parsed {
+            Ok((statement, _)) => match self.direct_plan(&statement) {
+                Some(plan) => {
+                    let plan = Arc::new(plan);
+                    (Compiled::Direct(Arc::clone(&plan)), Run::Direct(plan))
+                }
+                None if has_parameters => (Compiled::ByText(circumstances), Run::ByText),
+                None => {
+                    let statement = Arc::new(statement);
+                    let kept = Compiled::Parsed(circumstances, Arc::clone(&statement));
+                    (kept, Run::Parsed(statement))
+                }
+            },
+            // What is wrong is told by the parser that gets the values.
+            Err(_) => (Compiled::ByText(circumstances), Run::ByText),
+        };
+        if let Some(prepared) = self.prepared.by_id.get_mut(&id) {
+            prepared.compiled = compiled;
+        }
+        run
     }
 
     /// Unknown ids are ignored, as COM_STMT_CLOSE has no answer.
@@ -187,22 +260,22 @@ impl Session {
         using: &[String],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let prepared = self
+        let known = self
             .prepared
             .names
             .get(name)
-            .and_then(|id| self.prepared.by_id.get(id));
-        let prepared =
-            prepared.ok_or_else(|| SqlError::unknown_statement_handler(name, "EXECUTE"))?;
+            .and_then(|id| Some((*id, self.prepared.by_id.get(id)?)));
+        let (id, prepared) =
+            known.ok_or_else(|| SqlError::unknown_statement_handler(name, "EXECUTE"))?;
         if prepared.parameters != using.len() {
             return Err(SqlError::wrong_arguments("EXECUTE"));
         }
-        let text = prepared.text.clone();
+        let text = Arc::clone(&prepared.text);
         let values: Vec<Value> = using
             .iter()
             .map(|variable| self.user_variable(variable))
             .collect();
-        self.run_prepared(&text, &values, sink)
+        self.run_prepared((id, &text), &values, sink)
     }
 
     /// DEALLOCATE PREPARE name.

@@ -5,6 +5,7 @@
 //! the shell collect them.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use arrow::record_batch::RecordBatch;
@@ -12,7 +13,7 @@ use sheaf_access::TYPE_KEY;
 use sheaf_table::types::MAX_CHARACTER_BYTES;
 use sheaf_table::{ColumnType, TableDefinition};
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::query::Header;
 
 /// A column type as the MySQL protocol numbers it (`enum_field_types`).
@@ -109,12 +110,51 @@ pub struct EndOfRows {
     pub more_results: bool,
 }
 
+/// One value of a row, as far as the protocol tells values apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    Null,
+    Signed(i64),
+    Unsigned(u64),
+    Decimal {
+        unscaled: i128,
+        scale: i8,
+    },
+    Float(f32),
+    Double(f64),
+    Bytes(&'a [u8]),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Microseconds since 1970-01-01, without a zone.
+    DateTime(i64),
+    /// Microseconds, of either sign.
+    Time(i64),
+}
+
+/// A row that gives its values one at a time: what a direct plan sends.
+pub trait CellRow {
+    /// The value in a column of the result.
+    fn cell(&self, column: usize) -> Cell<'_>;
+}
+
 /// Where a statement's results go. For each statement the calls are either `ok` alone or `columns`, any number
 /// of `rows`, `end_of_rows`. An error that a sink returns ends the statement with that error.
 pub trait ResultSink {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()>;
+    /// [`columns`](Self::columns), for a sink that keeps them.
+    fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
+        self.columns(columns)
+    }
     /// The batch has the columns that were announced, in their order.
     fn rows(&mut self, batch: &RecordBatch) -> Result<()>;
+    /// Whether single rows may come as well as batches.
+    fn takes_rows(&self) -> bool {
+        false
+    }
+    /// A row of the columns that were announced; only if the sink [takes rows](Self::takes_rows).
+    fn row(&mut self, _row: &dyn CellRow) -> Result<()> {
+        Err(SqlError::unknown("a sink of batches was given a row"))
+    }
     fn end_of_rows(&mut self, end: EndOfRows) -> Result<()>;
     fn ok(&mut self, ok: OkInfo) -> Result<()>;
     /// The contents of a file on the client's side, for LOAD DATA LOCAL INFILE. The sink must be able to

@@ -25,7 +25,7 @@ use sheaf_optimizer::{
     ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
 };
 use sheaf_storage::ReadView;
-use sheaf_table::{ReadGuard, RowWriteGuard, Table, TableError, WriteGuard};
+use sheaf_table::{Catalog, ReadGuard, RowWriteGuard, Table, TableError, WriteGuard};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -358,19 +358,24 @@ impl Session {
         limit: Duration,
         mut attempt: impl FnMut(Duration) -> Result<T, TableError>,
     ) -> Result<T> {
-        let deadline = Instant::now() + limit;
+        let mut deadline = None;
         loop {
             match attempt(LOCK_WAIT_SLICE.min(limit)) {
                 Err(TableError::LockWaitTimeout) => {
                     self.handle.cancel_flag().check()?;
-                    if Instant::now() >= deadline {
+                    // The first slice is over.
+                    let now = Instant::now();
+                    let left = limit.saturating_sub(LOCK_WAIT_SLICE);
+                    if now >= *deadline.get_or_insert(now + left) {
                         return Err(SqlError::lock_wait_timeout());
                     }
                     self.handle.set_state("Waiting for table metadata lock");
                 }
                 Err(error) => return Err(error.into()),
                 Ok(guard) => {
-                    self.handle.set_state("executing");
+                    if deadline.is_some() {
+                        self.handle.set_state("executing");
+                    }
                     return Ok(guard);
                 }
             }
@@ -383,6 +388,11 @@ impl Session {
         self.wait_for_lock(|wait| {
             catalog.open_for_read(&definition.database, &definition.name, wait)
         })
+    }
+
+    /// [`Self::lock_for_read`] for a table that was looked up before; `None` if its definition has changed since.
+    pub(crate) fn relock_for_read(&self, table: &Arc<Table>) -> Result<Option<ReadGuard>> {
+        self.wait_for_lock(|wait| Catalog::reopen_for_read(table, wait))
     }
 
     /// Opens a table as the one writer of it.

@@ -304,7 +304,10 @@ impl Session {
 
     fn parse_and_dispatch(&mut self, text: &str, sink: &mut dyn ResultSink) -> Result<()> {
         match parser::parse_statement(text, &self.dialect()) {
-            Ok(statement) => self.dispatch(statement, text, sink),
+            Ok(statement) => match self.direct_plan(&statement) {
+                Some(plan) if self.run_direct(&plan, &[], sink)? => Ok(()),
+                _ => self.dispatch(statement, text, sink),
+            },
             Err(error) => {
                 self.clear_warnings();
                 Err(error)

@@ -11,6 +11,9 @@ use crate::status::CommandCounters;
 /// The start of a statement's text that SHOW FULL PROCESSLIST keeps, in bytes.
 const MAX_SHOWN_STATEMENT_BYTES: usize = 4 << 10;
 
+/// The command of a session that waits for its client.
+const IDLE: &str = "Sleep";
+
 /// Ends the connection's wait for its next request.
 type Disconnect = Box<dyn FnOnce() + Send>;
 
@@ -64,7 +67,7 @@ impl SessionHandle {
                 user: user.to_string(),
                 host: host.to_string(),
                 database: None,
-                command: "Sleep",
+                command: IDLE,
                 state: String::new(),
                 since: Instant::now(),
                 statement: None,
@@ -140,7 +143,11 @@ impl SessionHandle {
     }
 
     pub fn activity(&self) -> Activity {
-        lock(&self.activity).clone()
+        let mut activity = lock(&self.activity).clone();
+        if activity.command == IDLE {
+            activity.statement = None;
+        }
+        activity
     }
 
     pub(crate) fn set_user(&self, user: &str, host: &str) {
@@ -171,17 +178,20 @@ impl SessionHandle {
         }
         let mut activity = lock(&self.activity);
         activity.command = "Query";
-        activity.state = "executing".to_string();
+        activity.state.clear();
+        activity.state.push_str("executing");
         activity.since = Instant::now();
-        activity.statement = Some(text[..end].to_string());
+        // The text of the statement before is not shown any more; its memory serves again.
+        let statement = activity.statement.get_or_insert_default();
+        statement.clear();
+        statement.push_str(&text[..end]);
     }
 
     pub(crate) fn end_statement(&self) {
         let mut activity = lock(&self.activity);
-        activity.command = "Sleep";
+        activity.command = IDLE;
         activity.state.clear();
         activity.since = Instant::now();
-        activity.statement = None;
     }
 }
 

@@ -62,6 +62,7 @@ commands! {
     UpdateMulti => "Com_update_multi",
     Questions => "Questions",
     Errors => "Statement_errors",
+    Direct => "Statements_direct",
 }
 
 /// Statements by kind.

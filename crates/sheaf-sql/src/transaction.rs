@@ -187,6 +187,21 @@ impl Session {
         }
     }
 
+    /// Ends the changes of a statement that has changed nothing and goes on another way. Its locks stay as long as the
+    /// session's transaction, if there is one.
+    pub(crate) fn abandon_changes(&mut self, statement: StatementTransaction) -> Result<()> {
+        let StatementTransaction {
+            transaction,
+            autocommit,
+            ..
+        } = statement;
+        match autocommit {
+            true => transaction.transaction.rollback()?,
+            false => self.transaction = Some(transaction),
+        }
+        Ok(())
+    }
+
     /// Tables that a statement had opened for writing stay open as long as the session's transaction, if there is one.
     pub(crate) fn keep_tables(&mut self, tables: ChangeSet) {
         if let Some(transaction) = &mut self.transaction {

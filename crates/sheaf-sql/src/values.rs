@@ -56,10 +56,9 @@ impl SessionValues for Session {
 
     fn now_utc_micros(&self) -> i64 {
         // SET timestamp = n pins the clock, as replication and tests do; 0 lets it go.
-        match self.variables.get("timestamp") {
-            Ok(VariableValue::Float(seconds)) if *seconds > 0.0 => (seconds * 1e6) as i64,
-            _ => self.statement_start_micros,
-        }
+        self.variables
+            .pinned_now_micros()
+            .unwrap_or(self.statement_start_micros)
     }
 
     fn time_zone_offset_seconds(&self) -> i32 {

@@ -8,6 +8,7 @@
 //! The engine holds the global values. A session starts with a shared copy of them and gets one of its own when it
 //! first changes a session value.
 
+mod settings;
 mod sql_mode;
 mod table;
 
@@ -19,6 +20,7 @@ use sheaf_optimizer::OptimizerSwitch;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
 use crate::transaction::Isolation;
+use settings::Settings;
 pub use sql_mode::SqlMode;
 use table::DEFINITIONS;
 
@@ -125,7 +127,14 @@ pub struct Truncated {
 /// A set of values: the global ones, or a session's.
 #[derive(Clone)]
 pub struct Variables {
-    values: Arc<Vec<VariableValue>>,
+    values: Arc<Values>,
+}
+
+#[derive(Clone)]
+struct Values {
+    /// In the order of the definitions.
+    all: Vec<VariableValue>,
+    settings: Settings,
 }
 
 /// The variable that a name stands for; the other spellings are MariaDB's and older MySQL's.
@@ -293,8 +302,10 @@ impl Definition {
 
 impl Default for Variables {
     fn default() -> Self {
+        let all: Vec<VariableValue> = DEFINITIONS.iter().map(Definition::default_value).collect();
+        let settings = Settings::of(&all);
         Variables {
-            values: Arc::new(DEFINITIONS.iter().map(Definition::default_value).collect()),
+            values: Arc::new(Values { all, settings }),
         }
     }
 }
@@ -302,7 +313,12 @@ impl Default for Variables {
 impl Variables {
     /// The value of a variable. Error 1193.
     pub fn get(&self, name: &str) -> Result<&VariableValue> {
-        Ok(&self.values[position(name)?])
+        Ok(&self.values.all[position(name)?])
+    }
+
+    /// Whether nothing was assigned to either since one was cloned from the other.
+    pub(crate) fn is_same(&self, other: &Variables) -> bool {
+        Arc::ptr_eq(&self.values, &other.values)
     }
 
     /// Checks that a variable may be read as `@@global.name` or `@@session.name`. Error 1238 as MySQL has it.
@@ -333,7 +349,7 @@ impl Variables {
     /// Sets a value that no statement may set, such as the version or the size of the pool.
     pub(crate) fn set_internally(&mut self, name: &str, value: VariableValue) {
         if let Ok(position) = position(name) {
-            Arc::make_mut(&mut self.values)[position] = value;
+            self.assign(position, value);
         }
     }
 
@@ -341,7 +357,7 @@ impl Variables {
     pub fn all(&self, global: bool) -> Vec<(&'static str, String)> {
         let mut all: Vec<(&'static str, String)> = DEFINITIONS
             .iter()
-            .zip(self.values.iter())
+            .zip(self.values.all.iter())
             .filter(|(definition, _)| !(global && definition.lives == Lives::Session))
             .map(|(definition, value)| (definition.name, value.to_string()))
             .collect();
@@ -355,7 +371,9 @@ impl Variables {
     }
 
     fn assign(&mut self, position: usize, value: VariableValue) {
-        Arc::make_mut(&mut self.values)[position] = value;
+        let values = Arc::make_mut(&mut self.values);
+        values.all[position] = value;
+        values.settings = Settings::of(&values.all);
     }
 
     fn text(&self, name: &str) -> &str {
@@ -409,13 +427,13 @@ pub fn assign(
         let value = if to_global || definition.lives == Lives::Session {
             definition.default_value()
         } else {
-            global.values[position].clone()
+            global.values.all[position].clone()
         };
         let target = if to_global { global } else { session };
         target.assign(position, value);
         return Ok(None);
     }
-    let (value, truncated) = definition.convert(new, &target.values[position])?;
+    let (value, truncated) = definition.convert(new, &target.values.all[position])?;
     target.assign(position, value);
     follow(target, definition.name);
     Ok(truncated)
@@ -443,11 +461,21 @@ fn follow(variables: &mut Variables, changed: &str) {
 /// The values that the session acts on.
 impl Variables {
     pub fn autocommit(&self) -> bool {
-        self.boolean("autocommit")
+        self.values.settings.autocommit
     }
 
     pub fn sql_mode(&self) -> SqlMode {
-        SqlMode::parse(self.text("sql_mode")).unwrap_or_default()
+        self.values.settings.sql_mode
+    }
+
+    /// Whether statements about a few rows run without a vectorised plan.
+    pub(crate) fn direct_plans(&self) -> bool {
+        self.values.settings.direct_plans
+    }
+
+    /// The clock that SET timestamp pinned, in microseconds since 1970 UTC.
+    pub(crate) fn pinned_now_micros(&self) -> Option<i64> {
+        self.values.settings.pinned_now_micros
     }
 
     pub fn optimizer_switch(&self) -> OptimizerSwitch {
@@ -464,65 +492,55 @@ impl Variables {
     }
 
     pub fn max_allowed_packet(&self) -> usize {
-        self.integer("max_allowed_packet") as usize
+        self.values.settings.max_allowed_packet as usize
     }
 
     pub fn wait_timeout_seconds(&self) -> u64 {
-        self.integer("wait_timeout")
+        self.values.settings.wait_timeout_seconds
     }
 
     pub fn net_write_timeout_seconds(&self) -> u64 {
-        self.integer("net_write_timeout")
+        self.values.settings.net_write_timeout_seconds
     }
 
     pub fn net_read_timeout_seconds(&self) -> u64 {
-        self.integer("net_read_timeout")
+        self.values.settings.net_read_timeout_seconds
     }
 
     /// Whether foreign keys are enforced.
     pub fn foreign_key_checks(&self) -> bool {
-        !matches!(
-            self.get("foreign_key_checks"),
-            Ok(VariableValue::Bool(false))
-        )
+        self.values.settings.foreign_key_checks
     }
 
     /// The isolation level of the session's transactions.
     pub(crate) fn transaction_isolation(&self) -> Isolation {
-        match self.get("transaction_isolation") {
-            Ok(VariableValue::Text(name)) => Isolation::of_name(name),
-            _ => Isolation::RepeatableRead,
-        }
+        self.values.settings.isolation
     }
 
     pub fn transaction_read_only(&self) -> bool {
-        self.boolean("transaction_read_only")
+        self.values.settings.read_only
     }
 
     /// Seconds that a statement waits for others that change what it wants to change.
     pub fn innodb_lock_wait_timeout_seconds(&self) -> u64 {
-        self.integer("innodb_lock_wait_timeout")
+        self.values.settings.innodb_lock_wait_timeout_seconds
     }
 
     pub fn lock_wait_timeout_seconds(&self) -> u64 {
-        self.integer("lock_wait_timeout")
+        self.values.settings.lock_wait_timeout_seconds
     }
 
     /// 0: no limit.
     pub fn max_execution_time_ms(&self) -> u64 {
-        // MariaDB's variable is in seconds, with fractions.
-        match self.get("max_statement_time") {
-            Ok(VariableValue::Float(seconds)) if *seconds > 0.0 => (seconds * 1000.0).ceil() as u64,
-            _ => self.integer("max_execution_time"),
-        }
+        self.values.settings.max_execution_time_ms
     }
 
     pub fn max_error_count(&self) -> usize {
-        self.integer("max_error_count") as usize
+        self.values.settings.max_error_count as usize
     }
 
     pub fn sql_select_limit(&self) -> u64 {
-        self.integer("sql_select_limit")
+        self.values.settings.sql_select_limit
     }
 
     pub fn max_prepared_statements(&self) -> usize {
@@ -535,7 +553,7 @@ impl Variables {
 
     /// Seconds east of UTC.
     pub fn time_zone_offset_seconds(&self) -> i32 {
-        time_zone_offset_seconds(self.text("time_zone")).unwrap_or(0)
+        self.values.settings.time_zone_offset_seconds
     }
 
     /// The collation of literals, by name.
@@ -545,18 +563,7 @@ impl Variables {
 
     /// The collation id that result texts are labelled with.
     pub fn result_collation_id(&self) -> u16 {
-        let results = self.text("character_set_results");
-        if results.is_empty() || results == "binary" {
-            return 63;
-        }
-        // The collation of the connection if that is of the same character set.
-        let connection = self.text("collation_connection");
-        let name = if connection.split('_').next() == Some(results) {
-            connection
-        } else {
-            default_collation(results)
-        };
-        collation(name).map_or(255, |(id, _)| id)
+        self.values.settings.result_collation_id
     }
 }
 

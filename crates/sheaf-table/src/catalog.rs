@@ -333,6 +333,19 @@ impl Catalog {
         }
     }
 
+    /// As [`open_for_read`](Self::open_for_read), for a table that was looked up before; `None` if its definition has
+    /// changed since.
+    ///
+    /// # Errors
+    /// `LockWaitTimeout`.
+    pub fn reopen_for_read(table: &Arc<Table>, wait: Duration) -> Result<Option<ReadGuard>> {
+        let shared = table.state.lock.shared(wait)?;
+        Ok(table.is_current().then(|| ReadGuard {
+            table: Arc::clone(table),
+            _shared: shared,
+        }))
+    }
+
     /// Opens a table to write it, waiting at most `wait` each for other writers and DDL.
     ///
     /// # Errors

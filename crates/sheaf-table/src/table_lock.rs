@@ -29,6 +29,8 @@ struct State {
     row_writers: usize,
     writer: bool,
     exclusive: bool,
+    /// Those who wait for a change of the others.
+    waiting: usize,
 }
 
 /// The lock of one table, which outlives its definitions.
@@ -46,8 +48,12 @@ impl TableLock {
         free: impl Fn(&State) -> bool,
         take: impl FnOnce(&mut State),
     ) -> Result<()> {
-        let deadline = Instant::now().checked_add(wait);
         let mut state = self.state.lock();
+        if free(&state) {
+            take(&mut state);
+            return Ok(());
+        }
+        let deadline = Instant::now().checked_add(wait);
         while !free(&state) {
             let left = match deadline {
                 Some(deadline) => deadline.saturating_duration_since(Instant::now()),
@@ -56,17 +62,25 @@ impl TableLock {
             if left.is_zero() {
                 return Err(TableError::LockWaitTimeout);
             }
+            state.waiting += 1;
             state = self
                 .changed
                 .wait_timeout(state, left.min(Duration::from_secs(3600)));
+            state.waiting -= 1;
         }
         take(&mut state);
         Ok(())
     }
 
     fn release(&self, give: impl FnOnce(&mut State)) {
-        give(&mut self.state.lock());
-        self.changed.notify_all();
+        let mut state = self.state.lock();
+        give(&mut state);
+        let is_awaited = state.waiting > 0;
+        drop(state);
+        // Waking nobody is a system call all the same.
+        if is_awaited {
+            self.changed.notify_all();
+        }
     }
 
     pub(crate) fn shared(self: &Arc<Self>, wait: Duration) -> Result<SharedLock> {

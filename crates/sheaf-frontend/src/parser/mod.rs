@@ -25,7 +25,7 @@ use sqlparser::tokenizer::{Location, Token, Tokenizer, TokenizerError};
 
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
-pub use parameters::Parameters;
+pub use parameters::{Parameters, parameter_number};
 pub use statement::Statement;
 use statement::{
     Assignment, Explain, ExplainFormat, PrepareSource, Scope, SetValue, TableName, TransactionEnd,

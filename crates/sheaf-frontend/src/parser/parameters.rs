@@ -13,6 +13,9 @@ pub enum Parameters<'a> {
     None,
     /// The statement is prepared: NULL, and 1 where only a number can stand.
     Unknown,
+    /// The statement is compiled once for all values: each place becomes a placeholder with its number, from 0, which
+    /// [`parameter_number`] reads.
+    Numbered,
     Values(&'a [Value]),
 }
 
@@ -38,6 +41,7 @@ pub fn substitute(
                     .ok_or_else(|| SqlError::wrong_arguments("EXECUTE"))?;
                 literal(value)
             }
+            Parameters::Numbered => vec![Token::Placeholder(format!("?{count}"))],
             _ if follows_limit(&substituted) => vec![Token::Number("1".into(), false)],
             _ => vec![null()],
         };
@@ -55,6 +59,11 @@ pub fn substitute(
         }
         _ => Ok((substituted, count)),
     }
+}
+
+/// The number of a placeholder of [`Parameters::Numbered`].
+pub fn parameter_number(placeholder: &str) -> Option<usize> {
+    placeholder.strip_prefix('?')?.parse().ok()
 }
 
 /// True behind LIMIT, OFFSET, and the comma of `LIMIT n, n`.

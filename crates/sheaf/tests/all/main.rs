@@ -5,6 +5,7 @@
 mod changes;
 mod clients;
 mod command_line;
+mod direct;
 mod embedded;
 mod harness;
 mod history;

@@ -1,0 +1,483 @@
+//! Which rows: from the conjuncts of a WHERE to keys of one index.
+//!
+//! The conjuncts compare columns with operands. Those on the leading parts of an index become its keys once the operands
+//! are known; the rest is tested on each row:
+//!
+//! ```text
+//!   KEY (a, b, c)      a = ? AND b = ? AND c BETWEEN ? AND ? AND d > ?
+//!                      |-- equal ----|     |---- next -----|     |---|  tested
+//! ```
+//!
+//! A plan is direct only where the choice of the index needs no optimizer: a unique key is bound completely, or one index
+//! is bound by everything that binds any other.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use sheaf_access::IndexRef;
+use sheaf_storage::KeyRange;
+use sheaf_table::{KeyLayout, PartBounds, RowView, Table, Value};
+use sqlparser::ast;
+
+use super::names::Names;
+use super::operand::{Operand, Place, compare, is_comparable, place};
+
+/// Members of an IN list, at most.
+const MAX_LIST: usize = 1_000;
+
+/// `<` and its like; `<>` is left to the vectorised path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Relation {
+    fn of(op: &ast::BinaryOperator) -> Option<Relation> {
+        Some(match op {
+            ast::BinaryOperator::Eq => Relation::Equal,
+            ast::BinaryOperator::Lt => Relation::Less,
+            ast::BinaryOperator::LtEq => Relation::LessOrEqual,
+            ast::BinaryOperator::Gt => Relation::Greater,
+            ast::BinaryOperator::GtEq => Relation::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+
+    /// The relation of the operands the other way round.
+    fn swapped(self) -> Relation {
+        match self {
+            Relation::Equal => Relation::Equal,
+            Relation::Less => Relation::Greater,
+            Relation::LessOrEqual => Relation::GreaterOrEqual,
+            Relation::Greater => Relation::Less,
+            Relation::GreaterOrEqual => Relation::LessOrEqual,
+        }
+    }
+
+    fn is_upper(self) -> bool {
+        matches!(self, Relation::Less | Relation::LessOrEqual)
+    }
+
+    /// Whether a value that stands so to the operand fulfils the comparison.
+    fn holds(self, order: Ordering) -> bool {
+        match self {
+            Relation::Equal => order.is_eq(),
+            Relation::Less => order.is_lt(),
+            Relation::LessOrEqual => order.is_le(),
+            Relation::Greater => order.is_gt(),
+            Relation::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+/// One conjunct.
+#[derive(Clone, Debug)]
+pub(super) struct Comparison {
+    column: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Relation(Relation, Operand),
+    In(Vec<Operand>),
+}
+
+/// The conjuncts of a condition; `None` if one of them is not a comparison of a column with operands.
+pub(super) fn comparisons(condition: &ast::Expr, names: &Names<'_>) -> Option<Vec<Comparison>> {
+    let mut found = Vec::new();
+    collect(condition, names, &mut found)?;
+    Some(found)
+}
+
+fn collect(condition: &ast::Expr, names: &Names<'_>, found: &mut Vec<Comparison>) -> Option<()> {
+    match condition {
+        ast::Expr::Nested(inner) => collect(inner, names, found),
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::And,
+            right,
+        } => {
+            collect(left, names, found)?;
+            collect(right, names, found)
+        }
+        ast::Expr::BinaryOp { left, op, right } => {
+            let relation = Relation::of(op)?;
+            let (column, relation, operand) = match names.column(left) {
+                Some(column) => (column, relation, Operand::of(right)?),
+                None => (names.column(right)?, relation.swapped(), Operand::of(left)?),
+            };
+            push(found, names, column, Kind::Relation(relation, operand))
+        }
+        ast::Expr::Between {
+            expr,
+            negated: false,
+            low,
+            high,
+        } => {
+            let column = names.column(expr)?;
+            for (relation, operand) in [
+                (Relation::GreaterOrEqual, low),
+                (Relation::LessOrEqual, high),
+            ] {
+                let kind = Kind::Relation(relation, Operand::of(operand)?);
+                push(found, names, column, kind)?;
+            }
+            Some(())
+        }
+        ast::Expr::InList {
+            expr,
+            list,
+            negated: false,
+        } if list.len() <= MAX_LIST => {
+            let column = names.column(expr)?;
+            let list: Option<Vec<Operand>> = list.iter().map(Operand::of).collect();
+            push(found, names, column, Kind::In(list?))
+        }
+        _ => None,
+    }
+}
+
+fn push(found: &mut Vec<Comparison>, names: &Names<'_>, column: usize, kind: Kind) -> Option<()> {
+    is_comparable(&names.definition().columns[column].ty).then(|| {
+        found.push(Comparison { column, kind });
+    })
+}
+
+/// What the part after the equal ones is bound to.
+#[derive(Clone, Debug)]
+enum Next {
+    Anything,
+    /// Positions of the comparisons.
+    Within {
+        lower: Option<usize>,
+        upper: Option<usize>,
+    },
+    OneOf(usize),
+}
+
+/// The rows that a statement reads or changes, its operands still open.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    pub(super) index: IndexRef,
+    comparisons: Vec<Comparison>,
+    /// Positions of the comparisons that bind the leading parts to single values.
+    equal: Vec<usize>,
+    next: Next,
+    /// Every key that comes out is a complete unique key, with one row at most.
+    pub(super) is_unique: bool,
+    /// Positions of the comparisons that are tested on each row.
+    tested: Vec<usize>,
+}
+
+impl Access {
+    /// The best use of the table's indexes that needs no optimizer; `None` if there is none.
+    pub(super) fn choose(table: &Table, comparisons: Vec<Comparison>) -> Option<Access> {
+        let secondary = (0..table.secondary.len()).map(IndexRef::Secondary);
+        let candidates: Vec<Access> = std::iter::once(IndexRef::Clustered)
+            .chain(secondary)
+            .filter_map(|index| Access::by_index(table, index, &comparisons))
+            .collect();
+        let single = |access: &&Access| access.is_unique && matches!(access.next, Next::Anything);
+        let binds_all = |access: &&Access| {
+            candidates
+                .iter()
+                .all(|other| other.bound().all(|position| access.binds(position)))
+        };
+        let best = candidates
+            .iter()
+            .find(single)
+            .or_else(|| candidates.iter().find(|access| access.is_unique))
+            .or_else(|| candidates.iter().find(binds_all))?;
+        Some(best.clone())
+    }
+
+    /// The use of one index; `None` if the comparisons say nothing about its first part.
+    fn by_index(table: &Table, index: IndexRef, comparisons: &[Comparison]) -> Option<Access> {
+        let definition = index.definition(table);
+        let on = |column: usize| {
+            let all = comparisons.iter().enumerate();
+            all.filter(move |(_, comparison)| comparison.column == column)
+        };
+        let mut equal = Vec::new();
+        let mut next = Next::Anything;
+        for part in &definition.parts {
+            if part.prefix_length.is_some() {
+                break;
+            }
+            let first = |wanted: fn(&Kind) -> bool| {
+                on(part.column)
+                    .find(|(_, comparison)| wanted(&comparison.kind))
+                    .map(|(position, _)| position)
+            };
+            if let Some(position) = first(|kind| matches!(kind, Kind::Relation(Relation::Equal, _)))
+            {
+                equal.push(position);
+                continue;
+            }
+            if let Some(position) = first(|kind| matches!(kind, Kind::In(_))) {
+                next = Next::OneOf(position);
+            } else {
+                let upper = first(
+                    |kind| matches!(kind, Kind::Relation(relation, _) if relation.is_upper()),
+                );
+                let lower = first(
+                    |kind| matches!(kind, Kind::Relation(relation, _) if !relation.is_upper()),
+                );
+                if lower.is_some() || upper.is_some() {
+                    next = Next::Within { lower, upper };
+                }
+            }
+            break;
+        }
+        if equal.is_empty() && matches!(next, Next::Anything) {
+            return None;
+        }
+        let bound_to_values = equal.len() + usize::from(matches!(next, Next::OneOf(_)));
+        let is_unique = (definition.unique || definition.primary)
+            && !definition.parts.is_empty()
+            && bound_to_values == definition.parts.len();
+        let mut access = Access {
+            index,
+            comparisons: comparisons.to_vec(),
+            equal,
+            next,
+            is_unique,
+            tested: Vec::new(),
+        };
+        access.tested = (0..comparisons.len())
+            .filter(|position| !access.binds(*position))
+            .collect();
+        Some(access)
+    }
+
+    /// Positions of the comparisons that the keys consist of.
+    fn bound(&self) -> impl Iterator<Item = usize> + '_ {
+        let (first, second) = match self.next {
+            Next::Anything => (None, None),
+            Next::OneOf(position) => (Some(position), None),
+            Next::Within { lower, upper } => (lower, upper),
+        };
+        self.equal.iter().copied().chain(first).chain(second)
+    }
+
+    fn binds(&self, position: usize) -> bool {
+        self.bound().any(|bound| bound == position)
+    }
+
+    /// At most one row: a complete unique key.
+    pub(super) fn is_single(&self) -> bool {
+        self.is_unique && matches!(self.next, Next::Anything)
+    }
+
+    /// Columns that have one value in all rows that are found.
+    pub(super) fn constant_columns(&self) -> impl Iterator<Item = usize> + '_ {
+        let columns = self.equal.iter();
+        columns.map(|position| self.comparisons[*position].column)
+    }
+
+    /// Whether the keys are one range, whose rows come in the order of the index.
+    pub(super) fn is_one_range(&self) -> bool {
+        !matches!(self.next, Next::OneOf(_))
+    }
+
+    pub(super) fn layout<'t>(&self, table: &'t Table) -> &'t KeyLayout {
+        match self.index {
+            IndexRef::Clustered => &table.clustered_layout,
+            IndexRef::Secondary(position) => &table.secondary_layouts[position],
+        }
+    }
+
+    /// The keys, now that the parameters are known; `None` where an operand has no place in its column.
+    pub(super) fn bind(&self, table: &Table, parameters: &[Value]) -> Option<BoundAccess> {
+        let layout = self.layout(table);
+        let place_of = |position: usize| self.place_of(table, position, parameters);
+        let mut equal = Vec::with_capacity(self.equal.len());
+        let mut is_nothing = false;
+        for position in &self.equal {
+            match place_of(*position)? {
+                Place::At(value) => equal.push(value),
+                Place::Null | Place::BelowAll | Place::AboveAll => is_nothing = true,
+            }
+        }
+        let mut tests = Vec::with_capacity(self.tested.len());
+        for position in &self.tested {
+            tests.push(self.test_of(table, *position, parameters)?);
+        }
+        let keys = match &self.next {
+            _ if is_nothing => {
+                // The other operands must have places all the same, or an error of theirs would be missed.
+                for position in self.bound() {
+                    self.test_of(table, position, parameters)?;
+                }
+                Keys::nothing()
+            }
+            Next::Anything if self.is_unique => {
+                let mut key = Vec::new();
+                encode(layout, &equal, &mut key);
+                Keys::Points(vec![key])
+            }
+            Next::Anything => Keys::Ranges(vec![layout.range(&equal, None).range]),
+            Next::Within { lower, upper } => {
+                match self.bounds(table, (*lower, *upper), parameters)? {
+                    Some(bounds) => Keys::Ranges(vec![layout.range(&equal, Some(&bounds)).range]),
+                    None => Keys::nothing(),
+                }
+            }
+            Next::OneOf(position) => self.list_keys(table, *position, &equal, parameters)?,
+        };
+        Some(BoundAccess { keys, tests })
+    }
+
+    fn place_of(&self, table: &Table, position: usize, parameters: &[Value]) -> Option<Place> {
+        let Comparison { column, kind } = &self.comparisons[position];
+        let Kind::Relation(_, operand) = kind else {
+            return None;
+        };
+        place(
+            &table.definition.columns[*column],
+            operand.value(parameters),
+        )
+    }
+
+    /// `Some(None)`: nothing lies within.
+    #[allow(
+        clippy::option_option,
+        reason = "not direct, or nothing found: two different answers"
+    )]
+    fn bounds(
+        &self,
+        table: &Table,
+        (lower, upper): (Option<usize>, Option<usize>),
+        parameters: &[Value],
+    ) -> Option<Option<PartBounds>> {
+        let mut is_nothing = false;
+        let mut bound = |position: Option<usize>| {
+            let Some(position) = position else {
+                return Some(Bound::Unbounded);
+            };
+            let Kind::Relation(relation, _) = &self.comparisons[position].kind else {
+                return None;
+            };
+            let place = self.place_of(table, position, parameters)?;
+            Some(match (place, relation) {
+                (Place::At(value), Relation::Less | Relation::Greater) => Bound::Excluded(value),
+                (Place::At(value), _) => Bound::Included(value),
+                (Place::BelowAll, relation) if !relation.is_upper() => Bound::Unbounded,
+                (Place::AboveAll, relation) if relation.is_upper() => Bound::Unbounded,
+                _ => {
+                    is_nothing = true;
+                    Bound::Unbounded
+                }
+            })
+        };
+        let (lower, upper) = (bound(lower)?, bound(upper)?);
+        Some((!is_nothing).then_some(PartBounds::Between { lower, upper }))
+    }
+
+    /// Keys of an IN list, ascending.
+    fn list_keys(
+        &self,
+        table: &Table,
+        position: usize,
+        equal: &[Value],
+        parameters: &[Value],
+    ) -> Option<Keys> {
+        let layout = self.layout(table);
+        let Test { places, .. } = self.test_of(table, position, parameters)?;
+        let mut keys = Vec::with_capacity(places.len());
+        for place in places {
+            if let Place::At(value) = place {
+                let mut key = Vec::new();
+                encode(layout, equal, &mut key);
+                layout.encode_part(equal.len(), (&value).into(), &mut key);
+                keys.push(key);
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        Some(match self.is_unique {
+            true => Keys::Points(keys),
+            false => Keys::Ranges(keys.iter().map(|key| KeyRange::prefix(key)).collect()),
+        })
+    }
+
+    fn test_of(&self, table: &Table, position: usize, parameters: &[Value]) -> Option<Test> {
+        let Comparison { column, kind } = &self.comparisons[position];
+        let definition = &table.definition.columns[*column];
+        let place = |operand: &Operand| place(definition, operand.value(parameters));
+        Some(match kind {
+            Kind::Relation(relation, operand) => Test {
+                column: *column,
+                relation: *relation,
+                places: vec![place(operand)?],
+            },
+            Kind::In(list) => Test {
+                column: *column,
+                relation: Relation::Equal,
+                places: list.iter().map(place).collect::<Option<_>>()?,
+            },
+        })
+    }
+}
+
+fn encode(layout: &KeyLayout, values: &[Value], key: &mut Vec<u8>) {
+    for (part, value) in values.iter().enumerate() {
+        layout.encode_part(part, value.into(), key);
+    }
+}
+
+/// Encoded keys of the index, ascending and disjoint.
+#[derive(Debug)]
+pub(super) enum Keys {
+    /// Complete unique keys: of the clustered index the keys themselves, of a secondary index what its entries begin with.
+    Points(Vec<Vec<u8>>),
+    Ranges(Vec<KeyRange>),
+}
+
+impl Keys {
+    fn nothing() -> Keys {
+        Keys::Points(Vec::new())
+    }
+}
+
+/// Keys and tests with their operands.
+#[derive(Debug)]
+pub(super) struct BoundAccess {
+    pub(super) keys: Keys,
+    pub(super) tests: Vec<Test>,
+}
+
+/// A comparison of a column with one of some places.
+#[derive(Debug)]
+pub(super) struct Test {
+    pub(super) column: usize,
+    relation: Relation,
+    places: Vec<Place>,
+}
+
+impl Test {
+    /// Whether a row passes. `long` is the column's value if the row only refers to it.
+    pub(super) fn passes(&self, table: &Table, row: &RowView<'_>, long: Option<&[u8]>) -> bool {
+        let stored = match long {
+            Some(bytes) => sheaf_table::ValueRef::Bytes(bytes),
+            None => row.value_ref(self.column),
+        };
+        if stored.is_null() {
+            return false;
+        }
+        let ty = &table.definition.columns[self.column].ty;
+        self.places.iter().any(|place| match place {
+            Place::Null => false,
+            Place::At(value) => {
+                compare(ty, stored, value).is_some_and(|order| self.relation.holds(order))
+            }
+            Place::BelowAll => self.relation.holds(Ordering::Greater),
+            Place::AboveAll => self.relation.holds(Ordering::Less),
+        })
+    }
+}

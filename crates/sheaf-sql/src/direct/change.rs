@@ -1,0 +1,544 @@
+//! UPDATE and DELETE of rows by a unique key.
+//!
+//! They run as their vectorised forms do (`update.rs`, `delete.rs`): rows are found through a view, locked one by one, and
+//! if one of them has changed since, the statement takes back what it did and begins again with a newer view. Only the
+//! finding is short, and new values are computed here instead of by a query.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use sheaf_storage::{Direction, LockMode};
+use sheaf_table::convert::Mode;
+use sheaf_table::{ChangeSet, Column, ColumnType, Table, Value};
+use sqlparser::ast;
+
+use super::access::{Access, BoundAccess, comparisons};
+use super::names::Names;
+use super::operand::Operand;
+use super::row::RowReader;
+use crate::change_query::position_of;
+use crate::error::{Result, SqlError};
+use crate::parser::statement;
+use crate::result::ResultSink;
+use crate::session::Session;
+use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+use crate::update::{assign, is_default};
+use crate::warnings::Warnings;
+
+/// `UPDATE table SET column = value, ... WHERE unique key = ...`
+#[derive(Debug)]
+pub(super) struct Update {
+    access: Access,
+    assignments: Vec<Assignment>,
+}
+
+#[derive(Debug)]
+struct Assignment {
+    column: usize,
+    value: NewValue,
+}
+
+#[derive(Debug)]
+enum NewValue {
+    Operand(Operand),
+    /// A column's old value.
+    Column(usize),
+    /// A column's old value plus or minus a number.
+    Sum {
+        column: usize,
+        negated: bool,
+        operand: Operand,
+    },
+}
+
+/// `DELETE FROM table WHERE unique key = ...`
+#[derive(Debug)]
+pub(super) struct Delete {
+    access: Access,
+}
+
+/// The rows of a statement that changes rows.
+fn unique_access(
+    session: &Session,
+    tables: &[ast::TableWithJoins],
+    selection: Option<&ast::Expr>,
+) -> Option<(Access, Arc<Table>)> {
+    let names = Names::of(session, tables)?;
+    let access = Access::choose(&names.table, comparisons(selection?, &names)?)?;
+    access.is_unique.then_some((access, names.table))
+}
+
+impl Update {
+    /// The plan of an UPDATE, and its table; `None` if it is not one by a unique key.
+    pub(super) fn compile(
+        session: &Session,
+        update: &statement::Update,
+    ) -> Option<(Update, Arc<Table>)> {
+        let statement::Update {
+            ignore: false,
+            tables,
+            assignments,
+            selection,
+            order_by,
+            limit: None,
+        } = update
+        else {
+            return None;
+        };
+        let (access, table) = unique_access(session, tables, selection.as_ref())?;
+        let names = Names::of(session, tables)?;
+        let mut compiled: Vec<Assignment> = Vec::with_capacity(assignments.len());
+        for assignment in assignments {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return None;
+            };
+            let column = names.column(&expression_of(name)?)?;
+            let value = NewValue::of(&assignment.value, &names)?;
+            // An expression sees what the assignments before it made of a column.
+            let is_assigned = |column: usize| compiled.iter().any(|done| done.column == column);
+            if is_assigned(column) || value.column().is_some_and(is_assigned) {
+                return None;
+            }
+            compiled.push(Assignment { column, value });
+        }
+        let definition = &table.definition;
+        let is_stamped = |column: &Column| column.on_update_current_timestamp;
+        if !order_by.is_empty() || definition.columns.iter().any(is_stamped) {
+            return None;
+        }
+        let update = Update {
+            access,
+            assignments: compiled,
+        };
+        Some((update, table))
+    }
+
+    /// The row as the statement wants it; `None` where a value cannot be computed here.
+    fn new_row(
+        &self,
+        table: &Table,
+        old: &[Value],
+        parameters: &[Value],
+        (mode, number): (Mode, u64),
+        warnings: &mut Warnings,
+    ) -> Result<Option<Vec<Value>>> {
+        let mut row = old.to_vec();
+        for Assignment { column, value } in &self.assignments {
+            let columns = &table.definition.columns;
+            let Some(value) = value.evaluate(columns, old, parameters) else {
+                return Ok(None);
+            };
+            row[*column] = assign(&columns[*column], &value, mode, number, warnings)?;
+        }
+        Ok(Some(row))
+    }
+}
+
+/// A name that is assigned to, as the expression of the same name.
+fn expression_of(name: &ast::ObjectName) -> Option<ast::Expr> {
+    let mut parts = name
+        .0
+        .iter()
+        .map(|part| part.as_ident().cloned())
+        .collect::<Option<Vec<ast::Ident>>>()?;
+    Some(match parts.len() {
+        1 => ast::Expr::Identifier(parts.remove(0)),
+        _ => ast::Expr::CompoundIdentifier(parts),
+    })
+}
+
+impl NewValue {
+    fn of(expr: &ast::Expr, names: &Names<'_>) -> Option<NewValue> {
+        if is_default(expr) {
+            return None;
+        }
+        if let Some(operand) = Operand::of(expr) {
+            return Some(NewValue::Operand(operand));
+        }
+        let columns = &names.definition().columns;
+        if let Some(column) = names.column(expr) {
+            // Only what has a place of its own among the values; the others have a text that depends on more.
+            return is_exact_number(&columns[column].ty).then_some(NewValue::Column(column));
+        }
+        let ast::Expr::BinaryOp { left, op, right } = expr else {
+            return None;
+        };
+        let (column, operand, negated) = match (op, names.column(left)) {
+            (ast::BinaryOperator::Plus, Some(column)) => (column, right, false),
+            (ast::BinaryOperator::Minus, Some(column)) => (column, right, true),
+            (ast::BinaryOperator::Plus, None) => (names.column(right)?, left, false),
+            _ => return None,
+        };
+        is_exact_number(&columns[column].ty).then_some(())?;
+        Some(NewValue::Sum {
+            column,
+            negated,
+            operand: Operand::of(operand)?,
+        })
+    }
+
+    /// The column that is read.
+    fn column(&self) -> Option<usize> {
+        match self {
+            NewValue::Operand(_) => None,
+            NewValue::Column(column) | NewValue::Sum { column, .. } => Some(*column),
+        }
+    }
+
+    fn evaluate(&self, columns: &[Column], old: &[Value], parameters: &[Value]) -> Option<Value> {
+        match self {
+            NewValue::Operand(operand) => match operand.value(parameters) {
+                // Their texts are for the vectorised path to judge.
+                Value::Double(_) => None,
+                value => Some(value.clone()),
+            },
+            NewValue::Column(column) => Some(old[*column].clone()),
+            NewValue::Sum {
+                column,
+                negated,
+                operand,
+            } => sum(
+                &columns[*column].ty,
+                &old[*column],
+                *negated,
+                operand.value(parameters),
+            ),
+        }
+    }
+}
+
+fn is_exact_number(ty: &ColumnType) -> bool {
+    ty.is_integer() || matches!(ty, ColumnType::Decimal { .. })
+}
+
+/// A column's value plus or minus a number, where MySQL's arithmetic gives the exact result; `None` elsewhere.
+fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<Value> {
+    if old.is_null() || operand.is_null() {
+        return match operand {
+            Value::Null | Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } => {
+                Some(Value::Null)
+            }
+            _ => None,
+        };
+    }
+    let signed = |number: i128| {
+        if negated {
+            number.checked_neg()
+        } else {
+            Some(number)
+        }
+    };
+    match (old, operand) {
+        (Value::Int(_) | Value::UInt(_), Value::Int(_) | Value::UInt(_)) => {
+            let sum = old.as_i128()?.checked_add(signed(operand.as_i128()?)?)?;
+            // BIGINT arithmetic, unsigned if an operand is; outside of it is an error with the expression's text.
+            let is_large =
+                matches!(operand, Value::UInt(number) if i64::try_from(*number).is_err());
+            match ty.is_unsigned() || is_large {
+                true => u64::try_from(sum).ok().map(Value::UInt),
+                false => i64::try_from(sum).ok().map(Value::Int),
+            }
+        }
+        (
+            Value::Decimal { unscaled, scale },
+            Value::Int(_) | Value::UInt(_) | Value::Decimal { .. },
+        ) => {
+            let (operand, operand_scale) = match operand {
+                Value::Decimal { unscaled, scale } => (*unscaled, *scale),
+                whole => (whole.as_i128()?, 0),
+            };
+            let factor = 10i128.checked_pow(u32::from(scale.checked_sub(operand_scale)?))?;
+            let unscaled = unscaled.checked_add(signed(operand.checked_mul(factor)?)?)?;
+            let ColumnType::Decimal { precision, .. } = ty else {
+                return None;
+            };
+            // What fits the column fits every intermediate type.
+            (unscaled.abs() < 10i128.checked_pow(u32::from(*precision))?).then_some(
+                Value::Decimal {
+                    unscaled,
+                    scale: *scale,
+                },
+            )
+        }
+        _ => None,
+    }
+}
+
+impl Delete {
+    /// The plan of a DELETE, and its table; `None` if it is not one by a unique key.
+    pub(super) fn compile(
+        session: &Session,
+        delete: &statement::Delete,
+    ) -> Option<(Delete, Arc<Table>)> {
+        let statement::Delete {
+            ignore: false,
+            targets,
+            tables,
+            selection,
+            order_by,
+            limit: None,
+            returning: None,
+        } = delete
+        else {
+            return None;
+        };
+        if !targets.is_empty() || !order_by.is_empty() {
+            return None;
+        }
+        let (access, table) = unique_access(session, tables, selection.as_ref())?;
+        Some((Delete { access }, table))
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Changed {
+    matched: u64,
+    changed: u64,
+}
+
+/// How an attempt to change the rows went.
+enum Attempt {
+    Done(Changed),
+    /// A row is not what the view shows.
+    RowChanged,
+    /// Something is not for this path to compute.
+    NotDirect,
+}
+
+/// What is done to the rows.
+enum Work<'a> {
+    Update {
+        update: &'a Update,
+        parameters: &'a [Value],
+        mode: Mode,
+    },
+    Delete,
+}
+
+impl Work<'_> {
+    /// Changes the row under `key`, which is locked; true if it is not as before. `None`: this path cannot.
+    fn apply(
+        &self,
+        (locked, table): (&ChangeSet, &Arc<Table>),
+        statement: &mut StatementTransaction,
+        (key, number): (&[u8], u64),
+        warnings: &mut Warnings,
+    ) -> Result<Option<bool>> {
+        let position = position_of(locked, table)?;
+        let Work::Update {
+            update,
+            parameters,
+            mode,
+        } = self
+        else {
+            return Ok(Some(locked.delete(statement.changes(), position, key)?));
+        };
+        let Some(old) = table.read_row(key)? else {
+            return Ok(Some(false));
+        };
+        let rules = (*mode, number);
+        let Some(row) = update.new_row(table, &old, parameters, rules, warnings)? else {
+            return Ok(None);
+        };
+        if row != old {
+            locked.replace(statement.changes(), position, key, &old, &row)?;
+        }
+        Ok(Some(row != old))
+    }
+}
+
+impl Session {
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_update(
+        &mut self,
+        update: &Update,
+        table: &Arc<Table>,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let Some(bound) = update.access.bind(table, parameters) else {
+            return Ok(false);
+        };
+        let mode = match self.variables.sql_mode().is_strict() {
+            true => Mode::Strict,
+            false => Mode::Lenient,
+        };
+        let work = Work::Update {
+            update,
+            parameters,
+            mode,
+        };
+        let changed = self.change_directly((&update.access, &bound), table, &work)?;
+        let Some(Changed { matched, changed }) = changed else {
+            return Ok(false);
+        };
+        self.handle.counters.handler_update.add(changed);
+        let info = format!(
+            "Rows matched: {matched}  Changed: {changed}  Warnings: {}",
+            self.warnings.count()
+        );
+        let affected = if self.info.found_rows {
+            matched
+        } else {
+            changed
+        };
+        self.ok(sink, affected, info)?;
+        Ok(true)
+    }
+
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_delete(
+        &mut self,
+        delete: &Delete,
+        table: &Arc<Table>,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let Some(bound) = delete.access.bind(table, parameters) else {
+            return Ok(false);
+        };
+        let access = (&delete.access, &bound);
+        let changed = self.change_directly(access, table, &Work::Delete)?;
+        let Some(Changed { changed, .. }) = changed else {
+            return Ok(false);
+        };
+        self.handle.counters.handler_delete.add(changed);
+        self.ok(sink, changed, String::new())?;
+        Ok(true)
+    }
+
+    /// Finds rows and changes each, in a statement of the session's transaction. `None`: nothing was changed, and the
+    /// vectorised path has to do it.
+    fn change_directly(
+        &mut self,
+        access: (&Access, &BoundAccess),
+        table: &Arc<Table>,
+        work: &Work<'_>,
+    ) -> Result<Option<Changed>> {
+        self.check_writable()?;
+        let Some(locked) = self.lock_tables(std::slice::from_ref(table))? else {
+            return Ok(None);
+        };
+        let outcome = self.change_locked(access, (&locked, table), work);
+        self.keep_tables(locked);
+        outcome
+    }
+
+    fn change_locked(
+        &mut self,
+        access: (&Access, &BoundAccess),
+        tables: (&ChangeSet, &Arc<Table>),
+        work: &Work<'_>,
+    ) -> Result<Option<Changed>> {
+        let mut statement = self.begin_changes()?;
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let before = warnings.clone();
+        let mut outcome = Err(SqlError::lock_wait_timeout());
+        for _ in 0..MAX_RESTARTS {
+            let attempt = self.attempt(access, tables, work, &mut statement, &mut warnings);
+            outcome = match attempt {
+                Ok(Attempt::Done(changed)) => Ok(Some(changed)),
+                Ok(Attempt::RowChanged) => {
+                    statement.start_again()?;
+                    warnings.clone_from(&before);
+                    continue;
+                }
+                Ok(Attempt::NotDirect) => {
+                    statement.start_again()?;
+                    warnings = before;
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            };
+            break;
+        }
+        self.warnings = warnings;
+        match outcome {
+            Ok(None) => {
+                self.abandon_changes(statement)?;
+                Ok(None)
+            }
+            outcome => self.end_changes(statement, outcome),
+        }
+    }
+
+    fn attempt(
+        &self,
+        (access, bound): (&Access, &BoundAccess),
+        (locked, table): (&ChangeSet, &Arc<Table>),
+        work: &Work<'_>,
+        statement: &mut StatementTransaction,
+        warnings: &mut Warnings,
+    ) -> Result<Attempt> {
+        let view = statement.changes().read_view()?;
+        table.check_view(&view)?;
+        let reader = RowReader {
+            table,
+            view: &view,
+            index: access.index,
+            handle: &self.handle,
+        };
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        reader.for_each(bound, Direction::Forward, |key, _| {
+            keys.push(key.to_vec());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let wait = self.row_lock_wait(None);
+        let mut done = Changed::default();
+        for key in &keys {
+            let (tree, mode) = (&table.clustered, LockMode::Exclusive);
+            if !statement
+                .changes()
+                .lock_row_of_view(&view, tree, key, mode, wait)?
+            {
+                return Ok(Attempt::RowChanged);
+            }
+            done.matched += 1;
+            let row = (key.as_slice(), done.matched);
+            match work.apply((locked, table), statement, row, warnings)? {
+                None => return Ok(Attempt::NotDirect),
+                Some(false) => {}
+                Some(true) => {
+                    done.changed += 1;
+                    // From here on its version is its lock.
+                    statement.changes().unlock_row(tree, key);
+                }
+            }
+        }
+        Ok(Attempt::Done(done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ty(text: &str) -> ColumnType {
+        ColumnType::parse(text).expect("a type")
+    }
+
+    #[test]
+    fn sums_are_exact_or_not_direct() {
+        let int = ty("int");
+        let one = Value::Int(1);
+        assert_eq!(sum(&int, &Value::Int(4), false, &one), Some(Value::Int(5)));
+        assert_eq!(sum(&int, &Value::Int(4), true, &one), Some(Value::Int(3)));
+        assert_eq!(sum(&int, &Value::Null, false, &one), Some(Value::Null));
+        assert_eq!(sum(&int, &Value::Int(i64::MAX), false, &one), None);
+        assert_eq!(sum(&int, &one, false, &Value::Text("1".into())), None);
+        let unsigned = ty("bigint unsigned");
+        assert_eq!(
+            sum(&unsigned, &Value::UInt(u64::MAX - 1), false, &one),
+            Some(Value::UInt(u64::MAX))
+        );
+        assert_eq!(sum(&unsigned, &Value::UInt(0), true, &one), None);
+        let price = ty("decimal(4,2)");
+        let decimal = |unscaled, scale| Value::Decimal { unscaled, scale };
+        assert_eq!(
+            sum(&price, &decimal(150, 2), false, &decimal(5, 1)),
+            Some(decimal(200, 2))
+        );
+        assert_eq!(sum(&price, &decimal(150, 2), false, &decimal(5, 3)), None);
+        assert_eq!(sum(&price, &decimal(9999, 2), false, &one), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! Direct plans: statements about a few rows of one table, from the syntax tree to the bytes of the table and back
+//! without a logical plan, batches or worker threads.
+//!
+//! ```text
+//!   syntax tree -> compile -> DirectPlan          once, and kept by a prepared statement
+//!                                  |
+//!   parameters  -> bind -> keys -> rows -> client       each time, on the connection's own thread
+//! ```
+//!
+//! **What is direct.** SELECT of columns by a complete unique key, a list of them, or a short range of an index, with
+//! ORDER BY, DISTINCT and LIMIT; UPDATE and DELETE by a unique key; INSERT of constants. Operands are constants and
+//! parameters, and only those whose comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets
+//! anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
+//! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement through
+//! both: `optimizer_switch='direct=off'` closes this one.
+//!
+//! **When a plan holds.** It is made for one version of a table's definition, and for the variables and the database that
+//! the session had; sharing the variables' memory with the session it notices each SET. It is compared with all of these
+//! before each execution, and the definition once more under the table's lock.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`names`] | the table and its columns |
+//! | [`operand`] | constants and parameters, and where they stand among a column's values |
+//! | [`access`] | from WHERE to keys of an index |
+//! | [`row`] | rows under keys, and their values for the client |
+//! | [`order`] | sort keys, and rows sorted by them |
+//! | [`read`], [`change`], [`insert`] | the statements |
+
+mod access;
+mod change;
+mod insert;
+mod names;
+mod operand;
+mod order;
+mod read;
+mod row;
+
+use std::sync::Arc;
+
+use sheaf_table::{Table, Value};
+
+use crate::error::Result;
+use crate::parser::statement::Statement;
+use crate::result::ResultSink;
+use crate::session::Session;
+use crate::status::Command;
+use crate::variables::Variables;
+
+/// What a plan, or the finding that there is none, depends on besides the statement.
+#[derive(Clone)]
+pub(crate) struct Circumstances {
+    variables: Variables,
+    database: Option<String>,
+    schema_version: u64,
+}
+
+impl Circumstances {
+    pub(crate) fn of(session: &Session) -> Circumstances {
+        Circumstances {
+            variables: session.variables.clone(),
+            database: session.database.clone(),
+            schema_version: session.engine.catalog().schema_version(),
+        }
+    }
+
+    /// Whether nothing has changed since.
+    pub(crate) fn hold(&self, session: &Session) -> bool {
+        self.schema_version == session.engine.catalog().schema_version()
+            && self.variables.is_same(&session.variables)
+            && self.database == session.database
+    }
+}
+
+/// See the module's comment.
+pub(crate) struct DirectPlan {
+    circumstances: Circumstances,
+    action: Action,
+}
+
+enum Action {
+    Read(read::Read, Arc<Table>),
+    Update(change::Update, Arc<Table>),
+    Delete(change::Delete, Arc<Table>),
+    Insert(insert::Insert),
+}
+
+impl DirectPlan {
+    /// Whether the plan may be run now.
+    pub(crate) fn holds(&self, session: &Session) -> bool {
+        self.circumstances.hold(session)
+            && match &self.action {
+                Action::Read(_, table) | Action::Update(_, table) | Action::Delete(_, table) => {
+                    table.is_current()
+                }
+                Action::Insert(_) => true,
+            }
+    }
+
+    fn command(&self) -> Command {
+        match self.action {
+            Action::Read(..) => Command::Select,
+            Action::Update(..) => Command::Update,
+            Action::Delete(..) => Command::Delete,
+            Action::Insert(_) => Command::Insert,
+        }
+    }
+}
+
+impl Session {
+    /// The direct plan of a statement; `None` if it has none.
+    pub(crate) fn direct_plan(&self, statement: &Statement) -> Option<DirectPlan> {
+        let may_be_direct = matches!(
+            statement,
+            Statement::Query(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+                | Statement::Insert(_)
+        );
+        if !may_be_direct || !self.variables.direct_plans() {
+            return None;
+        }
+        let circumstances = Circumstances::of(self);
+        let action = match statement {
+            Statement::Query(query) => {
+                let (read, table) = read::Read::compile(self, query)?;
+                Action::Read(read, table)
+            }
+            Statement::Update(update) => {
+                let (update, table) = change::Update::compile(self, update)?;
+                Action::Update(update, table)
+            }
+            Statement::Delete(delete) => {
+                let (delete, table) = change::Delete::compile(self, delete)?;
+                Action::Delete(delete, table)
+            }
+            Statement::Insert(insert) => Action::Insert(insert::Insert::compile(self, insert)?),
+            _ => return None,
+        };
+        Some(DirectPlan {
+            circumstances,
+            action,
+        })
+    }
+
+    /// Whether a plan without parameters would run, for EXPLAIN.
+    pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<bool> {
+        match &plan.action {
+            Action::Read(read, table) => read.would_run(self, table),
+            Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(true),
+        }
+    }
+
+    /// Runs a plan that [holds](DirectPlan::holds), as `dispatch` runs statements. False: nothing has happened, and the
+    /// statement is to be dispatched.
+    pub(crate) fn run_direct(
+        &mut self,
+        plan: &DirectPlan,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let warnings = self.warnings.clone();
+        self.clear_warnings();
+        self.begin_implicitly();
+        let parameters = operand::as_literals(parameters);
+        let outcome = match &plan.action {
+            Action::Read(read, table) => self.run_direct_read(read, table, &parameters, sink),
+            Action::Update(update, table) => {
+                self.run_direct_update(update, table, &parameters, sink)
+            }
+            Action::Delete(delete, table) => {
+                self.run_direct_delete(delete, table, &parameters, sink)
+            }
+            Action::Insert(insert) => self.run_direct_insert(insert, &parameters, sink),
+        };
+        match outcome {
+            Ok(false) => self.warnings = warnings,
+            _ => {
+                self.handle.commands.count(plan.command());
+                self.handle.commands.count(Command::Direct);
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,86 @@
+//! Names of one table and its columns, as far as they can be told apart without scopes.
+
+use std::sync::Arc;
+
+use sheaf_table::{Table, TableDefinition};
+use sqlparser::ast;
+
+use crate::parser::change::name_of;
+use crate::session::Session;
+
+/// The one table that a statement names.
+pub(super) struct Names<'a> {
+    pub(super) table: Arc<Table>,
+    /// The table's name as written, without its database.
+    pub(super) written: String,
+    /// What columns are qualified with.
+    pub(super) alias: &'a str,
+    pub(super) database: String,
+}
+
+impl<'a> Names<'a> {
+    /// The table of a FROM that is one table and nothing else.
+    pub(super) fn of(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<Names<'a>> {
+        let [ast::TableWithJoins { relation, joins }] = from else {
+            return None;
+        };
+        let ast::TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            with_hints,
+            version: None,
+            with_ordinality: false,
+            partitions,
+            json_path: None,
+            sample: None,
+            index_hints,
+        } = relation
+        else {
+            return None;
+        };
+        let is_plain = joins.is_empty()
+            && with_hints.is_empty()
+            && partitions.is_empty()
+            && index_hints.is_empty()
+            && alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
+        if !is_plain {
+            return None;
+        }
+        let (database, written) = session.resolve(&name_of(name).ok()?).ok()?;
+        if crate::information_schema::is_virtual_database(&database) {
+            return None;
+        }
+        let table = session.engine.catalog().table(&database, &written).ok()?;
+        Some(Names {
+            table,
+            alias: match alias {
+                Some(alias) => &alias.name.value,
+                None => name.0.last()?.as_ident()?.value.as_str(),
+            },
+            written,
+            database,
+        })
+    }
+
+    pub(super) fn definition(&self) -> &TableDefinition {
+        &self.table.definition
+    }
+
+    /// The column that an expression is; `None` if it is none.
+    pub(super) fn column(&self, expr: &ast::Expr) -> Option<usize> {
+        let name = match expr {
+            ast::Expr::Identifier(name) => name,
+            ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [table, name] if table.value == self.alias => name,
+                _ => return None,
+            },
+            ast::Expr::Nested(inner) => return self.column(inner),
+            _ => return None,
+        };
+        match name.value.starts_with('@') {
+            true => None,
+            false => self.definition().column_position(&name.value),
+        }
+    }
+}

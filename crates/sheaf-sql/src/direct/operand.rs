@@ -1,0 +1,283 @@
+//! Operands: constants and parameters, and where they stand among the values of a column.
+//!
+//! A comparison goes the direct way only where MySQL's typing rule (`sheaf_exec::typing`) compares in the column's own
+//! order, and where the operand's place in that order can be told from the operand alone:
+//!
+//! | column | operand | compared as |
+//! |---|---|---|
+//! | integers | whole numbers | numbers |
+//! | DECIMAL | whole numbers, DECIMALs with no more decimals than the column | numbers |
+//! | characters, not of the binary collation | texts | sort keys of the column's collation, which beats a literal's |
+//! | byte strings | byte strings, texts | bytes |
+//! | DATE | texts of the form YYYY-MM-DD | dates |
+//!
+//! Everything else has no place here and is left to the vectorised path.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use sheaf_table::convert::{Mode, text_to_column};
+use sheaf_table::{Collation, Column, ColumnType, Value, ValueRef};
+use sqlparser::ast;
+
+use crate::parser::parameter_number;
+use crate::values::{literal, number};
+
+/// A constant of the statement, or the value of one of its parameters.
+#[derive(Clone, Debug)]
+pub(super) enum Operand {
+    Constant(Value),
+    /// By its place in the statement, from 0.
+    Parameter(usize),
+}
+
+impl Operand {
+    /// A literal with its sign, or a parameter; `None` for any other expression.
+    pub(super) fn of(expr: &ast::Expr) -> Option<Operand> {
+        match expr {
+            ast::Expr::Nested(inner) => Operand::of(inner),
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::Placeholder(text) => parameter_number(text).map(Operand::Parameter),
+                // These are conditions, and byte strings that may be numbers.
+                ast::Value::Boolean(_) | ast::Value::HexStringLiteral(_) => None,
+                _ => literal(expr).map(Operand::Constant),
+            },
+            ast::Expr::UnaryOp {
+                op: ast::UnaryOperator::Minus,
+                expr: inner,
+            } if is_number(inner) => literal(expr).map(Operand::Constant),
+            _ => None,
+        }
+    }
+
+    pub(super) fn value<'a>(&'a self, parameters: &'a [Value]) -> &'a Value {
+        match self {
+            Operand::Constant(value) => value,
+            Operand::Parameter(number) => &parameters[*number],
+        }
+    }
+}
+
+fn is_number(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)))
+}
+
+/// The parameters as the literals that the vectorised path would read in their places.
+pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
+    let is_literal = |value: &Value| {
+        matches!(
+            value,
+            Value::Null | Value::Int(_) | Value::UInt(_) | Value::Text(_) | Value::Bytes(_)
+        ) || matches!(value, Value::Double(double) if double.is_finite())
+    };
+    match parameters.iter().all(is_literal) {
+        true => Cow::Borrowed(parameters),
+        false => Cow::Owned(parameters.iter().map(as_literal).collect()),
+    }
+}
+
+fn as_literal(value: &Value) -> Value {
+    match value {
+        Value::Decimal { scale: 0, .. } | Value::Year(_) | Value::Enum(_) => {
+            let text = value.to_string();
+            match text.strip_prefix('-') {
+                // A sign stands before its number.
+                Some(digits) => match number(digits) {
+                    Some(Value::Int(number)) => Value::Int(-number),
+                    _ => value.clone(),
+                },
+                None => number(&text).unwrap_or_else(|| value.clone()),
+            }
+        }
+        Value::Float(float) => Value::Double(f64::from(*float)),
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
+            Value::Text(value.to_string())
+        }
+        value => value.clone(),
+    }
+}
+
+/// Where an operand stands among the values of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Place {
+    /// NULL: no comparison with it is true.
+    Null,
+    At(Value),
+    BelowAll,
+    AboveAll,
+}
+
+/// Whether a column of this type can be compared directly with some operands.
+pub(super) fn is_comparable(ty: &ColumnType) -> bool {
+    match ty {
+        ColumnType::Decimal { .. } | ColumnType::Date => true,
+        ty if ty.is_character() => ty.collation() != Some(Collation::Binary),
+        ty => ty.is_integer() || ty.is_binary(),
+    }
+}
+
+/// The place of an operand's value; `None` where it cannot be told here.
+pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
+    if value.is_null() {
+        return Some(Place::Null);
+    }
+    let ty = &column.ty;
+    if let Some((least, most)) = ty.integer_range() {
+        let (Value::Int(_) | Value::UInt(_)) = value else {
+            return None;
+        };
+        let number = value.as_i128()?;
+        return Some(match number {
+            _ if number < least => Place::BelowAll,
+            _ if number > most => Place::AboveAll,
+            _ if ty.is_unsigned() => Place::At(Value::UInt(number as u64)),
+            _ => Place::At(Value::Int(number as i64)),
+        });
+    }
+    match (ty, value) {
+        (
+            ColumnType::Decimal {
+                precision, scale, ..
+            },
+            _,
+        ) => decimal_place(*precision, *scale, value),
+        (ColumnType::Date, Value::Text(text)) => {
+            let mut date = Value::Null;
+            let is_plain = text.len() == "YYYY-MM-DD".len()
+                && text.as_bytes()[4] == b'-'
+                && text.as_bytes()[7] == b'-'
+                && text
+                    .bytes()
+                    .all(|byte| byte == b'-' || byte.is_ascii_digit());
+            let converted = is_plain.then(|| text_to_column(column, text, Mode::Strict, &mut date));
+            matches!(converted, Some(Ok(None))).then_some(Place::At(date))
+        }
+        (ty, Value::Text(_)) if ty.is_character() && is_comparable(ty) => {
+            Some(Place::At(value.clone()))
+        }
+        (ty, Value::Text(text)) if ty.is_binary() => {
+            Some(Place::At(Value::Bytes(text.clone().into_bytes())))
+        }
+        (ty, Value::Bytes(_)) if ty.is_binary() => Some(Place::At(value.clone())),
+        _ => None,
+    }
+}
+
+fn decimal_place(precision: u8, scale: u8, value: &Value) -> Option<Place> {
+    let (unscaled, own_scale) = match value {
+        Value::Int(_) | Value::UInt(_) => (value.as_i128()?, 0),
+        Value::Decimal { unscaled, scale } => (*unscaled, *scale),
+        _ => return None,
+    };
+    let factor = 10i128.checked_pow(u32::from(scale.checked_sub(own_scale)?))?;
+    let unscaled = unscaled.checked_mul(factor)?;
+    let limit = 10i128.checked_pow(u32::from(precision))?;
+    Some(if unscaled <= -limit {
+        Place::BelowAll
+    } else if unscaled >= limit {
+        Place::AboveAll
+    } else {
+        Place::At(Value::Decimal { unscaled, scale })
+    })
+}
+
+/// The order of a stored value, which is not NULL, and a [placed](place) one of the same column. `None` if they are of
+/// different kinds, which no column has.
+pub(super) fn compare(ty: &ColumnType, stored: ValueRef<'_>, placed: &Value) -> Option<Ordering> {
+    Some(match (stored, placed) {
+        (ValueRef::Int(stored), Value::Int(placed)) => stored.cmp(placed),
+        (ValueRef::Int(stored), Value::Date(placed)) => stored.cmp(&i64::from(*placed)),
+        (ValueRef::UInt(stored), Value::UInt(placed)) => stored.cmp(placed),
+        (ValueRef::Decimal(stored), Value::Decimal { unscaled, .. }) => stored.cmp(unscaled),
+        (ValueRef::Bytes(stored), Value::Text(placed)) => {
+            let collation = ty.collation()?;
+            collation.compare(&String::from_utf8_lossy(stored), placed)
+        }
+        (ValueRef::Bytes(stored), Value::Bytes(placed)) => stored.cmp(placed.as_slice()),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(ty: &str) -> Column {
+        let ty = ColumnType::parse(ty).expect("a type");
+        Column::new("c", ty, true)
+    }
+
+    fn decimal(unscaled: i128, scale: u8) -> Value {
+        Value::Decimal { unscaled, scale }
+    }
+
+    #[test]
+    fn numbers_have_places_beyond_a_type() {
+        let tiny = column("tinyint");
+        assert_eq!(
+            place(&tiny, &Value::UInt(7)),
+            Some(Place::At(Value::Int(7)))
+        );
+        assert_eq!(place(&tiny, &Value::Int(128)), Some(Place::AboveAll));
+        assert_eq!(place(&tiny, &Value::Int(-129)), Some(Place::BelowAll));
+        assert_eq!(place(&tiny, &Value::Null), Some(Place::Null));
+        assert_eq!(place(&tiny, &Value::Text("7".into())), None);
+        assert_eq!(place(&tiny, &decimal(70, 1)), None);
+        let unsigned = column("bigint unsigned");
+        assert_eq!(place(&unsigned, &Value::Int(-1)), Some(Place::BelowAll));
+    }
+
+    #[test]
+    fn decimals_take_the_scale_of_the_column() {
+        let price = column("decimal(5,2)");
+        assert_eq!(
+            place(&price, &Value::Int(-3)),
+            Some(Place::At(decimal(-300, 2)))
+        );
+        assert_eq!(
+            place(&price, &decimal(15, 1)),
+            Some(Place::At(decimal(150, 2)))
+        );
+        assert_eq!(place(&price, &decimal(1555, 3)), None);
+        assert_eq!(place(&price, &Value::Int(1000)), Some(Place::AboveAll));
+        assert_eq!(place(&price, &Value::Double(1.5)), None);
+    }
+
+    #[test]
+    fn only_plain_dates_are_dates() {
+        let date = column("date");
+        let text = |text: &str| place(&date, &Value::Text(text.into()));
+        assert_eq!(text("1970-01-02"), Some(Place::At(Value::Date(1))));
+        for other in [
+            "1970-1-2",
+            "1970-01-32",
+            "19700102",
+            "1970-01-02 10:00:00",
+            "",
+        ] {
+            assert_eq!(text(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn parameters_become_the_literals_of_their_texts() {
+        let literals = as_literals(&[
+            decimal(-12, 0),
+            decimal(-12, 1),
+            Value::Float(0.5),
+            Value::Date(1),
+            Value::Year(1999),
+        ])
+        .into_owned();
+        assert_eq!(
+            literals,
+            [
+                Value::Int(-12),
+                decimal(-12, 1),
+                Value::Double(0.5),
+                Value::Text("1970-01-02".into()),
+                Value::Int(1999),
+            ]
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! ORDER BY and DISTINCT of a direct plan: a few rows, sorted in memory.
+//!
+//! A row's sort key is made as an index makes its keys, so that comparing bytes compares by MySQL's rules. Each part says
+//! itself where it ends; for DESC its bytes are inverted.
+
+use sheaf_storage::{ReadView, TreeId};
+use sheaf_table::schema::MAX_INDEX_PARTS;
+use sheaf_table::{Index, IndexPart, KeyLayout, RowView, Table, TableDefinition, ValueRef};
+
+use super::row::long_value;
+use crate::error::Result;
+
+/// The most that is collected; a larger result is left to the vectorised path, which spills.
+const MAX_SORTED_BYTES: usize = 4 << 20;
+
+/// A column that rows are ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OrderItem {
+    pub(super) column: usize,
+    pub(super) descending: bool,
+}
+
+/// How sort keys are made.
+#[derive(Clone, Debug)]
+pub(super) struct SortKey {
+    items: Vec<OrderItem>,
+    layout: KeyLayout,
+}
+
+impl SortKey {
+    /// `None` for more columns than a key has parts.
+    pub(super) fn new(definition: &TableDefinition, items: Vec<OrderItem>) -> Option<SortKey> {
+        if items.len() > MAX_INDEX_PARTS {
+            return None;
+        }
+        let parts = items.iter().map(|item| IndexPart {
+            column: item.column,
+            prefix_length: None,
+            descending: false,
+        });
+        let index = Index {
+            id: 0,
+            name: String::new(),
+            parts: parts.collect(),
+            unique: false,
+            primary: false,
+            tree: TreeId(0),
+            comment: String::new(),
+        };
+        Some(SortKey {
+            layout: KeyLayout::secondary(definition, &index),
+            items,
+        })
+    }
+
+    /// Appends the sort key of a row.
+    pub(super) fn append(
+        &self,
+        table: &Table,
+        view: &ReadView,
+        row: &RowView<'_>,
+        key: &mut Vec<u8>,
+    ) -> Result<()> {
+        for (part, item) in self.items.iter().enumerate() {
+            let start = key.len();
+            let long = long_value(table, view, row, item.column)?;
+            let value = match &long {
+                Some(bytes) => ValueRef::Bytes(bytes),
+                None => row.value_ref(item.column),
+            };
+            self.layout.encode_part(part, value, key);
+            if item.descending {
+                key[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows with their sort keys.
+#[derive(Default)]
+pub(super) struct Sorter {
+    bytes: Vec<u8>,
+    rows: Vec<SortedRow>,
+}
+
+/// Ends of a row's parts among the bytes: order key, key of DISTINCT, row.
+struct SortedRow {
+    start: usize,
+    order_end: usize,
+    distinct_end: usize,
+    end: usize,
+}
+
+impl Sorter {
+    /// Adds a row; false if there is no room for it.
+    pub(super) fn push(
+        &mut self,
+        (order, distinct): (Option<&SortKey>, Option<&SortKey>),
+        (table, view): (&Table, &ReadView),
+        row: &RowView<'_>,
+    ) -> Result<bool> {
+        let start = self.bytes.len();
+        if let Some(order) = order {
+            order.append(table, view, row, &mut self.bytes)?;
+        }
+        let order_end = self.bytes.len();
+        if let Some(distinct) = distinct {
+            distinct.append(table, view, row, &mut self.bytes)?;
+        }
+        let distinct_end = self.bytes.len();
+        self.bytes.extend_from_slice(row.bytes());
+        self.rows.push(SortedRow {
+            start,
+            order_end,
+            distinct_end,
+            end: self.bytes.len(),
+        });
+        let used = self.bytes.len() + self.rows.len() * size_of::<SortedRow>();
+        Ok(used <= MAX_SORTED_BYTES)
+    }
+
+    /// Brings the rows in order; of rows that DISTINCT takes for equal the first stays.
+    pub(super) fn sort(&mut self, is_distinct: bool) {
+        let bytes = &self.bytes;
+        // Both keys together: rows that are equal for DISTINCT become neighbours. The sort is stable.
+        self.rows
+            .sort_by(|a, b| bytes[a.start..a.distinct_end].cmp(&bytes[b.start..b.distinct_end]));
+        if is_distinct {
+            self.rows.dedup_by(|later, earlier| {
+                bytes[later.order_end..later.distinct_end]
+                    == bytes[earlier.order_end..earlier.distinct_end]
+            });
+        }
+    }
+
+    /// The rows' bytes.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        let rows = self.rows.iter();
+        rows.map(|row| &self.bytes[row.distinct_end..row.end])
+    }
+}

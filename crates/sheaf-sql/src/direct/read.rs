@@ -1,0 +1,531 @@
+//! SELECT of columns of one table.
+//!
+//! Rows go from the leaf to the client's buffer as they are found. Only ORDER BY against the order of the index, and
+//! DISTINCT, hold them in memory first. Until a plan has sent its first byte it may still find that its operands or the
+//! number of rows do not suit it, and leave the statement to the vectorised path.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use sheaf_storage::{Direction, ReadView, Tree};
+use sheaf_table::{ReadGuard, RowView, Table, Value};
+use sqlparser::ast;
+
+use super::access::{Access, BoundAccess, Keys, comparisons};
+use super::names::Names;
+use super::operand::Operand;
+use super::order::{OrderItem, SortKey, Sorter};
+use super::row::{Item, ResultRow, RowReader};
+use crate::error::Result;
+use crate::query::Header;
+use crate::result::{ColumnMeta, ResultSink, table_flags};
+use crate::session::Session;
+
+/// Rows that a direct plan walks over, by estimate. Beyond that, workers and batches pay for themselves.
+const MAX_ROWS: u64 = 10_000;
+/// Rows that a LIMIT lets a direct plan walk to, whatever the estimate.
+const MAX_LIMITED_ROWS: u64 = 1_000;
+
+/// See the module's comment.
+#[derive(Debug)]
+pub(super) struct Read {
+    columns: Arc<[ColumnMeta]>,
+    items: Vec<Item>,
+    access: Access,
+    direction: Direction,
+    /// The index does not give the order.
+    order: Option<SortKey>,
+    distinct: Option<SortKey>,
+    limit: Option<Operand>,
+    offset: Option<Operand>,
+}
+
+impl Read {
+    /// The plan of a query, and its table; `None` if it is not one of a few rows of one table.
+    pub(super) fn compile(session: &Session, query: &ast::Query) -> Option<(Read, Arc<Table>)> {
+        let ast::Query {
+            with: None,
+            body,
+            order_by,
+            limit_clause,
+            fetch: None,
+            locks,
+            for_clause: None,
+            settings: None,
+            format_clause: None,
+            pipe_operators,
+        } = query
+        else {
+            return None;
+        };
+        let ast::SetExpr::Select(select) = body.as_ref() else {
+            return None;
+        };
+        if !locks.is_empty() || !pipe_operators.is_empty() {
+            return None;
+        }
+        let (distinct, selection) = plain_select(select)?;
+        let names = Names::of(session, &select.from)?;
+        let (items, columns) = select_list(session, select, &names)?;
+        let access = Access::choose(&names.table, comparisons(selection, &names)?)?;
+        let definition = names.definition();
+        let distinct = match distinct && !access.is_single() {
+            true => {
+                let columns = items.iter().map(|item| OrderItem {
+                    column: item.column,
+                    descending: false,
+                });
+                Some(SortKey::new(definition, columns.collect())?)
+            }
+            false => None,
+        };
+        let wanted = match order_by {
+            Some(order_by) => order_items(order_by, select, &names)?,
+            None => Vec::new(),
+        };
+        // MySQL orders a DISTINCT by what it shows.
+        let shown = |wanted: &OrderItem| items.iter().any(|item| item.column == wanted.column);
+        if distinct.is_some() && !wanted.iter().all(shown) {
+            return None;
+        }
+        let (direction, order) = match index_order(&names.table, &access, &wanted) {
+            Some(direction) => (direction, None),
+            None => (Direction::Forward, Some(SortKey::new(definition, wanted)?)),
+        };
+        let (limit, offset) = match limit_clause {
+            Some(clause) => limit_and_offset(clause)?,
+            None => (None, None),
+        };
+        let read = Read {
+            columns: columns.into(),
+            items,
+            access,
+            direction,
+            order,
+            distinct,
+            limit,
+            offset,
+        };
+        Some((read, names.table))
+    }
+
+    /// Whether a plan without parameters would run.
+    pub(super) fn would_run(&self, session: &Session, table: &Table) -> Result<bool> {
+        let ready = self.prepare(session.variables.sql_select_limit(), table, &[])?;
+        Ok(ready.is_some() && !session.reads_lock())
+    }
+
+    /// `None`: the operands or the number of rows do not suit. `most`: rows that the session lets a query send.
+    fn prepare(&self, most: u64, table: &Table, parameters: &[Value]) -> Result<Option<Ready>> {
+        let (Some(bound), Some(limit), Some(offset)) = (
+            self.access.bind(table, parameters),
+            row_count(self.limit.as_ref(), parameters, u64::MAX),
+            row_count(self.offset.as_ref(), parameters, 0),
+        ) else {
+            return Ok(None);
+        };
+        let limit = limit.min(most);
+        if self.is_long(table, &bound, limit.saturating_add(offset))? {
+            return Ok(None);
+        }
+        Ok(Some(Ready {
+            bound,
+            limit,
+            offset,
+        }))
+    }
+
+    /// Whether so many rows may lie under the keys that the vectorised path is better.
+    fn is_long(&self, table: &Table, bound: &BoundAccess, wanted: u64) -> Result<bool> {
+        let Keys::Ranges(ranges) = &bound.keys else {
+            return Ok(false);
+        };
+        let sorts = self.order.is_some() || self.distinct.is_some();
+        if !sorts && bound.tests.is_empty() && wanted <= MAX_LIMITED_ROWS {
+            return Ok(false);
+        }
+        let mut rows = 0;
+        for range in ranges {
+            rows += tree(table, &self.access).estimate_entries(range)?;
+        }
+        Ok(rows > MAX_ROWS)
+    }
+}
+
+fn tree<'t>(table: &'t Table, access: &Access) -> &'t Arc<Tree> {
+    match access.index {
+        sheaf_access::IndexRef::Clustered => &table.clustered,
+        sheaf_access::IndexRef::Secondary(position) => &table.secondary[position],
+    }
+}
+
+/// Whether it is DISTINCT, and the condition of a SELECT that has nothing but a list, FROM and WHERE.
+fn plain_select(select: &ast::Select) -> Option<(bool, &ast::Expr)> {
+    let ast::Select {
+        select_token: _,
+        optimizer_hints,
+        distinct,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: _,
+        projection: _,
+        exclude: None,
+        into: None,
+        from: _,
+        lateral_views,
+        prewhere: None,
+        selection: Some(selection),
+        connect_by,
+        group_by: ast::GroupByExpr::Expressions(group_by, group_by_modifiers),
+        cluster_by,
+        distribute_by,
+        sort_by,
+        having: None,
+        named_window,
+        qualify: None,
+        window_before_qualify: _,
+        value_table_mode: None,
+        flavor: ast::SelectFlavor::Standard,
+    } = select
+    else {
+        return None;
+    };
+    let is_plain = optimizer_hints.is_empty()
+        && lateral_views.is_empty()
+        && connect_by.is_empty()
+        && group_by.is_empty()
+        && group_by_modifiers.is_empty()
+        && cluster_by.is_empty()
+        && distribute_by.is_empty()
+        && sort_by.is_empty()
+        && named_window.is_empty();
+    let distinct = match distinct {
+        None | Some(ast::Distinct::All) => false,
+        Some(ast::Distinct::Distinct) => true,
+        Some(ast::Distinct::On(_)) => return None,
+    };
+    is_plain.then_some((distinct, selection))
+}
+
+/// The columns that are shown; `None` if an item is no column.
+fn select_list(
+    session: &Session,
+    select: &ast::Select,
+    names: &Names<'_>,
+) -> Option<(Vec<Item>, Vec<ColumnMeta>)> {
+    let mut columns: Vec<(usize, Option<&str>)> = Vec::new();
+    let all = || (0..names.definition().columns.len()).map(|column| (column, None));
+    for item in &select.projection {
+        match item {
+            ast::SelectItem::UnnamedExpr(expr) => {
+                let written = match expr {
+                    ast::Expr::Identifier(name) => &name.value,
+                    ast::Expr::CompoundIdentifier(parts) => &parts.last()?.value,
+                    _ => return None,
+                };
+                columns.push((names.column(expr)?, Some(written)));
+            }
+            ast::SelectItem::ExprWithAlias { expr, alias } => {
+                if matches!(expr, ast::Expr::Nested(_)) {
+                    return None;
+                }
+                columns.push((names.column(expr)?, Some(&alias.value)));
+            }
+            ast::SelectItem::Wildcard(options) if is_plain_wildcard(options) => {
+                columns.extend(all());
+            }
+            ast::SelectItem::QualifiedWildcard(
+                ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                options,
+            ) if is_plain_wildcard(options) => {
+                let [part] = name.0.as_slice() else {
+                    return None;
+                };
+                if part.as_ident()?.value != names.alias {
+                    return None;
+                }
+                columns.extend(all());
+            }
+            _ => return None,
+        }
+    }
+    let collation_id = session.result_collation_id();
+    let definition = names.definition();
+    let meta = |(column, name): &(usize, Option<&str>)| {
+        let own = &definition.columns[*column];
+        let header = Header {
+            name: name.unwrap_or(&own.name).to_string(),
+            org_name: own.name.clone(),
+            table: names.alias.to_string(),
+            org_table: names.written.clone(),
+            database: names.database.clone(),
+        };
+        let field = sheaf_access::arrow_field(own);
+        let mut meta = ColumnMeta::new(&field, &header, collation_id);
+        meta.flags |= table_flags(definition, *column);
+        meta
+    };
+    let metas = columns.iter().map(meta).collect();
+    let item =
+        |(column, _): &(usize, Option<&str>)| Item::new(*column, &definition.columns[*column].ty);
+    Some((columns.iter().map(item).collect(), metas))
+}
+
+fn is_plain_wildcard(options: &ast::WildcardAdditionalOptions) -> bool {
+    let ast::WildcardAdditionalOptions {
+        wildcard_token: _,
+        opt_ilike,
+        opt_exclude,
+        opt_except,
+        opt_replace,
+        opt_rename,
+        opt_alias,
+    } = options;
+    opt_ilike.is_none()
+        && opt_exclude.is_none()
+        && opt_except.is_none()
+        && opt_replace.is_none()
+        && opt_rename.is_none()
+        && opt_alias.is_none()
+}
+
+fn order_items(
+    order_by: &ast::OrderBy,
+    select: &ast::Select,
+    names: &Names<'_>,
+) -> Option<Vec<OrderItem>> {
+    let has_alias = select
+        .projection
+        .iter()
+        .any(|item| matches!(item, ast::SelectItem::ExprWithAlias { .. }));
+    let ast::OrderByKind::Expressions(items) = &order_by.kind else {
+        return None;
+    };
+    // An alias hides a column.
+    if has_alias || order_by.interpolate.is_some() {
+        return None;
+    }
+    let item = |item: &ast::OrderByExpr| {
+        let ast::OrderByOptions {
+            asc,
+            nulls_first: None,
+        } = item.options
+        else {
+            return None;
+        };
+        let descending = asc == Some(false);
+        let column = names
+            .column(&item.expr)
+            .filter(|_| item.with_fill.is_none())?;
+        Some(OrderItem { column, descending })
+    };
+    items.iter().map(item).collect()
+}
+
+/// The direction in which the index gives the wanted order; `None` if it does not.
+fn index_order(table: &Table, access: &Access, wanted: &[OrderItem]) -> Option<Direction> {
+    let constant: Vec<usize> = access.constant_columns().collect();
+    let mut wanted = wanted
+        .iter()
+        .filter(|item| !constant.contains(&item.column))
+        .peekable();
+    if access.is_single() || wanted.peek().is_none() {
+        return Some(Direction::Forward);
+    }
+    // Keys of an IN list are ascending, but in a secondary index each stands for several entries of any order behind it.
+    if !access.is_one_range() {
+        return None;
+    }
+    let descending = wanted.peek().is_some_and(|item| item.descending);
+    let layout = access.layout(table);
+    let mut parts = layout
+        .parts
+        .iter()
+        .filter(|part| part.column.is_none_or(|column| !constant.contains(&column)));
+    for item in wanted {
+        let part = parts.next()?;
+        let is_it = part.column == Some(item.column)
+            && part.prefix_length.is_none()
+            && item.descending == descending;
+        if !is_it {
+            return None;
+        }
+    }
+    Some(match descending {
+        true => Direction::Backward,
+        false => Direction::Forward,
+    })
+}
+
+fn limit_and_offset(clause: &ast::LimitClause) -> Option<(Option<Operand>, Option<Operand>)> {
+    match clause {
+        ast::LimitClause::LimitOffset {
+            limit: Some(limit),
+            offset,
+            limit_by,
+        } if limit_by.is_empty() => {
+            let offset = match offset {
+                Some(offset) => Some(Operand::of(&offset.value)?),
+                None => None,
+            };
+            Some((Some(Operand::of(limit)?), offset))
+        }
+        ast::LimitClause::OffsetCommaLimit { offset, limit } => {
+            Some((Some(Operand::of(limit)?), Some(Operand::of(offset)?)))
+        }
+        _ => None,
+    }
+}
+
+/// A number of rows; `None` if it is none.
+fn row_count(operand: Option<&Operand>, parameters: &[Value], default: u64) -> Option<u64> {
+    let Some(operand) = operand else {
+        return Some(default);
+    };
+    match operand.value(parameters) {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        Value::UInt(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// A plan with its parameters.
+struct Ready {
+    bound: BoundAccess,
+    limit: u64,
+    offset: u64,
+}
+
+/// A table opened to be read.
+struct OpenTable {
+    view: ReadView,
+    _guard: ReadGuard,
+}
+
+impl Session {
+    /// `None`: the table is not what the plan was made for, or the read takes locks.
+    fn open_to_read(&mut self, table: &Arc<Table>) -> Result<Option<OpenTable>> {
+        if self.reads_lock() {
+            return Ok(None);
+        }
+        self.keep_definition(table)?;
+        let Some(guard) = self.relock_for_read(table)? else {
+            return Ok(None);
+        };
+        let view = self.read_view()?;
+        table.check_view(&view)?;
+        Ok(Some(OpenTable {
+            view,
+            _guard: guard,
+        }))
+    }
+
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_read(
+        &mut self,
+        read: &Read,
+        table: &Arc<Table>,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        if !sink.takes_rows() {
+            return Ok(false);
+        }
+        let most = self.variables.sql_select_limit();
+        let Some(ready) = read.prepare(most, table, parameters)? else {
+            return Ok(false);
+        };
+        let Ready {
+            bound,
+            limit,
+            offset,
+        } = ready;
+        let Some(open) = self.open_to_read(table)? else {
+            return Ok(false);
+        };
+        let reader = RowReader {
+            table,
+            view: &open.view,
+            index: read.access.index,
+            handle: &self.handle,
+        };
+        let mut output = Output {
+            read,
+            table,
+            view: &open.view,
+            sink: &mut *sink,
+            long: Vec::new(),
+            skip: offset,
+            left: limit,
+            sent: 0,
+        };
+        if read.order.is_none() && read.distinct.is_none() {
+            output.begin()?;
+            if output.left > 0 {
+                reader.for_each(&bound, read.direction, |_, row| output.row(row))?;
+            }
+        } else {
+            let keys = (read.order.as_ref(), read.distinct.as_ref());
+            let mut sorter = Sorter::default();
+            let mut fits = true;
+            reader.for_each(&bound, read.direction, |_, row| {
+                fits = sorter.push(keys, (table, &open.view), &row)?;
+                Ok(match fits {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
+            if !fits {
+                return Ok(false);
+            }
+            sorter.sort(read.distinct.is_some());
+            output.begin()?;
+            for row in sorter.rows() {
+                if output.left == 0 || output.row(table.view(row)?)?.is_break() {
+                    break;
+                }
+            }
+        }
+        let sent = output.sent;
+        self.found_rows = sent;
+        self.row_count = -1;
+        sink.end_of_rows(self.end_of_rows())?;
+        Ok(true)
+    }
+}
+
+/// Rows on their way to the sink.
+struct Output<'a> {
+    read: &'a Read,
+    table: &'a Arc<Table>,
+    view: &'a ReadView,
+    sink: &'a mut dyn ResultSink,
+    long: Vec<Option<Vec<u8>>>,
+    /// OFFSET: rows still to be passed over.
+    skip: u64,
+    /// LIMIT: rows still to be sent.
+    left: u64,
+    sent: u64,
+}
+
+impl Output<'_> {
+    fn begin(&mut self) -> Result<()> {
+        self.sink.shared_columns(&self.read.columns)
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> Result<ControlFlow<()>> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let items = &self.read.items;
+        let row = ResultRow::new(self.table, self.view, row, items, &mut self.long)?;
+        self.sink.row(&row)?;
+        self.sent += 1;
+        self.left -= 1;
+        Ok(match self.left {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        })
+    }
+}

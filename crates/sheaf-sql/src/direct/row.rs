@@ -1,0 +1,327 @@
+//! Rows on their way to the client: values straight out of the bytes of the table.
+
+use sheaf_access::{Counter, IndexRef, SessionCounters};
+use sheaf_storage::{Direction, ReadAhead, ReadView};
+use sheaf_table::{ColumnType, RowView, Table};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::access::{BoundAccess, Keys, Test};
+use crate::error::Result;
+use crate::result::{Cell, CellRow};
+use crate::session_handle::SessionHandle;
+
+/// A column of the result.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) column: usize,
+    kind: Kind,
+}
+
+/// What a column's stored number means.
+#[derive(Clone, Debug)]
+enum Kind {
+    Signed,
+    Unsigned,
+    Decimal(i8),
+    Float,
+    Double,
+    Bytes,
+    Date,
+    DateTime,
+    Time,
+    /// An ENUM's labels.
+    Labels(Arc<[String]>),
+}
+
+impl Item {
+    pub(super) fn new(column: usize, ty: &ColumnType) -> Item {
+        let kind = match ty {
+            ColumnType::Decimal { scale, .. } => Kind::Decimal(*scale as i8),
+            ColumnType::Float { .. } => Kind::Float,
+            ColumnType::Double { .. } => Kind::Double,
+            ColumnType::Date => Kind::Date,
+            ColumnType::Time { .. } => Kind::Time,
+            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Kind::DateTime,
+            ColumnType::Enum { labels, .. } => Kind::Labels(Arc::clone(labels)),
+            ty if ty.is_character() || ty.is_binary() => Kind::Bytes,
+            ty if ty.is_unsigned() => Kind::Unsigned,
+            _ => Kind::Signed,
+        };
+        Item { column, kind }
+    }
+
+    fn cell<'a>(&'a self, row: &RowView<'a>) -> Cell<'a> {
+        let column = self.column;
+        if row.is_null(column) {
+            return Cell::Null;
+        }
+        match &self.kind {
+            Kind::Signed => Cell::Signed(row.get_i64(column)),
+            Kind::Unsigned => Cell::Unsigned(row.get_u64(column)),
+            Kind::Decimal(scale) => Cell::Decimal {
+                unscaled: row.get_i128(column),
+                scale: *scale,
+            },
+            Kind::Float => Cell::Float(row.get_f32(column)),
+            Kind::Double => Cell::Double(row.get_f64(column)),
+            Kind::Bytes => Cell::Bytes(row.get_bytes(column)),
+            Kind::Date => Cell::Date(row.get_i64(column) as i32),
+            Kind::DateTime => Cell::DateTime(row.get_i64(column)),
+            Kind::Time => Cell::Time(row.get_i64(column)),
+            Kind::Labels(labels) => {
+                let label = (row.get_i64(column) as usize).checked_sub(1);
+                let label = label.and_then(|position| labels.get(position));
+                Cell::Bytes(label.map_or("", String::as_str).as_bytes())
+            }
+        }
+    }
+}
+
+/// A row of the table as a row of the result.
+pub(super) struct ResultRow<'a> {
+    row: RowView<'a>,
+    items: &'a [Item],
+    /// For each item its value, if the row only refers to it. Empty: the row has all values.
+    long: &'a [Option<Vec<u8>>],
+}
+
+impl<'a> ResultRow<'a> {
+    /// `long` keeps what has to be read from elsewhere.
+    pub(super) fn new(
+        table: &Table,
+        view: &ReadView,
+        row: RowView<'a>,
+        items: &'a [Item],
+        long: &'a mut Vec<Option<Vec<u8>>>,
+    ) -> Result<ResultRow<'a>> {
+        long.clear();
+        if items.iter().any(|item| row.is_overflow(item.column)) {
+            for item in items {
+                long.push(long_value(table, view, &row, item.column)?);
+            }
+        }
+        Ok(ResultRow { row, items, long })
+    }
+}
+
+impl CellRow for ResultRow<'_> {
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match self.long.get(column) {
+            Some(Some(bytes)) => Cell::Bytes(bytes),
+            _ => self.items[column].cell(&self.row),
+        }
+    }
+}
+
+/// A value that the row only refers to.
+pub(super) fn long_value(
+    table: &Table,
+    view: &ReadView,
+    row: &RowView<'_>,
+    column: usize,
+) -> Result<Option<Vec<u8>>> {
+    if !row.is_overflow(column) {
+        return Ok(None);
+    }
+    let mut value = Vec::new();
+    table.read_overflow_at(view, row.get_bytes(column), &mut value)?;
+    Ok(Some(value))
+}
+
+/// The rows of a table that a view sees under some keys.
+pub(super) struct RowReader<'a> {
+    pub(super) table: &'a Arc<Table>,
+    pub(super) view: &'a ReadView,
+    pub(super) index: IndexRef,
+    pub(super) handle: &'a SessionHandle,
+}
+
+/// What was counted on the way.
+#[derive(Default)]
+struct Counts {
+    positioned: u64,
+    steps: u64,
+    rows: u64,
+}
+
+impl RowReader<'_> {
+    /// Gives each row that passes the tests to `take`, in the order of the index, until it has enough. `take` gets the
+    /// encoded clustered key too. Nothing is latched while it runs.
+    pub(super) fn for_each(
+        &self,
+        access: &BoundAccess,
+        direction: Direction,
+        mut take: impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut counts = Counts::default();
+        let outcome = self.walk(access, direction, &mut counts, &mut take);
+        let counters: &SessionCounters = &self.handle.counters;
+        let steps: &Counter = match direction {
+            Direction::Forward => &counters.handler_read_next,
+            Direction::Backward => &counters.handler_read_prev,
+        };
+        steps.add(counts.steps);
+        counters.handler_read_key.add(counts.positioned);
+        counters.rows_read.add(counts.rows);
+        outcome
+    }
+
+    fn walk(
+        &self,
+        access: &BoundAccess,
+        direction: Direction,
+        counts: &mut Counts,
+        take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        match (&access.keys, self.index) {
+            (Keys::Points(keys), IndexRef::Clustered) => {
+                let mut bytes = Vec::new();
+                let mut each = |key: &Vec<u8>| -> Result<ControlFlow<()>> {
+                    counts.positioned += 1;
+                    if !self.table.clustered.get_at(self.view, key, &mut bytes)? {
+                        return Ok(ControlFlow::Continue(()));
+                    }
+                    counts.rows += 1;
+                    self.test(access, key, &bytes, take)
+                };
+                match direction {
+                    Direction::Forward => until_break(keys.iter(), &mut each),
+                    Direction::Backward => until_break(keys.iter().rev(), &mut each),
+                }
+            }
+            (Keys::Points(keys), IndexRef::Secondary(position)) => {
+                let mut each = |key: &Vec<u8>| {
+                    counts.positioned += 1;
+                    let range = sheaf_storage::KeyRange::prefix(key);
+                    self.walk_entries(access, position, range, direction, counts, take)
+                };
+                match direction {
+                    Direction::Forward => until_break(keys.iter(), &mut each),
+                    Direction::Backward => until_break(keys.iter().rev(), &mut each),
+                }
+            }
+            (Keys::Ranges(ranges), index) => {
+                let mut each = |range: &sheaf_storage::KeyRange| {
+                    counts.positioned += 1;
+                    let before = counts.rows;
+                    let range = range.clone();
+                    let flow = match index {
+                        IndexRef::Clustered => {
+                            self.walk_rows(access, range, direction, counts, take)?
+                        }
+                        IndexRef::Secondary(position) => {
+                            self.walk_entries(access, position, range, direction, counts, take)?
+                        }
+                    };
+                    // The first row is no step, but the end of the range is one.
+                    let walked = counts.rows - before;
+                    counts.steps += walked - u64::from(flow.is_break() && walked > 0);
+                    Ok(flow)
+                };
+                match direction {
+                    Direction::Forward => until_break(ranges.iter(), &mut each),
+                    Direction::Backward => until_break(ranges.iter().rev(), &mut each),
+                }
+            }
+        }
+    }
+
+    fn walk_rows(
+        &self,
+        access: &BoundAccess,
+        range: sheaf_storage::KeyRange,
+        direction: Direction,
+        counts: &mut Counts,
+        take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let tree = &self.table.clustered;
+        let mut cursor = tree.scan_at(self.view.clone(), range, direction, ReadAhead::Off);
+        let mut key = Vec::new();
+        while let Some(leaf) = cursor.next_leaf()? {
+            self.handle.cancel_flag().check()?;
+            for step in 0..leaf.len() {
+                let at = match direction {
+                    Direction::Forward => step,
+                    Direction::Backward => leaf.len() - 1 - step,
+                };
+                counts.rows += 1;
+                leaf.key_into(at, &mut key);
+                if self.test(access, &key, leaf.value(at), take)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn walk_entries(
+        &self,
+        access: &BoundAccess,
+        position: usize,
+        range: sheaf_storage::KeyRange,
+        direction: Direction,
+        counts: &mut Counts,
+        take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let tree = &self.table.secondary[position];
+        let layout = &self.table.secondary_layouts[position];
+        let mut cursor = tree.scan_at(self.view.clone(), range, direction, ReadAhead::Off);
+        let mut rows = self.table.clustered.point_reader_at(self.view.clone());
+        let (mut entry, mut key) = (Vec::new(), Vec::new());
+        while let Some(leaf) = cursor.next_leaf()? {
+            self.handle.cancel_flag().check()?;
+            for step in 0..leaf.len() {
+                let at = match direction {
+                    Direction::Forward => step,
+                    Direction::Backward => leaf.len() - 1 - step,
+                };
+                leaf.key_into(at, &mut entry);
+                key.clear();
+                layout.primary_key_into(&entry, &mut key)?;
+                let Some(bytes) = rows.get(&key)? else {
+                    continue;
+                };
+                counts.rows += 1;
+                if self.test(access, &key, bytes, take)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Gives the row on if it passes.
+    fn test(
+        &self,
+        access: &BoundAccess,
+        key: &[u8],
+        bytes: &[u8],
+        take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let row = self.table.view(bytes)?;
+        for test in &access.tests {
+            if !self.passes(test, &row)? {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+        take(key, row)
+    }
+
+    fn passes(&self, test: &Test, row: &RowView<'_>) -> Result<bool> {
+        let long = long_value(self.table, self.view, row, test.column)?;
+        Ok(test.passes(self.table, row, long.as_deref()))
+    }
+}
+
+fn until_break<T>(
+    items: impl Iterator<Item = T>,
+    mut each: impl FnMut(T) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    for item in items {
+        if each(item)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}

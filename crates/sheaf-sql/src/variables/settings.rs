@@ -1,0 +1,104 @@
+//! Values that every statement asks for, as what they mean.
+//!
+//! Finding a variable by its name and reading its text takes longer than many a statement. So these are read when a
+//! variable is assigned, and shared with the values.
+
+use super::{
+    SqlMode, VariableValue, collation, default_collation, optimizer_switch, position,
+    time_zone_offset_seconds,
+};
+use crate::transaction::Isolation;
+
+/// The id of the collation `binary`.
+const BINARY_ID: u16 = 63;
+/// The id of utf8mb4_0900_ai_ci.
+const DEFAULT_ID: u16 = 255;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) autocommit: bool,
+    pub(super) sql_mode: SqlMode,
+    pub(super) direct_plans: bool,
+    pub(super) foreign_key_checks: bool,
+    pub(super) isolation: Isolation,
+    pub(super) read_only: bool,
+    pub(super) max_allowed_packet: u64,
+    pub(super) wait_timeout_seconds: u64,
+    pub(super) net_read_timeout_seconds: u64,
+    pub(super) net_write_timeout_seconds: u64,
+    pub(super) lock_wait_timeout_seconds: u64,
+    pub(super) innodb_lock_wait_timeout_seconds: u64,
+    pub(super) max_error_count: u64,
+    pub(super) sql_select_limit: u64,
+    pub(super) max_execution_time_ms: u64,
+    pub(super) time_zone_offset_seconds: i32,
+    pub(super) result_collation_id: u16,
+    /// The clock that SET timestamp pinned, in microseconds since 1970 UTC.
+    pub(super) pinned_now_micros: Option<i64>,
+}
+
+impl Settings {
+    /// Reads all values, which are in the order of the definitions.
+    pub(super) fn of(values: &[VariableValue]) -> Settings {
+        let value = |name: &str| position(name).ok().map(|position| &values[position]);
+        let boolean = |name| matches!(value(name), Some(VariableValue::Bool(true)));
+        let integer = |name| match value(name) {
+            Some(VariableValue::Integer(number)) => u64::try_from(*number).unwrap_or(0),
+            _ => 0,
+        };
+        let text = |name| match value(name) {
+            Some(VariableValue::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        Settings {
+            autocommit: boolean("autocommit"),
+            sql_mode: SqlMode::parse(text("sql_mode")).unwrap_or_default(),
+            direct_plans: optimizer_switch(text("optimizer_switch")).direct,
+            foreign_key_checks: !matches!(
+                value("foreign_key_checks"),
+                Some(VariableValue::Bool(false))
+            ),
+            isolation: Isolation::of_name(text("transaction_isolation")),
+            read_only: boolean("transaction_read_only"),
+            max_allowed_packet: integer("max_allowed_packet"),
+            wait_timeout_seconds: integer("wait_timeout"),
+            net_read_timeout_seconds: integer("net_read_timeout"),
+            net_write_timeout_seconds: integer("net_write_timeout"),
+            lock_wait_timeout_seconds: integer("lock_wait_timeout"),
+            innodb_lock_wait_timeout_seconds: integer("innodb_lock_wait_timeout"),
+            max_error_count: integer("max_error_count"),
+            sql_select_limit: integer("sql_select_limit"),
+            // MariaDB's variable is in seconds, with fractions.
+            max_execution_time_ms: match value("max_statement_time") {
+                Some(VariableValue::Float(seconds)) if *seconds > 0.0 => {
+                    (seconds * 1000.0).ceil() as u64
+                }
+                _ => integer("max_execution_time"),
+            },
+            time_zone_offset_seconds: time_zone_offset_seconds(text("time_zone")).unwrap_or(0),
+            result_collation_id: result_collation_id(
+                text("character_set_results"),
+                text("collation_connection"),
+            ),
+            pinned_now_micros: match value("timestamp") {
+                Some(VariableValue::Float(seconds)) if *seconds > 0.0 => {
+                    Some((seconds * 1e6) as i64)
+                }
+                _ => None,
+            },
+        }
+    }
+}
+
+fn result_collation_id(results: &str, connection: &str) -> u16 {
+    if results.is_empty() || results == "binary" {
+        return BINARY_ID;
+    }
+    // The collation of the connection if that is of the same character set.
+    let name = if connection.split('_').next() == Some(results) {
+        connection
+    } else {
+        default_collation(results)
+    };
+    collation(name).map_or(DEFAULT_ID, |(id, _)| id)
+}
