@@ -15,3 +15,5 @@ mod lower;
 pub mod parser;
 pub mod query;
 pub mod walk;
+
+pub use lower::StatementText;

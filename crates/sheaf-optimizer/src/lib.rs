@@ -46,6 +46,7 @@ use sheaf_storage::ReadView;
 pub use explain::ExplainRow;
 pub use logical::optimize_logical;
 pub use physical_planner::plan_physical;
+pub use ranges::disjoint;
 pub use settings::{OptimizerSwitch, PlannerSettings};
 
 /// What planning a statement needs to know of its session.

@@ -331,7 +331,7 @@ fn consumed(conditions: &[Term], layout: &KeyLayout, found: &IndexRanges) -> Vec
 }
 
 /// Sorts ranges by their lower bounds, drops empty ones and merges those that overlap.
-fn disjoint(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+pub fn disjoint(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
     let lower_key = |range: &KeyRange| match &range.lower {
         Bound::Unbounded => (Vec::new(), 0),
         Bound::Included(key) => (key.clone(), 1),

@@ -24,7 +24,7 @@ impl Session {
             Statement::Insert(insert) => Some(insert.table.to_string().replace('`', "")),
             _ => None,
         };
-        let is_direct = match self.direct_plan(&explain.statement) {
+        let is_direct = match self.direct_plan(&explain.statement, text) {
             Some(plan) => self.would_run_directly(&plan)?,
             None => false,
         };

@@ -190,7 +190,7 @@ impl Session {
         let has_parameters = prepared.parameters > 0;
         let parsed = parser::parse_with_parameters(text, &self.dialect(), Parameters::Numbered);
         let (compiled, run) = match parsed {
-            Ok((statement, _)) => match self.direct_plan(&statement) {
+            Ok((statement, _)) => match self.direct_plan(&statement, text) {
                 Some(plan) => {
                     let plan = Arc::new(plan);
                     (Compiled::Direct(Arc::clone(&plan)), Run::Direct(plan))

@@ -14,6 +14,7 @@ use datafusion_execution::TaskContext;
 use sheaf_table::Value;
 
 use crate::dialect::SheafDialect;
+use crate::direct::StatementCache;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
@@ -106,6 +107,7 @@ pub struct Session {
     pub(crate) user_variables: BTreeMap<String, Value>,
     pub(crate) warnings: Warnings,
     pub(crate) prepared: PreparedStatements,
+    pub(crate) statement_cache: StatementCache,
     /// LAST_INSERT_ID().
     pub(crate) last_insert_id: u64,
     /// What the running statement makes of it by LAST_INSERT_ID(value).
@@ -141,6 +143,7 @@ impl Session {
             user_variables: BTreeMap::new(),
             warnings: Warnings::default(),
             prepared: PreparedStatements::default(),
+            statement_cache: StatementCache::default(),
             last_insert_id: 0,
             insert_id_cell: InsertIdCell::default(),
             row_count: 0,
@@ -164,6 +167,7 @@ impl Session {
         self.user_variables.clear();
         self.warnings.clear(self.variables.max_error_count());
         self.close_all_prepared();
+        self.statement_cache = StatementCache::default();
         (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
         self.task = None;
         let collation = variables::collation_of_id(self.info.collation_id);
@@ -220,6 +224,13 @@ impl Session {
     pub fn execute(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
         if sql.len() > self.variables.max_allowed_packet() {
             return Err(SqlError::net_packet_too_large());
+        }
+        if self.take_literals(sql) {
+            self.more_results = false;
+            return self.run(sql, |session| match session.run_cached(sink)? {
+                true => Ok(()),
+                false => session.parse_and_dispatch(sql, sink),
+            });
         }
         let text = scan::resolve_executable_comments(sql);
         let mut rest: &str = &text;
@@ -304,7 +315,7 @@ impl Session {
 
     fn parse_and_dispatch(&mut self, text: &str, sink: &mut dyn ResultSink) -> Result<()> {
         match parser::parse_statement(text, &self.dialect()) {
-            Ok(statement) => match self.direct_plan(&statement) {
+            Ok(statement) => match self.direct_plan(&statement, text) {
                 Some(plan) if self.run_direct(&plan, &[], sink)? => Ok(()),
                 _ => self.dispatch(statement, text, sink),
             },

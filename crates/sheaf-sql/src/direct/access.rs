@@ -85,6 +85,8 @@ pub(super) struct Comparison {
 enum Kind {
     Relation(Relation, Operand),
     In(Vec<Operand>),
+    /// An OR: one of its branches has to hold, each of which is a lower or an upper bound, or both.
+    Or(Vec<Vec<(Relation, Operand)>>),
 }
 
 /// The conjuncts of a condition; `None` if one of them is not a comparison of a column with operands.
@@ -104,6 +106,14 @@ fn collect(condition: &ast::Expr, names: &Names<'_>, found: &mut Vec<Comparison>
         } => {
             collect(left, names, found)?;
             collect(right, names, found)
+        }
+        ast::Expr::BinaryOp {
+            op: ast::BinaryOperator::Or,
+            ..
+        } => {
+            let mut branches = Vec::new();
+            let column = collect_branches(condition, names, &mut branches)?;
+            push(found, names, column, Kind::Or(branches))
         }
         ast::Expr::BinaryOp { left, op, right } => {
             let relation = Relation::of(op)?;
@@ -142,6 +152,47 @@ fn collect(condition: &ast::Expr, names: &Names<'_>, found: &mut Vec<Comparison>
     }
 }
 
+/// The branches of an OR whose comparisons are all of one column, which is returned.
+fn collect_branches(
+    condition: &ast::Expr,
+    names: &Names<'_>,
+    branches: &mut Vec<Vec<(Relation, Operand)>>,
+) -> Option<usize> {
+    if let ast::Expr::BinaryOp {
+        left,
+        op: ast::BinaryOperator::Or,
+        right,
+    } = condition
+    {
+        let column = collect_branches(left, names, branches)?;
+        let other = collect_branches(right, names, branches)?;
+        return (column == other && branches.len() <= MAX_LIST).then_some(column);
+    }
+    let mut branch = Vec::new();
+    let mut column = None;
+    for conjunct in comparisons(condition, names)? {
+        let Kind::Relation(relation, operand) = conjunct.kind else {
+            return None;
+        };
+        if column.is_some_and(|column| column != conjunct.column) {
+            return None;
+        }
+        column = Some(conjunct.column);
+        branch.push((relation, operand));
+    }
+    let relations: Vec<Relation> = branch.iter().map(|(relation, _)| *relation).collect();
+    let is_range = match relations.as_slice() {
+        [_] => true,
+        [one, other] => {
+            let has_point = [one, other].contains(&&Relation::Equal);
+            !has_point && one.is_upper() != other.is_upper()
+        }
+        _ => false,
+    };
+    branches.push(branch);
+    column.filter(|_| is_range)
+}
+
 fn push(found: &mut Vec<Comparison>, names: &Names<'_>, column: usize, kind: Kind) -> Option<()> {
     is_comparable(&names.definition().columns[column].ty).then(|| {
         found.push(Comparison { column, kind });
@@ -158,6 +209,7 @@ enum Next {
         upper: Option<usize>,
     },
     OneOf(usize),
+    AnyOf(usize),
 }
 
 /// The rows that a statement reads or changes, its operands still open.
@@ -221,6 +273,8 @@ impl Access {
             }
             if let Some(position) = first(|kind| matches!(kind, Kind::In(_))) {
                 next = Next::OneOf(position);
+            } else if let Some(position) = first(|kind| matches!(kind, Kind::Or(_))) {
+                next = Next::AnyOf(position);
             } else {
                 let upper = first(
                     |kind| matches!(kind, Kind::Relation(relation, _) if relation.is_upper()),
@@ -259,7 +313,7 @@ impl Access {
     fn bound(&self) -> impl Iterator<Item = usize> + '_ {
         let (first, second) = match self.next {
             Next::Anything => (None, None),
-            Next::OneOf(position) => (Some(position), None),
+            Next::OneOf(position) | Next::AnyOf(position) => (Some(position), None),
             Next::Within { lower, upper } => (lower, upper),
         };
         self.equal.iter().copied().chain(first).chain(second)
@@ -267,6 +321,17 @@ impl Access {
 
     fn binds(&self, position: usize) -> bool {
         self.bound().any(|bound| bound == position)
+    }
+
+    /// Whether the keys leave out a column's NULLs.
+    pub(super) fn binds_column(&self, column: usize) -> bool {
+        self.bound()
+            .any(|position| self.comparisons[position].column == column)
+    }
+
+    /// Whether rows are tested by more than their keys.
+    pub(super) fn has_tests(&self) -> bool {
+        !self.tested.is_empty()
     }
 
     /// At most one row: a complete unique key.
@@ -282,7 +347,7 @@ impl Access {
 
     /// Whether the keys are one range, whose rows come in the order of the index.
     pub(super) fn is_one_range(&self) -> bool {
-        !matches!(self.next, Next::OneOf(_))
+        !matches!(self.next, Next::OneOf(_) | Next::AnyOf(_))
     }
 
     pub(super) fn layout<'t>(&self, table: &'t Table) -> &'t KeyLayout {
@@ -323,12 +388,23 @@ impl Access {
             }
             Next::Anything => Keys::Ranges(vec![layout.range(&equal, None).range]),
             Next::Within { lower, upper } => {
-                match self.bounds(table, (*lower, *upper), parameters)? {
+                let mut relations = Vec::new();
+                for position in lower.iter().chain(upper) {
+                    let test = self.test_of(table, *position, parameters)?;
+                    relations.extend(test.branches.into_iter().flatten());
+                }
+                match part_bounds(relations) {
                     Some(bounds) => Keys::Ranges(vec![layout.range(&equal, Some(&bounds)).range]),
                     None => Keys::nothing(),
                 }
             }
             Next::OneOf(position) => self.list_keys(table, *position, &equal, parameters)?,
+            Next::AnyOf(position) => {
+                let test = self.test_of(table, *position, parameters)?;
+                let bounds = test.branches.into_iter().filter_map(part_bounds);
+                let ranges = bounds.map(|bounds| layout.range(&equal, Some(&bounds)).range);
+                Keys::Ranges(sheaf_optimizer::disjoint(ranges.collect()))
+            }
         };
         Some(BoundAccess { keys, tests })
     }
@@ -344,41 +420,6 @@ impl Access {
         )
     }
 
-    /// `Some(None)`: nothing lies within.
-    #[allow(
-        clippy::option_option,
-        reason = "not direct, or nothing found: two different answers"
-    )]
-    fn bounds(
-        &self,
-        table: &Table,
-        (lower, upper): (Option<usize>, Option<usize>),
-        parameters: &[Value],
-    ) -> Option<Option<PartBounds>> {
-        let mut is_nothing = false;
-        let mut bound = |position: Option<usize>| {
-            let Some(position) = position else {
-                return Some(Bound::Unbounded);
-            };
-            let Kind::Relation(relation, _) = &self.comparisons[position].kind else {
-                return None;
-            };
-            let place = self.place_of(table, position, parameters)?;
-            Some(match (place, relation) {
-                (Place::At(value), Relation::Less | Relation::Greater) => Bound::Excluded(value),
-                (Place::At(value), _) => Bound::Included(value),
-                (Place::BelowAll, relation) if !relation.is_upper() => Bound::Unbounded,
-                (Place::AboveAll, relation) if relation.is_upper() => Bound::Unbounded,
-                _ => {
-                    is_nothing = true;
-                    Bound::Unbounded
-                }
-            })
-        };
-        let (lower, upper) = (bound(lower)?, bound(upper)?);
-        Some((!is_nothing).then_some(PartBounds::Between { lower, upper }))
-    }
-
     /// Keys of an IN list, ascending.
     fn list_keys(
         &self,
@@ -388,9 +429,9 @@ impl Access {
         parameters: &[Value],
     ) -> Option<Keys> {
         let layout = self.layout(table);
-        let Test { places, .. } = self.test_of(table, position, parameters)?;
-        let mut keys = Vec::with_capacity(places.len());
-        for place in places {
+        let Test { branches, .. } = self.test_of(table, position, parameters)?;
+        let mut keys = Vec::with_capacity(branches.len());
+        for (_, place) in branches.into_iter().flatten() {
             if let Place::At(value) = place {
                 let mut key = Vec::new();
                 encode(layout, equal, &mut key);
@@ -410,19 +451,44 @@ impl Access {
         let Comparison { column, kind } = &self.comparisons[position];
         let definition = &table.definition.columns[*column];
         let place = |operand: &Operand| place(definition, operand.value(parameters));
-        Some(match kind {
-            Kind::Relation(relation, operand) => Test {
-                column: *column,
-                relation: *relation,
-                places: vec![place(operand)?],
-            },
-            Kind::In(list) => Test {
-                column: *column,
-                relation: Relation::Equal,
-                places: list.iter().map(place).collect::<Option<_>>()?,
-            },
+        let placed = |(relation, operand): &(Relation, Operand)| Some((*relation, place(operand)?));
+        let branches = match kind {
+            Kind::Relation(relation, operand) => vec![vec![(*relation, place(operand)?)]],
+            Kind::In(list) => list
+                .iter()
+                .map(|operand| Some(vec![(Relation::Equal, place(operand)?)]))
+                .collect::<Option<_>>()?,
+            Kind::Or(branches) => branches
+                .iter()
+                .map(|branch| branch.iter().map(placed).collect::<Option<Vec<_>>>())
+                .collect::<Option<_>>()?,
+        };
+        Some(Test {
+            column: *column,
+            branches,
         })
     }
+}
+
+/// The values between at most one lower and one upper bound; `None`: there are none.
+fn part_bounds(relations: Vec<(Relation, Place)>) -> Option<PartBounds> {
+    let (mut lower, mut upper) = (Bound::Unbounded, Bound::Unbounded);
+    for (relation, place) in relations {
+        match (place, relation) {
+            (Place::At(value), Relation::Equal) => {
+                lower = Bound::Included(value.clone());
+                upper = Bound::Included(value);
+            }
+            (Place::At(value), Relation::Less) => upper = Bound::Excluded(value),
+            (Place::At(value), Relation::LessOrEqual) => upper = Bound::Included(value),
+            (Place::At(value), Relation::Greater) => lower = Bound::Excluded(value),
+            (Place::At(value), Relation::GreaterOrEqual) => lower = Bound::Included(value),
+            (Place::BelowAll, Relation::Greater | Relation::GreaterOrEqual)
+            | (Place::AboveAll, Relation::Less | Relation::LessOrEqual) => {}
+            _ => return None,
+        }
+    }
+    Some(PartBounds::Between { lower, upper })
 }
 
 fn encode(layout: &KeyLayout, values: &[Value], key: &mut Vec<u8>) {
@@ -452,12 +518,11 @@ pub(super) struct BoundAccess {
     pub(super) tests: Vec<Test>,
 }
 
-/// A comparison of a column with one of some places.
+/// A comparison of a column: in one of the branches every relation holds.
 #[derive(Debug)]
 pub(super) struct Test {
     pub(super) column: usize,
-    relation: Relation,
-    places: Vec<Place>,
+    branches: Vec<Vec<(Relation, Place)>>,
 }
 
 impl Test {
@@ -471,13 +536,14 @@ impl Test {
             return false;
         }
         let ty = &table.definition.columns[self.column].ty;
-        self.places.iter().any(|place| match place {
+        let holds = |(relation, place): &(Relation, Place)| match place {
             Place::Null => false,
             Place::At(value) => {
-                compare(ty, stored, value).is_some_and(|order| self.relation.holds(order))
+                compare(ty, stored, value).is_some_and(|order| relation.holds(order))
             }
-            Place::BelowAll => self.relation.holds(Ordering::Greater),
-            Place::AboveAll => self.relation.holds(Ordering::Less),
-        })
+            Place::BelowAll => relation.holds(Ordering::Greater),
+            Place::AboveAll => relation.holds(Ordering::Less),
+        };
+        self.branches.iter().any(|branch| branch.iter().all(holds))
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **What is direct.** SELECT of columns by a complete unique key, a list of them, or a short range of an index, with
-//! ORDER BY, DISTINCT and LIMIT; UPDATE and DELETE by a unique key; INSERT of constants. Operands are constants and
+//! ORDER BY, DISTINCT and LIMIT, COUNT and SUM over these; UPDATE and DELETE by a unique key; INSERT of constants. Operands are constants and
 //! parameters, and only those whose comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets
 //! anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
 //! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement through
@@ -25,9 +25,12 @@
 //! | [`access`] | from WHERE to keys of an index |
 //! | [`row`] | rows under keys, and their values for the client |
 //! | [`order`] | sort keys, and rows sorted by them |
+//! | [`statement_cache`] | plans of statements that come as text |
+//! | [`aggregate`] | COUNT and SUM |
 //! | [`read`], [`change`], [`insert`] | the statements |
 
 mod access;
+mod aggregate;
 mod change;
 mod insert;
 mod names;
@@ -35,6 +38,7 @@ mod operand;
 mod order;
 mod read;
 mod row;
+mod statement_cache;
 
 use std::sync::Arc;
 
@@ -46,6 +50,8 @@ use crate::result::ResultSink;
 use crate::session::Session;
 use crate::status::Command;
 use crate::variables::Variables;
+
+pub(crate) use statement_cache::StatementCache;
 
 /// What a plan, or the finding that there is none, depends on besides the statement.
 #[derive(Clone)]
@@ -108,8 +114,8 @@ impl DirectPlan {
 }
 
 impl Session {
-    /// The direct plan of a statement; `None` if it has none.
-    pub(crate) fn direct_plan(&self, statement: &Statement) -> Option<DirectPlan> {
+    /// The direct plan of a statement; `None` if it has none. `text` is what was parsed.
+    pub(crate) fn direct_plan(&self, statement: &Statement, text: &str) -> Option<DirectPlan> {
         let may_be_direct = matches!(
             statement,
             Statement::Query(_)
@@ -123,7 +129,7 @@ impl Session {
         let circumstances = Circumstances::of(self);
         let action = match statement {
             Statement::Query(query) => {
-                let (read, table) = read::Read::compile(self, query)?;
+                let (read, table) = read::Read::compile(self, query, text)?;
                 Action::Read(read, table)
             }
             Statement::Update(update) => {

@@ -84,10 +84,9 @@ pub(super) struct Sorter {
     rows: Vec<SortedRow>,
 }
 
-/// Ends of a row's parts among the bytes: order key, key of DISTINCT, row.
+/// Where a row is among the bytes: its keys, of ORDER BY and then of DISTINCT, and the row.
 struct SortedRow {
     start: usize,
-    order_end: usize,
     distinct_end: usize,
     end: usize,
 }
@@ -104,7 +103,6 @@ impl Sorter {
         if let Some(order) = order {
             order.append(table, view, row, &mut self.bytes)?;
         }
-        let order_end = self.bytes.len();
         if let Some(distinct) = distinct {
             distinct.append(table, view, row, &mut self.bytes)?;
         }
@@ -112,7 +110,6 @@ impl Sorter {
         self.bytes.extend_from_slice(row.bytes());
         self.rows.push(SortedRow {
             start,
-            order_end,
             distinct_end,
             end: self.bytes.len(),
         });
@@ -120,7 +117,8 @@ impl Sorter {
         Ok(used <= MAX_SORTED_BYTES)
     }
 
-    /// Brings the rows in order; of rows that DISTINCT takes for equal the first stays.
+    /// Brings the rows in order; of rows that DISTINCT takes for equal, which are those with both keys equal, the first
+    /// stays.
     pub(super) fn sort(&mut self, is_distinct: bool) {
         let bytes = &self.bytes;
         // Both keys together: rows that are equal for DISTINCT become neighbours. The sort is stable.
@@ -128,8 +126,7 @@ impl Sorter {
             .sort_by(|a, b| bytes[a.start..a.distinct_end].cmp(&bytes[b.start..b.distinct_end]));
         if is_distinct {
             self.rows.dedup_by(|later, earlier| {
-                bytes[later.order_end..later.distinct_end]
-                    == bytes[earlier.order_end..earlier.distinct_end]
+                bytes[later.start..later.distinct_end] == bytes[earlier.start..earlier.distinct_end]
             });
         }
     }

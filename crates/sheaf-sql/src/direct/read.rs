@@ -1,4 +1,4 @@
-//! SELECT of columns of one table.
+//! SELECT of columns of one table, or of aggregates over them.
 //!
 //! Rows go from the leaf to the client's buffer as they are found. Only ORDER BY against the order of the index, and
 //! DISTINCT, hold them in memory first. Until a plan has sent its first byte it may still find that its operands or the
@@ -7,11 +7,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_frontend::StatementText;
 use sheaf_storage::{Direction, ReadView, Tree};
-use sheaf_table::{ReadGuard, RowView, Table, Value};
+use sheaf_table::{ReadGuard, RowView, Table, TableDefinition, Value};
 use sqlparser::ast;
 
 use super::access::{Access, BoundAccess, Keys, comparisons};
+use super::aggregate::{Aggregate, Totals};
 use super::names::Names;
 use super::operand::Operand;
 use super::order::{OrderItem, SortKey, Sorter};
@@ -30,7 +32,7 @@ const MAX_LIMITED_ROWS: u64 = 1_000;
 #[derive(Debug)]
 pub(super) struct Read {
     columns: Arc<[ColumnMeta]>,
-    items: Vec<Item>,
+    shown: Shown,
     access: Access,
     direction: Direction,
     /// The index does not give the order.
@@ -40,9 +42,24 @@ pub(super) struct Read {
     offset: Option<Operand>,
 }
 
+/// What the select list consists of.
+#[derive(Debug)]
+enum Shown {
+    Columns(Vec<Item>),
+    Aggregates {
+        aggregates: Vec<Aggregate>,
+        /// Entries are counted, and their rows are not looked at.
+        counts_entries: bool,
+    },
+}
+
 impl Read {
-    /// The plan of a query, and its table; `None` if it is not one of a few rows of one table.
-    pub(super) fn compile(session: &Session, query: &ast::Query) -> Option<(Read, Arc<Table>)> {
+    /// The plan of a query, and its table; `None` if it is not one of a few rows of one table. `text` is what was parsed.
+    pub(super) fn compile(
+        session: &Session,
+        query: &ast::Query,
+        text: &str,
+    ) -> Option<(Read, Arc<Table>)> {
         let ast::Query {
             with: None,
             body,
@@ -66,29 +83,28 @@ impl Read {
         }
         let (distinct, selection) = plain_select(select)?;
         let names = Names::of(session, &select.from)?;
+        if select.projection.iter().any(is_function) {
+            let is_plain = !distinct && order_by.is_none() && limit_clause.is_none();
+            return is_plain
+                .then(|| Read::of_aggregates(session, (select, selection), names, text))?;
+        }
         let (items, columns) = select_list(session, select, &names)?;
         let access = Access::choose(&names.table, comparisons(selection, &names)?)?;
         let definition = names.definition();
-        let distinct = match distinct && !access.is_single() {
-            true => {
-                let columns = items.iter().map(|item| OrderItem {
-                    column: item.column,
-                    descending: false,
-                });
-                Some(SortKey::new(definition, columns.collect())?)
-            }
-            false => None,
-        };
         let wanted = match order_by {
             Some(order_by) => order_items(order_by, select, &names)?,
             None => Vec::new(),
         };
-        // MySQL orders a DISTINCT by what it shows.
-        let shown = |wanted: &OrderItem| items.iter().any(|item| item.column == wanted.column);
-        if distinct.is_some() && !wanted.iter().all(shown) {
-            return None;
-        }
-        let (direction, order) = match index_order(&names.table, &access, &wanted) {
+        let distinct = match distinct && !access.is_single() {
+            true => Some(distinct_key(definition, &items, &wanted)?),
+            false => None,
+        };
+        let in_order = match distinct {
+            None => index_order(&names.table, &access, &wanted),
+            // Its rows are sorted anyway.
+            Some(_) => None,
+        };
+        let (direction, order) = match in_order {
             Some(direction) => (direction, None),
             None => (Direction::Forward, Some(SortKey::new(definition, wanted)?)),
         };
@@ -98,13 +114,67 @@ impl Read {
         };
         let read = Read {
             columns: columns.into(),
-            items,
+            shown: Shown::Columns(items),
             access,
             direction,
             order,
             distinct,
             limit,
             offset,
+        };
+        Some((read, names.table))
+    }
+
+    /// The plan of a query whose select list has nothing but aggregates.
+    fn of_aggregates(
+        session: &Session,
+        (select, selection): (&ast::Select, &ast::Expr),
+        names: Names<'_>,
+        text: &str,
+    ) -> Option<(Read, Arc<Table>)> {
+        let access = Access::choose(&names.table, comparisons(selection, &names)?)?;
+        let statement = StatementText::new(text);
+        let written = statement.select_items(select.select_token.0.span.start);
+        if written.len() != select.projection.len() {
+            return None;
+        }
+        let definition = names.definition();
+        let mut aggregates = Vec::new();
+        let mut columns = Vec::new();
+        for (position, item) in select.projection.iter().enumerate() {
+            let (expr, name) = match item {
+                ast::SelectItem::UnnamedExpr(expr) => (expr, *written.get(position)?),
+                ast::SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.as_str()),
+                _ => return None,
+            };
+            let aggregate = Aggregate::of(expr, &names)?;
+            let header = Header {
+                name: name.to_string(),
+                ..Header::default()
+            };
+            let field = aggregate.field(definition);
+            columns.push(ColumnMeta::new(
+                &field,
+                &header,
+                session.result_collation_id(),
+            ));
+            aggregates.push(aggregate);
+        }
+        let is_never_null =
+            |column: usize| !definition.columns[column].nullable || access.binds_column(column);
+        let counts = |aggregate: &Aggregate| aggregate.counts_entries(is_never_null);
+        let read = Read {
+            columns: columns.into(),
+            shown: Shown::Aggregates {
+                counts_entries: !access.has_tests() && aggregates.iter().all(counts),
+                aggregates,
+            },
+            access,
+            direction: Direction::Forward,
+            order: None,
+            distinct: None,
+            limit: None,
+            offset: None,
         };
         Some((read, names.table))
     }
@@ -205,6 +275,38 @@ fn plain_select(select: &ast::Select) -> Option<(bool, &ast::Expr)> {
         Some(ast::Distinct::On(_)) => return None,
     };
     is_plain.then_some((distinct, selection))
+}
+
+/// What looks like an aggregate.
+fn is_function(item: &ast::SelectItem) -> bool {
+    matches!(
+        item,
+        ast::SelectItem::UnnamedExpr(ast::Expr::Function(_))
+            | ast::SelectItem::ExprWithAlias {
+                expr: ast::Expr::Function(_),
+                ..
+            }
+    )
+}
+
+/// The key of DISTINCT: what is shown beyond the columns that rows are ordered by, which tell rows apart as well.
+fn distinct_key(
+    definition: &TableDefinition,
+    items: &[Item],
+    wanted: &[OrderItem],
+) -> Option<SortKey> {
+    // MySQL orders a DISTINCT by what it shows.
+    let is_shown = |wanted: &OrderItem| items.iter().any(|item| item.column == wanted.column);
+    if !wanted.iter().all(is_shown) {
+        return None;
+    }
+    let is_ordered = |item: &Item| wanted.iter().any(|wanted| wanted.column == item.column);
+    let rest = items.iter().filter(|item| !is_ordered(item));
+    let rest = rest.map(|item| OrderItem {
+        column: item.column,
+        descending: false,
+    });
+    SortKey::new(definition, rest.collect())
 }
 
 /// The columns that are shown; `None` if an item is no column.
@@ -449,8 +551,32 @@ impl Session {
             index: read.access.index,
             handle: &self.handle,
         };
+        let items = match &read.shown {
+            Shown::Columns(items) => items,
+            Shown::Aggregates {
+                aggregates,
+                counts_entries,
+            } => {
+                let mut totals = Totals::new(aggregates);
+                if *counts_entries {
+                    totals.add_count(reader.count(&bound)?);
+                } else {
+                    reader.for_each(&bound, read.direction, |_, row| {
+                        totals.add(&row);
+                        Ok(ControlFlow::Continue(()))
+                    })?;
+                }
+                sink.shared_columns(&read.columns)?;
+                let sent = limit.min(1);
+                if sent > 0 {
+                    sink.row(&totals)?;
+                }
+                return self.end_direct_read(sent, sink);
+            }
+        };
         let mut output = Output {
             read,
+            items,
             table,
             view: &open.view,
             sink: &mut *sink,
@@ -487,6 +613,10 @@ impl Session {
             }
         }
         let sent = output.sent;
+        self.end_direct_read(sent, sink)
+    }
+
+    fn end_direct_read(&mut self, sent: u64, sink: &mut dyn ResultSink) -> Result<bool> {
         self.found_rows = sent;
         self.row_count = -1;
         sink.end_of_rows(self.end_of_rows())?;
@@ -497,6 +627,7 @@ impl Session {
 /// Rows on their way to the sink.
 struct Output<'a> {
     read: &'a Read,
+    items: &'a [Item],
     table: &'a Arc<Table>,
     view: &'a ReadView,
     sink: &'a mut dyn ResultSink,
@@ -518,8 +649,7 @@ impl Output<'_> {
             self.skip -= 1;
             return Ok(ControlFlow::Continue(()));
         }
-        let items = &self.read.items;
-        let row = ResultRow::new(self.table, self.view, row, items, &mut self.long)?;
+        let row = ResultRow::new(self.table, self.view, row, self.items, &mut self.long)?;
         self.sink.row(&row)?;
         self.sent += 1;
         self.left -= 1;

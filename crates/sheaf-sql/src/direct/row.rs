@@ -1,10 +1,11 @@
 //! Rows on their way to the client: values straight out of the bytes of the table.
 
-use sheaf_access::{Counter, IndexRef, SessionCounters};
-use sheaf_storage::{Direction, ReadAhead, ReadView};
-use sheaf_table::{ColumnType, RowView, Table};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+use sheaf_access::{Counter, IndexRef, SessionCounters};
+use sheaf_storage::{Direction, KeyRange, ReadAhead, ReadView};
+use sheaf_table::{ColumnType, RowView, Table};
 
 use super::access::{BoundAccess, Keys, Test};
 use crate::error::Result;
@@ -167,6 +168,39 @@ impl RowReader<'_> {
         outcome
     }
 
+    /// The number of rows under the keys, from the entries of the index alone. The access has no tests.
+    pub(super) fn count(&self, access: &BoundAccess) -> Result<u64> {
+        let tree = match self.index {
+            IndexRef::Clustered => &self.table.clustered,
+            IndexRef::Secondary(position) => &self.table.secondary[position],
+        };
+        let points: Vec<KeyRange>;
+        let (ranges, are_points) = match &access.keys {
+            Keys::Points(keys) => {
+                points = keys.iter().map(|key| KeyRange::prefix(key)).collect();
+                (&points, true)
+            }
+            Keys::Ranges(ranges) => (ranges, false),
+        };
+        let mut rows = 0;
+        for range in ranges {
+            let range = range.clone();
+            let mut cursor =
+                tree.scan_at(self.view.clone(), range, Direction::Forward, ReadAhead::Off);
+            while let Some(leaf) = cursor.next_leaf()? {
+                self.handle.cancel_flag().check()?;
+                rows += leaf.len() as u64;
+            }
+        }
+        let counters: &SessionCounters = &self.handle.counters;
+        counters.handler_read_key.add(ranges.len() as u64);
+        counters
+            .handler_read_next
+            .add(if are_points { 0 } else { rows });
+        counters.rows_read.add(rows);
+        Ok(rows)
+    }
+
     fn walk(
         &self,
         access: &BoundAccess,
@@ -193,7 +227,7 @@ impl RowReader<'_> {
             (Keys::Points(keys), IndexRef::Secondary(position)) => {
                 let mut each = |key: &Vec<u8>| {
                     counts.positioned += 1;
-                    let range = sheaf_storage::KeyRange::prefix(key);
+                    let range = KeyRange::prefix(key);
                     self.walk_entries(access, position, range, direction, counts, take)
                 };
                 match direction {
@@ -202,7 +236,7 @@ impl RowReader<'_> {
                 }
             }
             (Keys::Ranges(ranges), index) => {
-                let mut each = |range: &sheaf_storage::KeyRange| {
+                let mut each = |range: &KeyRange| {
                     counts.positioned += 1;
                     let before = counts.rows;
                     let range = range.clone();
@@ -230,7 +264,7 @@ impl RowReader<'_> {
     fn walk_rows(
         &self,
         access: &BoundAccess,
-        range: sheaf_storage::KeyRange,
+        range: KeyRange,
         direction: Direction,
         counts: &mut Counts,
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
@@ -259,7 +293,7 @@ impl RowReader<'_> {
         &self,
         access: &BoundAccess,
         position: usize,
-        range: sheaf_storage::KeyRange,
+        range: KeyRange,
         direction: Direction,
         counts: &mut Counts,
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,

@@ -313,6 +313,19 @@ impl Table {
                 5 => {
                     sql.operand(random, &value).push(" = ").push(name);
                 }
+                6 => {
+                    let (low, high) = (operand(random, *kind), operand(random, *kind));
+                    sql.push("(").push(name).push(" = ").operand(random, &value);
+                    sql.push(" or ").push(name).push(" between ");
+                    sql.operand(random, &low)
+                        .push(" and ")
+                        .operand(random, &high);
+                    sql.push(" or ")
+                        .push(name)
+                        .push(" < ")
+                        .operand(random, &low);
+                    sql.push(")");
+                }
                 _ => {
                     sql.push(name).push(" = ").operand(random, &value);
                 }
@@ -343,6 +356,12 @@ impl Table {
     fn select(&self, random: &mut Random) -> (Sql, bool) {
         let mut sql = Sql::default();
         sql.push("select ");
+        if random.one_in(6) {
+            self.aggregates(random, &mut sql);
+            sql.push(" from ").push(&self.name);
+            self.condition(random, &mut sql);
+            return (sql, true);
+        }
         let distinct = random.one_in(6);
         if distinct {
             sql.push("distinct ");
@@ -379,6 +398,20 @@ impl Table {
             }
         }
         (sql, ordered)
+    }
+
+    fn aggregates(&self, random: &mut Random, sql: &mut Sql) {
+        for at in 0..1 + random.below(2) {
+            sql.push(if at == 0 { "" } else { ", " });
+            let TableColumn { name, kind } = random.pick(&self.columns);
+            match random.below(4) {
+                0 => sql.push("count(*)"),
+                // The kinds that are numbers.
+                1 if *kind < 5 => sql.push("SUM( ").push(name).push(")"),
+                2 => sql.push("max(").push(name).push(") as most"),
+                _ => sql.push("count(").push(name).push(")"),
+            };
+        }
     }
 
     fn insert(&self, random: &mut Random) -> Sql {
@@ -708,6 +741,8 @@ fn explain_says_direct() {
         "select c from t where id between 1 and 2 order by c",
         "select distinct c from t where id between 1 and 2 order by c",
         "select id, k from t where k in (5, 6)",
+        "select sum(k) from t where id between 1 and 2",
+        "select count(k) from t where k between 5 and 6 or k between 6 and 9 or k = 1",
     ] {
         assert!(extra(sql).contains("Direct"), "{sql}: {}", extra(sql));
     }
