@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
-use sheaf_table::{ChangeGuard, ChangeSet, Table, TableDefinition, TableError, Value};
+use sheaf_table::{ChangeGuard, ChangeSet, Table, TableError, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -186,6 +186,7 @@ impl Session {
     pub(crate) fn lock_tables(&mut self, targets: &[Arc<Table>]) -> Result<Option<ChangeSet>> {
         let check = self.variables.foreign_key_checks();
         let catalog = self.engine.catalog();
+        let schema_version = catalog.schema_version();
         let tables = match check {
             true => catalog.related_tables(targets),
             false => {
@@ -201,15 +202,18 @@ impl Session {
         };
         let mut guards = Vec::with_capacity(tables.len());
         for table in &tables {
-            let TableDefinition { database, name, .. } = &table.definition;
             let guard = match self.take_kept_table(table) {
-                Some(guard) => Ok(guard),
+                Some(guard) => Ok(Some(guard)),
                 None => self
-                    .lock_for_change_of_rows(database, name)
-                    .map(ChangeGuard::from),
+                    .relock_for_change_of_rows(table)
+                    .map(|guard| guard.map(ChangeGuard::from)),
             };
             match guard {
-                Ok(guard) => guards.push(guard),
+                Ok(Some(guard)) => guards.push(guard),
+                Ok(None) => {
+                    self.return_tables(guards);
+                    return Ok(None);
+                }
                 Err(error) => {
                     self.return_tables(guards);
                     return Err(error);
@@ -219,7 +223,9 @@ impl Session {
         let current = |(guard, table): (&ChangeGuard, &Arc<Table>)| Arc::ptr_eq(guard, table);
         // A table that began to refer to one of these came after them.
         let catalog = self.engine.catalog();
-        let is_complete = !check || catalog.related_tables(targets).len() == tables.len();
+        let is_complete = !check
+            || catalog.schema_version() == schema_version
+            || catalog.related_tables(targets).len() == tables.len();
         if guards.iter().zip(&tables).all(current) && is_complete {
             return Ok(Some(ChangeSet::new(guards, check)));
         }

@@ -292,10 +292,14 @@ impl Session {
         let info_wanted = rows.len() > 1;
         let table = self.engine.catalog().table(database, table)?;
         check_value_counts(&rows, targets(&table)?.len())?;
-        let mut writer = self.open_writer(database, &table.definition.name, *options)?;
-        let done = targets(writer.table())
-            .and_then(|targets| self.write_values(&mut writer, targets, options.mode, rows));
-        let inserted = self.close_inserted(writer, done)?;
+        let opened = self.begin_for_reads_that_lock();
+        let writer = self.open_writer(database, &table.definition.name, *options);
+        let inserted = writer.and_then(|mut writer| {
+            let done = targets(writer.table())
+                .and_then(|targets| self.write_values(&mut writer, targets, options.mode, rows));
+            self.close_inserted(writer, done)
+        });
+        let inserted = self.end_implicit(opened, inserted)?;
         let info = match info_wanted {
             true => inserted.written.info(self.warnings.count()),
             false => String::new(),

@@ -402,17 +402,13 @@ impl Session {
         self.wait_within(limit, |wait| catalog.open_for_write(database, table, wait))
     }
 
-    /// Opens a table to change rows of it beside others.
-    pub(crate) fn lock_for_change_of_rows(
+    /// Opens a table to change rows of it beside others; `None` if its definition has changed since it was looked up.
+    pub(crate) fn relock_for_change_of_rows(
         &self,
-        database: &str,
-        table: &str,
-    ) -> Result<RowWriteGuard> {
-        let catalog = self.engine.catalog();
+        table: &Arc<Table>,
+    ) -> Result<Option<RowWriteGuard>> {
         let limit = Duration::from_secs(self.variables.innodb_lock_wait_timeout_seconds());
-        self.wait_within(limit, |wait| {
-            catalog.open_for_row_writes(database, table, wait)
-        })
+        self.wait_within(limit, |wait| Catalog::reopen_for_row_writes(table, wait))
     }
 
     /// Runs a change of definitions, which waits for the statements that use the table.

@@ -18,7 +18,7 @@ use crate::direct::StatementCache;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
-use crate::parser::{self, scan};
+use crate::parser::{self, Statement, scan};
 use crate::prepared::PreparedStatements;
 use crate::query::Header;
 use crate::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
@@ -315,10 +315,17 @@ impl Session {
 
     fn parse_and_dispatch(&mut self, text: &str, sink: &mut dyn ResultSink) -> Result<()> {
         match parser::parse_statement(text, &self.dialect()) {
-            Ok(statement) => match self.direct_plan(&statement, text) {
-                Some(plan) if self.run_direct(&plan, &[], sink)? => Ok(()),
-                _ => self.dispatch(statement, text, sink),
-            },
+            Ok(statement) => {
+                let plan = match statement {
+                    // Nothing is saved: its values are at hand.
+                    Statement::Insert(_) => None,
+                    _ => self.direct_plan(&statement, text),
+                };
+                match plan {
+                    Some(plan) if self.run_direct(&plan, &[], sink)? => Ok(()),
+                    _ => self.dispatch(statement, text, sink),
+                }
+            }
             Err(error) => {
                 self.clear_warnings();
                 Err(error)

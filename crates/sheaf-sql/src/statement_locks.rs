@@ -211,6 +211,31 @@ impl StatementTransaction {
         Ok(searches)
     }
 
+    /// As [`Self::searches_to_lock`], of a direct plan that reads ranges of one index of a table, and its rows.
+    pub(crate) fn search_to_lock(
+        &mut self,
+        table: &Arc<Table>,
+        index: IndexRef,
+        ranges: impl FnOnce() -> Vec<KeyRange>,
+    ) -> Vec<PlannedSearch> {
+        let (_, locks) = self.changes_and_locks();
+        if locks.kind_of_range().is_none() {
+            return Vec::new();
+        }
+        let index = secondary(index);
+        let search = Search {
+            table: Arc::clone(table),
+            index,
+            ranges: ranges(),
+            reads_rows: index.is_some(),
+        };
+        vec![PlannedSearch {
+            search,
+            is_lookup: false,
+            limit: None,
+        }]
+    }
+
     /// Ends the locking of a statement that has found its rows through `view`, `rows` of them, the last one with this
     /// key: locks what it searched, and gives back what does not match. False: the statement begins again.
     pub(crate) fn lock_searches(

@@ -322,13 +322,9 @@ impl Catalog {
     pub fn open_for_read(&self, database: &str, name: &str, wait: Duration) -> Result<ReadGuard> {
         loop {
             let table = self.table(database, name)?;
-            let shared = table.state.lock.shared(wait)?;
             // While this waited the table may have changed.
-            if table.is_current() {
-                return Ok(ReadGuard {
-                    table,
-                    _shared: shared,
-                });
+            if let Some(guard) = Catalog::reopen_for_read(&table, wait)? {
+                return Ok(guard);
             }
         }
     }
@@ -376,16 +372,28 @@ impl Catalog {
     ) -> Result<RowWriteGuard> {
         loop {
             let table = self.table(database, name)?;
-            let rows = table.state.lock.row_writer(wait)?;
-            let shared = table.state.lock.shared(wait)?;
-            if table.is_current() {
-                return Ok(RowWriteGuard {
-                    table,
-                    _shared: shared,
-                    _rows: rows,
-                });
+            if let Some(guard) = Catalog::reopen_for_row_writes(&table, wait)? {
+                return Ok(guard);
             }
         }
+    }
+
+    /// As [`open_for_row_writes`](Self::open_for_row_writes), for a table that was looked up before; `None` if its
+    /// definition has changed since.
+    ///
+    /// # Errors
+    /// `LockWaitTimeout`.
+    pub fn reopen_for_row_writes(
+        table: &Arc<Table>,
+        wait: Duration,
+    ) -> Result<Option<RowWriteGuard>> {
+        let rows = table.state.lock.row_writer(wait)?;
+        let shared = table.state.lock.shared(wait)?;
+        Ok(table.is_current().then(|| RowWriteGuard {
+            table: Arc::clone(table),
+            _shared: shared,
+            _rows: rows,
+        }))
     }
 
     pub(crate) fn lock_writer(

@@ -509,6 +509,14 @@ impl Keys {
     fn nothing() -> Keys {
         Keys::Points(Vec::new())
     }
+
+    /// The keys as ranges.
+    pub(super) fn ranges(&self) -> Vec<KeyRange> {
+        match self {
+            Keys::Points(keys) => keys.iter().map(|key| KeyRange::prefix(key)).collect(),
+            Keys::Ranges(ranges) => ranges.clone(),
+        }
+    }
 }
 
 /// Keys and tests with their operands.

@@ -1,11 +1,13 @@
-//! COUNT and SUM over the rows that a plan finds: one row of the result.
+//! COUNT, SUM, MIN and MAX over the rows that a plan finds: one row of the result.
 //!
-//! Sums of whole numbers and DECIMALs are exact, so the order of the rows does not matter. Doubles, MIN, MAX and groups are
-//! left to the vectorised path.
+//! Whole numbers, DECIMALs and dates are exact, so the order of the rows does not matter. Sums of doubles, extremes of
+//! strings and groups are left to the vectorised path.
+
+use std::cmp::Ordering;
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_table::types::MAX_DECIMAL_PRECISION;
-use sheaf_table::{ColumnType, RowView, TableDefinition};
+use sheaf_table::{ColumnType, RowView, TableDefinition, ValueRef};
 use sqlparser::ast;
 
 use super::names::Names;
@@ -23,6 +25,21 @@ pub(super) enum Aggregate {
     Count(usize),
     /// SUM(column), at the column's scale.
     Sum { column: usize, scale: u8 },
+    /// MIN(column) and MAX(column), by which the result compares to the others.
+    Extreme {
+        column: usize,
+        wanted: Ordering,
+        meaning: Meaning,
+    },
+}
+
+/// What the number of an extreme is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Signed,
+    Unsigned,
+    Decimal(u8),
+    Date,
 }
 
 impl Aggregate {
@@ -66,17 +83,29 @@ impl Aggregate {
         if is_count {
             return Some(Aggregate::Count(column));
         }
-        if !function.value.eq_ignore_ascii_case("sum") {
-            return None;
-        }
-        match &names.definition().columns[column].ty {
-            ColumnType::Decimal { scale, .. } => Some(Aggregate::Sum {
-                column,
-                scale: *scale,
-            }),
-            ty if ty.is_integer() => Some(Aggregate::Sum { column, scale: 0 }),
-            _ => None,
-        }
+        let ty = &names.definition().columns[column].ty;
+        let scale = match ty {
+            ColumnType::Decimal { scale, .. } => Some(*scale),
+            ty => ty.is_integer().then_some(0),
+        };
+        let wanted = match function.value.to_ascii_lowercase().as_str() {
+            "sum" => return scale.map(|scale| Aggregate::Sum { column, scale }),
+            "min" => Ordering::Less,
+            "max" => Ordering::Greater,
+            _ => return None,
+        };
+        let meaning = match ty {
+            ColumnType::Decimal { scale, .. } => Meaning::Decimal(*scale),
+            ColumnType::Date => Meaning::Date,
+            ty if ty.is_integer() && ty.is_unsigned() => Meaning::Unsigned,
+            ty if ty.is_integer() => Meaning::Signed,
+            _ => return None,
+        };
+        Some(Aggregate::Extreme {
+            column,
+            wanted,
+            meaning,
+        })
     }
 
     /// What the result's column is.
@@ -92,6 +121,9 @@ impl Aggregate {
                 };
                 Field::new("", DataType::Decimal128(precision, scale as i8), true)
             }
+            Aggregate::Extreme { column, .. } => {
+                sheaf_access::arrow_field(&definition.columns[column]).with_nullable(true)
+            }
         }
     }
 
@@ -100,7 +132,7 @@ impl Aggregate {
         match self {
             Aggregate::CountRows => true,
             Aggregate::Count(column) => is_never_null(column),
-            Aggregate::Sum { .. } => false,
+            Aggregate::Sum { .. } | Aggregate::Extreme { .. } => false,
         }
     }
 }
@@ -108,7 +140,7 @@ impl Aggregate {
 /// The values of some aggregates.
 pub(super) struct Totals<'a> {
     aggregates: &'a [Aggregate],
-    /// What each has come to: a count, or a sum and whether anything was added.
+    /// What each has come to, and whether there was any value that is not NULL.
     totals: Vec<(i128, bool)>,
 }
 
@@ -133,19 +165,31 @@ impl<'a> Totals<'a> {
             match *aggregate {
                 Aggregate::CountRows => *total += 1,
                 Aggregate::Count(column) => *total += i128::from(!row.is_null(column)),
-                Aggregate::Sum { column, .. } if row.is_null(column) => {}
+                Aggregate::Sum { column, .. } | Aggregate::Extreme { column, .. }
+                    if row.is_null(column) => {}
                 Aggregate::Sum { column, .. } => {
+                    *total = total.saturating_add(number(row, column));
                     *is_any = true;
-                    let value = match row.value_ref(column) {
-                        sheaf_table::ValueRef::Int(value) => i128::from(value),
-                        sheaf_table::ValueRef::UInt(value) => i128::from(value),
-                        sheaf_table::ValueRef::Decimal(value) => value,
-                        _ => 0,
-                    };
-                    *total = total.saturating_add(value);
+                }
+                Aggregate::Extreme { column, wanted, .. } => {
+                    let value = number(row, column);
+                    if !*is_any || value.cmp(total) == wanted {
+                        *total = value;
+                    }
+                    *is_any = true;
                 }
             }
         }
+    }
+}
+
+/// The number in a column that is not NULL: unscaled, of a date the days.
+fn number(row: &RowView<'_>, column: usize) -> i128 {
+    match row.value_ref(column) {
+        ValueRef::Int(value) => i128::from(value),
+        ValueRef::UInt(value) => i128::from(value),
+        ValueRef::Decimal(value) => value,
+        _ => 0,
     }
 }
 
@@ -156,10 +200,19 @@ impl CellRow for Totals<'_> {
             Aggregate::CountRows | Aggregate::Count(_) => {
                 Cell::Signed(i64::try_from(total).unwrap_or(i64::MAX))
             }
-            Aggregate::Sum { .. } if !is_any => Cell::Null,
+            Aggregate::Sum { .. } | Aggregate::Extreme { .. } if !is_any => Cell::Null,
             Aggregate::Sum { scale, .. } => Cell::Decimal {
                 unscaled: total,
                 scale: scale as i8,
+            },
+            Aggregate::Extreme { meaning, .. } => match meaning {
+                Meaning::Signed => Cell::Signed(total as i64),
+                Meaning::Unsigned => Cell::Unsigned(total as u64),
+                Meaning::Date => Cell::Date(total as i32),
+                Meaning::Decimal(scale) => Cell::Decimal {
+                    unscaled: total,
+                    scale: scale as i8,
+                },
             },
         }
     }

@@ -483,16 +483,13 @@ impl Session {
             keys.push(key.to_vec());
             Ok(ControlFlow::Continue(()))
         })?;
-        let wait = self.row_lock_wait(None);
+        let ranges = || bound.keys.ranges();
+        let mut searches = statement.search_to_lock(table, access.index, ranges);
         let mut done = Changed::default();
         for key in &keys {
-            let (tree, mode) = (&table.clustered, LockMode::Exclusive);
-            if !statement
-                .changes()
-                .lock_row_of_view(&view, tree, key, mode, wait)?
-            {
+            let Some(is_new) = statement.lock_row(&view, table, key, LockMode::Exclusive)? else {
                 return Ok(Attempt::RowChanged);
-            }
+            };
             done.matched += 1;
             let row = (key.as_slice(), done.matched);
             match work.apply((locked, table), statement, row, warnings)? {
@@ -500,12 +497,17 @@ impl Session {
                 Some(false) => {}
                 Some(true) => {
                     done.changed += 1;
-                    // From here on its version is its lock.
-                    statement.changes().unlock_row(tree, key);
+                    statement.row_is_changed(table, key, is_new);
                 }
             }
         }
-        Ok(Attempt::Done(done))
+        let last = keys.last().map(Vec::as_slice);
+        Ok(
+            match statement.lock_searches(&view, &mut searches, (keys.len(), last))? {
+                true => Attempt::Done(done),
+                false => Attempt::RowChanged,
+            },
+        )
     }
 }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **What is direct.** SELECT of columns by a complete unique key, a list of them, or a short range of an index, with
-//! ORDER BY, DISTINCT and LIMIT, COUNT and SUM over these; UPDATE and DELETE by a unique key; INSERT of constants. Operands are constants and
+//! ORDER BY, DISTINCT and LIMIT, COUNT, SUM, MIN and MAX over these; UPDATE and DELETE by a unique key; INSERT of constants. Operands are constants and
 //! parameters, and only those whose comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets
 //! anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
 //! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement through
@@ -26,7 +26,7 @@
 //! | [`row`] | rows under keys, and their values for the client |
 //! | [`order`] | sort keys, and rows sorted by them |
 //! | [`statement_cache`] | plans of statements that come as text |
-//! | [`aggregate`] | COUNT and SUM |
+//! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`read`], [`change`], [`insert`] | the statements |
 
 mod access;

@@ -174,17 +174,10 @@ impl RowReader<'_> {
             IndexRef::Clustered => &self.table.clustered,
             IndexRef::Secondary(position) => &self.table.secondary[position],
         };
-        let points: Vec<KeyRange>;
-        let (ranges, are_points) = match &access.keys {
-            Keys::Points(keys) => {
-                points = keys.iter().map(|key| KeyRange::prefix(key)).collect();
-                (&points, true)
-            }
-            Keys::Ranges(ranges) => (ranges, false),
-        };
+        let ranges = access.keys.ranges();
+        let positioned = ranges.len() as u64;
         let mut rows = 0;
         for range in ranges {
-            let range = range.clone();
             let mut cursor =
                 tree.scan_at(self.view.clone(), range, Direction::Forward, ReadAhead::Off);
             while let Some(leaf) = cursor.next_leaf()? {
@@ -193,10 +186,10 @@ impl RowReader<'_> {
             }
         }
         let counters: &SessionCounters = &self.handle.counters;
-        counters.handler_read_key.add(ranges.len() as u64);
-        counters
-            .handler_read_next
-            .add(if are_points { 0 } else { rows });
+        counters.handler_read_key.add(positioned);
+        if let Keys::Ranges(_) = access.keys {
+            counters.handler_read_next.add(rows);
+        }
         counters.rows_read.add(rows);
         Ok(rows)
     }
