@@ -128,6 +128,11 @@ impl StatementLocks {
         }
     }
 
+    /// How long the statement waits for a lock.
+    pub(crate) fn wait(&self) -> LockWait {
+        self.wait
+    }
+
     pub(crate) fn start_again(&mut self) {
         self.has_restarted = true;
         for kept in self.kept.values_mut() {
@@ -142,6 +147,11 @@ impl StatementLocks {
             Isolation::RepeatableRead => Some(RangeLock::NoInserts),
             Isolation::Serializable => Some(RangeLock::NoChanges),
         }
+    }
+
+    /// Whether what the statement finds out must stay as it is.
+    pub(crate) fn is_serializable(&self) -> bool {
+        self.isolation == Isolation::Serializable
     }
 
     fn gives_back_rows(&self) -> bool {

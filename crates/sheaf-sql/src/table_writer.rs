@@ -347,7 +347,7 @@ impl TableWriter {
                 transaction,
                 tables,
                 table,
-            } => match tables.insert(transaction.changes(), *table, row) {
+            } => match insert_or_lock(&self.table, transaction, (tables, *table), row) {
                 Ok(outcome) => outcome,
                 Err(error @ TableError::DuplicateKey { .. }) => match self.options.on_duplicate {
                     OnDuplicate::Fail => return Err(error.into()),
@@ -483,6 +483,29 @@ impl TableWriter {
         })?;
         kept.rows.push(row);
         Ok(())
+    }
+}
+
+/// Inserts a row. In SERIALIZABLE the row that is in its way is locked, so that it stays what was found out.
+fn insert_or_lock(
+    table: &Arc<Table>,
+    transaction: &mut StatementTransaction,
+    (tables, position): (&ChangeSet, usize),
+    row: &[Value],
+) -> sheaf_table::Result<InsertOutcome> {
+    loop {
+        let (changes, locks) = transaction.changes_and_locks();
+        let outcome = tables.insert(changes, position, row);
+        if !matches!(outcome, Err(TableError::DuplicateKey { .. })) || !locks.is_serializable() {
+            return outcome;
+        }
+        let Some(key) = table.conflicting_row(row)? else {
+            return outcome;
+        };
+        table.lock_row(changes, &key, LockMode::Shared, locks.wait())?;
+        if table.conflicting_row(row)?.as_ref() == Some(&key) {
+            return outcome;
+        }
     }
 }
 

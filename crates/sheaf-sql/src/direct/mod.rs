@@ -85,7 +85,7 @@ pub(crate) struct DirectPlan {
 }
 
 enum Action {
-    Read(read::Read, Arc<Table>),
+    Read(Box<read::Read>, Arc<Table>),
     Update(change::Update, Arc<Table>),
     Delete(change::Delete, Arc<Table>),
     Insert(insert::Insert),
@@ -130,7 +130,7 @@ impl Session {
         let action = match statement {
             Statement::Query(query) => {
                 let (read, table) = read::Read::compile(self, query, text)?;
-                Action::Read(read, table)
+                Action::Read(Box::new(read), table)
             }
             Statement::Update(update) => {
                 let (update, table) = change::Update::compile(self, update)?;

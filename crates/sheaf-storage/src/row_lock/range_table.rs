@@ -13,7 +13,7 @@ use crate::transaction::TransactionId;
 use crate::tree::KeyRange;
 
 /// A transaction that has locked so many ranges of a tree locks all of it.
-pub(super) const MAX_RANGES_OF_TREE: usize = 64;
+pub(super) const MAX_RANGES_OF_TREE: usize = 512;
 
 struct LockedRange {
     owner: Arc<StatusCell>,

@@ -11,6 +11,11 @@ const LIMIT: usize = 100;
 /// Longer than any test runs.
 const LONG: LockWait = LockWait::AtMost(Duration::from_secs(3600));
 
+/// Keys that are numbers.
+fn at(number: usize) -> KeyRange {
+    KeyRange::prefix(&(number as u32).to_be_bytes())
+}
+
 fn locks() -> Arc<RowLocks> {
     Arc::new(RowLocks::new(LIMIT))
 }
@@ -500,4 +505,30 @@ fn readers_of_a_range_let_a_waiting_writer_go_first() {
     reading.join().unwrap().unwrap();
     end(&locks, &second);
     assert_eq!(locks.count(), 0);
+}
+
+#[test]
+fn many_ranges_of_a_tree_become_one() {
+    let most = range_table::MAX_RANGES_OF_TREE;
+    let locks = Arc::new(RowLocks::new(10 * most));
+    let (reader, writer) = (transaction(1), transaction(2));
+    let no_wait = LockWait::No.into();
+    let lock = |number: usize| {
+        let (range, kind) = (at(number), RangeLock::NoInserts);
+        locks
+            .lock_range(&reader, keys(&range, kind), &no_wait, settled)
+            .unwrap();
+    };
+    (0..most).for_each(|number| lock(2 * number));
+    // One that is covered by another is not entered again.
+    lock(0);
+    assert_eq!(locks.count(), most);
+    assert!(locks.blocker(&writer, wanted("k", true)).is_none());
+    lock(1);
+    assert_eq!(locks.count(), 1);
+    assert!(locks.blocker(&writer, wanted("k", true)).is_some());
+    assert!(locks.blocker(&writer, wanted("k", false)).is_none());
+    end(&locks, &reader);
+    assert_eq!(locks.count(), 0);
+    assert!(locks.counters.is_zero(TREE));
 }

@@ -441,7 +441,7 @@ impl Table {
             match random.below(3) {
                 0 => {
                     sql.push(name);
-                    sql.push(*random.pick(&[" + ", " - "]))
+                    sql.push(random.pick(&[" + ", " - "]))
                         .operand(random, &value);
                 }
                 1 if random.one_in(3) => {

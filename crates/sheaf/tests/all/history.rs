@@ -174,6 +174,13 @@ fn step(
                 ),
             };
             c.query_drop(sql)?;
+            if kind == 7 && c.affected_rows() == 0 {
+                // It has found out that there is no such row.
+                return Ok(Event::Read {
+                    rows: BTreeMap::from([(key, List::new())]),
+                    plain: false,
+                });
+            }
             Ok(Event::Append {
                 keys,
                 number,

@@ -7,6 +7,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::harness::TestServer;
+use crate::raw_client::{COM_QUERY, RawClient};
 
 /// Two sessions on a table `t (id, n)` with the rows (1, 10) and (2, 20).
 fn two_sessions(server: &TestServer, database: &str) -> (Conn, Conn) {
@@ -658,6 +659,27 @@ fn a_statement_that_waits_for_a_row_can_be_killed() {
     assert!(waiter.join().expect("an end").is_err());
     // What the connection had is free, and as it was before.
     run(&mut one, "update t set n = n + 1 where id = 2");
+    run(&mut one, "commit");
+    assert_eq!(rows(&mut one), [(1, 11), (2, 21)]);
+}
+
+/// A client that goes away while its statement waits holds nothing any longer than that takes to notice.
+#[test]
+fn a_client_that_disappears_while_it_waits_gives_its_locks_back() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "vanished");
+    run(&mut two, "set innodb_lock_wait_timeout = 30");
+    run(&mut one, "begin");
+    run(&mut one, "update t set n = n + 1 where id = 1");
+    let mut client = RawClient::connect(server.address(), 0);
+    client.succeed(COM_QUERY, b"set innodb_lock_wait_timeout = 1000");
+    client.succeed(COM_QUERY, b"begin");
+    client.succeed(COM_QUERY, b"update vanished.t set n = 0 where id = 2");
+    client
+        .send_command(COM_QUERY, b"update vanished.t set n = 0 where id = 1")
+        .expect("the server reads");
+    drop(client);
+    run(&mut two, "update t set n = n + 1 where id = 2");
     run(&mut one, "commit");
     assert_eq!(rows(&mut one), [(1, 11), (2, 21)]);
 }
