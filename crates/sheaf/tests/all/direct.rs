@@ -441,8 +441,8 @@ impl Table {
             match random.below(3) {
                 0 => {
                     sql.push(name);
-                    sql.push(random.pick(&[" + ", " - "]))
-                        .operand(random, &value);
+                    let sign = if random.one_in(2) { " + " } else { " - " };
+                    sql.push(sign).operand(random, &value);
                 }
                 1 if random.one_in(3) => {
                     sql.push(&random.pick(&self.columns).name);
