@@ -341,31 +341,38 @@ impl TableWriter {
         if self.rows_seen().is_multiple_of(ROWS_PER_CANCEL_CHECK) {
             self.handle.cancel_flag().check()?;
         }
-        let outcome = match &mut self.target {
-            Target::Bulk { load, .. } => load.append(row)?,
-            Target::Rows {
-                transaction,
-                tables,
-                table,
-            } => match insert_or_lock(&self.table, transaction, (tables, *table), row) {
-                Ok(outcome) => outcome,
-                Err(error @ TableError::DuplicateKey { .. }) => match self.options.on_duplicate {
-                    OnDuplicate::Fail => return Err(error.into()),
-                    OnDuplicate::Skip => {
+        let outcome = loop {
+            match &mut self.target {
+                Target::Bulk { load, .. } => break load.append(row)?,
+                Target::Rows {
+                    transaction,
+                    tables,
+                    table,
+                } => match insert_or_lock(&self.table, transaction, (tables, *table), row) {
+                    Ok(outcome) => break outcome,
+                    Err(error @ TableError::DuplicateKey { .. }) => match self.options.on_duplicate
+                    {
+                        OnDuplicate::Fail => return Err(error.into()),
+                        OnDuplicate::Skip => {
+                            warnings.warn(error.mysql_code(), error.to_string());
+                            self.written.duplicates += 1;
+                            return Ok(());
+                        }
+                        OnDuplicate::Replace => break self.replace(row)?,
+                        OnDuplicate::Update => {
+                            if self.update(row, warnings)? {
+                                return Ok(());
+                            }
+                        }
+                    },
+                    Err(error) if self.options.ignore && is_ignorable(&error) => {
                         warnings.warn(error.mysql_code(), error.to_string());
                         self.written.duplicates += 1;
                         return Ok(());
                     }
-                    OnDuplicate::Replace => self.replace(row)?,
-                    OnDuplicate::Update => return self.update(row, error, warnings),
+                    Err(error) => return Err(error.into()),
                 },
-                Err(error) if self.options.ignore && is_ignorable(&error) => {
-                    warnings.warn(error.mysql_code(), error.to_string());
-                    self.written.duplicates += 1;
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
-            },
+            }
         };
         if self.written.first_auto_increment == 0 {
             self.written.first_auto_increment = outcome.auto_increment.unwrap_or(0);
@@ -417,8 +424,8 @@ impl TableWriter {
         }
     }
 
-    /// Updates the row that has a key of this one; `error` is what is in the way.
-    fn update(&mut self, row: &[Value], error: TableError, warnings: &mut Warnings) -> Result<()> {
+    /// Updates the row that has a key of this one. False: it has gone, and nothing is in the way any more.
+    fn update(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<bool> {
         let number = self.rows_seen() + 1;
         let (
             Target::Rows {
@@ -429,12 +436,12 @@ impl TableWriter {
             Some(update),
         ) = (&mut self.target, &self.update)
         else {
-            return Err(error.into());
+            return Err(SqlError::unknown("a bulk load updates nothing"));
         };
         let changes = transaction.changes();
         let (key, old) = loop {
             let Some(key) = self.table.conflicting_row(row)? else {
-                return Err(error.into());
+                return Ok(false);
             };
             let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
             let old = self.table.lock_row(changes, &key, mode, wait)?;
@@ -455,7 +462,7 @@ impl TableWriter {
                 Err(error) if self.options.ignore && is_ignorable(&error) => {
                     warnings.warn(error.mysql_code(), error.to_string());
                     self.written.duplicates += 1;
-                    return Ok(());
+                    return Ok(true);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -463,7 +470,7 @@ impl TableWriter {
         if self.kept.is_some() {
             self.keep(new)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn keep(&mut self, row: Vec<Value>) -> Result<()> {

@@ -46,6 +46,19 @@ fn rows(connection: &mut Conn) -> Vec<(i64, i64)> {
     rows
 }
 
+/// Waits until at least so many row locks are held or waited for.
+fn await_row_locks(connection: &mut Conn, locks: u64) {
+    let held = |connection: &mut Conn| {
+        let status: Option<(String, u64)> = connection
+            .query_first("show global status like 'Row_locks'")
+            .expect("a counter");
+        status.map_or(0, |(_, held)| held)
+    };
+    while held(connection) < locks {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn nobody_sees_what_is_not_committed() {
     let server = TestServer::start();
@@ -560,6 +573,27 @@ fn a_lock_stays_to_the_end_of_its_transaction() {
         run(&mut two, "rollback");
         run(&mut one, "rollback");
     }
+}
+
+/// A row that is in the way of an insert and goes while the insert waits for it is in the way no more.
+#[test]
+fn an_insert_that_would_update_inserts_when_the_row_has_gone() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "gone");
+    run(&mut one, "begin");
+    run(&mut one, "select * from t where id = 1 for update");
+    let waiter = std::thread::spawn(move || {
+        run(
+            &mut two,
+            "insert into t values (1, 5) on duplicate key update n = n + 1",
+        );
+        two.affected_rows()
+    });
+    await_row_locks(&mut one, 2);
+    run(&mut one, "delete from t where id = 1");
+    run(&mut one, "commit");
+    assert_eq!(waiter.join().expect("the insert ends"), 1);
+    assert_eq!(rows(&mut one), [(1, 5), (2, 20)]);
 }
 
 #[test]
