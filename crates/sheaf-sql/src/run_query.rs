@@ -87,6 +87,9 @@ impl Session {
         }
         let limit = self.variables.sql_select_limit();
         let planned = match self.lock_rows_of(query, text)? {
+            // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables, or in
+            // other indexes than the search for the rows.
+            Some(_) if self.reads_lock() => self.plan(query, text, None, Purpose::Locked, None)?,
             Some(view) => self.plan(query, text, None, Purpose::Locked, Some(view))?,
             None => self.plan_query(query, text, None)?,
         };

@@ -547,6 +547,30 @@ fn serializable_changes_do_not_skew_each_other() {
     assert!(expected.iter().any(|rows| found == rows), "{found:?}");
 }
 
+/// A locking read of SERIALIZABLE locks the rows of its FOR UPDATE, and what else it reads to show them.
+#[test]
+fn a_serializable_locking_read_keeps_what_its_subqueries_read() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "subqueries_skew");
+    run(&mut one, "create table u (id int primary key, n int)");
+    run(&mut one, "insert into u values (1, 1), (2, 2)");
+    for connection in [&mut one, &mut two] {
+        run(
+            connection,
+            "set session transaction isolation level serializable",
+        );
+        run(connection, "begin");
+    }
+    let found: Vec<(i64, i64)> = one
+        .query("select id, (select sum(n) from u) from t where id = 1 for update")
+        .expect("a row");
+    assert_eq!(found, [(1, 3)]);
+    assert_eq!(
+        error_of(&mut two, "select * from u where id = 2 for update nowait"),
+        3572
+    );
+}
+
 /// A lock that a transaction took before is not given back by a statement that comes to the row later, and neither by
 /// taking that statement back.
 #[test]
