@@ -24,8 +24,8 @@ use crate::log::frame;
 use crate::page::{PageId, TreeId};
 use crate::page_store::{ChangePermit, PageStore};
 use crate::row_lock::{
-    Blocker, DEFAULT_LOCK_WAIT, Interrupt, LockMode, LockName, LockWait, LockedKeys, Patience,
-    RangeLock, RangeState, WantedChange,
+    Blocker, DEFAULT_LOCK_WAIT, Interrupt, LockMode, LockName, LockWait, LockedKeys, Look,
+    Patience, RangeLock, RangeState, WantedChange,
 };
 use crate::snapshot::{ReadView, StatusCell};
 use crate::tree::delete::Fences;
@@ -210,7 +210,7 @@ impl Transaction {
 
     fn rollback_all(&mut self) -> Result<()> {
         // If this fails, the versions of what is left stay as well, and nobody ever sees it.
-        self.rollback_to(0)?;
+        self.take_back_to(0)?;
         if self.is_logged {
             // Nobody waits for it: without it, recovery finds nothing left to take back.
             let record = frame::encode_end_of_rollback(self.status.id());
@@ -236,11 +236,18 @@ impl Transaction {
         self.undo.len()
     }
 
-    /// Takes back the changes made after the mark.
+    /// Takes back the changes made after the mark. Those who wait for one of them need not wait for the end.
     ///
     /// # Errors
     /// As [`rollback`](Self::rollback).
     pub fn rollback_to(&mut self, savepoint: usize) -> Result<()> {
+        self.take_back_to(savepoint)?;
+        let locks = &self.store.transactions.row_locks;
+        locks.changes_taken_back(&self.status);
+        Ok(())
+    }
+
+    fn take_back_to(&mut self, savepoint: usize) -> Result<()> {
         while self.undo.len() > savepoint {
             let result = self.undo.bring_back().and_then(|()| self.undo_last());
             if let Err(error) = result {
@@ -530,7 +537,12 @@ impl Transaction {
 
     /// Waits until nothing of the kind that `obstacle` is keeps the transaction from the change. The caller looks again:
     /// there may be another.
-    pub(crate) fn overcome(&mut self, wanted: WantedChange<'_>, obstacle: &Obstacle) -> Result<()> {
+    pub(crate) fn overcome(
+        &mut self,
+        tree: &Tree,
+        wanted: WantedChange<'_>,
+        obstacle: &Obstacle,
+    ) -> Result<()> {
         self.has_locks = true;
         let locks = &self.store.transactions.row_locks;
         let name = LockName::row(wanted.tree, wanted.key);
@@ -542,9 +554,9 @@ impl Transaction {
                 locks.lock(&self.status, &name, LockMode::Exclusive, &self.patience)?;
                 Ok(())
             }
-            Obstacle::Changed(writer) => {
+            Obstacle::Changed => {
                 let (mode, patience) = (LockMode::Exclusive, &self.patience);
-                let changed_by = || Ok(writer.is_active().then(|| writer.clone()));
+                let changed_by = || tree.active_writer_of(wanted.key, &self.status);
                 locks.lock_newest(&self.status, &name, mode, patience, changed_by)?;
                 Ok(())
             }
@@ -552,19 +564,15 @@ impl Transaction {
         }
     }
 
-    /// Waits for the end of a transaction that changed something which a check of this one came across.
-    pub(crate) fn wait_for(&mut self, writer: &StatusCell) -> Result<()> {
-        self.has_locks = true;
-        let locks = &self.store.transactions.row_locks;
-        locks.wait_for_end(&self.status, writer, &self.patience)
-    }
-
-    /// Waits for whoever has made it uncertain whether something is there.
+    /// Waits for whoever has made it uncertain whether something is there. The caller looks again.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row).
     pub fn wait_until_settled(&mut self, unsettled: &Unsettled) -> Result<()> {
-        self.wait_for(&unsettled.0)
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        let Unsettled { writer, look } = unsettled;
+        locks.wait_for_end(&self.status, writer, *look, &self.patience)
     }
 
     /// Locks what refers to the keys of `tree` that start with `prefix`: shared by who adds a reference and then looks for
@@ -615,13 +623,16 @@ pub struct LockedRow {
 
 /// Whose end will tell whether something is there.
 #[derive(Debug)]
-pub struct Unsettled(pub(crate) Arc<StatusCell>);
+pub struct Unsettled {
+    pub(crate) writer: Arc<StatusCell>,
+    pub(crate) look: Look,
+}
 
 /// What keeps a transaction from changing a key.
 #[derive(Debug)]
 pub(crate) enum Obstacle {
     /// Somebody's change that is not committed.
-    Changed(Arc<StatusCell>),
+    Changed,
     /// Somebody's lock.
     Locked(Blocker),
     /// Nobody can tell before what was spilled of this leaf's past is read back.

@@ -582,3 +582,29 @@ fn who_has_changed_a_row_may_lock_it_while_others_wait_for_it() {
     });
     assert_eq!(table.committed()[0], (1, 12));
 }
+
+/// Whoever waits for a row that is given back has it next, and nobody is a victim.
+#[test]
+fn a_row_that_is_given_back_goes_to_who_waits_for_it() {
+    let table = Table::new();
+    let mut t1 = table.begin(ReadCommitted);
+    let savepoint = t1.transaction.savepoint();
+    assert!(t1.update(1, 11).unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut t2 = table.begin(ReadCommitted);
+            t2.wait_for_locks();
+            assert!(t2.update(1, 12).unwrap());
+            t2.commit();
+        });
+        while table.storage.transaction_counters().row_locks < 1 {
+            thread::yield_now();
+        }
+        t1.transaction.rollback_to(savepoint).unwrap();
+        t1.wait_for_locks();
+        let again = t1.update(1, 13);
+        t1.commit();
+        assert!(again.unwrap());
+    });
+    assert_eq!(table.committed()[0], (1, 13));
+}

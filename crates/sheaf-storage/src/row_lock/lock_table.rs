@@ -34,8 +34,10 @@ pub(super) enum Request {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
     Lock(LockName),
-    /// The end of another transaction.
+    /// The end of another transaction, or that it takes changes back.
     End(TransactionId),
+    /// The end of another transaction that waits for a key, or that it gives up.
+    Turn(TransactionId),
     /// The end of another transaction, or that its range goes or lets pass.
     Range(TransactionId),
 }
@@ -391,7 +393,8 @@ impl LockTable {
         waiter.wanted = Some(wanted);
     }
 
-    /// Who waits for a key of this range because of somebody else's range, and should have it first.
+    /// Who waits for a key of this range because of somebody else's range, and should have it first. Not who comes across
+    /// a range that the transaction has already.
     pub(super) fn waits_for_key_in(
         &self,
         transaction: TransactionId,
@@ -401,10 +404,10 @@ impl LockTable {
         self.owners.values().find_map(|owner| {
             let wanted = owner.wanted.as_ref()?;
             let is_before = wanted.by.id() != transaction
-                && owner.wait != Some(Wait::Range(transaction))
                 && wanted.by.is_active()
                 && wanted.tree == tree
-                && range.contains(&wanted.key);
+                && range.contains(&wanted.key)
+                && !self.ranges.is_in_range_of(transaction, tree, &wanted.key);
             is_before.then(|| wanted.by.clone())
         })
     }
@@ -461,10 +464,15 @@ impl LockTable {
         }
     }
 
-    /// Lets those look again who wait for a range of the transaction. They wait no longer, until they say so.
+    /// Lets those look again who wait for a range of the transaction.
     fn let_pass(&mut self, transaction: TransactionId) {
+        self.let_look_again(&[Wait::Range(transaction)]);
+    }
+
+    /// Those who wait for one of these wait no longer, until they say so.
+    pub(super) fn let_look_again(&mut self, waits: &[Wait]) {
         for owner in self.owners.values_mut() {
-            if owner.wait == Some(Wait::Range(transaction)) {
+            if owner.wait.as_ref().is_some_and(|wait| waits.contains(wait)) {
                 owner.wait = None;
                 owner.wakeup.notify_all();
             }
@@ -517,7 +525,7 @@ impl LockTable {
             .and_then(|owner| owner.wait.as_ref())
         {
             None => Vec::new(),
-            Some(Wait::End(other) | Wait::Range(other)) => vec![*other],
+            Some(Wait::End(other) | Wait::Turn(other) | Wait::Range(other)) => vec![*other],
             Some(Wait::Lock(name)) => self
                 .queues
                 .get(name)
@@ -543,8 +551,11 @@ impl LockTable {
     /// Wakes all who wait for the end of the transaction.
     pub(super) fn wake_awaiting(&self, transaction: TransactionId) {
         for owner in self.owners.values() {
-            if matches!(owner.wait, Some(Wait::End(other) | Wait::Range(other)) if other == transaction)
-            {
+            let awaited = match owner.wait {
+                Some(Wait::End(other) | Wait::Turn(other) | Wait::Range(other)) => Some(other),
+                Some(Wait::Lock(_)) | None => None,
+            };
+            if awaited == Some(transaction) {
                 owner.wakeup.notify_all();
             }
         }

@@ -30,6 +30,9 @@
 //! **Nobody is overlooked.** A writer, holding the leaf's exclusive latch, looks for locks and then makes its version.
 //! Who locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second sees the other.
 //! (The counter that lets writers pass by trees without locks is read after a full fence, and raised before one.)
+//! Likewise who waits for the end of a writer has counted, before it looked at the leaf, how often changes were taken back
+//! by transactions that go on; who takes changes back counts up and then wakes those who wait for it. So a waiter sleeps
+//! only while the version that it has found is there.
 //!
 //! **Deadlocks** are looked for when a wait starts, because only then can a cycle close: from the transaction that
 //! begins to wait along who waits for whom. If the search comes back to it, it is the victim; it gets
@@ -50,7 +53,7 @@ use crate::row_lock::lock_table::{LockTable, Request, Wait, WantedKey};
 use crate::row_lock::range_table::Entered;
 pub(crate) use crate::row_lock::range_table::WantedChange;
 use crate::snapshot::StatusCell;
-use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex, MutexGuard};
 use crate::tree::KeyRange;
 
@@ -178,6 +181,10 @@ pub(crate) enum RangeState<T> {
     ChangedBy(Arc<StatusCell>),
 }
 
+/// When the leaves were looked at: before or after others have taken changes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Look(u64);
+
 /// How long a transaction waits for a lock unless it is told otherwise.
 pub(crate) const DEFAULT_LOCK_WAIT: LockWait = LockWait::AtMost(Duration::from_secs(50));
 
@@ -214,6 +221,8 @@ pub(crate) struct RowLocks {
     counters: Arc<TreeCounters>,
     /// Transactions that wait, or are about to wait, for the end of another.
     awaiting_end: AtomicUsize,
+    /// How often somebody has taken changes back and gone on.
+    taken_back: AtomicU64,
 }
 
 impl RowLocks {
@@ -224,6 +233,7 @@ impl RowLocks {
             table: Mutex::new(LockTable::new(limit, counters.clone())),
             counters,
             awaiting_end: AtomicUsize::new(0),
+            taken_back: AtomicU64::new(0),
         }
     }
 
@@ -287,10 +297,13 @@ impl RowLocks {
     ) -> Result<bool> {
         let is_new = self.lock(own, name, mode, patience)?;
         let mut wait_for_writers = || {
-            while let Some(writer) = changed_by()? {
-                self.wait_for_end(own, &writer, patience)?;
+            loop {
+                let look = self.before_look();
+                match changed_by()? {
+                    Some(writer) => self.wait_for_end(own, &writer, look, patience)?,
+                    None => return Ok(is_new),
+                }
             }
-            Ok(is_new)
         };
         let result = wait_for_writers();
         if result.is_err() && is_new {
@@ -326,14 +339,15 @@ impl RowLocks {
             .enter_range(own, tree, range.clone(), kind)?;
         let mut wait_for_writers = || {
             loop {
-                // Before the leaves are looked at: see the module's comment.
-                fence(Ordering::SeqCst);
+                let look = self.before_look();
                 match changed_by()? {
                     RangeState::Settled(state) => return Ok(state),
                     RangeState::ChangedBy(writer) if entered == Entered::New => {
-                        self.wait_before_range(own, locked, &writer, patience)?;
+                        self.wait_before_range(own, locked, (&writer, look), patience)?;
                     }
-                    RangeState::ChangedBy(writer) => self.wait_for_end(own, &writer, patience)?,
+                    RangeState::ChangedBy(writer) => {
+                        self.wait_for_end(own, &writer, look, patience)?;
+                    }
                 }
             }
         };
@@ -346,7 +360,7 @@ impl RowLocks {
     }
 
     /// Lets those go first who already wait for a key of the range: else one reader after the other could keep a writer
-    /// waiting for ever. Not if they wait for `own` in the end, nor if it does not wait.
+    /// waiting for ever. Not if they wait for `own` in the end, nor if it does not wait. Who gives up has had its turn.
     fn wait_behind_others(
         &self,
         own: &Arc<StatusCell>,
@@ -358,12 +372,13 @@ impl RowLocks {
         while patience.wait != LockWait::No
             && let Some(first) = table.waits_for_key_in(own.id(), tree, range)
         {
-            table.set_wait(own.id(), Wait::End(first.id()));
+            table.set_wait(own.id(), Wait::Turn(first.id()));
             if table.closes_cycle(own.id()) {
                 table.clear_wait(own.id());
                 break;
             }
-            let (returned, result) = self.wait(table, own, patience, |_| !first.is_active());
+            let done = |table: &LockTable| !first.is_active() || !table.waits(own.id());
+            let (returned, result) = self.wait(table, own, patience, done);
             table = returned;
             table.clear_wait(own.id());
             result?;
@@ -376,7 +391,7 @@ impl RowLocks {
         &self,
         own: &Arc<StatusCell>,
         LockedKeys { tree, range, kind }: LockedKeys<'_>,
-        writer: &StatusCell,
+        (writer, look): (&StatusCell, Look),
         patience: &Patience,
     ) -> Result<()> {
         let set_pending = |is_pending| {
@@ -384,7 +399,7 @@ impl RowLocks {
             table.set_pending(own.id(), tree, range, kind, is_pending);
         };
         set_pending(true);
-        let result = self.wait_for_end(own, writer, patience);
+        let result = self.wait_for_end(own, writer, look, patience);
         set_pending(false);
         result
     }
@@ -446,10 +461,21 @@ impl RowLocks {
         let done = |table: &LockTable| !owner.is_active() || !table.waits(own.id());
         let (mut table, result) = self.wait(table, own, patience, done);
         table.clear_wait(own.id());
+        if result.is_err() {
+            table.let_look_again(&[Wait::Turn(own.id())]);
+        }
         result.map(|()| table)
     }
 
-    /// Waits until `other` has ended.
+    /// To be called before the leaves are looked at for who has changed something: see the module's comment.
+    pub(crate) fn before_look(&self) -> Look {
+        let look = Look(self.taken_back.load(Ordering::SeqCst));
+        fence(Ordering::SeqCst);
+        look
+    }
+
+    /// Waits until `other`, whose change a look at the leaves has found, has ended, or has taken changes back. The caller
+    /// looks again.
     ///
     /// # Errors
     /// As [`lock`](Self::lock).
@@ -457,17 +483,29 @@ impl RowLocks {
         &self,
         own: &StatusCell,
         other: &StatusCell,
+        look: Look,
         patience: &Patience,
     ) -> Result<()> {
         let _awaiting = AwaitingEnd::announce(self);
         let mut table = self.table.lock();
-        if !other.is_active() {
+        if !other.is_active() || self.before_look() != look {
             return Ok(());
         }
         table.set_wait(own.id(), Wait::End(other.id()));
-        let (mut table, result) = self.wait(table, own, patience, |_| !other.is_active());
+        let done = |table: &LockTable| !other.is_active() || !table.waits(own.id());
+        let (mut table, result) = self.wait(table, own, patience, done);
         table.clear_wait(own.id());
         result
+    }
+
+    /// The transaction has taken changes back and goes on: those who wait for its end look again. They would otherwise
+    /// hold places in queues in which the transaction stands behind them when it comes again.
+    pub(crate) fn changes_taken_back(&self, own: &StatusCell) {
+        self.taken_back.fetch_add(1, Ordering::SeqCst);
+        if self.awaiting_end.load(Ordering::SeqCst) > 0 {
+            let mut table = self.table.lock();
+            table.let_look_again(&[Wait::End(own.id()), Wait::Turn(own.id())]);
+        }
     }
 
     /// The transaction has ended, and its status says so: its locks go, and those who wait for it wake up.

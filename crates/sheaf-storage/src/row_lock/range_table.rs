@@ -205,6 +205,17 @@ impl RangeTable {
         })
     }
 
+    /// Whether the transaction has locked a range with the key.
+    pub(super) fn is_in_range_of(
+        &self,
+        transaction: TransactionId,
+        tree: TreeId,
+        key: &[u8],
+    ) -> bool {
+        let mut ranges = self.of_tree(tree).iter();
+        ranges.any(|locked| locked.is_of(transaction) && locked.range.contains(key))
+    }
+
     /// Whether others have ranges of the tree.
     pub(super) fn has_others(&self, transaction: TransactionId, tree: TreeId) -> bool {
         let mut ranges = self.of_tree(tree).iter();

@@ -191,7 +191,10 @@ fn waiting_for_the_end_of_a_transaction_takes_part_in_deadlocks() {
         .lock(&a, &row("k"), LockMode::Exclusive, &LockWait::No.into())
         .unwrap();
     let (waiting, own, other) = (locks.clone(), a.clone(), b.clone());
-    let thread = thread::spawn(move || waiting.wait_for_end(&own, &other, &LONG.into()));
+    let thread = thread::spawn(move || {
+        let look = waiting.before_look();
+        waiting.wait_for_end(&own, &other, look, &LONG.into())
+    });
     await_waiters(&locks, &[1]);
     let victim = locks.lock(&b, &row("k"), LockMode::Shared, &LONG.into());
     assert!(matches!(victim, Err(StorageError::Deadlock)));
@@ -199,7 +202,10 @@ fn waiting_for_the_end_of_a_transaction_takes_part_in_deadlocks() {
     locks.release_all(&b, true);
     thread.join().unwrap().unwrap();
     // Nothing to wait for any more.
-    locks.wait_for_end(&a, &b, &LockWait::No.into()).unwrap();
+    let look = locks.before_look();
+    locks
+        .wait_for_end(&a, &b, look, &LockWait::No.into())
+        .unwrap();
 }
 
 #[test]
@@ -212,7 +218,7 @@ fn a_wait_ends_after_its_time() {
     let short = LockWait::AtMost(Duration::from_nanos(1));
     let result = locks.lock(&b, &row("k"), LockMode::Shared, &short.into());
     assert!(matches!(result, Err(StorageError::LockWaitTimeout)));
-    let result = locks.wait_for_end(&b, &a, &short.into());
+    let result = locks.wait_for_end(&b, &a, locks.before_look(), &short.into());
     assert!(matches!(result, Err(StorageError::LockWaitTimeout)));
     assert_eq!(locks.count(), 1);
     end(&locks, &a);
@@ -457,7 +463,7 @@ fn a_wait_that_is_interrupted_leaves_nothing_behind() {
     };
     let result = locks.lock(&b, &row("k"), LockMode::Shared, &patience);
     assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
-    let result = locks.wait_for_end(&b, &a, &patience);
+    let result = locks.wait_for_end(&b, &a, locks.before_look(), &patience);
     assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
     assert_eq!(locks.count(), 1);
     end(&locks, &a);
@@ -531,4 +537,70 @@ fn many_ranges_of_a_tree_become_one() {
     end(&locks, &reader);
     assert_eq!(locks.count(), 0);
     assert!(locks.counters.is_zero(TREE));
+}
+
+/// Who has a range already makes nobody wait any longer by locking it again.
+#[test]
+fn a_range_that_is_locked_again_waits_for_nobody() {
+    let locks = locks();
+    let (first, again, writer) = (transaction(1), transaction(2), transaction(3));
+    let all = KeyRange::all();
+    let locked = keys(&all, RangeLock::NoChanges);
+    let short = LockWait::AtMost(Duration::from_nanos(1)).into();
+    for reader in [&first, &again] {
+        locks.lock_range(reader, locked, &short, settled).unwrap();
+    }
+    let (done, served) = mpsc::channel();
+    let writing = lock_later(&locks, &writer, "k", LockMode::Exclusive, &done);
+    await_waiters(&locks, &[3]);
+    let part = KeyRange::prefix(b"k");
+    for range in [&all, &part] {
+        for reader in [&first, &again] {
+            let locked = keys(range, RangeLock::NoChanges);
+            locks.lock_range(reader, locked, &short, settled).unwrap();
+        }
+    }
+    end(&locks, &first);
+    end(&locks, &again);
+    served.recv().unwrap().1.unwrap();
+    writing.join().unwrap();
+    end(&locks, &writer);
+    assert_eq!(locks.count(), 0);
+}
+
+/// A statement that gives up leaves its transaction open, which nobody has to wait for then.
+#[test]
+fn who_waited_behind_somebody_who_gave_up_goes_on() {
+    let locks = locks();
+    let (first, writer, second) = (transaction(1), transaction(2), transaction(3));
+    let all = KeyRange::all();
+    let locked = keys(&all, RangeLock::NoChanges);
+    locks
+        .lock_range(&first, locked, &LONG.into(), settled)
+        .unwrap();
+    let gives_up = Arc::new(AtomicUsize::new(0));
+    let (waiting, own, asked) = (locks.clone(), writer.clone(), gives_up.clone());
+    let writing = thread::spawn(move || {
+        let patience = Patience {
+            wait: LONG,
+            interrupt: Some(Arc::new(move || asked.load(Ordering::SeqCst) > 0)),
+        };
+        waiting.lock(&own, &row("k"), LockMode::Exclusive, &patience)
+    });
+    await_waiters(&locks, &[2]);
+    let (waiting, own) = (locks.clone(), second.clone());
+    let reading = thread::spawn(move || {
+        let all = KeyRange::all();
+        let locked = keys(&all, RangeLock::NoChanges);
+        waiting.lock_range(&own, locked, &LONG.into(), settled)
+    });
+    await_waiters(&locks, &[3]);
+    gives_up.store(1, Ordering::SeqCst);
+    let result = writing.join().unwrap();
+    assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
+    reading.join().unwrap().unwrap();
+    for transaction in [&first, &writer, &second] {
+        end(&locks, transaction);
+    }
+    assert_eq!(locks.count(), 0);
 }

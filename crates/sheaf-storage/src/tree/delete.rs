@@ -57,7 +57,7 @@ impl Tree {
             if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
                 drop(leaf);
                 let wanted = transaction.wanted_change(self.id, key, false);
-                transaction.overcome(wanted, &obstacle)?;
+                transaction.overcome(self, wanted, &obstacle)?;
                 continue;
             }
             let node = Node(&leaf);

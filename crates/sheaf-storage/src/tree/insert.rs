@@ -17,6 +17,7 @@ use crate::redo::RedoRecord;
 use crate::snapshot::StatusCell;
 use crate::transaction::{Change, Obstacle, Transaction};
 use crate::tree::node::{Node, Position, entry_bytes};
+use crate::tree::versioned_read::Settled;
 use crate::tree::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, Tree};
 use crate::versions::{Before, NewestWriter};
 
@@ -57,7 +58,7 @@ impl Tree {
             let is_live = position.found && !Node(&leaf).is_ghost(position.slot);
             let obstacle = self.obstacle(&leaf, transaction, key, true);
             match obstacle {
-                Some(Obstacle::Changed(_) | Obstacle::Spilled(_)) => {}
+                Some(Obstacle::Changed | Obstacle::Spilled(_)) => {}
                 // Whatever its lock says, the entry is there to stay.
                 _ if is_live => return Err(StorageError::DuplicateKey { tree: self.id }),
                 _ => {}
@@ -65,7 +66,7 @@ impl Tree {
             if let Some(obstacle) = obstacle {
                 drop(leaf);
                 let wanted = transaction.wanted_change(self.id, key, true);
-                transaction.overcome(wanted, &obstacle)?;
+                transaction.overcome(self, wanted, &obstacle)?;
                 continue;
             }
             let change = if position.found {
@@ -96,15 +97,23 @@ impl Tree {
         value: &[u8],
     ) -> Result<()> {
         let prefix = &key[..prefix_length];
-        // Only from the check to the insert: afterwards whoever checks finds the entry, committed or not.
-        transaction.lock_prefix(self, prefix)?;
-        let result = match self.taken_prefix(transaction, prefix) {
-            Ok(Some(_)) => Err(StorageError::DuplicateKey { tree: self.id }),
-            Ok(None) => self.insert(transaction, key, value),
-            Err(error) => Err(error),
-        };
-        transaction.unlock_prefix(self, prefix);
-        result
+        loop {
+            // Only from the check to the insert: afterwards whoever checks finds the entry, committed or not.
+            transaction.lock_prefix(self, prefix)?;
+            let result = match self.taken_prefix(transaction.status(), prefix) {
+                Ok(Settled::Absent) => self.insert(transaction, key, value),
+                Ok(Settled::Found(_)) => Err(StorageError::DuplicateKey { tree: self.id }),
+                Ok(Settled::Unknown(unsettled)) => {
+                    // Whoever is waited for may want to insert under the prefix next.
+                    transaction.unlock_prefix(self, prefix);
+                    transaction.wait_until_settled(&unsettled)?;
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
+            transaction.unlock_prefix(self, prefix);
+            return result;
+        }
     }
 
     /// Replaces the value of a live key; false if there is none. Waits as [`insert`](Self::insert) does.
@@ -126,7 +135,7 @@ impl Tree {
             if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
                 drop(leaf);
                 let wanted = transaction.wanted_change(self.id, key, false);
-                transaction.overcome(wanted, &obstacle)?;
+                transaction.overcome(self, wanted, &obstacle)?;
                 continue;
             }
             let node = Node(&leaf);
@@ -205,7 +214,7 @@ impl Tree {
             match system.versions.newest_writer(page, key, own) {
                 // Who locks the row waits for this transaction.
                 NewestWriter::Own => return None,
-                NewestWriter::Other(writer) => return Some(Obstacle::Changed(writer)),
+                NewestWriter::Other => return Some(Obstacle::Changed),
                 NewestWriter::Unknown => return Some(Obstacle::Spilled(page)),
                 NewestWriter::OwnOrEnded => is_perhaps_own = true,
                 NewestWriter::Ended => {}

@@ -233,7 +233,7 @@ impl Tree {
             loop {
                 match versions.newest_writer(page, key, own) {
                     NewestWriter::Own => return Ok(Some(())),
-                    NewestWriter::Other(_) | NewestWriter::Ended => return Ok(None),
+                    NewestWriter::Other | NewestWriter::Ended => return Ok(None),
                     NewestWriter::OwnOrEnded | NewestWriter::Unknown => {
                         versions.bring_back(page)?;
                     }
@@ -300,33 +300,17 @@ impl Tree {
         Ok(writer.flatten())
     }
 
-    /// The first live key that starts with `prefix`, after whoever has changed such a key has committed or rolled
-    /// back. The caller has locked the prefix, so that no other such key is inserted meanwhile.
-    pub(super) fn taken_prefix(
-        &self,
-        transaction: &mut Transaction,
-        prefix: &[u8],
-    ) -> Result<Option<Vec<u8>>> {
-        /// What stands in the way.
-        enum Taken {
-            By(Vec<u8>),
-            Perhaps(Arc<StatusCell>),
-        }
+    /// The first live key that starts with `prefix`, unless somebody else has changed such a key and not committed.
+    pub(super) fn taken_prefix(&self, own: &Arc<StatusCell>, prefix: &[u8]) -> Result<Settled> {
         let range = KeyRange::prefix(prefix);
-        loop {
-            let own = transaction.status();
-            let taken = self.find_on_leaves(&range, |leaf, from| {
-                if let Some(writer) = self.active_writer_on(leaf, from, &range, own)? {
-                    return Ok(Some(Taken::Perhaps(writer)));
-                }
-                Ok(first_live_key(leaf, from, prefix).map(Taken::By))
-            })?;
-            match taken {
-                None => return Ok(None),
-                Some(Taken::By(key)) => return Ok(Some(key)),
-                Some(Taken::Perhaps(writer)) => transaction.wait_for(&writer)?,
+        let look = self.store.transactions.row_locks.before_look();
+        let found = self.find_on_leaves(&range, |leaf, from| {
+            if let Some(writer) = self.active_writer_on(leaf, from, &range, own)? {
+                return Ok(Some(Settled::Unknown(Unsettled { writer, look })));
             }
-        }
+            Ok(first_live_key(leaf, from, prefix).map(Settled::Found))
+        })?;
+        Ok(found.unwrap_or(Settled::Absent))
     }
 
     /// A key that starts with `prefix` and that is there whatever becomes of the active transactions: the others' and
@@ -334,12 +318,13 @@ impl Tree {
     pub fn settled_prefix(&self, transaction: &Transaction, prefix: &[u8]) -> Result<Settled> {
         let range = KeyRange::prefix(prefix);
         let own = transaction.status();
+        let look = self.store.transactions.row_locks.before_look();
         let found = self.find_on_leaves(&range, |leaf, from| {
             if let Some(key) = self.settled_key(leaf, from, prefix, own)? {
                 return Ok(Some(Settled::Found(key)));
             }
             let writer = self.active_writer_on(leaf, from, &range, own)?;
-            Ok(writer.map(|writer| Settled::Unknown(Unsettled(writer))))
+            Ok(writer.map(|writer| Settled::Unknown(Unsettled { writer, look })))
         })?;
         Ok(found.unwrap_or(Settled::Absent))
     }

@@ -91,7 +91,7 @@ pub(crate) enum NewestWriter {
     /// The transaction that asks.
     Own,
     /// Another transaction, which is active.
-    Other(Arc<StatusCell>),
+    Other,
     /// The transaction that asks, or somebody who has ended: what was spilled would tell.
     OwnOrEnded,
     /// Perhaps another transaction, which is active: what was spilled would tell.
@@ -194,7 +194,7 @@ impl VersionStore {
         };
         match leaf.table().newest_writer(key) {
             Some(writer) if is_own(writer) => NewestWriter::Own,
-            Some(writer) if writer.is_active() => NewestWriter::Other(writer.clone()),
+            Some(writer) if writer.is_active() => NewestWriter::Other,
             // Nobody else could have changed the entry before an active transaction has ended.
             Some(_) => NewestWriter::Ended,
             None if may_be(&|writer| writer.is_active() && !is_own(writer)) => {
@@ -616,7 +616,7 @@ mod tests {
         assert!(unknown.count() < 100);
         store.bring_back(LEAF).unwrap();
         assert!(matches!(newest(1, &own), NewestWriter::Own));
-        assert!(matches!(newest(1, &other), NewestWriter::Other(_)));
+        assert!(matches!(newest(1, &other), NewestWriter::Other));
         assert!(matches!(newest(51, &other), NewestWriter::Ended));
     }
 

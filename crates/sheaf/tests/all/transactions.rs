@@ -599,6 +599,27 @@ fn a_lock_stays_to_the_end_of_its_transaction() {
     }
 }
 
+/// A statement that begins again comes behind those who waited for the rows that it has changed meanwhile.
+#[test]
+fn a_statement_that_begins_again_makes_no_deadlock() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "again");
+    let mut three = server.connect();
+    run(&mut three, "use again");
+    run(&mut one, "begin");
+    run(&mut one, "update t set n = n + 1 where id = 2");
+    let second =
+        std::thread::spawn(move || two.query_drop("update t set n = n + 1 where id in (1, 2)"));
+    // It has changed the first row and waits for the second.
+    await_row_locks(&mut one, 1);
+    let third = std::thread::spawn(move || three.query_drop("update t set n = n + 1 where id = 1"));
+    await_row_locks(&mut one, 2);
+    run(&mut one, "commit");
+    second.join().expect("an answer").expect("no deadlock");
+    third.join().expect("an answer").expect("no deadlock");
+    assert_eq!(rows(&mut one), [(1, 12), (2, 22)]);
+}
+
 /// A row that is in the way of an insert and goes while the insert waits for it is in the way no more.
 #[test]
 fn an_insert_that_would_update_inserts_when_the_row_has_gone() {
