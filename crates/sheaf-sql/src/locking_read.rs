@@ -8,6 +8,9 @@
 //!   SELECT <keys> FROM … WHERE … [ORDER BY … LIMIT …]   -> lock -> lock what was searched -> SELECT … through the same view
 //! ```
 //!
+//! With LIMIT two queries might choose different rows. There one query delivers the keys and the items, and what it has found is
+//! shown once it is locked.
+//!
 //! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it searches
 //! against all changes, as reads of SERIALIZABLE do.
 //!
@@ -21,6 +24,7 @@ use std::time::Duration;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
 use sheaf_table::Table;
 use sqlparser::ast;
@@ -28,10 +32,26 @@ use sqlparser::ast;
 use crate::change_query::{ChangeQuery, References, key_of};
 use crate::delete::add_items;
 use crate::error::{Result, SqlError};
-use crate::result::ResultSink;
+use crate::result::{ColumnMeta, ResultSink};
 use crate::rows::value_at;
+use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+
+/// What a locking read has locked.
+pub(crate) enum LockedRead {
+    /// Rows that this view shows as they are. The query itself is still to be run.
+    Rows(ReadView),
+    /// What the query shows.
+    Result(LockedResult),
+}
+
+/// A result that waited until its rows were locked.
+pub(crate) struct LockedResult {
+    columns: Vec<ColumnMeta>,
+    batches: Vec<RecordBatch>,
+    _reservation: MemoryReservation,
+}
 
 /// A table whose rows a query locks.
 struct Target {
@@ -72,13 +92,13 @@ pub(crate) fn lock_wait(query: &ast::Query) -> Option<Duration> {
 }
 
 impl Session {
-    /// Locks the rows that a locking read finds, for as long as the transaction lasts. Returns the view that shows them as
-    /// they are; `None` for a query that is not of this kind.
+    /// Locks the rows that a locking read finds, for as long as the transaction lasts. `None` for a query that is not of
+    /// this kind.
     pub(crate) fn lock_rows_of(
         &mut self,
         query: &ast::Query,
         text: &str,
-    ) -> Result<Option<ReadView>> {
+    ) -> Result<Option<LockedRead>> {
         if query.locks.is_empty() {
             return Ok(None);
         }
@@ -90,27 +110,115 @@ impl Session {
         if targets.is_empty() {
             return Ok(None);
         }
-        let limit = match from.limit_of(query) {
-            Some(limit) => limit,
-            None => &None,
-        };
-        let keys = ChangeQuery {
-            projection,
-            from: &from.tables,
-            selection: &from.selection,
-            order_by: match limit {
-                Some(_) => &from.order_by,
-                None => &[],
-            },
-            limit,
-        }
-        .build()?;
         for target in &targets {
             self.keep_definition(&target.table)?;
         }
+        let shown = match from.limit_of(query) {
+            Some(limit) => from.shown_query(query, &targets, &projection, &Some(limit.clone()))?,
+            None => None,
+        };
         let mut statement = self.begin_locks(lock_wait(query));
-        let outcome = self.lock_until_stable(&mut statement, &targets, (&keys, text));
+        let outcome = match shown {
+            Some(shown) => self
+                .lock_what_is_shown(&mut statement, &targets, (&shown, text))
+                .map(LockedRead::Result),
+            None => {
+                let keys = ChangeQuery {
+                    projection,
+                    from: &from.tables,
+                    selection: &from.selection,
+                    order_by: &[],
+                    limit: &None,
+                };
+                keys.build().and_then(|keys| {
+                    self.lock_until_stable(&mut statement, &targets, (&keys, text))
+                        .map(LockedRead::Rows)
+                })
+            }
+        };
         self.end_changes(statement, outcome).map(Some)
+    }
+
+    /// Finds what a query shows and locks its rows, again and again until no other transaction comes between. The result
+    /// waits in memory.
+    fn lock_what_is_shown(
+        &mut self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        (query, text): (&ast::Query, &str),
+    ) -> Result<LockedResult> {
+        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
+        for _ in 0..MAX_RESTARTS {
+            let view = statement.changes().read_view()?;
+            let planned = self.plan_change(query, text, view.clone())?;
+            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let mut result = self.collect_result(planned)?;
+            let (mut last, mut number) = (None, 0);
+            let mut is_stable = true;
+            for batch in &result.batches {
+                for row in 0..batch.num_rows() {
+                    number += 1;
+                    for (position, target) in targets.iter().enumerate() {
+                        let found = value_at(batch.column(position).as_ref(), row)?;
+                        if let Some(key) = key_of(&found)? {
+                            let row = statement.lock_row(&view, &target.table, key, target.mode)?;
+                            is_stable &= row.is_some();
+                        }
+                        if position == 0 {
+                            last = Some(found);
+                        }
+                    }
+                }
+            }
+            let last = match &last {
+                Some(key) => key_of(key)?,
+                None => None,
+            };
+            if is_stable && statement.lock_searches(&view, &mut searches, (number, last))? {
+                result.leave_out(targets.len())?;
+                return Ok(result);
+            }
+            statement.start_again()?;
+        }
+        Err(SqlError::lock_wait_timeout())
+    }
+
+    /// Runs a query to its end and keeps its result in query memory, error 1041 beyond.
+    fn collect_result(&mut self, planned: PlannedQuery) -> Result<LockedResult> {
+        let pool = &self.task_context().runtime_env().memory_pool;
+        let reservation = MemoryConsumer::new("rows to lock").register(pool);
+        let columns = planned.columns.clone();
+        let mut batches = Vec::new();
+        self.run_planned(planned, |batch| {
+            if reservation.try_grow(batch.get_array_memory_size()).is_err() {
+                return Err(SqlError::out_of_memory(
+                    "a locking read with LIMIT holds its rows in memory; raise --memory",
+                ));
+            }
+            batches.push(batch.clone());
+            Ok(())
+        })?;
+        Ok(LockedResult {
+            columns,
+            batches,
+            _reservation: reservation,
+        })
+    }
+
+    /// Sends a result whose rows are locked.
+    pub(crate) fn send_locked(
+        &mut self,
+        result: &LockedResult,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        sink.columns(&result.columns)?;
+        self.found_rows = 0;
+        for batch in &result.batches {
+            self.found_rows += batch.num_rows() as u64;
+            sink.rows(batch)?;
+        }
+        self.row_count = -1;
+        sink.end_of_rows(self.end_of_rows())
     }
 
     /// Finds rows and locks them, again and again until no other transaction comes between.
@@ -162,26 +270,9 @@ impl Session {
             .ok_or_else(unsupported)?;
         let references = self.references_of(&from.tables)?;
         let (targets, projection) = targets_of(&references, &query.locks);
-        let (ast::SetExpr::Select(select), [target, ..]) = (query.body.as_ref(), &targets[..])
-        else {
-            return Err(unsupported());
-        };
-        let has_wildcard = |item: &ast::SelectItem| {
-            let is_all = matches!(item, ast::SelectItem::Wildcard(_));
-            is_all || matches!(item, ast::SelectItem::QualifiedWildcard(..))
-        };
-        if references.0.len() > 1 && select.projection.iter().any(has_wildcard) {
-            return Err(unsupported());
-        }
-        let mut keys_and_items = ChangeQuery {
-            projection,
-            from: &from.tables,
-            selection: &from.selection,
-            order_by: &from.order_by,
-            limit: &None,
-        }
-        .build()?;
-        add_items(&mut keys_and_items, &select.projection, &target.table);
+        let keys_and_items = from
+            .shown_query(query, &targets, &projection, &None)?
+            .ok_or_else(unsupported)?;
         let window = self.window_of(query, text)?;
         for target in &targets {
             self.keep_definition(&target.table)?;
@@ -393,16 +484,78 @@ fn rows_of(query: &ast::Query) -> Option<LockedRows> {
     })
 }
 
+impl LockedResult {
+    /// Leaves out the first columns.
+    fn leave_out(&mut self, columns: usize) -> Result<()> {
+        self.columns.drain(..columns);
+        for batch in &mut self.batches {
+            let items: Vec<usize> = (columns..batch.num_columns()).collect();
+            *batch = batch.project(&items)?;
+        }
+        Ok(())
+    }
+}
+
 impl LockedRows {
     /// The query's LIMIT, where it ends the search for rows to lock.
-    fn limit_of<'q>(&self, query: &'q ast::Query) -> Option<&'q Option<ast::Expr>> {
+    fn limit_of<'q>(&self, query: &'q ast::Query) -> Option<&'q ast::Expr> {
         match &query.limit_clause {
             Some(ast::LimitClause::LimitOffset {
                 limit,
                 offset: None,
                 ..
-            }) if self.is_plain => Some(limit),
+            }) if self.is_plain => limit.as_ref(),
             _ => None,
         }
     }
+
+    /// The query that delivers the keys of the rows to lock and, behind them, the items of `query`, in its order. `None`: its
+    /// items cannot be told from the tables.
+    fn shown_query(
+        &self,
+        query: &ast::Query,
+        targets: &[Target],
+        keys: &[ast::Expr],
+        limit: &Option<ast::Expr>,
+    ) -> Result<Option<Box<ast::Query>>> {
+        let (ast::SetExpr::Select(select), [target, ..]) = (query.body.as_ref(), targets) else {
+            return Ok(None);
+        };
+        let has_wildcard = select.projection.iter().any(|item| {
+            let is_all = matches!(item, ast::SelectItem::Wildcard(_));
+            is_all || matches!(item, ast::SelectItem::QualifiedWildcard(..))
+        });
+        let is_joined =
+            self.tables.len() > 1 || self.tables.iter().any(|from| !from.joins.is_empty());
+        if has_wildcard && is_joined {
+            return Ok(None);
+        }
+        let order_by: Vec<_> = self
+            .order_by
+            .iter()
+            .map(|item| behind_keys(item, keys.len()))
+            .collect();
+        let mut shown = ChangeQuery {
+            projection: keys.to_vec(),
+            from: &self.tables,
+            selection: &self.selection,
+            order_by: &order_by,
+            limit,
+        }
+        .build()?;
+        add_items(&mut shown, &select.projection, &target.table);
+        Ok(Some(shown))
+    }
+}
+
+/// An item of ORDER BY in a query with so many more items at the front: a number is the position of an item.
+fn behind_keys(item: &ast::OrderByExpr, keys: usize) -> ast::OrderByExpr {
+    let mut item = item.clone();
+    if let ast::Expr::Value(value) = &mut item.expr
+        && let ast::Value::Number(digits, _) = &mut value.value
+        && let Ok(position @ 1..) = digits.parse::<usize>()
+    {
+        *digits = position.saturating_add(keys).to_string();
+    }
+    item
 }

@@ -29,7 +29,7 @@ use sheaf_table::{Catalog, ReadGuard, RowWriteGuard, Table, TableError, WriteGua
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
-use crate::locking_read::{Locked, lock_wait, locked_rows};
+use crate::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
 use crate::query::{Header, LoweredQuery, QueryContext, logical_plan};
 use crate::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::Session;
@@ -87,10 +87,15 @@ impl Session {
         }
         let limit = self.variables.sql_select_limit();
         let planned = match self.lock_rows_of(query, text)? {
+            Some(LockedRead::Result(result)) => return self.send_locked(&result, sink),
             // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables, or in
             // other indexes than the search for the rows.
-            Some(_) if self.reads_lock() => self.plan(query, text, None, Purpose::Locked, None)?,
-            Some(view) => self.plan(query, text, None, Purpose::Locked, Some(view))?,
+            Some(LockedRead::Rows(_)) if self.reads_lock() => {
+                self.plan(query, text, None, Purpose::Locked, None)?
+            }
+            Some(LockedRead::Rows(view)) => {
+                self.plan(query, text, None, Purpose::Locked, Some(view))?
+            }
             None => self.plan_query(query, text, None)?,
         };
         let columns = planned.columns.clone();

@@ -641,6 +641,32 @@ fn an_insert_that_would_update_inserts_when_the_row_has_gone() {
     assert_eq!(rows(&mut one), [(1, 5), (2, 20)]);
 }
 
+/// With LIMIT the rows that a locking read shows are those that it locks, whatever its order is called.
+#[test]
+fn a_locking_read_with_limit_shows_the_rows_that_it_locks() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "limited");
+    run(&mut one, "update t set n = 30 where id = 1");
+    for sql in [
+        "select n, id from t order by 1 desc limit 1 for update",
+        "select n as number, id from t order by number desc limit 1 for update",
+    ] {
+        run(&mut one, "begin");
+        let found: Vec<(i64, i64)> = one.query(sql).expect(sql);
+        assert_eq!(found, [(30, 1)], "{sql}");
+        let nowait = |id: i64| format!("select * from t where id = {id} for update nowait");
+        assert_eq!(error_of(&mut two, &nowait(1)), 3572, "{sql}");
+        run(&mut two, &nowait(2));
+        run(&mut one, "rollback");
+    }
+    run(&mut one, "begin");
+    let found: Vec<(i64, i64)> = one
+        .query("select * from t order by 2 limit 1 for update skip locked")
+        .expect("a row");
+    assert_eq!(found, [(2, 20)]);
+    run(&mut one, "rollback");
+}
+
 #[test]
 fn skip_locked_leaves_out_what_others_have() {
     let server = TestServer::start();
