@@ -379,7 +379,7 @@ impl PageStore {
 
     /// Pages could not be freed. They are found again when recovery looks for pages without a tree, so a clean start must
     /// not skip it.
-    fn note_lost_pages(&self) {
+    pub(crate) fn note_lost_pages(&self) {
         self.has_lost_pages.store(true, Ordering::Relaxed);
     }
 
@@ -569,6 +569,10 @@ impl PageStore {
                 self.refuse_changes(error.clone());
             }
         })?;
+        if self.has_lost_pages.load(Ordering::Relaxed) {
+            // Before the checkpoint counts: after a crash in between, nobody would know of them.
+            self.leave_something_to_recover()?;
+        }
         self.log.advance(self.redo_start(begin), |control| {
             control.is_creating = false;
             control.checkpoint_begin = begin;
@@ -578,9 +582,6 @@ impl PageStore {
         })?;
         self.checkpoint_volume.store(volume, Ordering::Relaxed);
         self.recovered_bytes.store(0, Ordering::Relaxed);
-        if self.has_lost_pages.load(Ordering::Relaxed) {
-            self.leave_something_to_recover()?;
-        }
         Ok(())
     }
 

@@ -417,7 +417,9 @@ impl BulkBuilder {
         // From here on the extents belong to the tree on disk, even if entering it fails: lost rather than used twice.
         self.leaves = None;
         store.set_extents(&extents, self.tree)?;
-        self.storage.enter_tree(self.tree, root, self.counts)?;
+        self.storage
+            .enter_tree(self.tree, root, self.counts)
+            .inspect_err(|_| store.note_lost_pages())?;
         self.finished = true;
         Ok(self.tree)
     }
@@ -440,6 +442,7 @@ impl Drop for BulkBuilder {
                 .begin_changes()
                 .and_then(|_permit| store.free_pages(&pages));
             if let Err(error) = freed {
+                store.note_lost_pages();
                 tracing::warn!("pages of an unfinished bulk build stay in use: {error}");
             }
         }
