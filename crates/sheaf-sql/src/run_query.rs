@@ -85,7 +85,11 @@ impl Session {
         if locked_rows(query) == Locked::Skip {
             return self.query_skipping_locked(query, text, sink);
         }
-        let limit = self.variables.sql_select_limit();
+        // A LIMIT of the statement's own comes before the session's.
+        let limit = match query.limit_clause {
+            Some(_) => u64::MAX,
+            None => self.variables.sql_select_limit(),
+        };
         let planned = match self.lock_rows_of(query, text)? {
             Some(LockedRead::Result(result)) => return self.send_locked(&result, sink),
             // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables, or in

@@ -118,7 +118,10 @@ impl Session {
     pub(crate) fn check_writable(&self) -> Result<()> {
         let read_only = match &self.transaction {
             Some(open) => open.read_only,
-            None => self.variables.transaction_read_only(),
+            None => match self.next_transaction.read_only {
+                Some(read_only) => read_only,
+                None => self.variables.transaction_read_only(),
+            },
         };
         match read_only {
             true => Err(SqlError::read_only_transaction()),

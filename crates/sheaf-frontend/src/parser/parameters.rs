@@ -24,13 +24,27 @@ pub fn substitute(
     tokens: Vec<TokenWithSpan>,
     parameters: Parameters<'_>,
 ) -> Result<(Vec<TokenWithSpan>, usize)> {
-    if matches!(parameters, Parameters::None) {
+    let is_parameter =
+        |token: &TokenWithSpan| matches!(&token.token, Token::Placeholder(text) if text == "?");
+    let may_be_there = !matches!(parameters, Parameters::None);
+    // `?7` is of another dialect, and would be taken for a number of ours.
+    let wrong = tokens.iter().position(|token| {
+        matches!(token.token, Token::Placeholder(_)) && !(may_be_there && is_parameter(token))
+    });
+    if let Some(wrong) = wrong {
+        let near: String = tokens[wrong..]
+            .iter()
+            .map(|token| token.to_string())
+            .collect();
+        return Err(SqlError::parse_error(&near, tokens[wrong].span.start.line));
+    }
+    if !may_be_there {
         return Ok((tokens, 0));
     }
     let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut count = 0;
     for token in tokens {
-        if !matches!(&token.token, Token::Placeholder(text) if text == "?") {
+        if !is_parameter(&token) {
             substituted.push(token);
             continue;
         }

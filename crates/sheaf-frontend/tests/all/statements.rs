@@ -28,6 +28,15 @@ fn a_syntax_error_names_its_place() {
         "{}",
         error.message
     );
+    for (text, near) in [
+        ("SELECT ?7, 1", "?7, 1"),
+        ("SELECT a FROM t WHERE id = ?", "?"),
+    ] {
+        let error = parse(text).expect_err("no parameters");
+        assert_eq!(error.code, 1064, "{text}");
+        let place = format!("near '{near}' at line 1");
+        assert!(error.message.ends_with(&place), "{}", error.message);
+    }
     let error = parse("SELEC 1").expect_err("not SQL");
     assert!(
         error.message.ends_with("near 'SELEC 1' at line 1"),

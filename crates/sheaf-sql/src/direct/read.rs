@@ -180,7 +180,10 @@ impl Read {
     }
 
     /// Whether a plan without parameters would run.
-    pub(super) fn would_run(&self, session: &Session, table: &Table) -> Result<bool> {
+    pub(super) fn would_run(&self, session: &Session, table: &Arc<Table>) -> Result<bool> {
+        let Some(_guard) = session.relock_for_read(table)? else {
+            return Ok(false);
+        };
         let ready = self.prepare(session.variables.sql_select_limit(), table, &[])?;
         Ok(ready.is_some() && !session.reads_lock())
     }
@@ -194,7 +197,11 @@ impl Read {
         ) else {
             return Ok(None);
         };
-        let limit = limit.min(most);
+        // A LIMIT of the statement's own comes before the session's.
+        let limit = match self.limit {
+            Some(_) => limit,
+            None => most,
+        };
         if self.is_long(table, &bound, limit.saturating_add(offset))? {
             return Ok(None);
         }
@@ -210,8 +217,10 @@ impl Read {
         let Keys::Ranges(ranges) = &bound.keys else {
             return Ok(false);
         };
-        let sorts = self.order.is_some() || self.distinct.is_some();
-        if !sorts && bound.tests.is_empty() && wanted <= MAX_LIMITED_ROWS {
+        let sends_all = matches!(self.shown, Shown::Columns(_))
+            && self.order.is_none()
+            && self.distinct.is_none();
+        if sends_all && bound.tests.is_empty() && wanted <= MAX_LIMITED_ROWS {
             return Ok(false);
         }
         let mut rows = 0;
@@ -533,6 +542,10 @@ impl Session {
         if !sink.takes_rows() {
             return Ok(false);
         }
+        // First of all: without it the table's trees may be dropped while they are asked how many rows there are.
+        let Some(open) = self.open_to_read(table)? else {
+            return Ok(false);
+        };
         let most = self.variables.sql_select_limit();
         let Some(ready) = read.prepare(most, table, parameters)? else {
             return Ok(false);
@@ -542,9 +555,6 @@ impl Session {
             limit,
             offset,
         } = ready;
-        let Some(open) = self.open_to_read(table)? else {
-            return Ok(false);
-        };
         let reader = RowReader {
             table,
             view: &open.view,
