@@ -73,7 +73,8 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     )
     .map_err(BenchError::from_display)?;
     eprintln!("filling {} rows", options.rows);
-    fill(&database, options.rows)?;
+    let connections = options.transactions + options.writers + 16;
+    fill(&database, options.rows, connections)?;
     let bench = Bench {
         options,
         database: &database,
@@ -98,9 +99,11 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
 }
 
 /// `t (id INT PRIMARY KEY, k INT, c CHAR(120), pad CHAR(60), KEY (k))`, as sysbench has it.
-fn fill(database: &Database, rows: u64) -> Result<(), BenchError> {
+/// Sets how many connections there may be, too.
+fn fill(database: &Database, rows: u64, connections: usize) -> Result<(), BenchError> {
     let mut connection = database.connect().map_err(BenchError::from_display)?;
     let mut execute = |sql: &str| connection.execute(sql).map_err(BenchError::from_display);
+    execute(&format!("set global max_connections = {connections}"))?;
     execute("create database bench")?;
     execute("use bench")?;
     execute(
