@@ -194,10 +194,11 @@ fn report(
     let _ = writeln!(text, "Machine: {}.  ", machine::describe());
     let _ = writeln!(
         text,
-        "Written by `sheaf-bench oltp --against {}`. Transactions per second / 95th percentile in ms / microseconds of \
+        "Written by `sheaf-bench oltp --against {} --seconds {}`. Transactions per second / 95th percentile in ms / microseconds of \
          the server's processors for a transaction / bytes that it logs; the ratio is Sheaf's transactions per second over the better peer's. \
          Every commit is on the disk before it is acknowledged.\n",
-        options.against.join(",")
+        options.against.join(","),
+        options.seconds
     );
     let _ = writeln!(
         text,

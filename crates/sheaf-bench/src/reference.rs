@@ -228,10 +228,11 @@ fn report(
     let _ = writeln!(text, "Machine: {}.  ", machine::describe());
     let _ = writeln!(
         text,
-        "Written by `sheaf-bench reference --scale {} --memory {pool_mib}M --against {}`. Times are seconds, cold / \
+        "Written by `sheaf-bench reference --scale {} --memory {pool_mib}M --against {} --runs {}`. Times are seconds, cold / \
          warm, the best of each server's variants; ratios are Sheaf's time over the peer's.\n",
         options.scale,
-        options.against.join(",")
+        options.against.join(","),
+        options.runs
     );
     let peers = &names[1..];
     let mut header = String::from("| case |");

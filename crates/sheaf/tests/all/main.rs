@@ -7,6 +7,7 @@ mod clients;
 mod command_line;
 mod direct;
 mod embedded;
+mod families;
 mod harness;
 mod history;
 mod isolation;
