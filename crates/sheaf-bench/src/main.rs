@@ -51,6 +51,8 @@ enum Command {
     Torture(sheaf_torture::command::Options),
     /// How long recovery takes after a kill.
     Recovery(sheaf_torture::recovery_time::Options),
+    /// What a checkpoint costs those who commit meanwhile.
+    Checkpoints(sheaf_torture::checkpoint_latency::Options),
     /// Serves a Sheaf database: how the benchmarks start Sheaf as a process of its own.
     #[command(hide = true)]
     Serve(sheaf::serve::ServeArguments),
@@ -68,6 +70,9 @@ fn main() -> ExitCode {
         } => answers::record(scale, &queries, &out),
         Command::Torture(options) => return sheaf_torture::command::run(&options),
         Command::Recovery(options) => return sheaf_torture::recovery_time::run(&options),
+        Command::Checkpoints(options) => {
+            return sheaf_torture::checkpoint_latency::run(&options);
+        }
         Command::Serve(options) => sheaf::serve::run(options)
             .map(|_| ())
             .map_err(BenchError::from_display),

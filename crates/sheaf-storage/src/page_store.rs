@@ -611,6 +611,11 @@ impl PageStore {
         (bytes as u64).min(self.log.limit_bytes() / CHECKPOINT_SHARE)
     }
 
+    /// Whether a checkpoint is being made right now.
+    pub(crate) fn checkpoint_is_under_way(&self) -> bool {
+        self.checkpoint.try_lock().is_none()
+    }
+
     /// Where recovery would begin after a checkpoint that began at `begin`, as far as live transactions allow.
     fn redo_start(&self, begin: Lsn) -> Lsn {
         let oldest = self.live.lock().values().min().copied();

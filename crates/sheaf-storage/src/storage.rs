@@ -579,6 +579,11 @@ impl Storage {
         self.checkpoint_at(Pace::Fast)
     }
 
+    /// Whether a checkpoint is being made right now, by whomever.
+    pub fn checkpoint_is_under_way(&self) -> bool {
+        self.store.checkpoint_is_under_way()
+    }
+
     fn checkpoint_at(&self, pace: Pace<'_>) -> Result<()> {
         self.store.checkpoint(|| self.trees.write_counts(), pace)
     }

@@ -17,14 +17,17 @@
 //! ends with a crash or, on a failing disk, with a restart of the process. After each, all that was acknowledged must be
 //! there and nothing else, except that the one commit or DDL that was under way may be there as a whole.
 //!
-//! [`recovery_time`] is another matter: how long recovery takes on a real disk.
+//! [`recovery_time`] and [`checkpoint_latency`] are another matter: how long recovery takes on a real disk, and what a
+//! checkpoint costs those who commit meanwhile.
 //!
 //! There are two workloads. [`trees`] works on the storage alone, [`tables`] on the floor above it, where a change of a
 //! row changes several trees. The connections take turns on one thread, so that the order of everything follows from the
 //! seed; threads that really meet are the business of the simulations of sheaf-storage.
 
+pub mod checkpoint_latency;
 pub mod command;
 mod machine;
+mod measurement;
 pub mod recovery_time;
 mod tables;
 mod trees;

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sheaf_storage::Random;
-use sheaf_storage::{BulkBuilder, Storage, StorageError, StorageOptions, Tree};
+use sheaf_storage::{BulkBuilder, Random, Storage, StorageError, StorageOptions, Tree};
+
+use crate::measurement::{DataDirectory, row_of};
 
 /// The log may become so long before a checkpoint is due that none is made while it grows.
 const NO_CHECKPOINT: u64 = 1 << 40;
@@ -74,17 +75,6 @@ fn storage_options(options: &Options) -> StorageOptions {
     }
 }
 
-/// The data directory; removed when dropped.
-struct DataDirectory(PathBuf);
-
-impl Drop for DataDirectory {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("recovery: {} is still there: {error}", self.0.display());
-        }
-    }
-}
-
 /// A process that does not outlive its parent's interest in it.
 struct Killed(Child);
 
@@ -98,16 +88,15 @@ impl Drop for Killed {
 
 fn measure(options: &Options) -> Outcome<()> {
     let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let data = DataDirectory(parent.join(format!("sheaf-recovery-{}", std::process::id())));
-    std::fs::create_dir_all(&data.0)?;
+    let data = DataDirectory::create(&parent, "sheaf-recovery")?;
     println!(
         "{} rows of {} bytes, a pool of {} MiB, {} MiB of log",
         options.rows, options.row_bytes, options.pool_mib, options.log_mib
     );
-    let child = start_child(options, &data.0)?;
+    let child = start_child(options, data.path())?;
     drop(child);
     let started = Instant::now();
-    let storage = Storage::open(&data.0, storage_options(options))?;
+    let storage = Storage::open(data.path(), storage_options(options))?;
     let seconds = started.elapsed().as_secs_f64();
     let pool = storage.pool_counters();
     println!(
@@ -194,18 +183,6 @@ fn update_some(
     }
     transaction.commit()?;
     Ok(ROWS_OF_TRANSACTION as u64)
-}
-
-/// A row that compresses as rows do: half of it is random.
-fn row_of(row: u64, version: u64, bytes: usize) -> Vec<u8> {
-    let mut random = Random::new(row ^ version);
-    let mut value = Vec::with_capacity(bytes + 16);
-    while value.len() < bytes {
-        value.extend_from_slice(&random.next().to_le_bytes());
-        value.extend_from_slice(b"the same");
-    }
-    value.truncate(bytes);
-    value
 }
 
 fn the_tree(storage: &Arc<Storage>) -> Result<Arc<Tree>, StorageError> {
