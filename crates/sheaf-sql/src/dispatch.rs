@@ -69,6 +69,7 @@ impl Session {
                 columns,
                 buckets,
             } => self.change_histograms(&table, &columns, buckets, sink),
+            Statement::Backup { folder } => self.backup(&folder, sink),
             Statement::Use(name) => {
                 self.set_database(&name)?;
                 self.ok(sink, 0, String::new())
@@ -225,6 +226,8 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::LockTables(_) => Command::LockTables,
         Statement::UnlockTables => Command::UnlockTables,
         Statement::Do(_) => Command::Do,
-        Statement::DropAbsent { .. } | Statement::Unsupported(_) => return None,
+        Statement::Backup { .. } | Statement::DropAbsent { .. } | Statement::Unsupported(_) => {
+            return None;
+        }
     })
 }

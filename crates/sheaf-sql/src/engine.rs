@@ -29,7 +29,7 @@ use crate::error::{Result, SqlError};
 use crate::session::{Session, SessionInfo};
 use crate::session_handle::SessionHandle;
 use crate::status::{CommandCounters, ServerGauges};
-use crate::variables::{VariableValue, Variables};
+use crate::variables::{self, VariableValue, Variables};
 
 /// The least memory that an engine works in.
 pub const MIN_MEMORY_BYTES: usize = 16 << 20;
@@ -62,6 +62,9 @@ pub struct EngineOptions {
     pub secure_file_priv: Option<PathBuf>,
     /// The port that the server listens on, for `@@port`.
     pub port: u16,
+    /// How the storage is opened: durability, log, archive, limits. Its pool and its memory for versions follow from
+    /// `memory_bytes`.
+    pub storage: StorageOptions,
 }
 
 impl Default for EngineOptions {
@@ -73,6 +76,7 @@ impl Default for EngineOptions {
             max_connections: 151,
             secure_file_priv: None,
             port: 0,
+            storage: StorageOptions::default(),
         }
     }
 }
@@ -143,7 +147,7 @@ impl Engine {
             StorageOptions {
                 pool_bytes: memory.pool_bytes,
                 max_version_bytes: memory.version_bytes,
-                ..StorageOptions::default()
+                ..options.storage.clone()
             },
         )?;
         Self::open_storage(storage, path, options)
@@ -163,7 +167,7 @@ impl Engine {
             temp_dir: storage.temp_dir(),
             max_temp_bytes: MAX_TEMP_BYTES,
         })?;
-        let globals = Self::global_variables(path, &options, memory);
+        let globals = Self::global_variables(path, &options, memory, &storage);
         Ok(Arc::new(Engine {
             options,
             memory,
@@ -183,7 +187,12 @@ impl Engine {
         }))
     }
 
-    fn global_variables(path: &Path, options: &EngineOptions, memory: MemorySplit) -> Variables {
+    fn global_variables(
+        path: &Path,
+        options: &EngineOptions,
+        memory: MemorySplit,
+        storage: &Storage,
+    ) -> Variables {
         let mut globals = Variables::default();
         let integer = |number: usize| VariableValue::Integer(number as i128);
         let text = |text: String| VariableValue::Text(text);
@@ -191,6 +200,7 @@ impl Engine {
             (options.memory_bytes / PACKET_SHARE).clamp(MIN_PACKET_BYTES, MAX_PACKET_BYTES);
         globals.set_internally("max_allowed_packet", integer(packet_bytes));
         globals.set_internally("innodb_buffer_pool_size", integer(memory.pool_bytes));
+        variables::show_storage_options(&mut globals, storage.options());
         globals.set_internally("max_connections", integer(options.max_connections));
         globals.set_internally("port", integer(usize::from(options.port)));
         globals.set_internally("datadir", text(path.display().to_string()));
@@ -341,6 +351,10 @@ impl Engine {
             spill_written_bytes: transactions.spill_written_bytes,
             spill_read_bytes: transactions.spill_read_bytes,
             row_locks: transactions.row_locks,
+            archive_waiting_bytes: self
+                .storage()
+                .archive_progress()
+                .map_or(0, |progress| progress.waiting_bytes),
             log: self.storage().log_counters(),
             uptime_seconds: self.started.elapsed().as_secs(),
             connections: self.next_session_id.load(Ordering::Relaxed) - 1,

@@ -5,6 +5,7 @@
 //! catalog, INSERT and LOAD DATA to the tables, SELECT through lowering, DataFusion's logical planner and
 //! Sheaf's optimizer to a physical plan.
 
+mod backup;
 mod catalog_text;
 mod change_query;
 mod column_statistics;

@@ -43,6 +43,7 @@ impl Session {
                 self.variables = session_before;
                 self.engine
                     .change_globals(|globals| *globals = globals_before);
+                self.follow_sync_log("sync_log")?;
                 return Err(error);
             }
         }
@@ -124,6 +125,7 @@ impl Session {
         let truncated = self
             .engine
             .change_globals(|globals| variables::assign(session, globals, scope, name, &new))?;
+        self.follow_sync_log(name)?;
         if let Some(truncated) = truncated {
             self.warnings.warn(
                 1292,
@@ -138,6 +140,19 @@ impl Session {
                 1235,
                 "autocommit=0 has no effect yet: each statement is atomic and takes effect when it ends",
             );
+        }
+        Ok(())
+    }
+
+    /// If it was this variable that was set: commits wait for the disk from now on as it says.
+    fn follow_sync_log(&self, name: &str) -> Result<()> {
+        let storage = self.engine.storage();
+        if let Some(sync_log) = variables::chosen_sync_log(&self.engine.globals(), name)
+            && sync_log != storage.sync_log()
+        {
+            storage.set_sync_log(sync_log)?;
+            self.engine
+                .change_globals(|globals| variables::show_sync_log(globals, sync_log));
         }
         Ok(())
     }

@@ -135,6 +135,8 @@ pub struct ServerGauges {
     pub spill_read_bytes: u64,
     /// Explicit row locks held or waited for.
     pub row_locks: u64,
+    /// Bytes of log that the archive does not have yet.
+    pub archive_waiting_bytes: u64,
     pub log: LogCounters,
 }
 
@@ -188,6 +190,7 @@ pub fn entries(
     add("Innodb_pages_written", pool.pages_written);
     add("Aborted_clients", gauges.aborted_clients);
     add("Aborted_connects", gauges.aborted_connects);
+    add("Archive_waiting_bytes", gauges.archive_waiting_bytes);
     add("Connections", gauges.connections);
     add("Max_used_connections", gauges.max_used_connections);
     add("Open_tables", gauges.open_tables);

@@ -477,6 +477,7 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
             | Statement::Maintain { .. }
             | Statement::Histograms { .. }
             | Statement::LockTables(_)
+            | Statement::Backup { .. }
     )
 }
 

@@ -10,6 +10,7 @@
 
 mod settings;
 mod sql_mode;
+mod storage;
 mod table;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::parser::statement::Scope;
 use crate::transaction::Isolation;
 use settings::Settings;
 pub use sql_mode::SqlMode;
+pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};
 use table::DEFINITIONS;
 
 /// The longest value of a text variable, in bytes.

@@ -140,6 +140,24 @@ pub enum StorageError {
     #[error("{} is in use by another process", path.display())]
     InUse { path: PathBuf },
 
+    /// Nothing may be changed until the archive of the log has caught up.
+    #[error(
+        "the archive of the log is more than archive_lag_limit_bytes ({limit} bytes) behind: the server's log says why"
+    )]
+    ArchiveBehind { limit: u64 },
+
+    /// The archive of the log failed, or does not have what it should.
+    #[error("the log archive: {reason}")]
+    Archive { reason: String },
+
+    /// A backup or a restoration cannot be made.
+    #[error("{reason}")]
+    Backup { reason: String },
+
+    /// Whoever wanted the work has ended it.
+    #[error("cancelled")]
+    Cancelled,
+
     /// The storage was closed.
     #[error("the storage is closed")]
     Closed,

@@ -77,11 +77,13 @@ pub fn damaged_log(bytes: &[u8]) {
 fn write_log(file: &LogFile) {
     let options = LogOptions {
         limit_bytes: 4 * MIN_SEGMENT_BYTES,
+        archive_lag_bytes: None,
     };
     let log = Log::create(file.clone(), options, 1, None).expect("a disk without faults");
     let mut random = Random::new(2);
     for id in 0..FRAMES {
-        let frame = frame::encode_commit(TransactionId(random.next() >> (id % 64)));
+        let mut frame = Vec::new();
+        frame::put_commit(&mut frame, TransactionId(random.next() >> (id % 64)), id);
         log.append(&frame);
         if random.below(4) == 0 {
             log.flush_to(log.end()).expect("a disk without faults");

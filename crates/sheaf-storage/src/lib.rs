@@ -5,6 +5,7 @@
 //!   Tree, LeafCursor, BulkBuilder ordered byte keys -> byte values
 //!   ReadView, versions            what a reader may see, and where it finds what pages held before
 //!   row locks                     who waits for whom
+//!   backup, archive, restore      copies of all this, made while it is used, and brought forward to any moment
 //!   mini-transactions, extents    every change of a page, every page that is taken or given back
 //!   BufferPool, page guards       frames, latches, prefetch, write-back
 //!   Disk                          files: io_uring, threads, or a simulation
@@ -13,6 +14,9 @@
 //! Everything here is synchronous: a call waits for the pages that it needs, and nothing else. The floors above use
 //! what this module re-exports and never see a page.
 
+pub mod archive;
+mod background;
+pub mod backup;
 pub mod buffer_pool;
 mod check;
 mod checkpointer;
@@ -29,6 +33,7 @@ pub mod fuzzing;
 pub mod guard;
 mod latch;
 mod log;
+mod log_bypass;
 mod mini_transaction;
 pub mod page;
 mod page_read;
@@ -39,6 +44,7 @@ pub mod prefetch;
 pub mod random;
 mod recovery;
 mod redo;
+pub mod restore;
 mod row_lock;
 mod snapshot;
 mod spill_file;
@@ -53,16 +59,19 @@ mod versions;
 mod word_loads;
 pub mod write_back;
 
+pub use archive::{ArchiveProgress, FolderArchive, LogArchive, LogRange};
+pub use backup::{BackupSummary, CopyProgress};
 pub use buffer_pool::{BufferPool, PoolOptions};
 pub use check::StorageCheck;
 pub use counters::{PoolCounters, TransactionCounters};
 pub use disk::{Disk, DiskKind, FileId};
 pub use error::{Result, StorageError};
 pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGuard};
-pub use log::{LogCounters, SyncLog};
+pub use log::{HistoryId, LogCounters, SyncLog};
 pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
 pub use prefetch::PrefetchSummary;
 pub use random::Random;
+pub use restore::{RestoreUntil, Restored, restore, restore_to};
 pub use row_lock::{Interrupt, LockMode, LockWait, RangeLock};
 pub use snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use storage::{Storage, StorageOptions};

@@ -19,11 +19,12 @@ use crate::extent::{
 };
 use crate::file_header::FileHeader;
 use crate::log::frame::{self, Note};
-use crate::log::{Log, SyncLog};
+use crate::log::{Log, LogState, SyncLog};
+use crate::log_bypass::LogBypass;
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PageDamage, PageId, TreeId};
 use crate::redo::RedoRecord;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::transaction::TransactionId;
 use crate::transaction_system::TransactionSystem;
@@ -57,7 +58,8 @@ pub(crate) struct PageStore {
     pub(crate) frames: u64,
     /// What transactions share.
     pub(crate) transactions: TransactionSystem,
-    sync_log: SyncLog,
+    /// A [`SyncLog`], by its number.
+    sync_log: AtomicU8,
     /// Recovery rolls back: ghosts of transactions without an end have no versions, and must stay nevertheless.
     keeps_ghosts: AtomicBool,
     next_tree: AtomicU64,
@@ -84,6 +86,8 @@ pub(crate) struct PageStore {
     counts_writer: OnceLock<CountsWriter>,
     /// Held while the file grows.
     growth: Mutex<()>,
+    /// Who writes pages that are not in the log.
+    pub(crate) log_bypass: Arc<LogBypass>,
 }
 
 type CountsWriter = Box<dyn Fn() -> Result<()> + Send + Sync>;
@@ -139,7 +143,7 @@ impl PageStore {
             disk: parts.disk,
             file: parts.file,
             transactions: parts.transactions,
-            sync_log: parts.sync_log,
+            sync_log: AtomicU8::new(parts.sync_log as u8),
             keeps_ghosts: AtomicBool::new(false),
             next_tree: AtomicU64::new(control.next_tree),
             next_transaction: AtomicU64::new(control.next_transaction),
@@ -159,6 +163,7 @@ impl PageStore {
             checkpoint_volume: AtomicU64::new(0),
             counts_writer: OnceLock::new(),
             growth: Mutex::new(()),
+            log_bypass: Arc::default(),
         }
     }
 
@@ -331,7 +336,12 @@ impl PageStore {
     /// Enters in the extent maps which pages of these extents (ascending) a tree uses, and after that in memory. Pages
     /// that become free are dropped from the pool in between: after the end of their lives is in the log, or a
     /// checkpoint could leave out what redo then applies to an old page; before somebody else takes them.
-    pub(crate) fn set_extents(&self, extents: &[(usize, u64)], owner: TreeId) -> Result<()> {
+    pub(crate) fn set_extents(
+        &self,
+        extents: &[(usize, u64)],
+        owner: TreeId,
+        note: Note<'_>,
+    ) -> Result<()> {
         for group in
             extents.chunk_by(|(a, _), (b, _)| a / EXTENTS_PER_GROUP == b / EXTENTS_PER_GROUP)
         {
@@ -354,7 +364,7 @@ impl PageStore {
                 })
                 .collect();
             change
-                .commit(&records)
+                .commit_noted(note, &records, || ())
                 .inspect_err(|_| self.note_lost_pages())?;
             for &(extent, used) in group {
                 for place in (0..PAGES_PER_EXTENT as u32).filter(|place| used >> place & 1 == 0) {
@@ -424,7 +434,7 @@ impl PageStore {
 
     /// Waits until the commit record at `lsn` is durable, if commits wait.
     pub(crate) fn make_commit_durable(&self, lsn: Lsn) -> Result<()> {
-        match self.sync_log {
+        match self.sync_log() {
             SyncLog::On => self.log.flush_to(lsn).inspect_err(|error| match error {
                 // There was room before the first change; a file system may run out of it nevertheless. The record stays
                 // in the log's buffer, before all that comes later, and reaches the disk when there is space again.
@@ -449,14 +459,18 @@ impl PageStore {
 
     /// Commits up to here will be found after a crash, or are as durable as the options ask for.
     pub(crate) fn newest_durable(&self) -> Lsn {
-        match self.sync_log {
+        match self.sync_log() {
             SyncLog::On => self.log.flushed(),
             SyncLog::Interval | SyncLog::Off => self.log.end(),
         }
     }
 
     pub(crate) fn sync_log(&self) -> SyncLog {
-        self.sync_log
+        SyncLog::of_number(self.sync_log.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_sync_log(&self, sync_log: SyncLog) {
+        self.sync_log.store(sync_log as u8, Ordering::Relaxed);
     }
 
     /// Allows changes until the permit is dropped.
@@ -476,6 +490,7 @@ impl PageStore {
     /// To be called before a change, by a thread that holds no latch: the log has room for it on return.
     #[inline]
     pub(crate) fn make_log_room(&self) -> Result<()> {
+        self.log.check_archive()?;
         if self.log_since_checkpoint() > self.log.limit_bytes() / FOREGROUND_CHECKPOINT_SHARE {
             self.checkpoint_for_room()?;
         }
@@ -548,7 +563,7 @@ impl PageStore {
         let last = self.log.control();
         if begin == last.checkpoint_begin
             && self.redo_start(begin) == last.redo_start
-            && !last.is_creating
+            && last.state == LogState::InUse
         {
             return Ok(());
         }
@@ -574,7 +589,7 @@ impl PageStore {
             self.leave_something_to_recover()?;
         }
         self.log.advance(self.redo_start(begin), |control| {
-            control.is_creating = false;
+            control.state = LogState::InUse;
             control.checkpoint_begin = begin;
             control.next_tree = next_tree;
             control.next_transaction = next_transaction;
@@ -587,9 +602,7 @@ impl PageStore {
 
     /// Logs a frame without changes: the next start recovers, and so looks for lost pages.
     fn leave_something_to_recover(&self) -> Result<()> {
-        let mut mark = Vec::new();
-        frame::encode_mini_transaction(&mut mark, Note::None, std::iter::empty());
-        let lsn = self.log.append(&mark);
+        let lsn = self.log.append(&frame::encode_nothing());
         self.lost_pages_mark.store(lsn.0, Ordering::Relaxed);
         self.log.flush_to(lsn)
     }

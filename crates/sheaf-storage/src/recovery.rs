@@ -163,7 +163,10 @@ impl Analysis {
         spill: &Arc<SpillFile>,
     ) -> Result<(), Unreadable> {
         match frame {
-            Frame::Commit(id) | Frame::EndOfRollback(id) => {
+            Frame::Commit {
+                transaction: id, ..
+            }
+            | Frame::EndOfRollback(id) => {
                 self.next_transaction = self.next_transaction.max(id.0 + 1);
                 self.losers.remove(&id);
             }
@@ -180,7 +183,7 @@ impl Analysis {
 
     fn note_transaction(&mut self, lsn: Lsn, note: Note<'_>, spill: &Arc<SpillFile>) -> Result<()> {
         let (tree, change, sign) = match note {
-            Note::None => return Ok(()),
+            Note::None | Note::PagesPastLog => return Ok(()),
             Note::Counts { tree } => {
                 self.entries.insert(tree, 0);
                 return Ok(());
@@ -316,7 +319,7 @@ pub(crate) fn redo(
         progress.report(lsn);
         match frame {
             Frame::MiniTransaction { changes, .. } => window.gather(lsn, changes)?,
-            Frame::Commit(_) | Frame::EndOfRollback(_) => {}
+            Frame::Commit { .. } | Frame::EndOfRollback(_) => {}
         }
         if window.is_full() {
             window.apply()?;
@@ -353,7 +356,7 @@ pub(crate) fn reclaim_space(
         } else if let Some(pages) = trees.get_mut(&owner) {
             pages.leaf_pages += u64::from(used.count_ones());
         } else {
-            store.set_extents(&[(extent, 0)], owner)?;
+            store.set_extents(&[(extent, 0)], owner, Note::None)?;
         }
     }
     Ok(())

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::archive::{ArchiveProgress, Archiver, LogArchive};
+use crate::background::BackgroundWork;
 use crate::buffer_pool::{BufferPool, PoolOptions};
 use crate::checkpointer::{Checkpointer, Pace};
 use crate::counters::{PoolCounters, TransactionCounters};
@@ -16,7 +18,8 @@ use crate::disk::{self, Disk, DiskKind, FileId};
 use crate::doublewrite::Doublewrite;
 use crate::error::{Result, StorageError};
 use crate::extent::PageRequest;
-use crate::log::{Control, Log, LogCounters, LogOptions, MIN_SEGMENT_BYTES, SyncLog};
+use crate::log::frame::Note;
+use crate::log::{Control, Log, LogCounters, LogOptions, LogState, MIN_SEGMENT_BYTES, SyncLog};
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PageId, TreeId};
 use crate::page_store::{PageStore, Parts};
@@ -32,16 +35,19 @@ use crate::tree_directory::{EMPTY, FIRST_FREE_TREE, TreeDirectory};
 use crate::versions::VersionCollector;
 
 /// Name of the data file in its directory.
-const DATA_FILE: &str = "sheaf.data";
+pub(crate) const DATA_FILE: &str = "sheaf.data";
 
 /// Name of the log in the data directory.
-const LOG_FILE: &str = "sheaf.log";
+pub(crate) const LOG_FILE: &str = "sheaf.log";
 
 /// Name of the doublewrite area in the data directory.
 const DOUBLEWRITE_FILE: &str = "sheaf.doublewrite";
 
 /// Name of the lock file in the data directory.
 const LOCK_FILE: &str = "sheaf.lock";
+
+/// Time from one look at what waits for the archive to the next.
+const ARCHIVE_STEP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Folder for spilled data in the data directory.
 const TEMP_FOLDER: &str = "temp";
@@ -75,7 +81,13 @@ pub struct StorageOptions {
     pub log_limit_bytes: u64,
     /// How long recovery may take: checkpoints are made often enough for it.
     pub recovery_time_goal: Duration,
-    /// Whether background threads write dirty pages back, collect versions, and make checkpoints.
+    /// Where the log is archived.
+    pub archive: Option<Arc<dyn LogArchive>>,
+    /// Log waits at most about this long for the archive, so that losing the machine loses no more.
+    pub archive_interval: Duration,
+    /// Bytes of log that may wait for the archive; beyond it changes get [`StorageError::ArchiveBehind`].
+    pub archive_lag_limit_bytes: u64,
+    /// Whether background threads write dirty pages back, collect versions, make checkpoints, and archive.
     pub background_writer: bool,
 }
 
@@ -93,6 +105,9 @@ impl Default for StorageOptions {
             log_segment_bytes: 8 << 20,
             log_limit_bytes: 1 << 30,
             recovery_time_goal: Duration::from_secs(10),
+            archive: None,
+            archive_interval: Duration::from_secs(10),
+            archive_lag_limit_bytes: 8 << 30,
             background_writer: true,
         }
     }
@@ -148,8 +163,38 @@ impl Files {
 }
 
 fn log_options(options: &StorageOptions) -> LogOptions {
+    let is_archived = options.archive.is_some();
     LogOptions {
         limit_bytes: options.log_limit_bytes,
+        archive_lag_bytes: is_archived.then_some(options.archive_lag_limit_bytes),
+    }
+}
+
+/// What archives the log, if the options ask for it. To be made before anything of the log can be recycled.
+fn archiver(store: &PageStore, options: &StorageOptions) -> Option<Archiver> {
+    let archive = options.archive.clone()?;
+    let log_everything = store.log_bypass.forbid(&*store.disk);
+    let interval = options.archive_interval;
+    Some(Archiver::new(archive, &store.log, interval, log_everything))
+}
+
+/// Keeps other processes out of a data directory until the file is closed.
+///
+/// # Errors
+/// `InUse` if another process has it.
+pub(crate) fn lock_directory(dir: &Path) -> Result<File> {
+    let path = dir.join(LOCK_FILE);
+    let failed = |operation| {
+        let path = path.display().to_string();
+        move |error| StorageError::io(operation, path, 0, error)
+    };
+    let lock = File::create(&path).map_err(failed("creation"))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(StorageError::InUse {
+            path: dir.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(failed("locking")(error)),
     }
 }
 
@@ -160,6 +205,8 @@ pub struct Storage {
     options: StorageOptions,
     trees: Arc<TreeDirectory>,
     temp_dir: PathBuf,
+    archiver: Option<Archiver>,
+    archiving: Mutex<Option<BackgroundWork>>,
     checkpointer: Mutex<Option<Checkpointer>>,
     /// Held while the garbage of a leaf is purged in the background, and while a tree is dropped.
     purging: Mutex<()>,
@@ -180,17 +227,7 @@ impl Storage {
             move |error| StorageError::io(operation, path, 0, error)
         };
         std::fs::create_dir_all(dir).map_err(failed("creation", dir))?;
-        let lock_path = dir.join(LOCK_FILE);
-        let lock = File::create(&lock_path).map_err(failed("creation", &lock_path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(StorageError::InUse {
-                    path: dir.to_owned(),
-                });
-            }
-            Err(TryLockError::Error(error)) => return Err(failed("locking", &lock_path)(error)),
-        }
+        let lock = lock_directory(dir)?;
         let temp_dir = dir.join(TEMP_FOLDER);
         if temp_dir.exists() {
             std::fs::remove_dir_all(&temp_dir).map_err(failed("removal", &temp_dir))?;
@@ -236,23 +273,11 @@ impl Storage {
                 reason,
             });
         }
-        match options.sync_log {
-            SyncLog::On => {}
-            SyncLog::Interval => {
-                tracing::warn!(
-                    "sync_log is interval: a crash may lose the commits of the last second"
-                );
-            }
-            SyncLog::Off => {
-                tracing::warn!(
-                    "sync_log is off: a crash may lose commits since the last checkpoint"
-                );
-            }
-        }
+        options.sync_log.warn();
         let files = Files::open(disk, &options)?;
         let log_file = Log::file(&files.disk, files.log, options.log_segment_bytes);
         let storage = match Control::read(&log_file)? {
-            Some(control) if !control.is_creating => {
+            Some(control) if control.state != LogState::Creating => {
                 Self::recover(files, options, control, temp_dir, lock)?
             }
             None if files.disk.length(files.data)? > 0 => {
@@ -265,6 +290,7 @@ impl Storage {
         };
         if storage.options.background_writer {
             *storage.checkpointer.lock() = Some(Checkpointer::start(&storage)?);
+            storage.start_archiving()?;
             *storage.collector.lock() = Some(VersionCollector::start(&storage)?);
         }
         Ok(storage)
@@ -282,9 +308,10 @@ impl Storage {
         let log = Log::create(file, log_options(&options), FIRST_FREE_TREE.0, earlier)?;
         let doublewrite = Doublewrite::open(files.disk.clone(), files.doublewrite)?;
         let store = files.page_store(&options, log, doublewrite)?;
+        let archiver = archiver(&store, &options);
         store.format()?;
         let trees = TreeDirectory::create(&store)?;
-        let storage = Self::assemble(store, trees, options, temp_dir, lock);
+        let storage = Self::assemble(store, trees, archiver, options, temp_dir, lock);
         storage.checkpoint()?;
         Ok(storage)
     }
@@ -321,6 +348,7 @@ impl Storage {
         let log_options = log_options(&options);
         let log = Log::resume(file.clone(), log_options, control, analysis.end.clone())?;
         let store = files.page_store(&options, log, doublewrite)?;
+        let archiver = archiver(&store, &options);
         store.reserve_numbers(analysis.next_tree, analysis.next_transaction);
         for (&id, loser) in &analysis.losers {
             store.add_live(id, loser.first);
@@ -332,7 +360,7 @@ impl Storage {
             TreeDirectory::recover(&store, &analysis)?;
         }
         let trees = TreeDirectory::open(&store)?;
-        let storage = Self::assemble(store, trees, options, temp_dir, lock);
+        let storage = Self::assemble(store, trees, archiver, options, temp_dir, lock);
         if analysis.is_needed {
             let bytes = analysis.end.bytes_read(&file);
             storage.roll_back_losers(analysis)?;
@@ -374,6 +402,7 @@ impl Storage {
     fn assemble(
         store: Arc<PageStore>,
         trees: Arc<TreeDirectory>,
+        archiver: Option<Archiver>,
         options: StorageOptions,
         temp_dir: PathBuf,
         lock: Option<File>,
@@ -383,6 +412,8 @@ impl Storage {
             options,
             trees,
             temp_dir,
+            archiver,
+            archiving: Mutex::new(None),
             checkpointer: Mutex::new(None),
             purging: Mutex::new(()),
             collector: Mutex::new(None),
@@ -449,7 +480,7 @@ impl Storage {
         self.trees.remove(id)?;
         self.store.transactions.versions.forget_tree(id);
         let freed: Vec<_> = extents.into_iter().map(|extent| (extent, 0)).collect();
-        self.store.set_extents(&freed, id)?;
+        self.store.set_extents(&freed, id, Note::None)?;
         self.store.free_pages(&pages)
     }
 
@@ -612,6 +643,53 @@ impl Storage {
         Ok(begun)
     }
 
+    /// Sends what is due to the archive of the log, or with `now` all that is durable by now; nothing if there is no
+    /// archive. A background thread does this, if there are background threads.
+    ///
+    /// # Errors
+    /// `Archive`: the archive failed. What waits for it is kept, and a later step tries again.
+    pub fn archive_step(&self, now: bool) -> Result<()> {
+        if let Some(archiver) = &self.archiver {
+            while archiver.step(now)? {}
+        }
+        Ok(())
+    }
+
+    /// How far the archive of the log is, if there is one.
+    pub fn archive_progress(&self) -> Option<ArchiveProgress> {
+        self.archiver.as_ref().map(Archiver::progress)
+    }
+
+    /// When commits wait for the disk.
+    pub fn sync_log(&self) -> SyncLog {
+        self.store.sync_log()
+    }
+
+    /// Chooses when commits wait for the disk from now on. What was committed before a change to [`SyncLog::On`] is
+    /// durable when this returns.
+    ///
+    /// # Errors
+    /// The log could not be made durable.
+    pub fn set_sync_log(&self, sync_log: SyncLog) -> Result<()> {
+        sync_log.warn();
+        self.store.set_sync_log(sync_log);
+        match sync_log {
+            SyncLog::On => self.store.make_commit_durable(self.store.log.end()),
+            SyncLog::Interval | SyncLog::Off => Ok(()),
+        }
+    }
+
+    /// When the newest commit since the storage was opened was made, in microseconds since 1970; 0 if there was none.
+    /// Commits carry their times into the log: these are what a restoration goes by.
+    pub fn newest_commit_time_us(&self) -> u64 {
+        self.store.log.newest_commit_us()
+    }
+
+    /// How the storage was opened.
+    pub fn options(&self) -> &StorageOptions {
+        &self.options
+    }
+
     /// Everything that was committed up to here is as durable as `sync_log` asks for: what a snapshot may show.
     pub fn newest_durable(&self) -> Lsn {
         self.store.newest_durable()
@@ -622,6 +700,9 @@ impl Storage {
     pub fn close(&self) -> Result<()> {
         self.stop_background();
         self.store.close(|| self.trees.write_counts())?;
+        if self.archive_step(true).is_err() {
+            tracing::warn!("what the archive does not have stays in the log until the next start");
+        }
         self.empty_spill_file();
         self.store.pool.close()
     }
@@ -633,11 +714,25 @@ impl Storage {
         }
     }
 
+    fn start_archiving(self: &Arc<Self>) -> Result<()> {
+        if self.archiver.is_some() {
+            let work =
+                BackgroundWork::start("sheaf-archive", self, ARCHIVE_STEP_INTERVAL, |storage| {
+                    // The archiver complains itself, and not each time.
+                    let _ = storage.archive_step(false);
+                })?;
+            *self.archiving.lock() = Some(work);
+        }
+        Ok(())
+    }
+
     fn stop_background(&self) {
         let collector = self.collector.lock().take();
         drop(collector);
         let checkpointer = self.checkpointer.lock().take();
         drop(checkpointer);
+        let archiving = self.archiving.lock().take();
+        drop(archiving);
     }
 }
 

@@ -62,6 +62,36 @@ pub fn monotonic_ns() -> u64 {
     }
 }
 
+/// Microseconds since 1970 by the machine's clock, which may be set back at any time. In simulation, the number of
+/// scheduling steps so far after a fixed moment.
+pub fn wall_clock_us() -> u64 {
+    #[cfg(not(feature = "simulation"))]
+    {
+        use std::time::{SystemTime, UNIX_EPOCH};
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        since_1970.map_or(0, |time| time.as_micros() as u64)
+    }
+    #[cfg(feature = "simulation")]
+    {
+        const SIMULATED_START_US: u64 = 1_700_000_000_000_000;
+        SIMULATED_START_US + shuttle::current::context_switches() as u64
+    }
+}
+
+/// A number that no other machine or process comes up with, as far as can be hoped for with 64 bits. It may name things;
+/// nothing that happens may depend on it. In simulation, the clock.
+pub fn unique_number() -> u64 {
+    #[cfg(not(feature = "simulation"))]
+    {
+        use std::hash::{BuildHasher, Hasher, RandomState};
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u64(wall_clock_us());
+        hasher.finish()
+    }
+    #[cfg(feature = "simulation")]
+    wall_clock_us()
+}
+
 fn ignore_poison<G>(result: LockResult<G>) -> G {
     result.unwrap_or_else(PoisonError::into_inner)
 }

@@ -182,10 +182,9 @@ impl Transaction {
         }
         let store = self.store.clone();
         let id = self.status.id();
-        let record = frame::encode_commit(id);
-        let lsn = store.log.append_with(&record, |lsn| {
-            store.transactions.commit_at(&self.status, lsn)
-        });
+        let lsn = store
+            .log
+            .append_commit(id, |lsn| store.transactions.commit_at(&self.status, lsn));
         store.end_transaction(id);
         // Rows are free for others before the commit is durable; snapshots see it only afterwards.
         let transactions = &store.transactions;

@@ -375,7 +375,8 @@ impl From<StorageError> for TableError {
 /// MySQL code and SQLSTATE of an error from below.
 fn storage_code(error: &StorageError) -> (u16, &'static str) {
     match error {
-        StorageError::DiskFull { .. } => (1021, "HY000"),
+        // The log has no room: on its device, or until its archive has caught up.
+        StorageError::DiskFull { .. } | StorageError::ArchiveBehind { .. } => (1021, "HY000"),
         StorageError::Corrupt { .. } | StorageError::Malformed { .. } => (1034, "HY000"),
         StorageError::PoolExhausted { .. } => (1041, "HY000"),
         StorageError::DuplicateKey { .. } => (1062, "23000"),

@@ -29,6 +29,7 @@
 //! # use arrow::{array::AsArray, datatypes::Int32Type};
 //! ```
 
+pub mod log_archive;
 pub mod serve;
 pub mod size;
 pub mod tpch;
@@ -45,6 +46,7 @@ pub use arrow;
 /// An error with MySQL's number, SQLSTATE and text.
 pub use sheaf_sql::SqlError as Error;
 pub use sheaf_sql::{ColumnMeta, MysqlColumnType};
+pub use sheaf_storage::{LogArchive, StorageOptions, SyncLog};
 
 /// What an operation gives back.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -58,6 +60,8 @@ pub struct Options {
     pub pool_bytes: Option<usize>,
     /// Threads for large queries; `None` takes the number of cores.
     pub threads: Option<usize>,
+    /// Durability, log, archive and limits of the storage. Its pool and its memory for versions follow from the above.
+    pub storage: StorageOptions,
 }
 
 impl Default for Options {
@@ -67,6 +71,7 @@ impl Default for Options {
             memory_bytes: engine.memory_bytes,
             pool_bytes: engine.pool_bytes,
             threads: engine.threads,
+            storage: engine.storage,
         }
     }
 }
@@ -86,6 +91,7 @@ impl Database {
                 memory_bytes: options.memory_bytes,
                 pool_bytes: options.pool_bytes,
                 threads: options.threads,
+                storage: options.storage,
                 ..EngineOptions::default()
             },
         )?;

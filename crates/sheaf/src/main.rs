@@ -1,7 +1,9 @@
 //! The `sheaf` command: a server, a shell, a demonstration.
 
+mod backup;
 mod check;
 mod demo;
+mod restore;
 mod result_printer;
 mod sql_shell;
 mod statement_reader;
@@ -30,6 +32,10 @@ enum Command {
     Sql(sql_shell::SqlArguments),
     /// Read a whole database and say what is wrong with it.
     Check(check::CheckArguments),
+    /// Copy a database while it is served.
+    Backup(backup::BackupArguments),
+    /// Make a database of a backup and the archived log, as it was at a chosen moment.
+    Restore(restore::RestoreArguments),
     /// Load TPC-H and show what each optimization does.
     Demo(demo::DemoArguments),
 }
@@ -38,8 +44,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // The log tells a server's operator what happens; in a shell it must not come between the answers.
     let default_level = match arguments.command {
-        Command::Serve(_) => "info",
-        Command::Sql(_) | Command::Demo(_) | Command::Check(_) => "warn",
+        Command::Serve(_) | Command::Restore(_) => "info",
+        Command::Sql(_) | Command::Demo(_) | Command::Check(_) | Command::Backup(_) => "warn",
     };
     tracing_subscriber::fmt()
         .with_env_filter(
@@ -52,6 +58,8 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Sql(arguments) => sql_shell::run(arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Backup(arguments) => backup::run(&arguments),
+        Command::Restore(arguments) => restore::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
     result.unwrap_or_else(|error| {

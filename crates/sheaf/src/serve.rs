@@ -10,9 +10,11 @@ use std::time::Duration;
 use clap::Args;
 use sheaf_server::{Server, ServerOptions};
 use sheaf_sql::{Engine, EngineOptions};
+use sheaf_storage::{StorageOptions, SyncLog};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::log_archive::open_archive;
 use crate::size::{format_size, parse_size};
 
 #[derive(Debug, Args)]
@@ -35,9 +37,80 @@ pub struct ServeArguments {
     /// Clients that may be connected at the same time.
     #[arg(long, default_value_t = 151)]
     max_connections: usize,
+    #[command(flatten)]
+    storage: StorageArguments,
     /// Seconds that running statements may take to finish after SIGTERM or SIGINT.
     #[arg(long, default_value_t = 10)]
     drain_seconds: u64,
+}
+
+/// Durability, log, archive, and limits of the storage.
+#[derive(Debug, Args)]
+struct StorageArguments {
+    /// When commits wait for the disk: a crash may lose nothing (on), the last second (interval), or all since the last
+    /// checkpoint (off).
+    #[arg(long, value_parser = parse_sync_log, default_value = "on", value_name = "on|interval|off")]
+    sync_log: SyncLog,
+    /// Seconds that recovery after a crash should take at most; shorter means more writing.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    recovery_time_goal: f64,
+    /// The log is kept about this short by checkpoints.
+    #[arg(long, value_parser = parse_size, default_value = "1G")]
+    log_limit: usize,
+    /// Where to keep the whole log, for restoring any moment: a folder.
+    #[arg(long, value_name = "DIR-or-URL")]
+    archive_to: Option<String>,
+    /// Seconds that log waits for the archive at most.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    archive_interval: f64,
+    /// Log that may wait for the archive; beyond it nothing can be changed until the archive has caught up.
+    #[arg(long, value_parser = parse_size, default_value = "8G")]
+    archive_lag_limit: usize,
+    /// What a transaction may change, by the size of the rows before.
+    #[arg(long, value_parser = parse_size)]
+    max_transaction_log: Option<usize>,
+    /// What old row versions and the undo of long transactions may take on disk, beside their memory.
+    #[arg(long, value_parser = parse_size)]
+    max_spill: Option<usize>,
+    /// Explicit row locks of all transactions together.
+    #[arg(long)]
+    max_row_locks: Option<usize>,
+    /// How full bulk loads and index builds fill pages, 0.5 to 1.
+    #[arg(long)]
+    fill_factor: Option<f32>,
+}
+
+impl StorageArguments {
+    fn options(&self) -> Result<StorageOptions, Box<dyn Error>> {
+        let default = StorageOptions::default();
+        let archive = self.archive_to.as_deref().map(open_archive).transpose()?;
+        Ok(StorageOptions {
+            sync_log: self.sync_log,
+            recovery_time_goal: Duration::try_from_secs_f64(self.recovery_time_goal)?,
+            log_limit_bytes: self.log_limit as u64,
+            archive,
+            archive_interval: Duration::try_from_secs_f64(self.archive_interval)?,
+            archive_lag_limit_bytes: self.archive_lag_limit as u64,
+            max_transaction_log_bytes: self
+                .max_transaction_log
+                .unwrap_or(default.max_transaction_log_bytes),
+            max_spill_bytes: self
+                .max_spill
+                .map_or(default.max_spill_bytes, |bytes| bytes as u64),
+            max_row_locks: self.max_row_locks.unwrap_or(default.max_row_locks),
+            fill_factor: self.fill_factor.unwrap_or(default.fill_factor),
+            ..default
+        })
+    }
+}
+
+fn parse_sync_log(text: &str) -> Result<SyncLog, String> {
+    match text {
+        "on" => Ok(SyncLog::On),
+        "interval" => Ok(SyncLog::Interval),
+        "off" => Ok(SyncLog::Off),
+        _ => Err(format!("'{text}' is none of on, interval and off")),
+    }
 }
 
 pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
@@ -47,6 +120,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             memory_bytes: arguments.memory,
             pool_bytes: arguments.pool,
             max_connections: arguments.max_connections,
+            storage: arguments.storage.options()?,
             ..EngineOptions::default()
         },
     )?;

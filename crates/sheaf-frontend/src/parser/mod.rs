@@ -293,6 +293,12 @@ impl StatementParser<'_> {
                 Ok(Statement::TruncateTable(self.table_name()?))
             }
             "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" => self.maintain(),
+            "BACKUP" => {
+                self.tokens.advance_token();
+                self.expect("TO")?;
+                let folder = self.string()?;
+                Ok(Statement::Backup { folder })
+            }
             "USE" => {
                 self.tokens.advance_token();
                 Ok(Statement::Use(self.identifier()?))

@@ -58,6 +58,10 @@ pub enum Statement {
         columns: Vec<String>,
         buckets: Option<u64>,
     },
+    /// BACKUP TO 'folder': Sheaf's own.
+    Backup {
+        folder: String,
+    },
     Use(String),
     Set(Vec<Assignment>),
     SetTransaction {

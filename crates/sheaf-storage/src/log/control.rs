@@ -9,15 +9,52 @@ use crate::disk::AlignedBuffer;
 use crate::error::Result;
 use crate::log::log_file::{BLOCK_BYTES, LogFile};
 use crate::page::Lsn;
+use crate::sync;
 
 /// First bytes of a control block.
 const MAGIC: [u8; 8] = *b"SHEAFLOG";
 
 /// Version of the log's format. A log of another version is refused.
-const LOG_VERSION: u32 = 1;
+const LOG_VERSION: u32 = 2;
 
 /// Bytes of a control block that are used; the checksum of the others comes first.
-const USED_BYTES: usize = 96;
+const USED_BYTES: usize = 104;
+
+/// Names what has happened to one database, in one order. A copy that is changed on its own, such as a backup that is
+/// opened or restored, has a history of its own from there on, although the positions in its log go on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HistoryId(pub u64);
+
+impl HistoryId {
+    pub(crate) fn unique() -> HistoryId {
+        HistoryId(sync::unique_number())
+    }
+}
+
+impl std::fmt::Display for HistoryId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// What the files of the database are. The numbers are the log's format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LogState {
+    /// Somebody's database.
+    InUse = 0,
+    /// The data file is still being made: there is nothing to recover.
+    Creating = 1,
+    /// A copy of a database, which nobody has opened yet.
+    Copy = 2,
+}
+
+impl LogState {
+    fn of_number(number: u64) -> Option<LogState> {
+        [LogState::InUse, LogState::Creating, LogState::Copy]
+            .into_iter()
+            .find(|&state| state as u64 == number)
+    }
+}
 
 /// Contents of a control block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +63,7 @@ pub(crate) struct Control {
     pub number: u64,
     /// Bytes of a segment.
     pub segment_bytes: u64,
-    /// The data file is still being made: there is nothing to recover.
-    pub is_creating: bool,
+    pub state: LogState,
     /// Counts the times that the log was opened. Chunks carry it, so that what an earlier opening left behind the end
     /// of the log is not taken for its continuation.
     pub epoch: u32,
@@ -42,13 +78,30 @@ pub(crate) struct Control {
     pub next_transaction: u64,
     /// Earlier batches in the doublewrite area are not needed any more, and must not be used.
     pub first_batch: u64,
+    pub history: HistoryId,
+    /// What lies before this in the log has happened to the database of which this one was a copy.
+    pub history_start: Lsn,
 }
 
 impl Control {
+    /// The same, but what follows `start` is a history of its own.
+    pub(super) fn with_new_history(self, start: Lsn) -> Control {
+        Control {
+            state: LogState::InUse,
+            history: HistoryId::unique(),
+            history_start: start,
+            ..self
+        }
+    }
+
     /// The newest valid control block; none if the file has none.
+    ///
+    /// # Errors
+    /// `UnknownFormat` if it is of another version.
     pub(crate) fn read(file: &LogFile) -> Result<Option<Control>> {
         let length = file.disk.length(file.file)?;
         let mut newest: Option<Control> = None;
+        let mut other_version = None;
         for place in 0..2 {
             let offset = place * BLOCK_BYTES;
             if length < offset + BLOCK_BYTES {
@@ -60,8 +113,14 @@ impl Control {
             {
                 newest = Some(control);
             }
+            other_version = other_version.or(version_of(&block).filter(|&it| it != LOG_VERSION));
         }
-        Ok(newest)
+        match other_version {
+            Some(version) if newest.is_none() => Err(file.damaged(format!(
+                "format version of the log is {version}, this program reads {LOG_VERSION}"
+            ))),
+            _ => Ok(newest),
+        }
     }
 
     /// Writes the block to its place. Durable on return.
@@ -79,13 +138,15 @@ impl Control {
         let fields = [
             self.number,
             self.segment_bytes,
-            u64::from(self.is_creating),
+            self.state as u64,
             u64::from(self.epoch) | u64::from(self.first_segment) << 32,
             self.redo_start.0,
             self.checkpoint_begin.0,
             self.next_tree,
             self.next_transaction,
             self.first_batch,
+            self.history.0,
+            self.history_start.0,
         ];
         for (i, field) in fields.into_iter().enumerate() {
             block[16 + 8 * i..24 + 8 * i].copy_from_slice(&field.to_le_bytes());
@@ -113,7 +174,7 @@ impl Control {
         Some(Control {
             number: field(0),
             segment_bytes: field(1),
-            is_creating: field(2) != 0,
+            state: LogState::of_number(field(2))?,
             epoch: field(3) as u32,
             first_segment: (field(3) >> 32) as u32,
             redo_start: Lsn(field(4)),
@@ -121,8 +182,16 @@ impl Control {
             next_tree: field(6),
             next_transaction: field(7),
             first_batch: field(8),
+            history: HistoryId(field(9)),
+            history_start: Lsn(field(10)),
         })
     }
+}
+
+/// The format's version that a block claims, if it is a control block of any version.
+fn version_of(block: &[u8]) -> Option<u32> {
+    let version = block.get(12..16)?.try_into().ok()?;
+    (block[4..12] == MAGIC).then(|| u32::from_le_bytes(version))
 }
 
 #[cfg(test)]
@@ -134,7 +203,7 @@ mod tests {
         let control = Control {
             number: 3,
             segment_bytes: 1 << 20,
-            is_creating: true,
+            state: LogState::Copy,
             epoch: 5,
             first_segment: 7,
             redo_start: Lsn(11),
@@ -142,6 +211,8 @@ mod tests {
             next_tree: 17,
             next_transaction: 19,
             first_batch: 23,
+            history: HistoryId(29),
+            history_start: Lsn(31),
         };
         let mut block = vec![0; BLOCK_BYTES as usize];
         assert_eq!(Control::decode(&block), None);

@@ -4,13 +4,14 @@
 //!  kind (1) | length of the body | body
 //!
 //!  mini-transaction    note, then the changes of its pages ([`redo_codec`](super::redo_codec))
-//!  commit              transaction
+//!  commit              transaction, time
 //!  end of rollback     transaction
 //! ```
 //!
 //! The *note* of a mini-transaction says what it means to a transaction: nothing (a split, a purge), a change of a row
-//! with all that its undo needs, or the compensation of the transaction's newest change that is not compensated yet. (One
-//! more says that a tree's counts were written, so that recovery can count on from there.)
+//! with all that its undo needs, or the compensation of the transaction's newest change that is not compensated yet. (Two
+//! more say that a tree's counts were written, so that recovery can count on from there, and that the pages of extents
+//! that a tree gets here were written past the log, so that the log alone cannot make them.)
 //! So undo information and redo information reach the log together or not at all, and what was taken back before a
 //! crash is not taken back again (ARIES' compensation log records).
 
@@ -33,6 +34,7 @@ mod note {
     pub(super) const CHANGE: u8 = 1;
     pub(super) const COMPENSATION: u8 = 2;
     pub(super) const COUNTS: u8 = 3;
+    pub(super) const PAGES_PAST_LOG: u8 = 4;
 }
 
 /// Largest body of a frame: three node images, their records, a note and a group's worth of extents fit by far.
@@ -56,6 +58,8 @@ pub(crate) enum Note<'a> {
     Compensation { transaction: TransactionId },
     /// The present number of entries of a tree was written to the tree directory.
     Counts { tree: TreeId },
+    /// A tree gets extents whose pages were written past the log, and are durable: a bulk build while nobody archives.
+    PagesPastLog,
 }
 
 /// A frame, read back.
@@ -66,7 +70,11 @@ pub(crate) enum Frame<'a> {
         /// The changes of pages, to be read by [`redo_codec::decode`].
         changes: Reader<'a>,
     },
-    Commit(TransactionId),
+    Commit {
+        transaction: TransactionId,
+        /// Microseconds since 1970.
+        time_us: u64,
+    },
     EndOfRollback(TransactionId),
 }
 
@@ -86,18 +94,26 @@ pub(crate) fn encode_mini_transaction<'r>(
     close(out);
 }
 
-/// The frame of a commit.
-pub(crate) fn encode_commit(transaction: TransactionId) -> Vec<u8> {
-    encode_end(kind::COMMIT, transaction)
+/// A frame that changes nothing.
+pub(crate) fn encode_nothing() -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_mini_transaction(&mut out, Note::None, std::iter::empty());
+    out
+}
+
+/// Appends the frame of a commit to `out`.
+pub(crate) fn put_commit(out: &mut Vec<u8>, transaction: TransactionId, time_us: u64) {
+    let start = out.len();
+    out.push(kind::COMMIT);
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    put_number(out, transaction.0);
+    put_number(out, time_us);
+    close(&mut out[start..]);
 }
 
 /// The frame that ends a rollback.
 pub(crate) fn encode_end_of_rollback(transaction: TransactionId) -> Vec<u8> {
-    encode_end(kind::END_OF_ROLLBACK, transaction)
-}
-
-fn encode_end(kind: u8, transaction: TransactionId) -> Vec<u8> {
-    let mut out = vec![kind];
+    let mut out = vec![kind::END_OF_ROLLBACK];
     out.extend_from_slice(&[0; LENGTH_BYTES]);
     put_number(&mut out, transaction.0);
     close(&mut out);
@@ -137,7 +153,10 @@ pub(crate) fn decode(frame: &[u8]) -> Result<Frame<'_>, Damaged> {
                 changes: body,
             });
         }
-        kind::COMMIT => Frame::Commit(TransactionId(body.number()?)),
+        kind::COMMIT => Frame::Commit {
+            transaction: TransactionId(body.number()?),
+            time_us: body.number()?,
+        },
         kind::END_OF_ROLLBACK => Frame::EndOfRollback(TransactionId(body.number()?)),
         _ => return Err(Damaged),
     };
@@ -173,6 +192,7 @@ fn put_note(out: &mut Vec<u8>, note: Note<'_>) {
             out.push(note::COUNTS);
             put_number(out, tree.0);
         }
+        Note::PagesPastLog => out.push(note::PAGES_PAST_LOG),
     }
 }
 
@@ -192,6 +212,7 @@ fn take_note<'a>(input: &mut Reader<'a>) -> Result<Note<'a>, Damaged> {
         note::COUNTS => Ok(Note::Counts {
             tree: TreeId(input.number()?),
         }),
+        note::PAGES_PAST_LOG => Ok(Note::PagesPastLog),
         _ => Err(Damaged),
     }
 }
@@ -225,7 +246,7 @@ mod tests {
             },
         ];
         let mut frame = Vec::new();
-        for note in [Note::None, change, compensation, counts] {
+        for note in [Note::None, change, compensation, counts, Note::PagesPastLog] {
             let changes = records.iter().enumerate();
             encode_mini_transaction(
                 &mut frame,
@@ -248,10 +269,16 @@ mod tests {
             }
             assert!(changes.is_empty());
         }
-        let commit = encode_commit(TransactionId(5000));
+        let mut commit = b"what was there before".to_vec();
+        let start = commit.len();
+        put_commit(&mut commit, TransactionId(5000), 1 << 50);
+        assert_eq!(length(&commit[start..]), Ok(commit.len() - start));
         assert!(matches!(
-            decode(&commit),
-            Ok(Frame::Commit(TransactionId(5000)))
+            decode(&commit[start..]),
+            Ok(Frame::Commit {
+                transaction: TransactionId(5000),
+                time_us: 0x0004_0000_0000_0000
+            })
         ));
         let end = encode_end_of_rollback(TransactionId(3));
         assert!(matches!(
@@ -262,7 +289,8 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_is_no_frame() {
-        let commit = encode_commit(TransactionId(5000));
+        let mut commit = Vec::new();
+        put_commit(&mut commit, TransactionId(5000), 1 << 50);
         for end in 0..commit.len() {
             assert_eq!(length(&commit[..end]), Err(Damaged));
             assert!(decode(&commit[..end]).is_err());

@@ -18,12 +18,16 @@
 //! when they wake.
 //!
 //! **Segments** are slots of equal size in one file ([`log_file`]), filled with zeros once and recycled. A checkpoint
-//! moves the redo start forward and so frees the segments before it. New slots are made while the log is shorter than
-//! its limit, and beyond it rather than failing a rollback: the limit paces checkpoints and is not a wall.
+//! moves the redo start forward and so frees the segments before it, unless an archive or a backup has not read them
+//! yet ([`follower`]). New slots are made while the log is shorter than its limit, and beyond it rather than failing a
+//! rollback: the limit paces checkpoints and is not a wall.
 //!
 //! **Room.** What was appended must reach the disk one day, whoever runs out of space meanwhile. So room is looked for
 //! *before* a change is made, by [`ensure_room`](Log::ensure_room), while its thread holds nothing: a full disk is then
 //! an error of the statement. Rollbacks have their room reserved.
+//!
+//! **Archives.** The log that an archive does not have is kept, up to a limit of its own. Beyond it changes are refused,
+//! so that the archive never has a gap; reads and rollbacks go on, and changes as soon as the archive has caught up.
 //!
 //! **Errors.** After a failed write or sync nobody knows what is on the device, so the log accepts nothing any more; the
 //! next start finds out. A full disk is not that: what could not be written stays in the buffer for the next attempt.
@@ -31,8 +35,11 @@
 pub(crate) mod bytes;
 mod chunk;
 mod control;
+mod copy;
+mod follower;
 pub(crate) mod frame;
 mod log_file;
+pub(crate) mod packed;
 mod reader;
 pub(crate) mod redo_codec;
 
@@ -43,9 +50,14 @@ use crate::disk::{AlignedBuffer, Disk, FileId};
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{self, Condvar, Mutex};
+use crate::transaction::TransactionId;
 
-pub(crate) use control::Control;
+pub use control::HistoryId;
+pub(crate) use control::{Control, LogState};
+pub(crate) use copy::LogCopy;
+use follower::Holds;
+pub(crate) use follower::LogFollower;
 pub(crate) use log_file::LogFile;
 use reader::Segment;
 pub(crate) use reader::{LogEnd, LogReader};
@@ -80,11 +92,38 @@ pub enum SyncLog {
     Off,
 }
 
+impl SyncLog {
+    /// The choice of this number; the default if there is none.
+    pub(crate) fn of_number(number: u8) -> SyncLog {
+        [SyncLog::On, SyncLog::Interval, SyncLog::Off]
+            .into_iter()
+            .find(|&choice| choice as u8 == number)
+            .unwrap_or_default()
+    }
+
+    /// Says in the server's log what a crash may lose.
+    pub(crate) fn warn(self) {
+        match self {
+            SyncLog::On => {}
+            SyncLog::Interval => tracing::warn!(
+                "sync_log is interval: a crash may lose the commits of the last second"
+            ),
+            SyncLog::Off => {
+                tracing::warn!(
+                    "sync_log is off: a crash may lose commits since the last checkpoint"
+                );
+            }
+        }
+    }
+}
+
 /// Sizes of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogOptions {
     /// Beyond this, checkpoints are due.
     pub limit_bytes: u64,
+    /// The log is archived, and the archive may be behind by so many bytes.
+    pub archive_lag_bytes: Option<u64>,
 }
 
 /// Most bytes of log in a chunk of a log with segments of this size.
@@ -107,6 +146,8 @@ pub(crate) struct Log {
     free_bytes: AtomicU64,
     /// Bytes that rollbacks may need.
     reserved_bytes: AtomicU64,
+    /// The archive has everything before; the largest number if there is none.
+    archived: AtomicU64,
     flushes: AtomicU64,
     written_bytes: AtomicU64,
     opened_at: Lsn,
@@ -129,6 +170,7 @@ pub struct LogCounters {
 struct Buffer {
     bytes: Vec<u8>,
     end: u64,
+    newest_commit_us: u64,
 }
 
 #[derive(Default)]
@@ -156,6 +198,7 @@ struct Writer {
     pending_start: u64,
     segments: VecDeque<Segment>,
     free_slots: Vec<u32>,
+    holds: Holds,
     slots: u32,
     /// Bytes used of the last segment.
     used: u64,
@@ -184,7 +227,7 @@ impl Log {
         let control = Control {
             number: 0,
             segment_bytes: file.segment_bytes,
-            is_creating: true,
+            state: LogState::Creating,
             epoch: earlier.map_or(1, |earlier| earlier.epoch + 1),
             first_segment: 1,
             redo_start: LOG_START,
@@ -192,29 +235,32 @@ impl Log {
             next_tree: first_tree,
             next_transaction: 1,
             first_batch: 0,
+            history: HistoryId::unique(),
+            history_start: LOG_START,
         };
         let number = earlier.map_or(0, |earlier| earlier.number + 1);
         let control = Control { number, ..control };
         control.write(&file)?;
-        let end = LogEnd {
-            segments: Vec::new(),
-            used: 0,
-            lsn: LOG_START,
-        };
-        Self::with_end(file, options, control, end)
+        Self::with_end(file, options, control, LogEnd::at(LOG_START))
     }
 
-    /// Goes on with a log that was read to its end.
+    /// Goes on with a log that was read to its end. What the log of a copy goes on with is a history of its own.
     pub(crate) fn resume(
         file: LogFile,
         options: LogOptions,
         control: Control,
-        end: LogEnd,
+        mut end: LogEnd,
     ) -> Result<Log> {
+        if options.archive_lag_bytes.is_some() {
+            end.segments.splice(0..0, end.earlier.drain(..));
+        }
         let control = Control {
             number: control.number + 1,
             epoch: control.epoch + 1,
-            ..control
+            ..match control.state {
+                LogState::Copy => control.with_new_history(end.lsn),
+                LogState::InUse | LogState::Creating => control,
+            }
         };
         control.write(&file)?;
         Self::with_end(file, options, control, end)
@@ -230,6 +276,7 @@ impl Log {
             pending_start: end.lsn.0,
             free_slots: (0..slots).filter(is_free).rev().collect(),
             segments: end.segments.into(),
+            holds: Holds::default(),
             slots,
             used: end.used,
             staging: Arc::new(staging),
@@ -241,6 +288,7 @@ impl Log {
             buffer: Mutex::new(Buffer {
                 bytes: Vec::new(),
                 end: end.lsn.0,
+                newest_commit_us: 0,
             }),
             end: AtomicU64::new(end.lsn.0),
             flushed: AtomicU64::new(end.lsn.0),
@@ -249,10 +297,14 @@ impl Log {
             leader: Mutex::new(Leader::default()),
             leader_done: Condvar::new(),
             reserved_bytes: AtomicU64::new(0),
+            archived: AtomicU64::new(u64::MAX),
             flushes: AtomicU64::new(0),
             opened_at: end.lsn,
             written_bytes: AtomicU64::new(0),
         };
+        if options.archive_lag_bytes.is_some() {
+            log.note_archived(log.oldest());
+        }
         match log.make_first_slots().and_then(|()| log.ensure_room()) {
             // A database on a full disk can be read.
             Err(StorageError::DiskFull { file }) => {
@@ -295,19 +347,38 @@ impl Log {
 
     /// Adds a frame, and returns its LSN. Cannot fail.
     pub(crate) fn append(&self, frame: &[u8]) -> Lsn {
-        self.append_with(frame, |_| {})
-    }
-
-    /// Adds a frame and, before any flush can cover it, calls `assigned` with its LSN. What `assigned` stores is seen
-    /// by whoever sees this LSN as flushed, and in the order of LSNs. It must be short: every append waits for it.
-    pub(crate) fn append_with(&self, frame: &[u8], assigned: impl FnOnce(Lsn)) -> Lsn {
         let mut buffer = self.buffer.lock();
         buffer.bytes.extend_from_slice(frame);
         buffer.end += frame.len() as u64;
+        self.end.store(buffer.end, Ordering::Release);
+        Lsn(buffer.end)
+    }
+
+    /// Adds the commit of a transaction and, before any flush can cover it, calls `assigned` with its LSN. What
+    /// `assigned` stores is seen by whoever sees this LSN as flushed, and in the order of LSNs. It must be short: every
+    /// append waits for it.
+    ///
+    /// The times of commits ascend with their LSNs as long as the log is open, whatever the machine's clock does.
+    pub(crate) fn append_commit(
+        &self,
+        transaction: TransactionId,
+        assigned: impl FnOnce(Lsn),
+    ) -> Lsn {
+        let mut buffer = self.buffer.lock();
+        let time_us = sync::wall_clock_us().max(buffer.newest_commit_us + 1);
+        buffer.newest_commit_us = time_us;
+        let before = buffer.bytes.len();
+        frame::put_commit(&mut buffer.bytes, transaction, time_us);
+        buffer.end += (buffer.bytes.len() - before) as u64;
         let lsn = Lsn(buffer.end);
         assigned(lsn);
         self.end.store(lsn.0, Ordering::Release);
         lsn
+    }
+
+    /// When the newest commit was, in microseconds since 1970; 0 if there was none since the log was opened.
+    pub(crate) fn newest_commit_us(&self) -> u64 {
+        self.buffer.lock().newest_commit_us
     }
 
     /// Makes the log durable up to `lsn`.
@@ -524,6 +595,32 @@ impl Log {
         HEADROOM_BYTES.min(self.file.segment_bytes / 2)
     }
 
+    /// The archive has everything before `position`.
+    pub(crate) fn note_archived(&self, position: Lsn) {
+        self.archived.store(position.0, Ordering::Relaxed);
+    }
+
+    /// Bytes of log that the archive does not have; 0 if there is none.
+    #[inline]
+    pub(crate) fn unarchived_bytes(&self) -> u64 {
+        let archived = self.archived.load(Ordering::Relaxed);
+        self.end().0.saturating_sub(archived)
+    }
+
+    /// To be called before a change.
+    ///
+    /// # Errors
+    /// `ArchiveBehind`: what is not archived is too much already.
+    #[inline]
+    pub(crate) fn check_archive(&self) -> Result<()> {
+        match self.options.archive_lag_bytes {
+            Some(limit) if self.unarchived_bytes() > limit => {
+                Err(StorageError::ArchiveBehind { limit })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Reserves room for a rollback, or gives it back.
     pub(crate) fn reserve(&self, bytes: u64) {
         self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -557,22 +654,18 @@ impl Log {
         // Recovery must find the log at least up to its start, and the ends of transactions that are not live any more.
         self.flush_to(self.end())?;
         let mut writer = self.writer.lock();
-        let keep = writer
-            .segments
-            .iter()
-            .rposition(|segment| segment.first_lsn <= redo_start)
-            .unwrap_or(0);
         let mut control = writer.control;
         change(&mut control);
         control.number += 1;
         control.redo_start = redo_start;
-        if let Some(first) = writer.segments.get(keep) {
+        if let Some(first) = writer.segments.get(writer.place_of(redo_start)) {
             control.first_segment = first.sequence;
         }
         control.write(&self.file).inspect_err(|error| {
             self.leader.lock().failure.get_or_insert(error.clone());
         })?;
         writer.control = control;
+        let keep = writer.place_of(redo_start.min(writer.holds.oldest()));
         let recycled: Vec<u32> = writer
             .segments
             .drain(..keep)
@@ -585,6 +678,12 @@ impl Log {
 }
 
 impl Writer {
+    /// Where among the segments the one is that has this position; the first one if none has it.
+    fn place_of(&self, lsn: Lsn) -> usize {
+        let holds_it = |segment: &Segment| segment.first_lsn <= lsn;
+        self.segments.iter().rposition(holds_it).unwrap_or(0)
+    }
+
     /// Chunks were written that a failure has made worthless, or that will be followed by the others later.
     fn forget_written(&mut self, bytes: usize) {
         // The chunks stay where they are; they are valid, and what follows continues them.

@@ -23,6 +23,8 @@ pub(super) struct Segment {
 pub(crate) struct LogEnd {
     /// The segments that were read, in order; the last one is to be written on.
     pub(super) segments: Vec<Segment>,
+    /// Segments before these that are still in the file, in order: of use to archives only.
+    pub(super) earlier: Vec<Segment>,
     /// Bytes used of the last segment.
     pub(super) used: u64,
     pub(crate) lsn: Lsn,
@@ -31,10 +33,16 @@ pub(crate) struct LogEnd {
 impl LogEnd {
     /// The end of a log that was not read.
     pub(crate) fn empty() -> LogEnd {
+        Self::at(Lsn(0))
+    }
+
+    /// The end of a log that begins at `lsn`, and is empty.
+    pub(super) fn at(lsn: Lsn) -> LogEnd {
         LogEnd {
             segments: Vec::new(),
+            earlier: Vec::new(),
             used: 0,
-            lsn: Lsn(0),
+            lsn,
         }
     }
 
@@ -45,16 +53,21 @@ impl LogEnd {
     }
 }
 
+/// Finds chunks in segments. Reads the file a stretch at a time.
+pub(super) struct ChunkReader {
+    file: LogFile,
+    /// The stretch that was read last, and where it begins.
+    window: Option<(u64, AlignedBuffer)>,
+}
+
 /// See the [module](self).
 pub(crate) struct LogReader {
-    file: LogFile,
+    chunks: ChunkReader,
     redo_start: Lsn,
     /// First chunks of all slots by sequence number and epoch.
     first_chunks: BTreeMap<(u32, u32), (u32, Lsn)>,
     end: LogEnd,
     epoch: u32,
-    /// A stretch of the file that was read last.
-    window: Option<(u64, AlignedBuffer)>,
 }
 
 impl LogReader {
@@ -67,16 +80,11 @@ impl LogReader {
             }
         }
         let mut reader = LogReader {
-            file: file.clone(),
+            chunks: ChunkReader::new(file),
             redo_start: control.redo_start,
             first_chunks,
-            end: LogEnd {
-                segments: Vec::new(),
-                used: 0,
-                lsn: control.redo_start,
-            },
+            end: LogEnd::at(control.redo_start),
             epoch: 0,
-            window: None,
         };
         reader.enter_first(control)?;
         Ok(reader)
@@ -85,24 +93,31 @@ impl LogReader {
     /// Finds the segment that recovery begins in.
     fn enter_first(&mut self, control: &Control) -> Result<()> {
         let sequence = control.first_segment;
-        let candidates = self
-            .first_chunks
-            .range((sequence, 0)..=(sequence, u32::MAX));
-        let candidates: Vec<_> = candidates.map(|(_, &first)| first).rev().collect();
-        for (slot, first_lsn) in candidates {
-            if first_lsn <= control.redo_start && self.chunk_at(slot, 0, sequence)?.is_some() {
-                self.end.segments.push(Segment {
-                    sequence,
-                    slot,
-                    first_lsn,
-                });
-                self.end.lsn = first_lsn;
+        for segment in self.candidates(sequence) {
+            if segment.first_lsn <= control.redo_start
+                && self.chunks.chunk_at(segment, 0)?.is_some()
+            {
+                self.end.segments.push(segment);
+                self.end.lsn = segment.first_lsn;
                 return Ok(());
             }
         }
-        Err(self.file.damaged(format!(
+        Err(self.chunks.file.damaged(format!(
             "its segment {sequence}, in which recovery begins, cannot be read"
         )))
+    }
+
+    /// What may be the segment of this number: slots whose first chunks say so, those of the latest openings first.
+    fn candidates(&self, sequence: u32) -> Vec<Segment> {
+        let first_chunks = self
+            .first_chunks
+            .range((sequence, 0)..=(sequence, u32::MAX));
+        let candidates = first_chunks.map(|(_, &(slot, first_lsn))| Segment {
+            sequence,
+            slot,
+            first_lsn,
+        });
+        candidates.rev().collect()
     }
 
     /// The next bytes of the log, whole frames, and the LSN of the first; `None` at the end. What lies before the redo
@@ -115,17 +130,7 @@ impl LogReader {
             return Ok(Some(chunk));
         }
         // No room was left in the segment, or this is the end of the log.
-        let sequence = segment.sequence + 1;
-        let candidates = self
-            .first_chunks
-            .range((sequence, 0)..=(sequence, u32::MAX));
-        let candidates: Vec<_> = candidates.map(|(_, &first)| first).rev().collect();
-        for (slot, first_lsn) in candidates {
-            let next = Segment {
-                sequence,
-                slot,
-                first_lsn,
-            };
+        for next in self.candidates(segment.sequence + 1) {
             let used = std::mem::replace(&mut self.end.used, 0);
             if let Some(chunk) = self.continuation(next, 0)? {
                 self.end.segments.push(next);
@@ -138,7 +143,7 @@ impl LogReader {
 
     /// The chunk at this place, if it is the log's next one.
     fn continuation(&mut self, segment: Segment, used: u64) -> Result<Option<(Lsn, Vec<u8>)>> {
-        let Some((header, raw)) = self.chunk_at(segment.slot, used, segment.sequence)? else {
+        let Some((header, raw)) = self.chunks.chunk_at(segment, used)? else {
             return Ok(None);
         };
         if header.lsn != self.end.lsn || header.epoch < self.epoch {
@@ -150,23 +155,68 @@ impl LogReader {
         Ok(Some((header.lsn, raw)))
     }
 
+    /// Where the log ends. To be asked when [`next_chunk`](Self::next_chunk) has said so.
+    ///
+    /// # Errors
+    /// The log ends before the place where recovery begins: a part of it is lost.
+    pub(crate) fn end(mut self) -> Result<LogEnd> {
+        if self.end.lsn < self.redo_start {
+            return Err(self.chunks.file.damaged(format!(
+                "it ends at {}, but is needed from {} on",
+                self.end.lsn.0, self.redo_start.0
+            )));
+        }
+        self.find_earlier_segments();
+        Ok(self.end)
+    }
+
+    fn find_earlier_segments(&mut self) {
+        let Some(&(mut next)) = self.end.segments.first() else {
+            return;
+        };
+        while let Some(sequence) = next.sequence.checked_sub(1) {
+            let candidates = self.candidates(sequence);
+            let before = candidates
+                .into_iter()
+                .find(|segment| segment.first_lsn < next.first_lsn);
+            let Some(segment) = before else {
+                break;
+            };
+            self.end.earlier.insert(0, segment);
+            next = segment;
+        }
+    }
+}
+
+impl ChunkReader {
+    pub(super) fn new(file: &LogFile) -> ChunkReader {
+        ChunkReader {
+            file: file.clone(),
+            window: None,
+        }
+    }
+
+    /// Reads anew what it may have read already.
+    pub(super) fn forget(&mut self) {
+        self.window = None;
+    }
+
     /// The valid chunk of a segment at this place, if there is one.
-    fn chunk_at(
+    pub(super) fn chunk_at(
         &mut self,
-        slot: u32,
+        segment: Segment,
         used: u64,
-        sequence: u32,
     ) -> Result<Option<(ChunkHeader, Vec<u8>)>> {
         let segment_bytes = self.file.segment_bytes;
         if used + BLOCK_BYTES > segment_bytes {
             return Ok(None);
         }
-        let offset = self.file.slot_offset(slot) + used;
+        let offset = self.file.slot_offset(segment.slot) + used;
         let block = self.bytes(offset, BLOCK_BYTES)?;
         let Some(header) = ChunkHeader::read(&block) else {
             return Ok(None);
         };
-        if header.segment != sequence || used + header.bytes_on_disk() > segment_bytes {
+        if header.segment != segment.sequence || used + header.bytes_on_disk() > segment_bytes {
             return Ok(None);
         }
         let bytes = self.bytes(offset, header.bytes_on_disk())?;
@@ -198,20 +248,6 @@ impl LogReader {
             position = start + to as u64;
         }
         Ok(bytes)
-    }
-
-    /// Where the log ends. To be asked when [`next_chunk`](Self::next_chunk) has said so.
-    ///
-    /// # Errors
-    /// The log ends before the place where recovery begins: a part of it is lost.
-    pub(crate) fn end(self) -> Result<LogEnd> {
-        if self.end.lsn < self.redo_start {
-            return Err(self.file.damaged(format!(
-                "it ends at {}, but is needed from {} on",
-                self.end.lsn.0, self.redo_start.0
-            )));
-        }
-        Ok(self.end)
     }
 }
 

@@ -8,6 +8,10 @@
 //! open node of the level above, and so on up. There is one open node a level, so memory is two extents and a few
 //! pages, whatever the size of the tree. Inner nodes go through the buffer pool.
 //!
+//! **The log** has the inner nodes, and which extents the tree gets, but not the leaves: they are durable before the tree
+//! can be seen. While somebody needs them in the log ([`crate::log_bypass`]), each extent that was written is entered in
+//! its map at once, and images of its leaves follow in the log.
+//!
 //! **Fences.** A leaf ends with the separator between its last key and the next leaf's first key, so it can be laid
 //! out only when that key is known, and the prefix that its keys shed depends on the separator. The builder collects
 //! entries until they surely overflow the leaf, remembers the last place where a cut would have given a leaf that
@@ -16,11 +20,14 @@
 //! A tree of few leaves is kept in memory to the end and goes to shared extents like any small tree. Until `finish`
 //! has entered the tree in the directory, nobody can see it; a builder that is dropped before gives its pages back.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::disk::{AlignedBuffer, Buffers, Completion, Operation};
 use crate::error::{Result, StorageError};
 use crate::extent::{self, PAGES_PER_EXTENT, PageRequest, SMALL_TREE_LEAVES};
+use crate::log::frame::{self, Note};
+use crate::log_bypass::BypassingWrite;
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::PageStore;
@@ -374,7 +381,7 @@ impl BulkBuilder {
             }
             Some(Leaves::InExtents(mut writer)) => {
                 let flushed = writer.flush();
-                extents = writer.used_extents();
+                extents = writer.extents_past_log();
                 self.leaves = Some(Leaves::InExtents(writer));
                 flushed?;
             }
@@ -416,7 +423,7 @@ impl BulkBuilder {
         let _permit = store.begin_changes()?;
         // From here on the extents belong to the tree on disk, even if entering it fails: lost rather than used twice.
         self.leaves = None;
-        store.set_extents(&extents, self.tree)?;
+        store.set_extents(&extents, self.tree, Note::PagesPastLog)?;
         self.storage
             .enter_tree(self.tree, root, self.counts)
             .inspect_err(|_| store.note_lost_pages())?;
@@ -459,12 +466,23 @@ fn lay_out(page: &mut Page, pending: &Pending, count: usize, high_fence: Option<
     }
 }
 
+/// The set of the first pages of an extent.
+fn first_pages(count: usize) -> u64 {
+    if count < PAGES_PER_EXTENT as usize {
+        (1 << count) - 1
+    } else {
+        u64::MAX
+    }
+}
+
 /// Writes leaves into extents of a tree, an extent at a time.
 struct ExtentWriter {
     store: Arc<PageStore>,
     tree: TreeId,
     lsn: Lsn,
     extents: Vec<usize>,
+    /// Those that are in the log with images of their pages.
+    logged: BTreeSet<usize>,
     /// The extent that is being filled.
     buffer: Option<AlignedBuffer>,
     filled: usize,
@@ -477,12 +495,16 @@ struct ExtentWriter {
 
 /// The write of one extent, and who waits for it.
 struct ExtentWrite {
+    /// Absent if the pages are to be logged when they are written.
+    past_log: Mutex<Option<BypassingWrite>>,
+    is_past_log: bool,
     waiter: Mutex<thread::Thread>,
     outcome: Mutex<Option<(std::io::Result<()>, Option<Buffers>)>>,
 }
 
 impl Completion for ExtentWrite {
     fn complete(&self, result: std::io::Result<()>, buffers: Option<Buffers>) {
+        *self.past_log.lock() = None;
         *self.outcome.lock() = Some((result, buffers));
         self.waiter.lock().unpark();
     }
@@ -496,6 +518,7 @@ impl ExtentWriter {
             tree,
             lsn,
             extents: Vec::new(),
+            logged: BTreeSet::new(),
             buffer: None,
             filled: 0,
             page: Page::zeroed(),
@@ -550,7 +573,13 @@ impl ExtentWriter {
                 range: 0..self.filled * PAGE_SIZE,
             }
         };
+        // What freed the extent must be durable before its old pages are gone.
+        self.store.log.flush_to(self.store.log.end())?;
+        self.drop_from_pool(extent);
+        let past_log = self.store.log_bypass.begin();
         let write = Arc::new(ExtentWrite {
+            is_past_log: past_log.is_some(),
+            past_log: Mutex::new(past_log),
             waiter: Mutex::new(thread::current()),
             outcome: Mutex::new(None),
         });
@@ -559,15 +588,12 @@ impl ExtentWriter {
             offset: extent::page_in(extent, 0).offset(),
             buffers,
         };
-        // What freed the extent must be durable before its old pages are gone.
-        self.store.log.flush_to(self.store.log.end())?;
-        self.drop_from_pool(extent);
         self.in_flight = Some((extent, write.clone()));
         self.store.disk.submit(vec![(operation, write)]);
         Ok(())
     }
 
-    /// Waits for the write that is under way.
+    /// Waits for the write that is under way, and logs its pages if somebody needs them there.
     fn wait(&mut self) -> Result<()> {
         let Some((extent, write)) = self.in_flight.take() else {
             return Ok(());
@@ -581,6 +607,15 @@ impl ExtentWriter {
         self.drop_from_pool(extent);
         match outcome {
             Some((Ok(()), buffers)) => {
+                if !write.is_past_log {
+                    match &buffers {
+                        Some(Buffers::Owned(buffer)) => self.log_pages(extent, buffer)?,
+                        Some(Buffers::Shared { buffer, range }) => {
+                            self.log_pages(extent, &buffer[range.clone()])?;
+                        }
+                        _ => return Err(StorageError::Closed),
+                    }
+                }
                 if let Some(Buffers::Owned(buffer)) = buffers {
                     self.spare = Some(buffer);
                 }
@@ -594,6 +629,31 @@ impl ExtentWriter {
             )),
             None => Err(StorageError::Closed),
         }
+    }
+
+    /// Enters an extent that was written, and the images of its pages, in the log. The extent comes first: entering it
+    /// ends the lives of its pages, and the images begin new ones.
+    fn log_pages(&mut self, extent: usize, pages: &[u8]) -> Result<()> {
+        let _permit = self.store.begin_changes()?;
+        let used = first_pages(pages.len() / PAGE_SIZE);
+        self.store
+            .set_extents(&[(extent, used)], self.tree, Note::None)?;
+        self.logged.insert(extent);
+        let mut frame = Vec::new();
+        for (place, page) in pages.chunks_exact(PAGE_SIZE).enumerate() {
+            let Some(image) = page.first_chunk::<PAGE_SIZE>() else {
+                continue;
+            };
+            let id = extent::page_in(extent, place as u32);
+            let record = RedoRecord::WriteNode {
+                tree: self.tree,
+                image,
+            };
+            frame::encode_mini_transaction(&mut frame, Note::None, [(id, &record)].into_iter());
+            self.store.make_log_room()?;
+            self.store.log.append(&frame);
+        }
+        Ok(())
     }
 
     /// Takes the extent's pages out of the pool: before the write, because an old copy of a page that was freed may
@@ -618,34 +678,46 @@ impl ExtentWriter {
         self.store.sync_file()
     }
 
-    /// The extents, each with the set of its used pages.
-    fn used_extents(&self) -> Vec<(usize, u64)> {
-        let last = self.extents.len().saturating_sub(1);
-        let full = u64::MAX;
-        let used = |i: usize| {
-            if i == last && self.filled < 64 {
-                (1 << self.filled) - 1
-            } else {
-                full
-            }
-        };
+    /// The extents that the log does not know of, ascending, each with the set of its used pages.
+    fn extents_past_log(&self) -> Vec<(usize, u64)> {
+        let last = self.extents.last();
         let mut extents: Vec<_> = self
             .extents
             .iter()
-            .enumerate()
-            .map(|(i, &extent)| (extent, used(i)))
+            .filter(|extent| !self.logged.contains(extent))
+            .map(|extent| {
+                let pages = if Some(extent) == last {
+                    self.filled
+                } else {
+                    PAGES_PER_EXTENT as usize
+                };
+                (*extent, first_pages(pages))
+            })
             .collect();
         extents.sort_unstable();
         extents
     }
 
-    /// Gives the extents back. Nothing on disk says that they were taken.
+    /// Gives the extents back.
     fn abandon(&mut self) {
         if let Err(error) = self.wait() {
             tracing::debug!("the last write of an unfinished bulk build: {error}");
         }
+        let logged: Vec<_> = self.logged.iter().map(|&extent| (extent, 0)).collect();
+        if !logged.is_empty() {
+            let store = &self.store;
+            let freed = store
+                .begin_changes()
+                .and_then(|_permit| store.set_extents(&logged, self.tree, Note::None));
+            if let Err(error) = freed {
+                tracing::warn!("extents of an unfinished bulk build stay in use: {error}");
+            }
+        }
+        // Of the others nothing on disk says that they were taken.
         for extent in self.extents.drain(..) {
-            self.store.space.set_used(extent, 0);
+            if !self.logged.contains(&extent) {
+                self.store.space.set_used(extent, 0);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use mysql::{Conn, OptsBuilder};
 
 use crate::harness::{query_text, wait_until};
 
-fn sheaf() -> Command {
+pub fn sheaf() -> Command {
     Command::new(env!("CARGO_BIN_EXE_sheaf"))
 }
 
@@ -129,6 +129,11 @@ fn sizes_must_be_sizes() {
 
 /// Starts a server process and waits until it is ready.
 pub fn serve(directory: &tempfile::TempDir) -> (Child, u16) {
+    serve_with(directory.path(), &[])
+}
+
+/// As [`serve`], with more arguments.
+pub fn serve_with(directory: &std::path::Path, arguments: &[&str]) -> (Child, u16) {
     let mut child = sheaf()
         .args([
             "serve",
@@ -138,7 +143,8 @@ pub fn serve(directory: &tempfile::TempDir) -> (Child, u16) {
             "64M",
             "--data-dir",
         ])
-        .arg(directory.path())
+        .arg(directory)
+        .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -167,7 +173,7 @@ pub fn connect(port: u16) -> Conn {
     Conn::new(options).expect("root may connect")
 }
 
-fn terminate(child: &Child) {
+pub fn terminate(child: &Child) {
     let status = Command::new("kill")
         .args(["-TERM", &child.id().to_string()])
         .status()

@@ -2,6 +2,7 @@
 //!
 //! They are one program, because each test program links all of DataFusion.
 
+mod backup;
 mod changes;
 mod clients;
 mod command_line;

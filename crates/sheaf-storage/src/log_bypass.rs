@@ -1,0 +1,76 @@
+//! Pages that are written past the log, and those who cannot have that.
+//!
+//! A bulk build writes its leaves to the data file and nothing about their contents to the log: they are durable before
+//! the tree can be seen, so recovery has nothing to make. But who makes the database again from an older copy of the
+//! data file and the log, as a restored backup does, would miss them. So while an archive of the log is kept, and while
+//! a backup copies the data file, bulk builds log images of their leaves.
+//!
+//! ```text
+//!   bulk build:   begin -> write -> completion                        one extent at a time
+//!   backup:              forbid: no more of these begin, and those that did are over
+//! ```
+//!
+//! A build may have begun before a backup and end after it: what it wrote before is in the data file when the copy
+//! begins, and what it writes later is in the log.
+
+use std::sync::Arc;
+
+use crate::disk::Disk;
+use crate::sync::{Mutex, thread};
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct LogBypass {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Archives and backups that need everything in the log.
+    forbidden_by: usize,
+    /// Writes past the log that have begun and not ended.
+    in_flight: usize,
+}
+
+impl LogBypass {
+    /// The right to write pages that are not in the log; `None` while somebody needs them there. To be dropped when the
+    /// write has completed.
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<BypassingWrite> {
+        let mut state = self.state.lock();
+        if state.forbidden_by > 0 {
+            return None;
+        }
+        state.in_flight += 1;
+        Some(BypassingWrite(self.clone()))
+    }
+
+    /// Forbids such writes until the answer is dropped. Waits for those on `disk` that have begun.
+    pub(crate) fn forbid(self: &Arc<Self>, disk: &dyn Disk) -> LogEverything {
+        self.state.lock().forbidden_by += 1;
+        let forbidden = LogEverything(self.clone());
+        // Whoever began a write may be busy elsewhere, and not reap its completion for long.
+        while self.state.lock().in_flight > 0 {
+            disk.reap();
+            thread::yield_now();
+        }
+        forbidden
+    }
+}
+
+/// A write of pages that are not in the log.
+pub(crate) struct BypassingWrite(Arc<LogBypass>);
+
+impl Drop for BypassingWrite {
+    fn drop(&mut self) {
+        self.0.state.lock().in_flight -= 1;
+    }
+}
+
+/// While this lives, the log has the contents of all pages.
+pub(crate) struct LogEverything(Arc<LogBypass>);
+
+impl Drop for LogEverything {
+    fn drop(&mut self) {
+        self.0.state.lock().forbidden_by -= 1;
+    }
+}

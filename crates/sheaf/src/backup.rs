@@ -1,0 +1,174 @@
+//! `sheaf backup`: copies a database, by asking the server that serves it, or itself if none does.
+//!
+//! A server makes the copy on its own machine (the statement `BACKUP TO 'folder'`) while it goes on serving; this
+//! process only shows how far it is.
+
+use std::error::Error;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, Row};
+use sheaf::size::{format_size, parse_size};
+use sheaf_storage::{CopyProgress, Storage, StorageOptions};
+
+/// How often the server is asked how far it is.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Args)]
+pub struct BackupArguments {
+    /// The folder to copy to, on the server's machine; it must be empty or absent. It becomes a data directory.
+    #[arg(long)]
+    to: PathBuf,
+    /// The server that serves the database, such as 127.0.0.1:3306.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        conflicts_with = "data_dir",
+        required_unless_present = "data_dir"
+    )]
+    server: Option<String>,
+    /// The user to connect as.
+    #[arg(long, default_value = "root")]
+    user: String,
+    /// The user's password.
+    #[arg(long)]
+    password: Option<String>,
+    /// The directory that holds the database, if no server uses it.
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
+    /// What the process may use when it copies itself, such as 512M or 8G.
+    #[arg(long, value_parser = parse_size, default_value = "256M")]
+    memory: usize,
+}
+
+pub fn run(arguments: &BackupArguments) -> Result<ExitCode, Box<dyn Error>> {
+    let to = std::path::absolute(&arguments.to)?;
+    match (&arguments.server, &arguments.data_dir) {
+        (Some(server), _) => ask_server(arguments, server, &to)?,
+        (None, Some(data_dir)) => copy_directory(data_dir, &to, arguments.memory)?,
+        (None, None) => return Err("either --server or --data-dir is needed".into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets the server do it.
+fn ask_server(arguments: &BackupArguments, server: &str, to: &Path) -> Result<(), Box<dyn Error>> {
+    let (host, port) = server
+        .rsplit_once(':')
+        .and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)))
+        .ok_or_else(|| format!("'{server}' is not an address such as 127.0.0.1:3306"))?;
+    let connect = || {
+        Conn::new(
+            OptsBuilder::new()
+                .ip_or_hostname(Some(host))
+                .tcp_port(port)
+                .user(Some(&arguments.user))
+                .pass(arguments.password.as_ref())
+                .prefer_socket(false),
+        )
+    };
+    let (mut connection, mut watcher) = (connect()?, connect()?);
+    let id = connection.connection_id();
+    let statement = format!("BACKUP TO {}", quoted(&to.display().to_string()));
+    let working = thread::spawn(move || connection.query_first::<Row, _>(statement));
+    let spinner = bar(ProgressBar::new_spinner(), "{spinner} {msg}");
+    while !working.is_finished() {
+        let processes: Vec<Row> = watcher.query("SHOW PROCESSLIST")?;
+        let own = processes
+            .iter()
+            .find(|row| row.get::<u64, _>("Id") == Some(u64::from(id)));
+        if let Some(Some(state)) = own.and_then(|row| row.get::<Option<String>, _>("State")) {
+            spinner.set_message(state);
+        }
+        spinner.tick();
+        thread::sleep(POLL_INTERVAL);
+    }
+    spinner.finish_and_clear();
+    let made = working.join().map_err(|_| "the connection panicked")??;
+    let number = |name: &str| {
+        let row = made.as_ref();
+        row.and_then(|row| row.get::<u64, _>(name)).unwrap_or(0)
+    };
+    say(to, number("Data_bytes"), number("Log_bytes"));
+    Ok(())
+}
+
+/// A string as SQL writes it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// Copies a directory that no server uses. It is opened for that, so what a crash has left is recovered first.
+fn copy_directory(data_dir: &Path, to: &Path, memory: usize) -> Result<(), Box<dyn Error>> {
+    if !data_dir.is_dir() {
+        return Err(format!("{}: no such directory", data_dir.display()).into());
+    }
+    let options = StorageOptions {
+        pool_bytes: memory / 2,
+        ..StorageOptions::default()
+    };
+    let storage = Storage::open(data_dir, options)?;
+    let bar = copy_bar();
+    let made = storage.backup_to(to, &mut |progress| {
+        show(&bar, progress);
+        Ok(())
+    });
+    bar.finish_and_clear();
+    storage.close()?;
+    let made = made?;
+    say(to, made.bytes, made.log_bytes);
+    Ok(())
+}
+
+fn say(to: &Path, bytes: u64, log_bytes: u64) {
+    println!(
+        "{}: {} of data, {} of log",
+        to.display(),
+        format_size(bytes as usize),
+        format_size(log_bytes as usize)
+    );
+}
+
+/// A bar for bytes that are copied.
+pub fn copy_bar() -> ProgressBar {
+    bar(
+        ProgressBar::new(0),
+        "{msg} {bar:30} {bytes}/{total_bytes} {eta}",
+    )
+}
+
+pub fn show(bar: &ProgressBar, progress: CopyProgress) {
+    bar.set_length(progress.bytes_total);
+    bar.set_position(progress.bytes);
+    if progress.log_bytes > 0 {
+        bar.set_message(format!("log: {}", format_size(progress.log_bytes as usize)));
+    }
+}
+
+/// Nothing is shown where nobody looks.
+fn bar(bar: ProgressBar, template: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn paths_survive_quoting() {
+        assert_eq!(quoted("/b"), "'/b'");
+        assert_eq!(quoted(r"/it's\here"), r"'/it''s\\here'");
+    }
+}

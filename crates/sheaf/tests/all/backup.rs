@@ -1,0 +1,213 @@
+//! Backup, archive and restore as an operator uses them: with the `sheaf` command, beside clients that write.
+
+use std::path::Path;
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chrono::Utc;
+use mysql::prelude::Queryable;
+
+use crate::command_line::{check, connect, serve_with, sheaf, stdout_of, terminate};
+use crate::harness::{error_of, query_text};
+
+const ACCOUNTS: u64 = 3_000;
+
+fn run(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
+    let mut command = sheaf();
+    command.args(arguments);
+    for (name, path) in paths {
+        command.arg(name).arg(path);
+    }
+    command.output().expect("sheaf runs")
+}
+
+/// The time by this machine's clock, which is also the server's, as an argument.
+fn now() -> String {
+    Utc::now().format("%Y-%m-%d %H:%M:%S%.6f").to_string()
+}
+
+/// What is in a directory, by a server on it.
+fn ask(data: &Path, sql: &str) -> Vec<String> {
+    let (mut server, port) = serve_with(data, &[]);
+    let found = query_text(&mut connect(port), sql);
+    terminate(&server);
+    server.wait().expect("the process is ours");
+    found
+}
+
+#[test]
+fn a_server_is_backed_up_while_it_serves_and_restored_to_a_moment() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let archive = at("archive");
+    let archive_to = ["--archive-to", archive.to_str().expect("a plain path")];
+    let (mut server, port) = serve_with(&at("data"), &archive_to);
+    let mut connection = connect(port);
+    for sql in [
+        "CREATE DATABASE bank",
+        "USE bank",
+        "CREATE TABLE account (id INT PRIMARY KEY, amount INT, note VARCHAR(200), KEY (amount))",
+        "CREATE TABLE word (text VARCHAR(20) PRIMARY KEY)",
+    ] {
+        connection
+            .query_drop(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    for first in (0..ACCOUNTS).step_by(500) {
+        let rows: Vec<String> = (first..first + 500)
+            .map(|id| format!("({id}, 100, REPEAT('x', 150))"))
+            .collect();
+        let sql = format!("INSERT INTO account VALUES {}", rows.join(", "));
+        connection.query_drop(sql).expect("the rows are new");
+    }
+
+    // The backup is made while money moves.
+    let is_over = AtomicBool::new(false);
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut mover = connect(port);
+            let mut turn = 0_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                turn += 1;
+                let (from, to) = (turn * 7 % ACCOUNTS, turn * 13 % ACCOUNTS);
+                for sql in [
+                    "BEGIN".to_string(),
+                    format!("UPDATE bank.account SET amount = amount - 1 WHERE id = {from}"),
+                    format!("UPDATE bank.account SET amount = amount + 1 WHERE id = {to}"),
+                    "COMMIT".to_string(),
+                ] {
+                    mover.query_drop(sql).expect("nobody else writes");
+                }
+            }
+        });
+        let address = format!("127.0.0.1:{port}");
+        let output = run(
+            &["backup", "--server", &address],
+            &[("--to", &at("backup"))],
+        );
+        is_over.store(true, Ordering::Relaxed);
+        stdout_of(&output)
+    });
+    assert!(said.contains("of data,"), "{said}");
+    let again = connection.query_drop(format!("BACKUP TO '{}'", at("backup").display()));
+    assert_eq!(error_of(again).0, 1030, "the folder is not empty");
+    let relative = connection.query_drop("BACKUP TO 'backup'");
+    assert_eq!(error_of(relative).0, 1210);
+
+    // A history with moments.
+    for word in ["one", "two", "three"] {
+        connection
+            .query_drop(format!("INSERT INTO word VALUES ('{word}')"))
+            .expect("it is new");
+    }
+    let before_the_accident = now();
+    connection
+        .query_drop("DROP TABLE word")
+        .expect("it is there");
+    connection
+        .query_drop("DELETE FROM account")
+        .expect("it is there");
+    terminate(&server);
+    assert!(server.wait().expect("the process is ours").success());
+
+    // The moment before, and the end.
+    let restored = run(
+        &["restore", "--until", &before_the_accident],
+        &[
+            ("--from", &at("backup")),
+            ("--archive", &archive),
+            ("--data-dir", &at("restored")),
+        ],
+    );
+    let said = stdout_of(&restored);
+    assert!(
+        said.contains("The first one that is not in was committed at"),
+        "{said}"
+    );
+    let said = stdout_of(&check(&at("restored")));
+    assert!(said.ends_with("no problem found\n"), "{said}");
+    let sums = "SELECT (SELECT SUM(amount) FROM bank.account), (SELECT COUNT(*) FROM bank.account)";
+    let all = format!("{}\t{ACCOUNTS}", ACCOUNTS * 100);
+    assert_eq!(ask(&at("restored"), sums), [all.as_str()]);
+    let words = "SELECT text FROM bank.word ORDER BY text";
+    assert_eq!(ask(&at("restored"), words), ["one", "three", "two"]);
+
+    stdout_of(&run(
+        &["restore"],
+        &[
+            ("--from", &at("backup")),
+            ("--archive", &archive),
+            ("--data-dir", &at("end")),
+        ],
+    ));
+    assert_eq!(ask(&at("end"), "SHOW TABLES FROM bank"), ["account"]);
+    assert_eq!(ask(&at("end"), "SELECT COUNT(*) FROM bank.account"), ["0"]);
+
+    // The backup itself is a database, too.
+    assert_eq!(ask(&at("backup"), sums), [all.as_str()]);
+    let said = stdout_of(&check(&at("backup")));
+    assert!(said.ends_with("no problem found\n"), "{said}");
+    let opened = run(
+        &["restore"],
+        &[("--from", &at("backup")), ("--data-dir", &at("too late"))],
+    );
+    assert!(!opened.status.success());
+    assert!(String::from_utf8_lossy(&opened.stderr).contains("was opened"));
+}
+
+#[test]
+fn a_directory_without_a_server_can_be_backed_up() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (data, copy) = (directory.path().join("data"), directory.path().join("copy"));
+    let sql =
+        "CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY); INSERT INTO d.t VALUES (1), (2)";
+    stdout_of(&run(&["sql", "-e", sql], &[("--data-dir", &data)]));
+    let absent = directory.path().join("absent");
+    let failed = run(&["backup"], &[("--to", &copy), ("--data-dir", &absent)]);
+    assert!(!failed.status.success());
+    stdout_of(&run(&["backup"], &[("--to", &copy), ("--data-dir", &data)]));
+    assert_eq!(ask(&copy, "SELECT COUNT(*) FROM d.t"), ["2"]);
+}
+
+#[test]
+fn durability_can_be_chosen_and_changed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut server, port) = serve_with(directory.path(), &["--sync-log", "interval"]);
+    let mut connection = connect(port);
+    let both = "SELECT @@sync_log, @@innodb_flush_log_at_trx_commit";
+    assert_eq!(query_text(&mut connection, both), ["INTERVAL\t2"]);
+    connection
+        .query_drop("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+        .expect("it may be set");
+    assert_eq!(query_text(&mut connection, both), ["ON\t1"]);
+    connection
+        .query_drop("SET GLOBAL sync_log = 'off'")
+        .expect("it may be set");
+    assert_eq!(query_text(&mut connection, both), ["OFF\t0"]);
+    assert_eq!(
+        error_of(connection.query_drop("SET GLOBAL sync_log = 'maybe'")).0,
+        1231
+    );
+    terminate(&server);
+    assert!(server.wait().expect("the process is ours").success());
+}
+
+#[test]
+fn a_moment_that_is_none_is_refused() {
+    let output = run(
+        &[
+            "restore",
+            "--until",
+            "tomorrow",
+            "--archive",
+            "/a",
+            "--from",
+            "/b",
+            "--data-dir",
+            "/c",
+        ],
+        &[],
+    );
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not a time"));
+}
