@@ -5,13 +5,18 @@
 //! tables are written for people, and `docs/benchmarks.md` is written by the command itself.
 
 mod answers;
+mod chart;
 mod concurrency;
 mod data;
+mod driver;
 mod error;
 mod machine;
+mod mixed;
 mod oltp;
 mod peers;
+mod ranges;
 mod reference;
+mod tpcc;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,6 +38,12 @@ enum Command {
     Reference(reference::Options),
     /// sysbench's tests of small statements, against MariaDB and PostgreSQL.
     Oltp(oltp::Options),
+    /// The five transactions of TPC-C by many clients, against MariaDB.
+    Tpcc(tpcc::Options),
+    /// Nine point reads and one update in a loop, by one to a thousand connections, against MariaDB.
+    Mixed(mixed::Options),
+    /// One month of lineitem by many clients, through the index and by scans, against MariaDB.
+    Ranges(ranges::Options),
     /// What a reader pays for open transactions, writers and a held snapshot.
     Concurrency(concurrency::Options),
     /// Runs the 22 TPC-H queries on MariaDB and writes its answers to files (the tests compare with them).
@@ -62,6 +73,9 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Reference(options) => reference::run(&options),
         Command::Oltp(options) => oltp::run(&options),
+        Command::Tpcc(options) => tpcc::run(&options),
+        Command::Mixed(options) => mixed::run(&options),
+        Command::Ranges(options) => ranges::run(&options),
         Command::Concurrency(options) => concurrency::run(&options),
         Command::RecordAnswers {
             scale,

@@ -104,6 +104,21 @@ pub fn servers(
     Ok(servers)
 }
 
+/// As [`servers`], for a benchmark whose clients speak the MySQL protocol only.
+pub fn mysql_servers(
+    work: &Path,
+    data: &str,
+    against: &[String],
+    pool_bytes: u64,
+) -> Result<Vec<Box<dyn Server>>, BenchError> {
+    match against.iter().find(|peer| *peer != "mariadb") {
+        Some(other) => Err(BenchError::Other(format!(
+            "{data} speaks the MySQL protocol; {other} does not: mariadb"
+        ))),
+        None => servers(work, data, against, pool_bytes),
+    }
+}
+
 /// A port on the loopback interface that is free right now.
 pub fn free_port() -> Result<u16, BenchError> {
     TcpListener::bind(("127.0.0.1", 0))

@@ -1,0 +1,249 @@
+//! Nine point reads and one update by key in each loop, by one to a thousand connections: what many transactions cost
+//! each reader (the benchmark that made read views cheaper in MySQL 5.6 and 5.7).
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use mysql::prelude::Queryable;
+use mysql::{Conn, Statement};
+use sheaf_storage::Random;
+
+use crate::chart::{Series, line_chart};
+use crate::driver::{Driven, drive};
+use crate::error::BenchError;
+use crate::machine;
+use crate::peers::{self, Server, mysql_client};
+use crate::reference::write_section;
+
+const DATABASE: &str = "mixed";
+/// Point reads for each update.
+const READS: usize = 9;
+/// Kinds of work, as the driver numbers them.
+const READ: usize = 0;
+const UPDATE: usize = 1;
+/// Rows of an INSERT while the table is filled.
+const ROWS_OF_INSERT: u64 = 1_000;
+
+/// Options of `sheaf-bench mixed`.
+#[derive(Args)]
+pub struct Options {
+    /// Peers to compare with; only those that speak the MySQL protocol.
+    #[arg(long, value_delimiter = ',')]
+    against: Vec<String>,
+    /// Rows of the table.
+    #[arg(long, default_value_t = 400_000)]
+    rows: u64,
+    /// Numbers of connections.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "1,2,4,8,16,32,64,128,256,512,1024"
+    )]
+    connections: Vec<usize>,
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Buffer pool of each server; Sheaf's whole process may use twice that.
+    #[arg(long, default_value = "2G", value_parser = sheaf::size::parse_size)]
+    memory: usize,
+    /// Folder for data and servers.
+    #[arg(long)]
+    work: Option<PathBuf>,
+    /// File that receives the results table; `-` prints it only. The chart lies beside it.
+    #[arg(long, default_value = "docs/benchmarks.md")]
+    out: PathBuf,
+}
+
+struct Client {
+    connection: Conn,
+    read: Statement,
+    update: Statement,
+    random: Random,
+    rows: u64,
+    /// Reads since the last update.
+    reads: usize,
+}
+
+/// Runs the comparison and writes its table.
+pub fn run(options: &Options) -> Result<(), BenchError> {
+    let work = options
+        .work
+        .clone()
+        .unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"));
+    let mut servers =
+        peers::mysql_servers(&work, "mixed", &options.against, options.memory as u64)?;
+    let mut versions = Vec::new();
+    for server in &mut servers {
+        server.start()?;
+        versions.push(format!("{} {}", server.name(), server.version()?));
+        fill(server.as_mut(), options)?;
+    }
+    let mut results: Vec<Vec<Driven>> = servers.iter().map(|_| Vec::new()).collect();
+    for &connections in &options.connections {
+        for (server, results) in servers.iter().zip(&mut results) {
+            results.push(measure(options, server.as_ref(), connections)?);
+        }
+    }
+    for server in &mut servers {
+        server.stop()?;
+    }
+    let names: Vec<_> = servers.iter().map(|server| server.name()).collect();
+    let text = report(options, &versions, &names, &results);
+    println!("{text}");
+    if options.out.as_os_str() != "-" {
+        write_section(&options.out, &text)?;
+        let series: Vec<Series> = names
+            .iter()
+            .zip(&results)
+            .map(|(name, results)| Series {
+                name: (*name).to_owned(),
+                points: options
+                    .connections
+                    .iter()
+                    .zip(results)
+                    .map(|(connections, driven)| (*connections as f64, driven.per_second()))
+                    .collect(),
+            })
+            .collect();
+        let chart = options.out.with_file_name("mixed.svg");
+        let svg = line_chart(
+            "9 point reads and 1 update",
+            "connections",
+            "statements a second",
+            &series,
+        );
+        std::fs::write(&chart, svg).map_err(|error| BenchError::file(&chart, error))?;
+    }
+    Ok(())
+}
+
+fn fill(server: &mut dyn Server, options: &Options) -> Result<(), BenchError> {
+    let name = server.name();
+    server.recreate_database(DATABASE)?;
+    let mut session = mysql_client::connect(name, server.endpoint().port, Some(DATABASE))?;
+    let most = options.connections.iter().max().copied().unwrap_or(1) + 16;
+    let mut execute = |sql: &str| {
+        session
+            .query_drop(sql)
+            .map_err(|error| BenchError::server(name, error))
+    };
+    execute(&format!("set global max_connections = {most}"))?;
+    execute("create table t (id int not null primary key, k int not null, c char(120) not null)")?;
+    for first in (0..options.rows).step_by(ROWS_OF_INSERT as usize) {
+        let mut sql = String::from("insert into t values ");
+        for id in first..(first + ROWS_OF_INSERT).min(options.rows) {
+            let comma = if id == first { "" } else { "," };
+            let _ = write!(sql, "{comma}({id},{id},'{id:0110}')");
+        }
+        execute(&sql)?;
+    }
+    Ok(())
+}
+
+fn measure(
+    options: &Options,
+    server: &dyn Server,
+    connections: usize,
+) -> Result<Driven, BenchError> {
+    let (name, endpoint) = (server.name(), server.endpoint());
+    let failed = |error: mysql::Error| BenchError::server(name, error);
+    let clients = (0..connections)
+        .map(|number| {
+            let mut connection = mysql_client::connect(name, endpoint.port, Some(DATABASE))?;
+            Ok(Client {
+                read: connection
+                    .prep("select c from t where id = ?")
+                    .map_err(failed)?,
+                update: connection
+                    .prep("update t set k = k + 1 where id = ?")
+                    .map_err(failed)?,
+                connection,
+                random: Random::new(number as u64 + 1),
+                rows: options.rows,
+                reads: number % READS,
+            })
+        })
+        .collect::<Result<Vec<_>, BenchError>>()?;
+    let driven = drive(
+        clients,
+        2,
+        Duration::from_secs(2),
+        Duration::from_secs(options.seconds),
+        || machine::processor_time_of_family(endpoint.process),
+        |client: &mut Client| {
+            let id = client.random.below(client.rows);
+            let (statement, kind) = if client.reads == READS {
+                (&client.update, UPDATE)
+            } else {
+                (&client.read, READ)
+            };
+            client.reads = if kind == UPDATE { 0 } else { client.reads + 1 };
+            client
+                .connection
+                .exec_drop(statement, (id,))
+                .map_err(failed)?;
+            Ok(kind)
+        },
+    )?;
+    eprintln!(
+        "{connections:5} connections {:10} {:8.0} statements/s  read p95 {:7.2} ms  {:6.1} us of the server's processors",
+        name,
+        driven.per_second(),
+        driven.quantile_ms(READ, 0.95),
+        driven.server_us()
+    );
+    Ok(driven)
+}
+
+fn report(
+    options: &Options,
+    versions: &[String],
+    names: &[&'static str],
+    results: &[Vec<Driven>],
+) -> String {
+    let mut text = String::from("## Nine point reads and one update\n\n");
+    let _ = writeln!(text, "{}; {}.  ", machine::today(), versions.join("; "));
+    let _ = writeln!(text, "Machine: {}.  ", machine::describe());
+    let connections: Vec<String> = options.connections.iter().map(usize::to_string).collect();
+    let _ = writeln!(
+        text,
+        "Written by `sheaf-bench mixed --against {} --rows {} --connections {} --seconds {}`: prepared statements, a \
+         transaction each; every commit is on the disk before it is acknowledged.\n",
+        options.against.join(","),
+        options.rows,
+        connections.join(","),
+        options.seconds
+    );
+    let _ = writeln!(
+        text,
+        "| connections | server | statements a second | of its peak | read p50 / p95 / p99 ms | update p50 / p95 / p99 ms | \
+         server us a statement |\n|---|---|---|---|---|---|---|"
+    );
+    for (row, connections) in options.connections.iter().enumerate() {
+        for (name, all) in names.iter().zip(results) {
+            let driven = &all[row];
+            let peak = all.iter().map(Driven::per_second).fold(0.0, f64::max);
+            let quantiles = |kind| {
+                format!(
+                    "{:.2} / {:.2} / {:.2}",
+                    driven.quantile_ms(kind, 0.5),
+                    driven.quantile_ms(kind, 0.95),
+                    driven.quantile_ms(kind, 0.99)
+                )
+            };
+            let _ = writeln!(
+                text,
+                "| {connections} | {name} | {:.0} | {:.2} | {} | {} | {:.1} |",
+                driven.per_second(),
+                driven.per_second() / peak.max(1e-9),
+                quantiles(READ),
+                quantiles(UPDATE),
+                driven.server_us()
+            );
+        }
+    }
+    text.push_str("\n![Nine point reads and one update](mixed.svg)\n");
+    text
+}
