@@ -221,11 +221,13 @@ impl StatementTransaction {
         Ok(searches)
     }
 
-    /// As [`Self::searches_to_lock`], of a direct plan that reads ranges of one index of a table, and its rows.
+    /// As [`Self::searches_to_lock`], of a direct plan that reads ranges of one index of a table, and its rows; `limit` if
+    /// it ends after so many, going forward.
     pub(crate) fn search_to_lock(
         &mut self,
         table: &Arc<Table>,
         index: IndexRef,
+        limit: Option<usize>,
         ranges: impl FnOnce() -> Vec<KeyRange>,
     ) -> Vec<PlannedSearch> {
         let (_, locks) = self.changes_and_locks();
@@ -240,9 +242,9 @@ impl StatementTransaction {
             reads_rows: index.is_some(),
         };
         vec![PlannedSearch {
+            limit: limit.filter(|_| index.is_none()),
             search,
             is_lookup: false,
-            limit: None,
         }]
     }
 

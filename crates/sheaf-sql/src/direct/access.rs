@@ -21,6 +21,10 @@ use sqlparser::ast;
 
 use super::names::Names;
 use super::operand::{Operand, Place, compare, is_comparable, place};
+use crate::error::Result;
+
+/// Rows that a direct plan walks over, by estimate. Beyond that, workers and batches pay for themselves.
+pub(super) const MAX_ROWS: u64 = 10_000;
 
 /// Members of an IN list, at most.
 const MAX_LIST: usize = 1_000;
@@ -508,6 +512,24 @@ pub(super) enum Keys {
 impl Keys {
     fn nothing() -> Keys {
         Keys::Points(Vec::new())
+    }
+
+    /// Rows of `table` under the keys, by the estimate of its tree for ranges.
+    pub(super) fn estimated_rows(&self, table: &Table, index: IndexRef) -> Result<u64> {
+        let tree = match index {
+            IndexRef::Clustered => &table.clustered,
+            IndexRef::Secondary(position) => &table.secondary[position],
+        };
+        match self {
+            Keys::Points(keys) => Ok(keys.len() as u64),
+            Keys::Ranges(ranges) => {
+                let mut rows = 0;
+                for range in ranges {
+                    rows += tree.estimate_entries(range)?;
+                }
+                Ok(rows)
+            }
+        }
     }
 
     /// The keys as ranges.

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE of rows by a unique key.
+//! UPDATE and DELETE of rows by a unique key, or of a short range of an index.
 //!
 //! They run as their vectorised forms do (`update.rs`, `delete.rs`): rows are found through a view, locked one by one, and
 //! if one of them has changed since, the statement takes back what it did and begins again with a newer view. Only the
@@ -12,7 +12,7 @@ use sheaf_table::convert::Mode;
 use sheaf_table::{ChangeSet, Column, ColumnType, Table, Value};
 use sqlparser::ast;
 
-use super::access::{Access, BoundAccess, comparisons};
+use super::access::{Access, BoundAccess, MAX_ROWS, comparisons};
 use super::names::Names;
 use super::operand::Operand;
 use super::row::RowReader;
@@ -25,7 +25,7 @@ use crate::transaction::{MAX_RESTARTS, StatementTransaction};
 use crate::update::{assign, is_default};
 use crate::warnings::Warnings;
 
-/// `UPDATE table SET column = value, ... WHERE unique key = ...`
+/// `UPDATE table SET column = value, ... WHERE key = ...`
 #[derive(Debug)]
 pub(super) struct Update {
     access: Access,
@@ -51,25 +51,25 @@ enum NewValue {
     },
 }
 
-/// `DELETE FROM table WHERE unique key = ...`
+/// `DELETE FROM table WHERE key = ...`
 #[derive(Debug)]
 pub(super) struct Delete {
     access: Access,
 }
 
 /// The rows of a statement that changes rows.
-fn unique_access(
+fn access_of(
     session: &Session,
     tables: &[ast::TableWithJoins],
     selection: Option<&ast::Expr>,
 ) -> Option<(Access, Arc<Table>)> {
     let names = Names::of(session, tables)?;
     let access = Access::choose(&names.table, comparisons(selection?, &names)?)?;
-    access.is_unique.then_some((access, names.table))
+    Some((access, names.table))
 }
 
 impl Update {
-    /// The plan of an UPDATE, and its table; `None` if it is not one by a unique key.
+    /// The plan of an UPDATE, and its table; `None` if it is not one by keys of an index.
     pub(super) fn compile(
         session: &Session,
         update: &statement::Update,
@@ -85,7 +85,7 @@ impl Update {
         else {
             return None;
         };
-        let (access, table) = unique_access(session, tables, selection.as_ref())?;
+        let (access, table) = access_of(session, tables, selection.as_ref())?;
         let names = Names::of(session, tables)?;
         let mut compiled: Vec<Assignment> = Vec::with_capacity(assignments.len());
         for assignment in assignments {
@@ -211,15 +211,41 @@ fn is_exact_number(ty: &ColumnType) -> bool {
     ty.is_integer() || matches!(ty, ColumnType::Decimal { .. })
 }
 
-/// A column's value plus or minus a number, where MySQL's arithmetic gives the exact result; `None` elsewhere.
+/// A number as MySQL's approximate arithmetic takes it; `None` for what it would warn of.
+fn approximate(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(_) | Value::UInt(_) => value.as_i128().map(|number| number as f64),
+        Value::Decimal { unscaled, scale } => {
+            Some(*unscaled as f64 / 10f64.powi(i32::from(*scale)))
+        }
+        Value::Double(double) => Some(*double),
+        Value::Text(text) => {
+            let is_plain = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
+            let is_number = text.as_bytes().first().is_some_and(|byte| *byte != b'.');
+            (is_number && text.as_bytes().iter().all(is_plain))
+                .then(|| text.parse().ok())
+                .flatten()
+        }
+        _ => None,
+    }
+    .filter(|number| number.is_finite())
+}
+
+/// A column's value plus or minus a number, as MySQL's arithmetic gives it: exact, or approximate where the operand is a
+/// text or a DOUBLE. `None` where that is not so plain.
 fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<Value> {
     if old.is_null() || operand.is_null() {
-        return match operand {
-            Value::Null | Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } => {
-                Some(Value::Null)
-            }
-            _ => None,
+        let is_number = operand.is_null() || approximate(operand).is_some();
+        return is_number.then_some(Value::Null);
+    }
+    if matches!(operand, Value::Text(_) | Value::Double(_)) {
+        let (old, operand) = (approximate(old)?, approximate(operand)?);
+        let sum = if negated {
+            old - operand
+        } else {
+            old + operand
         };
+        return sum.is_finite().then_some(Value::Double(sum));
     }
     let signed = |number: i128| {
         if negated {
@@ -265,7 +291,7 @@ fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<V
 }
 
 impl Delete {
-    /// The plan of a DELETE, and its table; `None` if it is not one by a unique key.
+    /// The plan of a DELETE, and its table; `None` if it is not one by keys of an index.
     pub(super) fn compile(
         session: &Session,
         delete: &statement::Delete,
@@ -285,7 +311,7 @@ impl Delete {
         if !targets.is_empty() || !order_by.is_empty() {
             return None;
         }
-        let (access, table) = unique_access(session, tables, selection.as_ref())?;
+        let (access, table) = access_of(session, tables, selection.as_ref())?;
         Some((Delete { access }, table))
     }
 }
@@ -419,7 +445,12 @@ impl Session {
         let Some(locked) = self.lock_tables(std::slice::from_ref(table))? else {
             return Ok(None);
         };
-        let outcome = self.change_locked(access, (&locked, table), work);
+        // Workers and batches pay for themselves beyond.
+        let outcome = match access.1.keys.estimated_rows(table, access.0.index) {
+            Ok(rows) if rows > MAX_ROWS => Ok(None),
+            Ok(_) => self.change_locked(access, (&locked, table), work),
+            Err(error) => Err(error),
+        };
         self.keep_tables(locked);
         outcome
     }
@@ -484,7 +515,7 @@ impl Session {
             Ok(ControlFlow::Continue(()))
         })?;
         let ranges = || bound.keys.ranges();
-        let mut searches = statement.search_to_lock(table, access.index, ranges);
+        let mut searches = statement.search_to_lock(table, access.index, None, ranges);
         let mut done = Changed::default();
         for key in &keys {
             let Some(is_new) = statement.lock_row(&view, table, key, LockMode::Exclusive)? else {
@@ -527,7 +558,14 @@ mod tests {
         assert_eq!(sum(&int, &Value::Int(4), true, &one), Some(Value::Int(3)));
         assert_eq!(sum(&int, &Value::Null, false, &one), Some(Value::Null));
         assert_eq!(sum(&int, &Value::Int(i64::MAX), false, &one), None);
-        assert_eq!(sum(&int, &one, false, &Value::Text("1".into())), None);
+        let text = |text: &str| Value::Text(text.into());
+        assert_eq!(
+            sum(&int, &one, true, &text("1.5")),
+            Some(Value::Double(-0.5))
+        );
+        for unclear in ["", "1x", " 1", "1-1", "abc", "."] {
+            assert_eq!(sum(&int, &one, false, &text(unclear)), None, "{unclear}");
+        }
         let unsigned = ty("bigint unsigned");
         assert_eq!(
             sum(&unsigned, &Value::UInt(u64::MAX - 1), false, &one),

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! **What is direct.** SELECT of columns by a complete unique key, a list of them, or a short range of an index, with
-//! ORDER BY, DISTINCT and LIMIT, COUNT, SUM, MIN and MAX over these; UPDATE and DELETE by a unique key; INSERT of constants. Operands are constants and
+//! ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these; UPDATE and DELETE of such rows;
+//! INSERT of constants. Operands are constants and
 //! parameters, and only those whose comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets
 //! anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
 //! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement through
@@ -27,12 +28,13 @@
 //! | [`order`] | sort keys, and rows sorted by them |
 //! | [`statement_cache`] | plans of statements that come as text |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
-//! | [`read`], [`change`], [`insert`] | the statements |
+//! | [`read`], [`locking`], [`change`], [`insert`] | the statements |
 
 mod access;
 mod aggregate;
 mod change;
 mod insert;
+mod locking;
 mod names;
 mod operand;
 mod order;
@@ -170,7 +172,13 @@ impl Session {
         self.begin_implicitly();
         let parameters = operand::as_literals(parameters);
         let outcome = match &plan.action {
-            Action::Read(read, table) => self.run_direct_read(read, table, &parameters, sink),
+            Action::Read(read, table) => match read.locking {
+                Some(locking) => {
+                    let read = (read.as_ref(), locking);
+                    self.run_direct_locking_read(read, table, &parameters, sink)
+                }
+                None => self.run_direct_read(read, table, &parameters, sink),
+            },
             Action::Update(update, table) => {
                 self.run_direct_update(update, table, &parameters, sink)
             }

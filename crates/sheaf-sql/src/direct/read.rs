@@ -8,12 +8,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_frontend::StatementText;
-use sheaf_storage::{Direction, ReadView, Tree};
+use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{ReadGuard, RowView, Table, TableDefinition, Value};
 use sqlparser::ast;
 
-use super::access::{Access, BoundAccess, Keys, comparisons};
+use super::access::{Access, BoundAccess, Keys, MAX_ROWS, comparisons};
 use super::aggregate::{Aggregate, Totals};
+use super::locking::{Locking, locking};
 use super::names::Names;
 use super::operand::Operand;
 use super::order::{OrderItem, SortKey, Sorter};
@@ -23,8 +24,6 @@ use crate::query::Header;
 use crate::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::Session;
 
-/// Rows that a direct plan walks over, by estimate. Beyond that, workers and batches pay for themselves.
-const MAX_ROWS: u64 = 10_000;
 /// Rows that a LIMIT lets a direct plan walk to, whatever the estimate.
 const MAX_LIMITED_ROWS: u64 = 1_000;
 
@@ -33,13 +32,14 @@ const MAX_LIMITED_ROWS: u64 = 1_000;
 pub(super) struct Read {
     columns: Arc<[ColumnMeta]>,
     shown: Shown,
-    access: Access,
-    direction: Direction,
+    pub(super) access: Access,
+    pub(super) direction: Direction,
     /// The index does not give the order.
     order: Option<SortKey>,
     distinct: Option<SortKey>,
     limit: Option<Operand>,
     offset: Option<Operand>,
+    pub(super) locking: Option<Locking>,
 }
 
 /// What the select list consists of.
@@ -78,13 +78,15 @@ impl Read {
         let ast::SetExpr::Select(select) = body.as_ref() else {
             return None;
         };
-        if !locks.is_empty() || !pipe_operators.is_empty() {
+        if !pipe_operators.is_empty() {
             return None;
         }
         let (distinct, selection) = plain_select(select)?;
         let names = Names::of(session, &select.from)?;
+        let locking = locking(locks, names.alias)?;
         if select.projection.iter().any(is_function) {
-            let is_plain = !distinct && order_by.is_none() && limit_clause.is_none();
+            let is_plain =
+                !distinct && order_by.is_none() && limit_clause.is_none() && locking.is_none();
             return is_plain
                 .then(|| Read::of_aggregates(session, (select, selection), names, text))?;
         }
@@ -121,6 +123,7 @@ impl Read {
             distinct,
             limit,
             offset,
+            locking,
         };
         Some((read, names.table))
     }
@@ -175,6 +178,7 @@ impl Read {
             distinct: None,
             limit: None,
             offset: None,
+            locking: None,
         };
         Some((read, names.table))
     }
@@ -189,7 +193,12 @@ impl Read {
     }
 
     /// `None`: the operands or the number of rows do not suit. `most`: rows that the session lets a query send.
-    fn prepare(&self, most: u64, table: &Table, parameters: &[Value]) -> Result<Option<Ready>> {
+    pub(super) fn prepare(
+        &self,
+        most: u64,
+        table: &Table,
+        parameters: &[Value],
+    ) -> Result<Option<Ready>> {
         let (Some(bound), Some(limit), Some(offset)) = (
             self.access.bind(table, parameters),
             row_count(self.limit.as_ref(), parameters, u64::MAX),
@@ -214,27 +223,26 @@ impl Read {
 
     /// Whether so many rows may lie under the keys that the vectorised path is better.
     fn is_long(&self, table: &Table, bound: &BoundAccess, wanted: u64) -> Result<bool> {
-        let Keys::Ranges(ranges) = &bound.keys else {
+        if let Keys::Points(_) = bound.keys {
             return Ok(false);
-        };
+        }
         let sends_all = matches!(self.shown, Shown::Columns(_))
             && self.order.is_none()
             && self.distinct.is_none();
         if sends_all && bound.tests.is_empty() && wanted <= MAX_LIMITED_ROWS {
             return Ok(false);
         }
-        let mut rows = 0;
-        for range in ranges {
-            rows += tree(table, &self.access).estimate_entries(range)?;
-        }
-        Ok(rows > MAX_ROWS)
+        Ok(bound.keys.estimated_rows(table, self.access.index)? > MAX_ROWS)
     }
-}
 
-fn tree<'t>(table: &'t Table, access: &Access) -> &'t Arc<Tree> {
-    match access.index {
-        sheaf_access::IndexRef::Clustered => &table.clustered,
-        sheaf_access::IndexRef::Secondary(position) => &table.secondary[position],
+    /// Whether rows wait in memory until all are found.
+    pub(super) fn sorts(&self) -> bool {
+        self.order.is_some() || self.distinct.is_some()
+    }
+
+    /// The keys of ORDER BY and of DISTINCT.
+    pub(super) fn sort_keys(&self) -> (Option<&SortKey>, Option<&SortKey>) {
+        (self.order.as_ref(), self.distinct.as_ref())
     }
 }
 
@@ -501,10 +509,10 @@ fn row_count(operand: Option<&Operand>, parameters: &[Value], default: u64) -> O
 }
 
 /// A plan with its parameters.
-struct Ready {
-    bound: BoundAccess,
-    limit: u64,
-    offset: u64,
+pub(super) struct Ready {
+    pub(super) bound: BoundAccess,
+    pub(super) limit: u64,
+    pub(super) offset: u64,
 }
 
 /// A table opened to be read.
@@ -584,24 +592,8 @@ impl Session {
                 return self.end_direct_read(sent, sink);
             }
         };
-        let mut output = Output {
-            read,
-            items,
-            table,
-            view: &open.view,
-            sink: &mut *sink,
-            long: Vec::new(),
-            skip: offset,
-            left: limit,
-            sent: 0,
-        };
-        if read.order.is_none() && read.distinct.is_none() {
-            output.begin()?;
-            if output.left > 0 {
-                reader.for_each(&bound, read.direction, |_, row| output.row(row))?;
-            }
-        } else {
-            let keys = (read.order.as_ref(), read.distinct.as_ref());
+        if read.sorts() {
+            let keys = read.sort_keys();
             let mut sorter = Sorter::default();
             let mut fits = true;
             reader.for_each(&bound, read.direction, |_, row| {
@@ -614,12 +606,58 @@ impl Session {
             if !fits {
                 return Ok(false);
             }
-            sorter.sort(read.distinct.is_some());
-            output.begin()?;
-            for row in sorter.rows() {
-                if output.left == 0 || output.row(table.view(row)?)?.is_break() {
-                    break;
-                }
+            let from = (table, &open.view);
+            return self.send_sorted(read, from, &mut sorter, (limit, offset), sink);
+        }
+        let mut output = Output {
+            read,
+            items,
+            table,
+            view: &open.view,
+            sink: &mut *sink,
+            long: Vec::new(),
+            skip: offset,
+            left: limit,
+            sent: 0,
+        };
+        output.begin()?;
+        if output.left > 0 {
+            reader.for_each(&bound, read.direction, |_, row| output.row(row))?;
+        }
+        let sent = output.sent;
+        self.end_direct_read(sent, sink)
+    }
+
+    /// Sends rows that have waited in memory, in the order that the read wants.
+    pub(super) fn send_sorted(
+        &mut self,
+        read: &Read,
+        (table, view): (&Arc<Table>, &ReadView),
+        rows: &mut Sorter,
+        (limit, offset): (u64, u64),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let Shown::Columns(items) = &read.shown else {
+            return Ok(false);
+        };
+        if read.sorts() {
+            rows.sort(read.distinct.is_some());
+        }
+        let mut output = Output {
+            read,
+            items,
+            table,
+            view,
+            sink: &mut *sink,
+            long: Vec::new(),
+            skip: offset,
+            left: limit,
+            sent: 0,
+        };
+        output.begin()?;
+        for row in rows.rows() {
+            if output.left == 0 || output.row(table.view(row)?)?.is_break() {
+                break;
             }
         }
         let sent = output.sent;

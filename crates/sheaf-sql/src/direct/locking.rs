@@ -1,0 +1,172 @@
+//! SELECT … FOR UPDATE and FOR SHARE of columns of one table.
+//!
+//! It goes as the vectorised form does (`locking_read.rs`): rows are found through a view and locked one by one; if one of
+//! them is not what the view shows, the statement begins again with a newer one. What was found waits in memory until its
+//! rows are locked. A LIMIT that the index serves ends the search, so rows behind it stay free.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sheaf_storage::{Direction, LockMode, ReadView};
+use sheaf_table::{Table, Value};
+use sqlparser::ast;
+
+use super::order::Sorter;
+use super::read::{Read, Ready};
+use super::row::RowReader;
+use crate::error::{Result, SqlError};
+use crate::result::ResultSink;
+use crate::session::Session;
+use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+
+/// What a query locks, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Locking {
+    mode: LockMode,
+    /// What the statement says itself about waiting.
+    wait: Option<Duration>,
+}
+
+/// The locks of a query on the table of this alias: none, or one kind for all its rows. The outer `None`: something else.
+pub(super) fn locking(locks: &[ast::LockClause], alias: &str) -> Option<Option<Locking>> {
+    let [lock] = locks else {
+        return locks.is_empty().then_some(None);
+    };
+    let names_it = match &lock.of {
+        None => true,
+        Some(name) => match name.0.as_slice() {
+            [part] => part.as_ident().is_some_and(|name| name.value == alias),
+            _ => false,
+        },
+    };
+    let wait = match lock.nonblock {
+        None => None,
+        Some(ast::NonBlock::Nowait) => Some(Duration::ZERO),
+        // Rows that are left out are the vectorised path's business.
+        Some(ast::NonBlock::SkipLocked) => return None,
+    };
+    let mode = match lock.lock_type {
+        ast::LockType::Update => LockMode::Exclusive,
+        ast::LockType::Share => LockMode::Shared,
+    };
+    names_it.then_some(Some(Locking { mode, wait }))
+}
+
+/// Rows that are locked, as this view shows them.
+struct Locked {
+    view: ReadView,
+    rows: Sorter,
+}
+
+/// How an attempt to lock rows went.
+enum Attempt {
+    Done(Locked),
+    /// A row is not what the view shows.
+    RowChanged,
+    /// The rows do not fit here.
+    TooLarge,
+}
+
+impl Session {
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_locking_read(
+        &mut self,
+        (read, locking): (&Read, Locking),
+        table: &Arc<Table>,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        if !sink.takes_rows() || self.reads_lock() {
+            return Ok(false);
+        }
+        self.keep_definition(table)?;
+        let Some(_guard) = self.relock_for_read(table)? else {
+            return Ok(false);
+        };
+        let most = self.variables.sql_select_limit();
+        let Some(ready) = read.prepare(most, table, parameters)? else {
+            return Ok(false);
+        };
+        let mut statement = self.begin_locks(locking.wait);
+        let mut outcome = Err(SqlError::lock_wait_timeout());
+        for _ in 0..MAX_RESTARTS {
+            let attempt = self.find_and_lock((read, locking.mode), table, &ready, &mut statement);
+            outcome = match attempt {
+                Ok(Attempt::Done(locked)) => Ok(Some(locked)),
+                Ok(Attempt::TooLarge) => Ok(None),
+                Ok(Attempt::RowChanged) => match statement.start_again() {
+                    Ok(()) => continue,
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error),
+            };
+            break;
+        }
+        if let Ok(None) = outcome {
+            self.abandon_changes(statement)?;
+            return Ok(false);
+        }
+        match self.end_changes(statement, outcome)? {
+            Some(mut locked) => {
+                let window = (ready.limit, ready.offset);
+                self.send_sorted(read, (table, &locked.view), &mut locked.rows, window, sink)?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn find_and_lock(
+        &self,
+        (read, mode): (&Read, LockMode),
+        table: &Arc<Table>,
+        ready: &Ready,
+        statement: &mut StatementTransaction,
+    ) -> Result<Attempt> {
+        let view = statement.changes().read_view()?;
+        table.check_view(&view)?;
+        let reader = RowReader {
+            table,
+            view: &view,
+            index: read.access.index,
+            handle: &self.handle,
+        };
+        // A sort needs all rows, and what it has looked at is locked.
+        let wanted = match read.sorts() {
+            true => u64::MAX,
+            false => ready.limit.saturating_add(ready.offset),
+        };
+        let (mut keys, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
+        let mut fits = true;
+        if wanted > 0 {
+            reader.for_each(&ready.bound, read.direction, |key, row| {
+                fits = rows.push(read.sort_keys(), (table, &view), &row)?;
+                keys.push(key.to_vec());
+                Ok(match fits && (keys.len() as u64) < wanted {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
+        }
+        if !fits {
+            return Ok(Attempt::TooLarge);
+        }
+        let is_forward = matches!(read.direction, Direction::Forward);
+        let limit = usize::try_from(wanted).ok().filter(|_| is_forward);
+        let ranges = || ready.bound.keys.ranges();
+        let mut searches = statement.search_to_lock(table, read.access.index, limit, ranges);
+        for key in &keys {
+            if statement.lock_row(&view, table, key, mode)?.is_none() {
+                return Ok(Attempt::RowChanged);
+            }
+        }
+        let last = keys.last().map(Vec::as_slice);
+        Ok(
+            match statement.lock_searches(&view, &mut searches, (keys.len(), last))? {
+                true => Attempt::Done(Locked { view, rows }),
+                false => Attempt::RowChanged,
+            },
+        )
+    }
+}
