@@ -17,6 +17,7 @@ use crate::byte_strings::ByteStrings;
 use crate::cancel::CancelFlag;
 use crate::columns::Source;
 use crate::error::Result;
+use crate::jump_walk::JumpWalk;
 use crate::range_cursor::{RangeCursor, is_point};
 use crate::row_block::RowBlock;
 use crate::seen_table::SeenTable;
@@ -34,6 +35,7 @@ pub(crate) struct ClusteredScan {
     /// Ranges that are one complete key: they have no step.
     points: bool,
     /// With long values among the columns: the rows of a leaf in scan order, of which a few at a time are worked off.
+    /// With jumps: the rows of a leaf that the key filter lets in.
     held: RowBlock,
     held_done: usize,
     /// The clustered keys of a leaf, if they are delivered.
@@ -71,7 +73,7 @@ impl ClusteredScan {
             cancel,
         );
         Ok(Self {
-            cursor,
+            cursor: cursor.with_jumps(JumpWalk::of_scan(spec)),
             held: RowBlock::new(assembler.delivers_key()),
             assembler,
             table_scan,
@@ -106,16 +108,16 @@ impl ClusteredScan {
             }
             let (assembler, held) = (&mut self.assembler, &mut self.held);
             let keys = &mut self.keys;
-            let walked = self.cursor.next_leaf(tally, |leaf, tally| {
-                if assembler.reads_long_values() {
+            let holds = assembler.reads_long_values() || self.cursor.has_jumps();
+            let walked = self.cursor.next_leaf(tally, |leaf, runs, tally| {
+                if holds {
                     held.clear();
+                    let rows = runs.iter().cloned().flatten();
                     match direction {
-                        Direction::Forward => {
-                            (0..leaf.len()).for_each(|row| held.push_from(leaf, row, 0))
+                        Direction::Forward => rows.for_each(|row| held.push_from(leaf, row, 0)),
+                        Direction::Backward => {
+                            rows.rev().for_each(|row| held.push_from(leaf, row, 0));
                         }
-                        Direction::Backward => (0..leaf.len())
-                            .rev()
-                            .for_each(|row| held.push_from(leaf, row, 0)),
                     }
                     return Ok(0);
                 }
@@ -152,7 +154,11 @@ impl ClusteredScan {
     /// Adds a few of the held rows.
     fn add_held(&mut self, tally: &mut Tally) -> Result<()> {
         let start = self.held_done;
-        let end = (start + LONG_VALUE_RUN_ROWS).min(self.held.rows.len());
+        let run = match self.assembler.reads_long_values() {
+            true => LONG_VALUE_RUN_ROWS,
+            false => usize::MAX,
+        };
+        let end = start.saturating_add(run).min(self.held.rows.len());
         self.held_done = end;
         let rows = Rows {
             rows: (start..end).map(|row| self.held.rows.get(row)),

@@ -104,4 +104,6 @@ counters! {
     handler_write => "Handler_write",
     /// Rows read from clustered indexes, and entries from covering indexes, before row conditions.
     rows_read => "Innodb_rows_read",
+    /// Entries at which a walk along an index found that none up to a later key can match, and went on there.
+    sheaf_index_jumps => "Sheaf_index_jumps",
 }

@@ -57,6 +57,8 @@ pub(crate) struct EntryRows {
     assembler: BatchAssembler,
     /// Each entry is found by a complete unique key: no steps lead to it.
     points: bool,
+    /// A key filter tests entries before their rows are fetched.
+    filtered: bool,
     /// A LIMIT may stop the scan: entries are not held back to fill batches.
     limited: bool,
     /// Rows that are looked up at once although a LIMIT may need fewer: twice as many as the last time, which were not
@@ -74,7 +76,7 @@ impl EntryRows {
     ) -> Result<Self> {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (spec.limit, spec.batch_rows);
-        let rows = Self::new(
+        let mut rows = Self::new(
             &SeenTable::new(&spec.table, &spec.view)?,
             position,
             &spec.projection,
@@ -84,6 +86,7 @@ impl EntryRows {
             sizes,
             cancel,
         )?;
+        rows.filtered = spec.key_filter.is_some() && spec.fetch != Fetch::Covering;
         if matches!(spec.fetch, Fetch::MultiRange { .. }) {
             tally.mrr_init += 1;
         }
@@ -170,6 +173,7 @@ impl EntryRows {
             key_scratch: Vec::new(),
             assembler,
             points: false,
+            filtered: false,
             limited: limit.is_some(),
             lookups: 0,
         })
@@ -241,8 +245,17 @@ impl EntryRows {
     ) -> Result<()> {
         self.block.clear();
         self.taken = 0;
+        let jumps_before = tally.metrics.jumps;
         self.exhausted = !source.fill(&mut self.block, tally)?;
         select_all(&mut self.selection, self.block.len(), direction);
+        if self.filtered {
+            // A key filter is an index condition: here as far as the walk tested it, below as far as it is tested again.
+            tally.metrics.icp_attempts += tally.metrics.jumps - jumps_before;
+            if self.condition.is_none() {
+                tally.metrics.icp_attempts += self.block.len() as u64;
+                tally.metrics.icp_match += self.block.len() as u64;
+            }
+        }
         if let Some(condition) = &mut self.condition {
             let layout = &self.table.secondary_layouts[self.position];
             let last = self.exhausted || self.limited;

@@ -4,6 +4,8 @@
 //! depends on the entry as soon as a part may be NULL or is a string. A block holds whole keys in one buffer and, for
 //! the parts that are looked at, where each starts in each entry: found once, part after part, only as far as needed.
 
+use std::ops::Range;
+
 use sheaf_storage::LeafEntries;
 use sheaf_table::{KeyLayout, PartKind, TableError};
 
@@ -37,11 +39,11 @@ impl EntryBlock {
         self.located = 0;
     }
 
-    /// Appends the first `count` entries of a leaf, ascending.
-    pub(crate) fn push_leaf(&mut self, leaf: &LeafEntries, count: usize, tag: u32) {
+    /// Appends a run of a leaf's entries.
+    pub(crate) fn push_leaf(&mut self, leaf: &LeafEntries, run: Range<usize>, tag: u32) {
         self.located = 0;
         let prefix = leaf.prefix();
-        for entry in 0..count {
+        for entry in run {
             self.keys.push_pieces([prefix, leaf.suffix(entry)]);
             self.payloads.push(leaf.value(entry));
         }

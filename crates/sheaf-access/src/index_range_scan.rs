@@ -18,6 +18,7 @@ use crate::cancel::CancelFlag;
 use crate::entry_rows::{EntryRows, EntrySource};
 use crate::error::Result;
 use crate::index_entries::EntryBlock;
+use crate::jump_walk::JumpWalk;
 use crate::range_cursor::RangeCursor;
 use crate::spec::ScanSpec;
 use crate::tally::Tally;
@@ -31,11 +32,15 @@ pub(crate) struct IndexRangeScan {
 
 impl EntrySource for RangeCursor {
     fn fill(&mut self, block: &mut EntryBlock, tally: &mut Tally) -> Result<bool> {
-        let filled = self.next_leaf(tally, |leaf, tally| {
-            block.push_leaf(leaf, leaf.len(), 0);
-            tally.metrics.index_entries += leaf.len() as u64;
+        let jumps_before = tally.metrics.jumps;
+        let filled = self.next_leaf(tally, |leaf, runs, _| {
+            for run in runs {
+                block.push_leaf(leaf, run.clone(), 0);
+            }
             Ok(())
         })?;
+        let rejected = tally.metrics.jumps - jumps_before;
+        tally.metrics.index_entries += block.len() as u64 + rejected;
         Ok(filled.is_some())
     }
 }
@@ -59,7 +64,7 @@ impl IndexRangeScan {
             cancel,
         );
         Ok(Self {
-            cursor,
+            cursor: cursor.with_jumps(JumpWalk::of_scan(spec)),
             rows,
             ended: false,
         })

@@ -467,7 +467,7 @@ impl EntrySource for KeyWalk {
         while block.len() < BLOCK_ENTRIES {
             let mut found = 0;
             let more = self.next_matches(tally, |leaf, matches, group| {
-                block.push_leaf(leaf, matches, group);
+                block.push_leaf(leaf, 0..matches, group);
                 found = matches;
             })?;
             tally.metrics.index_entries += found as u64;

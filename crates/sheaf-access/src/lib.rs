@@ -5,7 +5,10 @@
 //! | clustered scan | `clustered_scan.rs` | much of the table is read, or the primary key bounds it |
 //! | index range scan | `index_range_scan.rs` | few entries match, or the index holds all columns |
 //! | index condition | `index_condition.rs` | a condition on the entry saves row lookups |
+//! | jumps | `jump_walk.rs`, `key_filter.rs` | conditions on later key parts, or not on the first, leave large holes |
+//! | loose index scan | `jump_walk.rs` | MIN, MAX, DISTINCT, GROUP BY want one entry per group of a prefix |
 //! | multi-range read | `multi_range_read.rs` | looked-up rows are not in memory |
+//! | index merge | `index_merge.rs` | conditions on several indexes together leave few rows |
 //! | keyed join | `keyed_join.rs` | few outer rows meet a large inner table |
 //!
 //! They compose: a keyed join is (collect keys) -> (sort) -> (read the index) -> (index condition) -> (sort primary
@@ -26,9 +29,12 @@ mod entry_rows;
 mod error;
 mod index_condition;
 mod index_entries;
+mod index_merge;
 mod index_range_scan;
+mod jump_walk;
 mod key_buffer;
 mod key_condition;
+mod key_filter;
 mod key_windows;
 mod keyed_join;
 mod materialize;
@@ -52,10 +58,12 @@ pub use cancel::CancelFlag;
 pub use condition::{BatchCondition, ColumnsCondition, CompareOp, Condition, EncodedCondition};
 pub use counters::{Counter, SessionCounters};
 pub use error::{AccessError, Result};
+pub use index_merge::{MergeInput, MergeKind, MergeSpec};
+pub use key_filter::{KeyFilter, PartInterval};
 pub use keyed_join::KeyedLookup;
 pub use scan::{Scan, ScanMetrics};
 pub use spec::{
-    DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, IndexRef, KeyedLookupSpec, ScanSpec,
-    SortKeys,
+    DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, FirstOf, IndexRef, KeyedLookupSpec,
+    ScanSpec, SortKeys,
 };
 pub use split::split_ranges;

@@ -1,12 +1,13 @@
 //! [`RangeCursor`]: the leaves of many ranges of one tree, one range after another, in either direction.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, ReadAhead, ReadView, Tree};
 
 use crate::cancel::CancelFlag;
 use crate::error::Result;
+use crate::jump_walk::{After, JumpWalk};
 use crate::tally::Tally;
 
 /// Walks ascending, disjoint ranges; from the last one when backward. Checks the cancel flag at each leaf, and counts
@@ -19,6 +20,8 @@ pub(crate) struct RangeCursor {
     direction: Direction,
     read_ahead_pages: usize,
     cursor: Option<LeafCursor>,
+    /// Only the entries that a key filter lets in.
+    jumps: Option<JumpWalk>,
     cancel: CancelFlag,
 }
 
@@ -38,26 +41,52 @@ impl RangeCursor {
             direction,
             read_ahead_pages,
             cursor: None,
+            jumps: None,
             cancel,
         }
+    }
+
+    /// Restricts the walk to what a key filter lets in.
+    pub(crate) fn with_jumps(mut self, jumps: Option<JumpWalk>) -> Self {
+        self.jumps = jumps;
+        self
+    }
+
+    pub(crate) fn has_jumps(&self) -> bool {
+        self.jumps.is_some()
     }
 
     pub(crate) fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// Gives the next leaf's entries that lie in the ranges to `visit`. `None` after the last leaf.
+    /// Gives the next leaf's entries that lie in the ranges to `visit`: runs of the leaf's, ascending, and at least one.
+    /// `None` after the last leaf.
     pub(crate) fn next_leaf<R>(
         &mut self,
         tally: &mut Tally,
-        visit: impl FnOnce(&LeafEntries, &mut Tally) -> Result<R>,
+        visit: impl FnOnce(&LeafEntries, &[Range<usize>], &mut Tally) -> Result<R>,
     ) -> Result<Option<R>> {
-        self.cancel.check()?;
         loop {
+            self.cancel.check()?;
             if let Some(cursor) = &mut self.cursor {
-                match cursor.next_leaf()? {
-                    Some(leaf) => return visit(leaf, tally).map(Some),
-                    None => self.cursor = None,
+                match (cursor.next_leaf()?, &mut self.jumps) {
+                    (None, _) => self.cursor = None,
+                    (Some(leaf), None) => {
+                        return visit(leaf, std::slice::from_ref(&(0..leaf.len())), tally)
+                            .map(Some);
+                    }
+                    (Some(leaf), Some(jumps)) => {
+                        let after = jumps.select(leaf, self.direction, tally)?;
+                        let runs = jumps.runs();
+                        if runs.is_empty() {
+                            self.go_on(after);
+                            continue;
+                        }
+                        let visited = visit(leaf, runs, tally)?;
+                        self.go_on(after);
+                        return Ok(Some(visited));
+                    }
                 }
             }
             let next = match self.direction {
@@ -81,6 +110,15 @@ impl RangeCursor {
             };
             let view = self.view.clone();
             self.cursor = Some(self.tree.scan_at(view, range, self.direction, read_ahead));
+        }
+    }
+
+    /// Goes to where a walk with jumps goes on after a leaf.
+    fn go_on(&mut self, after: After) {
+        match (after, &self.jumps, &mut self.cursor) {
+            (After::Bound, Some(jumps), Some(cursor)) => cursor.skip_to(jumps.bound()),
+            (After::End, ..) => self.stop(),
+            _ => {}
         }
     }
 

@@ -10,6 +10,7 @@ use crate::cancel::CancelFlag;
 use crate::clustered_scan::ClusteredScan;
 use crate::counters::SessionCounters;
 use crate::error::Result;
+use crate::index_merge::IndexMerge;
 use crate::index_range_scan::IndexRangeScan;
 use crate::spec::{IndexRef, ScanSpec};
 use crate::tally::Tally;
@@ -21,6 +22,8 @@ pub struct ScanMetrics {
     pub rows_examined: u64,
     /// Entries of a secondary index that were walked over, before any condition.
     pub index_entries: u64,
+    /// Entries that a key filter rejected: from each the walk jumped on.
+    pub jumps: u64,
     /// Rows fetched from the clustered index by primary key.
     pub row_lookups: u64,
     /// Entries tested by the index condition.
@@ -50,6 +53,7 @@ pub struct Scan {
 enum Method {
     Clustered(Box<ClusteredScan>),
     Index(Box<IndexRangeScan>),
+    Merge(Box<IndexMerge>),
 }
 
 impl Scan {
@@ -65,11 +69,14 @@ impl Scan {
         cancel: CancelFlag,
     ) -> Result<Self> {
         let mut tally = Tally::new(counters);
-        let method = match spec.index {
-            IndexRef::Clustered => {
+        let method = match (&spec.merge, spec.index) {
+            (Some(merge), _) => {
+                Method::Merge(Box::new(IndexMerge::new(&spec, merge, cancel, &mut tally)?))
+            }
+            (None, IndexRef::Clustered) => {
                 Method::Clustered(Box::new(ClusteredScan::new(&spec, ranges, cancel)?))
             }
-            IndexRef::Secondary(position) => Method::Index(Box::new(IndexRangeScan::new(
+            (None, IndexRef::Secondary(position)) => Method::Index(Box::new(IndexRangeScan::new(
                 &spec, position, ranges, cancel, &mut tally,
             )?)),
         };
@@ -85,6 +92,7 @@ impl Scan {
         match &self.method {
             Method::Clustered(scan) => scan.assembler().schema(),
             Method::Index(scan) => scan.rows().assembler().schema(),
+            Method::Merge(merge) => merge.assembler().schema(),
         }
     }
 
@@ -96,6 +104,7 @@ impl Scan {
         let result = match &mut self.method {
             Method::Clustered(scan) => scan.next_batch(&mut self.tally),
             Method::Index(scan) => scan.next_batch(&mut self.tally),
+            Method::Merge(merge) => merge.next_batch(&mut self.tally),
         };
         self.tally.flush();
         self.finished = !matches!(result, Ok(Some(_)));

@@ -7,6 +7,8 @@ use sheaf_storage::{Direction, KeyRange, ReadView, Tree};
 use sheaf_table::{Index, Table};
 
 use crate::condition::Condition;
+use crate::index_merge::MergeSpec;
+use crate::key_filter::KeyFilter;
 
 /// Rows in one output batch unless the planner says otherwise. An access method finishes the leaf it is in, so a
 /// batch may hold one leaf's entries more.
@@ -72,6 +74,15 @@ pub enum Fetch {
     },
 }
 
+/// Groups of index entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstOf {
+    /// Entries that have so many leading parts in common are one group.
+    pub parts: usize,
+    /// Entries whose next part is NULL are a group apart: MIN of that part ignores them.
+    pub nulls_apart: bool,
+}
+
 /// One read of one index of one table.
 ///
 /// Order of the rows: the index's order in `direction`, range after range (from the last range when backward);
@@ -87,6 +98,15 @@ pub struct ScanSpec {
     /// Ranges of encoded keys of that index, ascending and disjoint, whatever the direction. `KeyRange::all()` alone
     /// is a full scan.
     pub ranges: Vec<KeyRange>,
+    /// What the parts of the keys must be like, beyond the ranges: what does not match is jumped over. Conditions that
+    /// it says completely need not be tested again.
+    pub key_filter: Option<Arc<KeyFilter>>,
+    /// A loose index scan: of each group of entries only the first in scan direction that the key filter lets in.
+    /// Conditions beyond ranges and filter are tested on these alone.
+    pub first_of: Option<FirstOf>,
+    /// An index merge: it finds the primary keys of the rows, in place of `ranges` of `index`, which are all of the
+    /// clustered one then. Rows come in primary key order; `direction` is forward.
+    pub merge: Option<Arc<MergeSpec>>,
     /// Walk forward or backward.
     pub direction: Direction,
     /// Tested on the index entry before the row is fetched (index condition pushdown). Its columns must be in the
@@ -116,6 +136,9 @@ impl ScanSpec {
             view: ReadView::newest(),
             index: IndexRef::Clustered,
             ranges: vec![KeyRange::all()],
+            key_filter: None,
+            first_of: None,
+            merge: None,
             direction: Direction::Forward,
             index_condition: None,
             row_condition: None,
@@ -135,6 +158,9 @@ impl fmt::Debug for ScanSpec {
             .field("view", &self.view)
             .field("index", &self.index.definition(&self.table).name)
             .field("ranges", &self.ranges)
+            .field("key_filter", &self.key_filter)
+            .field("first_of", &self.first_of)
+            .field("merge", &self.merge)
             .field("direction", &self.direction)
             .field("index_condition", &self.index_condition)
             .field("row_condition", &self.row_condition)

@@ -80,6 +80,7 @@ impl Tally {
         session
             .handler_icp_match
             .add(metrics.icp_match - flushed.icp_match);
+        session.sheaf_index_jumps.add(metrics.jumps - flushed.jumps);
         self.flushed = self.metrics;
         let session = Arc::clone(&self.session);
         for (counter, count) in [

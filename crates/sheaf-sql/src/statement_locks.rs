@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_physical_plan::ExecutionPlan;
-use sheaf_access::{Fetch, IndexRef};
+use sheaf_access::{Fetch, IndexRef, MergeKind};
 use sheaf_exec::keyed_join_exec::KeyedJoinExec;
 use sheaf_exec::scan_exec::ScanExec;
 use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, TreeId};
@@ -46,11 +46,31 @@ pub(crate) struct PlannedSearch {
 }
 
 impl PlannedSearch {
-    fn of_scan(scan: &ScanExec) -> PlannedSearch {
+    fn of_scan(scan: &ScanExec) -> Vec<PlannedSearch> {
         let spec = scan.spec();
+        if let Some(merge) = &spec.merge {
+            // What would come into an intersection would come into each of its indexes.
+            let searched = match merge.kind {
+                MergeKind::Union => merge.inputs.len(),
+                MergeKind::Intersection => 1,
+            };
+            let inputs = merge.inputs.iter().take(searched);
+            return inputs
+                .map(|input| PlannedSearch {
+                    search: Search {
+                        table: Arc::clone(&spec.table),
+                        index: secondary(input.index),
+                        ranges: input.ranges.clone(),
+                        reads_rows: secondary(input.index).is_some(),
+                    },
+                    is_lookup: false,
+                    limit: None,
+                })
+                .collect();
+        }
         let index = secondary(spec.index);
-        let is_forward = matches!(spec.direction, Direction::Forward);
-        PlannedSearch {
+        let in_order = matches!(spec.direction, Direction::Forward) && spec.first_of.is_none();
+        vec![PlannedSearch {
             search: Search {
                 table: Arc::clone(&spec.table),
                 index,
@@ -58,8 +78,8 @@ impl PlannedSearch {
                 reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
             },
             is_lookup: false,
-            limit: spec.limit.filter(|_| index.is_none() && is_forward),
-        }
+            limit: spec.limit.filter(|_| index.is_none() && in_order),
+        }]
     }
 
     fn of_lookup(join: &KeyedJoinExec) -> PlannedSearch {
@@ -91,7 +111,7 @@ pub(crate) fn searches_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<PlannedSe
     plan.apply(|node| {
         let node: &dyn std::any::Any = node.as_ref();
         if let Some(scan) = node.downcast_ref::<ScanExec>() {
-            searches.push(PlannedSearch::of_scan(scan));
+            searches.extend(PlannedSearch::of_scan(scan));
         } else if let Some(join) = node.downcast_ref::<KeyedJoinExec>() {
             searches.push(PlannedSearch::of_lookup(join));
         }

@@ -410,6 +410,49 @@ fn a_seek_skips_and_returns_within_the_range() {
 }
 
 #[test]
+fn a_skip_leaves_out_what_lies_before_it() {
+    let storage = open(&disk(1));
+    let mut builder = BulkBuilder::new(&storage).unwrap();
+    for i in 0..30_000u32 {
+        builder.append(&i.to_be_bytes(), b"value").unwrap();
+    }
+    let tree = storage.tree(builder.finish().unwrap()).unwrap();
+    let key = |i: u32| i.to_be_bytes().to_vec();
+    let range = KeyRange {
+        lower: Bound::Included(key(100)),
+        upper: Bound::Excluded(key(20_000)),
+    };
+    let next = |cursor: &mut sheaf_storage::LeafCursor, last: bool| {
+        let leaf = cursor.next_leaf().unwrap()?;
+        let mut found = Vec::new();
+        leaf.key_into(if last { leaf.len() - 1 } else { 0 }, &mut found);
+        assert_eq!(
+            leaf.lower_bound(&found),
+            if last { leaf.len() - 1 } else { 0 }
+        );
+        Some(u32::from_be_bytes(found.try_into().unwrap()))
+    };
+    let mut cursor = tree.scan(range.clone(), Direction::Forward, ReadAhead::Pages(8));
+    cursor.skip_to(&key(5_000));
+    assert_eq!(next(&mut cursor, false), Some(5_000));
+    cursor.skip_to(&key(9_000));
+    cursor.skip_to(&key(7_000));
+    assert_eq!(next(&mut cursor, false), Some(9_000), "it never goes back");
+    let after = next(&mut cursor, false).unwrap();
+    assert!(after > 9_000 && after < 10_000, "{after} is the next leaf");
+    cursor.skip_to(&key(20_000));
+    assert_eq!(next(&mut cursor, false), None);
+
+    let mut cursor = tree.scan(range, Direction::Backward, ReadAhead::Pages(8));
+    cursor.skip_to(&key(25_000));
+    assert_eq!(next(&mut cursor, true), Some(19_999));
+    cursor.skip_to(&key(5_000));
+    assert_eq!(next(&mut cursor, true), Some(4_999));
+    cursor.skip_to(&key(100));
+    assert_eq!(next(&mut cursor, true), None);
+}
+
+#[test]
 fn estimates_are_near_the_truth() {
     let storage = open(&disk(1));
     let mut builder = BulkBuilder::new(&storage).unwrap();

@@ -29,6 +29,9 @@ const READ_AHEAD_FRAMES_DIVISOR: u64 = 8;
 /// Leaves that the first read-ahead of a scan requests; the window doubles from here.
 const FIRST_WINDOW_PAGES: usize = 8;
 
+/// Leaves that read-ahead requests first after the scan has skipped leaves.
+const WINDOW_AFTER_SKIP_PAGES: usize = 2;
+
 /// A resumable scan. It owns its tree and holds no page between calls.
 pub struct LeafCursor {
     tree: Arc<Tree>,
@@ -132,6 +135,26 @@ impl LeafCursor {
         self.ahead = (!ahead.is_empty()).then_some(ahead);
         if let Some(read_ahead) = &mut self.read_ahead {
             read_ahead.restart();
+        }
+    }
+
+    /// Leaves out what lies before `key` (backward: what lies at `key` or after it), of what is still to come. Never
+    /// goes back.
+    pub fn skip_to(&mut self, key: &[u8]) {
+        let Some(ahead) = &mut self.ahead else {
+            return;
+        };
+        match self.direction {
+            Direction::Forward if ahead.is_below(key) => return,
+            Direction::Forward => ahead.lower = Bound::Included(key.to_vec()),
+            Direction::Backward if ahead.is_above(key) => return,
+            Direction::Backward => ahead.upper = Bound::Excluded(key.to_vec()),
+        }
+        if ahead.is_empty() {
+            self.ahead = None;
+        }
+        if let Some(read_ahead) = &mut self.read_ahead {
+            read_ahead.skip_to(key, self.direction);
         }
     }
 
@@ -293,6 +316,29 @@ impl LeafEntries {
         key.extend_from_slice(self.suffix(i));
     }
 
+    /// How many entries have keys before `key`: where it is, or would be.
+    pub fn lower_bound(&self, key: &[u8]) -> usize {
+        self.lower_bound_in(0..self.len(), key)
+    }
+
+    /// The same, if it is known to lie in `among`.
+    pub fn lower_bound_in(&self, among: Range<usize>, key: &[u8]) -> usize {
+        let prefix = self.prefix();
+        let Some(rest) = key.strip_prefix(prefix) else {
+            return if key < prefix { among.start } else { among.end };
+        };
+        let (mut low, mut high) = (among.start, among.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.suffix(middle) < rest {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// Entry `i`'s value.
     #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
@@ -317,6 +363,8 @@ struct LeafReadAhead {
     outstanding: usize,
     /// Where the next request begins; none when everything in the range was requested.
     frontier: Frontier,
+    /// The cursor has just left out leaves: the one where it arrives is all that is known to be wanted.
+    skipped: bool,
     pages: Vec<PageId>,
 }
 
@@ -335,14 +383,33 @@ impl LeafReadAhead {
             window: limit.min(FIRST_WINDOW_PAGES),
             outstanding: 0,
             frontier: Frontier::AtCursor,
+            skipped: false,
             pages: Vec::new(),
         }
     }
 
     fn restart(&mut self) {
+        self.skipped = false;
         self.outstanding = 0;
         self.window = self.limit.min(FIRST_WINDOW_PAGES);
         self.frontier = Frontier::AtCursor;
+    }
+
+    /// The cursor goes on at `key`. Beyond what was requested, the window opens anew, and slower than at the start: who
+    /// skips leaves once is likely to do it again.
+    fn skip_to(&mut self, key: &[u8], direction: Direction) {
+        let beyond = match (&self.frontier, direction) {
+            (Frontier::Key(frontier), Direction::Forward) => key >= frontier.as_slice(),
+            (Frontier::Key(frontier), Direction::Backward) => key <= frontier.as_slice(),
+            (Frontier::AtCursor, _) => true,
+            (Frontier::Done, _) => false,
+        };
+        if beyond {
+            self.outstanding = 0;
+            self.window = self.limit.min(WINDOW_AFTER_SKIP_PAGES);
+            self.frontier = Frontier::AtCursor;
+            self.skipped = true;
+        }
     }
 
     /// The cursor is about to read one more leaf. When half of the window is used up, requests more.
@@ -353,6 +420,9 @@ impl LeafReadAhead {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<()> {
+        if std::mem::take(&mut self.skipped) {
+            return Ok(());
+        }
         self.outstanding = self.outstanding.saturating_sub(1);
         if matches!(self.frontier, Frontier::Done) || self.outstanding * 2 > self.window {
             return Ok(());
