@@ -107,8 +107,12 @@ pub(crate) struct ChangePermit {
 
 impl Drop for ChangePermit {
     fn drop(&mut self) {
-        self.store.changes.lock().permits -= 1;
-        self.store.changes_ended.notify_all();
+        let mut changes = self.store.changes.lock();
+        changes.permits -= 1;
+        // Only a shutdown waits, and waking nobody is a system call all the same.
+        if changes.permits == 0 && changes.refused.is_some() {
+            self.store.changes_ended.notify_all();
+        }
     }
 }
 

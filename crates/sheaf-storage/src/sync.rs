@@ -92,6 +92,29 @@ pub fn unique_number() -> u64 {
     wall_clock_us()
 }
 
+/// A small number of the calling thread, for what is split so that threads do not meet: it decides nothing but speed. 0 in
+/// simulation, whose threads share their thread locals.
+pub fn thread_hint() -> usize {
+    #[cfg(not(feature = "simulation"))]
+    {
+        use std::cell::Cell;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static HINT: Cell<Option<usize>> = const { Cell::new(None) };
+        }
+        HINT.get().unwrap_or_else(|| {
+            let hint = THREADS.fetch_add(1, Ordering::Relaxed);
+            HINT.set(Some(hint));
+            hint
+        })
+    }
+    #[cfg(feature = "simulation")]
+    {
+        0
+    }
+}
+
 fn ignore_poison<G>(result: LockResult<G>) -> G {
     result.unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,7 +31,7 @@ use crate::schema::{CreateTable, IndexSpec, TableDefinition};
 use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
 use crate::table::{Table, TableState};
-use crate::table_lock::{RowWriterLock, SharedLock, WriterLock};
+use crate::table_lock::{BorrowedSharedLock, RowWriterLock, SharedLock, WriterLock};
 
 /// First byte of the keys of the catalog tree.
 mod kind {
@@ -74,6 +74,11 @@ impl std::ops::Deref for ReadGuard {
     fn deref(&self) -> &Arc<Table> {
         &self.table
     }
+}
+
+/// A [`ReadGuard`] of a table that its holder keeps.
+pub struct BorrowedReadGuard<'a> {
+    _shared: BorrowedSharedLock<'a>,
 }
 
 /// A table opened by a transaction that changes rows of it beside others, and locks every row before it changes it
@@ -340,6 +345,18 @@ impl Catalog {
             table: Arc::clone(table),
             _shared: shared,
         }))
+    }
+
+    /// As [`reopen_for_read`](Self::reopen_for_read), for who keeps the table itself: nothing is written that readers
+    /// share.
+    ///
+    /// # Errors
+    /// `LockWaitTimeout`.
+    pub fn borrow_for_read(table: &Table, wait: Duration) -> Result<Option<BorrowedReadGuard<'_>>> {
+        let shared = table.state.lock.borrow_shared(wait)?;
+        Ok(table
+            .is_current()
+            .then_some(BorrowedReadGuard { _shared: shared }))
     }
 
     /// Opens a table to write it, waiting at most `wait` each for other writers and DDL.

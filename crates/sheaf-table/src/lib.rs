@@ -36,7 +36,7 @@ pub mod types;
 pub mod value;
 
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
-pub use catalog::{Catalog, ReadGuard, RowWriteGuard, WriteGuard};
+pub use catalog::{BorrowedReadGuard, Catalog, ReadGuard, RowWriteGuard, WriteGuard};
 pub use catalog_statistics::AutoAnalyze;
 pub use change_set::{ChangeGuard, ChangeSet};
 pub use collation::Collation;

@@ -3,6 +3,10 @@
 //! A few rings are shared by all threads. A file's stretches are dealt out to the rings, so a byte range always goes
 //! through the same ring and a thread that waits for it knows which one to watch.
 //!
+//! **One operation that its thread waits for** does not go through a ring: submitting and reaping it would be two system
+//! calls instead of one, and the kernel hands every sync that comes through a ring to a thread of its own, which costs a
+//! commit two switches more.
+//!
 //! **Submitting** takes the ring's lock, fills submission entries and tells the kernel, in one call for a whole batch.
 //! At most [`RING_DEPTH`] operations of a ring are in flight; the rest stand in a backlog and follow as others complete.
 //! An operation submitted alone goes to the head of the backlog, because its submitter is about to wait for it, while
@@ -23,7 +27,7 @@ use std::sync::Arc;
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 
 use crate::disk::blocking::{self, Files};
-use crate::disk::{Disk, FileId, Operation, STRETCH_BYTES, Token};
+use crate::disk::{Buffers, Disk, FileId, Operation, STRETCH_BYTES, Token};
 use crate::error::{Result, StorageError};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, thread};
@@ -104,6 +108,11 @@ impl Disk for IoUringDisk {
 
     fn wait(&self, _file: FileId, offset: u64, done: &dyn Fn() -> bool) {
         self.ring_of(offset).wait(done);
+    }
+
+    fn execute(&self, mut operation: Operation) -> (io::Result<()>, Option<Buffers>) {
+        let result = self.files.execute(&mut operation);
+        (result, operation.into_buffers())
     }
 }
 

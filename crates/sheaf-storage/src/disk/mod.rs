@@ -159,6 +159,20 @@ pub trait Disk: Send + Sync {
     /// Delivers completions until `done`, which an operation at this place of the file, or its completion, will make
     /// true. `done` must be cheap; its becoming true must unpark this thread.
     fn wait(&self, file: FileId, offset: u64, done: &dyn Fn() -> bool);
+
+    /// Does one operation and returns when it is over. What nobody else could start meanwhile needs no queue: an
+    /// implementation on files makes the system call in the calling thread.
+    fn execute(&self, operation: Operation) -> (io::Result<()>, Option<Buffers>) {
+        let (file, offset) = (operation.file(), operation.offset());
+        let ticket = Arc::new(Ticket {
+            waiter: thread::current(),
+            outcome: Mutex::new(None),
+        });
+        self.submit(vec![(operation, ticket.clone())]);
+        self.wait(file, offset, &|| ticket.outcome.lock().is_some());
+        let outcome = ticket.outcome.lock().take();
+        outcome.unwrap_or_else(|| (Err(io::ErrorKind::Interrupted.into()), None))
+    }
 }
 
 /// One operation from submission to completion. Gives the buffers back, if there were any.
@@ -167,16 +181,10 @@ pub trait Disk: Send + Sync {
 /// What the device says, with the file's name.
 pub fn run(disk: &dyn Disk, operation: Operation) -> Result<Option<Buffers>> {
     let (file, offset, name) = (operation.file(), operation.offset(), operation.name());
-    let ticket = Arc::new(Ticket {
-        waiter: thread::current(),
-        outcome: Mutex::new(None),
-    });
-    disk.submit(vec![(operation, ticket.clone())]);
-    disk.wait(file, offset, &|| ticket.outcome.lock().is_some());
-    match ticket.outcome.lock().take() {
-        Some((Ok(()), buffers)) => Ok(buffers),
-        Some((Err(error), _)) => Err(StorageError::io(name, disk.file_name(file), offset, error)),
-        None => Err(StorageError::Closed),
+    let (result, buffers) = disk.execute(operation);
+    match result {
+        Ok(()) => Ok(buffers),
+        Err(error) => Err(StorageError::io(name, disk.file_name(file), offset, error)),
     }
 }
 

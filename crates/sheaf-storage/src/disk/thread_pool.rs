@@ -4,11 +4,12 @@
 //! a thread that waits takes operations as well instead of sleeping, so that a single read costs no thread switch.
 
 use std::collections::VecDeque;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::disk::blocking::Files;
-use crate::disk::{Disk, FileId, Operation, Token};
+use crate::disk::{Buffers, Disk, FileId, Operation, Token};
 use crate::error::{Result, StorageError};
 use crate::sync::{Condvar, Mutex, thread};
 
@@ -119,6 +120,11 @@ impl Disk for ThreadPoolDisk {
                 None => thread::park(),
             }
         }
+    }
+
+    fn execute(&self, mut operation: Operation) -> (io::Result<()>, Option<Buffers>) {
+        let result = self.shared.files.execute(&mut operation);
+        (result, operation.into_buffers())
     }
 }
 

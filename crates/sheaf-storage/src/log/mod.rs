@@ -177,6 +177,8 @@ struct Buffer {
 struct Leader {
     /// A leader is at work.
     is_busy: bool,
+    /// Those who wait for it. Waking nobody is a system call all the same.
+    waiting: usize,
     /// Why nothing can be made durable any more.
     failure: Option<StorageError>,
 }
@@ -406,7 +408,9 @@ impl Log {
                 return Err(failure.clone());
             }
             if leader.is_busy {
+                leader.waiting += 1;
                 leader = self.leader_done.wait(leader);
+                leader.waiting -= 1;
                 continue;
             }
             leader.is_busy = true;
@@ -417,7 +421,9 @@ impl Log {
             if let Err(error) = &result {
                 leader.note(error);
             }
-            self.leader_done.notify_all();
+            if leader.waiting > 0 {
+                self.leader_done.notify_all();
+            }
             result?;
         }
     }

@@ -15,13 +15,12 @@
 //! collector keeps what the gathered snapshots need and what any snapshot from n on may need, and has missed nobody.
 //! (Both sides store before they load, so these operations are sequentially consistent.)
 
-#[cfg(not(feature = "simulation"))]
-use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::thread_hint;
 
 /// Most snapshots that can be in use at a time: one for every statement or transaction that reads.
 #[cfg(not(feature = "simulation"))]
@@ -32,6 +31,7 @@ pub const MAX_SNAPSHOTS: usize = 8;
 /// A slot that nobody uses.
 const FREE: u64 = u64::MAX;
 
+/// Counted by itself, so that a snapshot keeps it without counting in a line that others count in.
 #[repr(align(64))]
 struct Slot(AtomicU64);
 
@@ -39,7 +39,7 @@ struct Slot(AtomicU64);
 pub(crate) struct SnapshotRegistry {
     /// Every transaction that committed at or before this has its status set.
     newest: AtomicU64,
-    slots: Box<[Slot]>,
+    slots: Box<[Arc<Slot>]>,
     /// Slots from here on were never used.
     used: AtomicUsize,
 }
@@ -50,7 +50,7 @@ impl SnapshotRegistry {
         SnapshotRegistry {
             newest: AtomicU64::new(newest.0),
             slots: (0..MAX_SNAPSHOTS)
-                .map(|_| Slot(AtomicU64::new(FREE)))
+                .map(|_| Arc::new(Slot(AtomicU64::new(FREE))))
                 .collect(),
             used: AtomicUsize::new(0),
         }
@@ -70,14 +70,13 @@ impl SnapshotRegistry {
     ///
     /// # Errors
     /// [`StorageError::TooManySnapshots`] if all [`MAX_SNAPSHOTS`] are in use.
-    pub(crate) fn take(self: &Arc<Self>) -> Result<Snapshot> {
+    pub(crate) fn take(&self) -> Result<Snapshot> {
         let (slot, mut lsn) = self.claim_slot()?;
         loop {
             let now = self.newest();
             if now == lsn {
                 return Ok(Snapshot {
-                    registry: self.clone(),
-                    slot,
+                    slot: Arc::clone(&self.slots[slot]),
                     lsn,
                 });
             }
@@ -88,7 +87,8 @@ impl SnapshotRegistry {
 
     /// A slot that is this snapshot's from now on, and the timestamp published in it.
     fn claim_slot(&self) -> Result<(usize, Lsn)> {
-        let first = slot_hint();
+        // Where no other thread looks first, so that slots do not travel between cores.
+        let first = thread_hint() * SLOTS_PER_THREAD;
         for step in 0..self.slots.len() {
             let index = (first + step) % self.slots.len();
             let slot = &self.slots[index].0;
@@ -126,33 +126,12 @@ impl SnapshotRegistry {
     }
 }
 
-/// Where a thread looks for a free slot first: where no other thread does, so that slots do not travel between cores.
-#[cfg(not(feature = "simulation"))]
-fn slot_hint() -> usize {
-    /// Slots between the hints of two threads: room for a thread that holds more than one snapshot.
-    const SLOTS_PER_THREAD: usize = 2;
-    // Hints decide nothing but speed, and are not part of what is simulated.
-    static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-    thread_local! {
-        static HINT: Cell<Option<usize>> = const { Cell::new(None) };
-    }
-    HINT.get().unwrap_or_else(|| {
-        let hint = THREADS.fetch_add(SLOTS_PER_THREAD, Ordering::Relaxed);
-        HINT.set(Some(hint));
-        hint
-    })
-}
-
-/// Threads of a simulation share their thread locals.
-#[cfg(feature = "simulation")]
-fn slot_hint() -> usize {
-    0
-}
+/// Slots between those that two threads try first: room for a thread that holds more than one snapshot.
+const SLOTS_PER_THREAD: usize = 2;
 
 /// A snapshot in use: nothing that it sees is collected until it is dropped.
 pub(crate) struct Snapshot {
-    registry: Arc<SnapshotRegistry>,
-    slot: usize,
+    slot: Arc<Slot>,
     lsn: Lsn,
 }
 
@@ -164,9 +143,7 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.registry.slots[self.slot]
-            .0
-            .store(FREE, Ordering::Release);
+        self.slot.0.store(FREE, Ordering::Release);
     }
 }
 

@@ -21,6 +21,10 @@ use crate::tree::merge::is_underfull;
 use crate::tree::node::Node;
 use crate::versions::Before;
 
+/// Ghosts up to so many are taken out one by one, which moves slots; more of them by writing the leaf anew, which moves all
+/// that stays. Small transactions leave one or two behind.
+const MAX_SINGLE_REMOVALS: usize = 8;
+
 /// The fences of a leaf: `low <= key < high`.
 pub(crate) struct Fences {
     low: Vec<u8>,
@@ -149,10 +153,10 @@ impl Tree {
         let node = Node(change.page(page));
         let garbage_bytes: usize = garbage.iter().map(|&slot| node.entry_bytes(slot)).sum();
         let left_bytes = node.used_bytes() - garbage_bytes;
-        if garbage.len() == ghosts {
+        if garbage.len() == ghosts && ghosts > MAX_SINGLE_REMOVALS {
             change.commit(&[(page, RedoRecord::PurgeGhosts)])?;
         } else {
-            // From the last slot on, so that the others stay where they are.
+            // In place. From the last slot on, so that the others stay where they are.
             let slots = garbage.into_iter().rev();
             let records: Vec<_> = slots
                 .map(|slot| (page, RedoRecord::RemoveEntry { slot }))
