@@ -10,11 +10,13 @@ use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Result, TableReference, plan_err};
 use datafusion_expr::planner::ContextProvider;
 use datafusion_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use sheaf_access::CancelFlag;
 use sheaf_exec::aggregates::{aggregate_function, aggregate_names};
 use sheaf_exec::functions::{function_names, scalar_function};
 
 use crate::last_insert_id::{InsertIdCell, SET_LAST_INSERT_ID};
 use crate::lower;
+use crate::sleep::{SLEEP, sleep_function};
 
 /// The window function (not aggregate) of this name. MySQL's windows are standard SQL, and so are DataFusion's.
 pub fn window_function(name: &str) -> Option<Arc<WindowUDF>> {
@@ -31,6 +33,7 @@ pub struct StatementContext<'a> {
     tables: &'a [lower::TableReference],
     options: &'a ConfigOptions,
     insert_id: InsertIdCell,
+    cancel: CancelFlag,
 }
 
 impl<'a> StatementContext<'a> {
@@ -38,11 +41,13 @@ impl<'a> StatementContext<'a> {
         tables: &'a [lower::TableReference],
         options: &'a ConfigOptions,
         insert_id: InsertIdCell,
+        cancel: CancelFlag,
     ) -> StatementContext<'a> {
         StatementContext {
             tables,
             options,
             insert_id,
+            cancel,
         }
     }
 }
@@ -62,6 +67,9 @@ impl ContextProvider for StatementContext<'_> {
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         if name == SET_LAST_INSERT_ID {
             return Some(self.insert_id.function());
+        }
+        if name == SLEEP {
+            return Some(sleep_function(self.cancel.clone()));
         }
         scalar_function(name)
     }

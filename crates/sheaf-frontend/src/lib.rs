@@ -14,6 +14,7 @@ pub mod last_insert_id;
 mod lower;
 pub mod parser;
 pub mod query;
+mod sleep;
 pub mod walk;
 
 pub use lower::StatementText;

@@ -16,6 +16,7 @@ use datafusion_expr::{Expr, LogicalPlan, TableSource};
 use datafusion_optimizer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
+use sheaf_access::CancelFlag;
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::typing::resolve_plan;
 use sheaf_table::{Catalog, Value};
@@ -38,6 +39,10 @@ pub trait SessionValues {
     /// Where LAST_INSERT_ID(value) leaves its value.
     fn insert_id_cell(&self) -> InsertIdCell {
         InsertIdCell::default()
+    }
+    /// What is raised when the running statement shall end.
+    fn cancel_flag(&self) -> CancelFlag {
+        CancelFlag::new()
     }
     /// ROW_COUNT(): rows changed by the previous statement, -1 after a query.
     fn row_count(&self) -> i64;
@@ -103,8 +108,11 @@ pub struct LoweredQuery {
 pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery> {
     let lowered = lower::lower(query, context)?;
     let options = ConfigOptions::default();
-    let cell = context.session.insert_id_cell();
-    let provider = StatementContext::new(&lowered.tables, &options, cell);
+    let (cell, cancel) = (
+        context.session.insert_id_cell(),
+        context.session.cancel_flag(),
+    );
+    let provider = StatementContext::new(&lowered.tables, &options, cell, cancel);
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))

@@ -13,8 +13,8 @@
 //! because only then the status word is known, and so is whether it ended well.
 
 use std::io::Read;
-use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::io::BufMutExt;
@@ -47,7 +47,8 @@ pub struct Response<'a, T: Transport> {
     format: RowFormat,
     /// The session's status word when the command began.
     status: u16,
-    columns: Arc<[ColumnMeta]>,
+    /// Of a result that comes in batches.
+    columns: Vec<ColumnMeta>,
     ending: Option<Ending>,
 }
 
@@ -68,7 +69,7 @@ impl<'a, T: Transport> Response<'a, T> {
             capabilities,
             format,
             status,
-            columns: Arc::default(),
+            columns: Vec::new(),
             ending: None,
         }
     }
@@ -83,6 +84,14 @@ impl<'a, T: Transport> Response<'a, T> {
                 None => write_ok(self.packets, OK_HEADER, &OkInfo::default(), status),
             },
         }
+    }
+
+    fn announce(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
+        self.packets.write_packet(|out| {
+            out.put_lenenc_int(columns.len() as u64);
+            Ok(())
+        })?;
+        write_column_definitions(self.packets, self.capabilities, columns, self.status)
     }
 
     fn end(&mut self, ending: Ending, more_results: bool) -> Result<(), SqlError> {
@@ -110,16 +119,12 @@ impl<'a, T: Transport> Response<'a, T> {
 
 impl<T: Transport> ResultSink for Response<'_, T> {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
-        self.shared_columns(&columns.into())
+        self.columns = columns.into();
+        self.announce(columns)
     }
 
-    fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<(), SqlError> {
-        self.columns = Arc::clone(columns);
-        self.packets.write_packet(|out| {
-            out.put_lenenc_int(columns.len() as u64);
-            Ok(())
-        })?;
-        write_column_definitions(self.packets, self.capabilities, columns, self.status)
+    fn row_columns(&mut self, columns: &[ColumnMeta], _schema: &SchemaRef) -> Result<(), SqlError> {
+        self.announce(columns)
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), SqlError> {
@@ -140,8 +145,7 @@ impl<T: Transport> ResultSink for Response<'_, T> {
         true
     }
 
-    fn row(&mut self, row: &dyn CellRow) -> Result<(), SqlError> {
-        let columns = &self.columns;
+    fn row(&mut self, columns: &[ColumnMeta], row: &dyn CellRow) -> Result<(), SqlError> {
         let cells = (0..columns.len()).map(|column| row.cell(column));
         self.packets.write_packet(|out| match self.format {
             RowFormat::Text => {

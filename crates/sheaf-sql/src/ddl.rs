@@ -126,6 +126,11 @@ impl Session {
             self.database = None;
             self.handle.set_database(None);
         }
+        if let Some(own) = &mut self.own_database
+            && own.as_deref() == Some(name)
+        {
+            *own = None;
+        }
         self.ok(sink, dropped as u64, String::new())
     }
 }

@@ -28,6 +28,8 @@ impl Session {
         } else if uses_tables(&statement) {
             self.begin_implicitly();
         }
+        let is_query = matches!(statement, Statement::Query(_) | Statement::Explain(_));
+        let _timer = self.limit_time(is_query);
         match statement {
             Statement::Query(query) => self.query(&query, text, sink),
             Statement::Insert(insert) => self.insert(*insert, text, sink),

@@ -25,9 +25,11 @@ use sheaf_exec::{QueryRuntime, RuntimeOptions};
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::Catalog;
 
+use crate::direct::SharedPlans;
 use crate::error::{Result, SqlError};
 use crate::session::{Session, SessionInfo};
 use crate::session_handle::SessionHandle;
+use crate::statement_timer::StatementTimer;
 use crate::status::{CommandCounters, ServerGauges};
 use crate::variables::{self, VariableValue, Variables};
 
@@ -131,6 +133,8 @@ pub struct Engine {
     next_session_id: AtomicU64,
     max_used_connections: AtomicU64,
     pub(crate) prepared_statements: AtomicU64,
+    pub(crate) timer: StatementTimer,
+    pub(crate) plans: SharedPlans,
     /// What ended and flushed sessions counted.
     handler_total: SessionCounters,
     command_total: CommandCounters,
@@ -180,6 +184,8 @@ impl Engine {
             next_session_id: AtomicU64::new(1),
             max_used_connections: AtomicU64::new(0),
             prepared_statements: AtomicU64::new(0),
+            timer: StatementTimer::default(),
+            plans: SharedPlans::default(),
             handler_total: SessionCounters::default(),
             command_total: CommandCounters::default(),
             shutting_down: AtomicBool::new(false),
@@ -355,6 +361,7 @@ impl Engine {
                 .storage()
                 .archive_progress()
                 .map_or(0, |progress| progress.waiting_bytes),
+            statement_cache: self.plans.gauges(),
             log: self.storage().log_counters(),
             uptime_seconds: self.started.elapsed().as_secs(),
             connections: self.next_session_id.load(Ordering::Relaxed) - 1,

@@ -6,6 +6,7 @@
 //! Sheaf's optimizer to a physical plan.
 
 mod backup;
+mod batch_builder;
 mod catalog_text;
 mod change_query;
 mod column_statistics;
@@ -33,6 +34,7 @@ mod set;
 mod show;
 mod sort_memory;
 mod statement_locks;
+mod statement_timer;
 mod status;
 mod table_writer;
 #[cfg(test)]
@@ -43,6 +45,7 @@ mod values;
 pub mod variables;
 mod warnings;
 
+pub use batch_builder::BatchBuilder;
 pub use engine::{Engine, EngineOptions};
 pub use error::SqlError;
 pub use result::{

@@ -5,7 +5,8 @@
 //! SQL.
 //!
 //! Its first execution also compiles it to a [direct plan](crate::direct), if it has one, or keeps its syntax tree, if it
-//! has no parameters. Later executions then parse nothing, as long as the circumstances are what they were.
+//! has no parameters. Later executions then parse nothing, as long as the circumstances are what they were. One of them
+//! does not change: a statement runs in the database that was current at PREPARE.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use sheaf_table::Value;
 
-use crate::direct::{Circumstances, DirectPlan};
+use crate::direct::{Circumstances, DirectPlan, Known};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{PrepareSource, Statement};
 use crate::parser::{self, Parameters, scan};
@@ -24,6 +25,9 @@ use crate::status::Command;
 
 /// The most bytes of text that a session's prepared statements may have together.
 const MAX_PREPARED_TEXT_BYTES: usize = 16 << 20;
+
+/// Longer texts are parsed at each execution: what was compiled from them would take many times their memory.
+const MAX_KEPT_TEXT_BYTES: usize = 64 << 10;
 
 /// A session's prepared statements.
 #[derive(Default)]
@@ -36,27 +40,36 @@ pub(crate) struct PreparedStatements {
 
 struct Prepared {
     text: Arc<str>,
+    /// The current database of PREPARE, which is that of each execution, too.
+    database: Option<Arc<str>>,
     parameters: usize,
-    compiled: Compiled,
+    /// Not while it runs.
+    compiled: Option<Compiled>,
 }
 
 /// What the first execution has found out.
-#[derive(Default)]
-enum Compiled {
-    #[default]
-    NotYet,
-    Direct(Arc<DirectPlan>),
-    /// Not direct, and the same for all executions.
-    Parsed(Circumstances, Arc<Statement>),
-    /// Not direct, and parsed again with the values of its parameters.
-    ByText(Circumstances),
+struct Compiled {
+    circumstances: Circumstances,
+    run: Run,
 }
 
 /// How a statement is run.
 enum Run {
     Direct(Arc<DirectPlan>),
-    Parsed(Arc<Statement>),
+    /// Not direct, and the same for all executions.
+    Parsed(Box<Statement>),
+    /// Not direct, and parsed again with the values of its parameters.
     ByText,
+}
+
+impl Compiled {
+    fn holds(&self, session: &Session) -> bool {
+        self.circumstances.hold(session)
+            && match &self.run {
+                Run::Direct(plan) => plan.is_current(),
+                Run::Parsed(_) | Run::ByText => true,
+            }
+    }
 }
 
 impl Session {
@@ -114,8 +127,9 @@ impl Session {
             id,
             Prepared {
                 text: text.into(),
+                database: self.database.as_deref().map(Arc::from),
                 parameters,
-                compiled: Compiled::NotYet,
+                compiled: None,
             },
         );
         self.engine
@@ -163,52 +177,74 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        match self.compiled(id, text) {
-            Run::Direct(plan) if self.run_direct(&plan, parameters, sink)? => return Ok(()),
-            Run::Parsed(statement) => return self.dispatch((*statement).clone(), text, sink),
-            Run::Direct(_) | Run::ByText => {}
+        self.enter_database_of(id);
+        // It is used where it is: counting one's users would be noticed by all sessions that have the same plan.
+        let compiled = self.take_compiled(id, text);
+        let outcome = match compiled.as_ref().map(|compiled| &compiled.run) {
+            Some(Run::Direct(plan)) => self.run_direct(plan, parameters, sink),
+            Some(Run::Parsed(statement)) => {
+                let statement = Statement::clone(statement);
+                self.dispatch(statement, text, sink).map(|()| true)
+            }
+            Some(Run::ByText) | None => Ok(false),
+        };
+        // Unless it has closed itself.
+        if let Some(prepared) = self.prepared.by_id.get_mut(&id) {
+            prepared.compiled = compiled;
+        }
+        if outcome? {
+            return Ok(());
         }
         let (statement, _) =
             parser::parse_with_parameters(text, &self.dialect(), Parameters::Values(parameters))?;
         self.dispatch(statement, text, sink)
     }
 
-    /// What is known of a prepared statement, found out anew if the circumstances have changed.
-    fn compiled(&mut self, id: u32, text: &str) -> Run {
+    /// Names mean what they meant at PREPARE. The session has its own database back when the request has ended.
+    fn enter_database_of(&mut self, id: u32) {
         let Some(prepared) = self.prepared.by_id.get(&id) else {
-            return Run::ByText;
+            return;
         };
-        match &prepared.compiled {
-            Compiled::Direct(plan) if plan.holds(self) => return Run::Direct(Arc::clone(plan)),
-            Compiled::Parsed(circumstances, statement) if circumstances.hold(self) => {
-                return Run::Parsed(Arc::clone(statement));
-            }
-            Compiled::ByText(circumstances) if circumstances.hold(self) => return Run::ByText,
-            _ => {}
+        if prepared.database.as_deref() != self.database.as_deref() {
+            let database = prepared.database.as_deref().map(str::to_string);
+            let own = std::mem::replace(&mut self.database, database);
+            self.own_database.get_or_insert(own);
         }
-        let circumstances = Circumstances::of(self);
+    }
+
+    /// What is known of a prepared statement, found out anew if the circumstances have changed. `None`: nothing is kept of
+    /// it.
+    fn take_compiled(&mut self, id: u32, text: &str) -> Option<Compiled> {
+        let prepared = self.prepared.by_id.get_mut(&id)?;
+        if text.len() > MAX_KEPT_TEXT_BYTES {
+            return None;
+        }
         let has_parameters = prepared.parameters > 0;
-        let parsed = parser::parse_with_parameters(text, &self.dialect(), Parameters::Numbered);
-        let (compiled, run) = match parsed {
-            Ok((statement, _)) => match self.direct_plan(&statement, text) {
-                Some(plan) => {
-                    let plan = Arc::new(plan);
-                    (Compiled::Direct(Arc::clone(&plan)), Run::Direct(plan))
-                }
-                None if has_parameters => (Compiled::ByText(circumstances), Run::ByText),
-                None => {
-                    let statement = Arc::new(statement);
-                    let kept = Compiled::Parsed(circumstances, Arc::clone(&statement));
-                    (kept, Run::Parsed(statement))
-                }
-            },
-            // What is wrong is told by the parser that gets the values.
-            Err(_) => (Compiled::ByText(circumstances), Run::ByText),
-        };
-        if let Some(prepared) = self.prepared.by_id.get_mut(&id) {
-            prepared.compiled = compiled;
+        let compiled = prepared.compiled.take();
+        if compiled
+            .as_ref()
+            .is_some_and(|compiled| compiled.holds(self))
+        {
+            return compiled;
         }
-        run
+        Some(Compiled {
+            circumstances: Circumstances::of(self),
+            run: self.compile(text, has_parameters),
+        })
+    }
+
+    fn compile(&self, text: &str, has_parameters: bool) -> Run {
+        if let (_, Known::Direct(plan)) = self.known_plan(text) {
+            return Run::Direct(plan);
+        }
+        if has_parameters {
+            return Run::ByText;
+        }
+        match parser::parse_statement(text, &self.dialect()) {
+            Ok(statement) => Run::Parsed(Box::new(statement)),
+            // What is wrong is told when it runs.
+            Err(_) => Run::ByText,
+        }
     }
 
     /// Unknown ids are ignored, as COM_STMT_CLOSE has no answer.

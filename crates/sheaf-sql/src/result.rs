@@ -5,9 +5,8 @@
 //! the shell collect them.
 
 use std::io::Read;
-use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use sheaf_access::TYPE_KEY;
 use sheaf_table::types::MAX_CHARACTER_BYTES;
@@ -141,8 +140,9 @@ pub trait CellRow {
 /// of `rows`, `end_of_rows`. An error that a sink returns ends the statement with that error.
 pub trait ResultSink {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()>;
-    /// [`columns`](Self::columns), for a sink that keeps them.
-    fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
+    /// [`columns`](Self::columns) of a direct plan, whose rows come one by one; only if the sink
+    /// [takes rows](Self::takes_rows). `schema` is that of the batches that the rows would make.
+    fn row_columns(&mut self, columns: &[ColumnMeta], _schema: &SchemaRef) -> Result<()> {
         self.columns(columns)
     }
     /// The batch has the columns that were announced, in their order.
@@ -152,7 +152,7 @@ pub trait ResultSink {
         false
     }
     /// A row of the columns that were announced; only if the sink [takes rows](Self::takes_rows).
-    fn row(&mut self, _row: &dyn CellRow) -> Result<()> {
+    fn row(&mut self, _columns: &[ColumnMeta], _row: &dyn CellRow) -> Result<()> {
         Err(SqlError::unknown("a sink of batches was given a row"))
     }
     fn end_of_rows(&mut self, end: EndOfRows) -> Result<()>;

@@ -12,7 +12,6 @@
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
@@ -25,7 +24,9 @@ use sheaf_optimizer::{
     ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
 };
 use sheaf_storage::ReadView;
-use sheaf_table::{Catalog, ReadGuard, RowWriteGuard, Table, TableError, WriteGuard};
+use sheaf_table::{
+    BorrowedReadGuard, Catalog, ReadGuard, RowWriteGuard, Table, TableError, WriteGuard,
+};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -33,6 +34,7 @@ use crate::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
 use crate::query::{Header, LoweredQuery, QueryContext, logical_plan};
 use crate::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::Session;
+use crate::statement_timer::ArmedTimer;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -154,7 +156,6 @@ impl Session {
         planned: PlannedQuery,
         mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let _watchdog = self.watchdog();
         let plan = Arc::clone(&planned.physical.plan);
         let stream = self.engine.runtime().run(
             plan,
@@ -403,8 +404,11 @@ impl Session {
     }
 
     /// [`Self::lock_for_read`] for a table that was looked up before; `None` if its definition has changed since.
-    pub(crate) fn relock_for_read(&self, table: &Arc<Table>) -> Result<Option<ReadGuard>> {
-        self.wait_for_lock(|wait| Catalog::reopen_for_read(table, wait))
+    pub(crate) fn borrow_for_read<'t>(
+        &self,
+        table: &'t Table,
+    ) -> Result<Option<BorrowedReadGuard<'t>>> {
+        self.wait_for_lock(|wait| Catalog::borrow_for_read(table, wait))
     }
 
     /// Opens a table as the one writer of it.
@@ -431,41 +435,13 @@ impl Session {
         self.wait_for_lock(change)
     }
 
-    /// Ends the statement when `max_execution_time` is over; `None` without a limit.
-    fn watchdog(&self) -> Option<Watchdog> {
-        let limit = Duration::from_millis(self.variables.max_execution_time_ms());
-        if limit.is_zero() {
-            return None;
-        }
-        let handle = Arc::clone(&self.handle);
-        let (finished, waits) = mpsc::channel::<()>();
-        let thread = std::thread::Builder::new()
-            .name("sheaf-timeout".into())
-            .spawn(move || {
-                if waits.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    handle.time_out();
-                }
-            });
-        thread.ok().map(|thread| Watchdog {
-            finished: Some(finished),
-            thread: Some(thread),
-        })
-    }
-}
-
-/// A thread that waits for a statement's end, or for the end of its time.
-struct Watchdog {
-    finished: Option<mpsc::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Drop for Watchdog {
-    fn drop(&mut self) {
-        // Hanging up tells the thread; after the join it cannot hit the session's next statement.
-        self.finished.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    /// Measures the time of the running statement, if that is limited, until what is returned is dropped.
+    pub(crate) fn limit_time(&self, is_query: bool) -> Option<ArmedTimer> {
+        let limit = match is_query {
+            true => self.variables.query_time_limit(),
+            false => self.variables.statement_time_limit(),
+        };
+        self.engine.timer.arm(self.handle(), limit?)
     }
 }
 

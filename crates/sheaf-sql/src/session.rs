@@ -103,6 +103,8 @@ pub struct Session {
     pub(crate) handle: Arc<SessionHandle>,
     pub(crate) info: SessionInfo,
     pub(crate) database: Option<String>,
+    /// While a prepared statement runs in the database of its PREPARE: the session's own.
+    pub(crate) own_database: Option<Option<String>>,
     pub(crate) variables: Variables,
     pub(crate) user_variables: BTreeMap<String, Value>,
     pub(crate) warnings: Warnings,
@@ -140,6 +142,7 @@ impl Session {
             handle,
             info,
             database: None,
+            own_database: None,
             user_variables: BTreeMap::new(),
             warnings: Warnings::default(),
             prepared: PreparedStatements::default(),
@@ -277,6 +280,9 @@ impl Session {
             stacker::maybe_grow(red_zone, stack, || body(self))
         }));
         self.handle.end_statement();
+        if let Some(own) = self.own_database.take() {
+            self.database = own;
+        }
         if let Some(id) = self.insert_id_cell.take() {
             self.last_insert_id = id;
         }
@@ -420,6 +426,8 @@ impl Session {
         };
         self.handle.set_database(Some(&name));
         self.database = Some(name);
+        // A prepared USE is meant for the session.
+        self.own_database = None;
         Ok(())
     }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sheaf_access::SessionCounters;
 use sheaf_storage::{LogCounters, PAGE_SIZE, PoolCounters};
 
+use crate::direct::SharedPlansGauges;
+
 macro_rules! commands {
     ($($command:ident => $name:literal,)*) => {
         /// Kinds of statements that are counted, as `Com_*`.
@@ -63,6 +65,8 @@ commands! {
     Questions => "Questions",
     Errors => "Statement_errors",
     Direct => "Statements_direct",
+    StatementCacheHits => "Statement_cache_hits",
+    StatementCacheMisses => "Statement_cache_misses",
 }
 
 /// Statements by kind.
@@ -123,6 +127,7 @@ pub struct ServerGauges {
     pub prepared_statements: u64,
     pub open_tables: u64,
     pub query_memory_bytes: u64,
+    pub statement_cache: SharedPlansGauges,
     /// Memory of old row versions that somebody may still read.
     pub version_bytes: u64,
     /// Most memory that they may take; what does not fit is spilled.
@@ -198,6 +203,10 @@ pub fn entries(
     add("Query_memory_bytes", gauges.query_memory_bytes);
     add("Row_locks", gauges.row_locks);
     add("Slow_queries", 0);
+    let cache = &gauges.statement_cache;
+    add("Statement_cache_bytes", cache.bytes);
+    add("Statement_cache_evictions", cache.evictions);
+    add("Statement_cache_statements", cache.statements);
     add("Threads_connected", gauges.threads_connected);
     add("Threads_running", gauges.threads_running);
     add("Uptime", gauges.uptime_seconds);

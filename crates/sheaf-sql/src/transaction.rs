@@ -91,6 +91,8 @@ pub(crate) struct StatementTransaction {
     /// Where the statement began.
     savepoint: usize,
     autocommit: bool,
+    /// What SET TRANSACTION said about it, if it is the statement's own.
+    next: NextTransaction,
     locks: StatementLocks,
 }
 
@@ -141,6 +143,7 @@ impl Session {
     /// Begins a statement that locks rows, and may not change any. `wait` is what it says itself about waiting.
     pub(crate) fn begin_locks(&mut self, wait: Option<Duration>) -> StatementTransaction {
         let wait = self.row_lock_wait(wait);
+        let next = self.next_transaction;
         let (mut transaction, autocommit) = match self.transaction.take() {
             Some(transaction) => (transaction, false),
             None => (Box::new(self.new_transaction(None)), true),
@@ -151,6 +154,7 @@ impl Session {
             locks: StatementLocks::new(transaction.isolation, autocommit, wait),
             transaction,
             autocommit,
+            next,
         }
     }
 
@@ -191,15 +195,19 @@ impl Session {
     }
 
     /// Ends the changes of a statement that has changed nothing and goes on another way. Its locks stay as long as the
-    /// session's transaction, if there is one.
+    /// session's transaction, if there is one; if not, what SET TRANSACTION said is for the other way.
     pub(crate) fn abandon_changes(&mut self, statement: StatementTransaction) -> Result<()> {
         let StatementTransaction {
             transaction,
             autocommit,
+            next,
             ..
         } = statement;
         match autocommit {
-            true => transaction.transaction.rollback()?,
+            true => {
+                transaction.transaction.rollback()?;
+                self.next_transaction = next;
+            }
             false => self.transaction = Some(transaction),
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! What expressions may ask of the session, and the values of expressions outside of queries.
 
+use sheaf_access::CancelFlag;
 use sheaf_table::Value;
 use sqlparser::ast;
 
@@ -44,6 +45,10 @@ impl SessionValues for Session {
 
     fn insert_id_cell(&self) -> InsertIdCell {
         self.insert_id_cell.clone()
+    }
+
+    fn cancel_flag(&self) -> CancelFlag {
+        self.handle.cancel_flag().clone()
     }
 
     fn row_count(&self) -> i64 {
@@ -124,25 +129,30 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
         ast::Expr::UnaryOp {
             op: ast::UnaryOperator::Minus,
             expr,
-        } => match literal(expr)? {
-            Value::Int(number) => number.checked_neg().map(Value::Int),
-            Value::UInt(number) if number == i64::MIN.unsigned_abs() => Some(Value::Int(i64::MIN)),
-            Value::UInt(number) => Some(Value::Decimal {
-                unscaled: -i128::from(number),
-                scale: 0,
-            }),
-            Value::Decimal { unscaled, scale } => Some(Value::Decimal {
-                unscaled: -unscaled,
-                scale,
-            }),
-            Value::Double(number) => Some(Value::Double(-number)),
-            _ => None,
-        },
+        } => negated(literal(expr)?),
         ast::Expr::UnaryOp {
             op: ast::UnaryOperator::Plus,
             expr,
         }
         | ast::Expr::Nested(expr) => literal(expr),
+        _ => None,
+    }
+}
+
+/// What a minus in front of a literal makes of it; `None` if it is no number.
+pub(crate) fn negated(number: Value) -> Option<Value> {
+    match number {
+        Value::Int(number) => number.checked_neg().map(Value::Int),
+        Value::UInt(number) if number == i64::MIN.unsigned_abs() => Some(Value::Int(i64::MIN)),
+        Value::UInt(number) => Some(Value::Decimal {
+            unscaled: -i128::from(number),
+            scale: 0,
+        }),
+        Value::Decimal { unscaled, scale } => Some(Value::Decimal {
+            unscaled: -unscaled,
+            scale,
+        }),
+        Value::Double(number) => Some(Value::Double(-number)),
         _ => None,
     }
 }

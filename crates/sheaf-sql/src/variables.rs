@@ -15,6 +15,7 @@ mod table;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sheaf_optimizer::OptimizerSwitch;
 
@@ -532,9 +533,17 @@ impl Variables {
         self.values.settings.lock_wait_timeout_seconds
     }
 
-    /// 0: no limit.
-    pub fn max_execution_time_ms(&self) -> u64 {
-        self.values.settings.max_execution_time_ms
+    /// How long a query may take; `None`: any time. MariaDB's variable comes first: it was set on purpose.
+    pub fn query_time_limit(&self) -> Option<Duration> {
+        let limit = Duration::from_millis(self.values.settings.max_execution_time_ms);
+        self.statement_time_limit()
+            .or((!limit.is_zero()).then_some(limit))
+    }
+
+    /// How long any statement may take; `None`: any time.
+    pub fn statement_time_limit(&self) -> Option<Duration> {
+        let limit = Duration::from_millis(self.values.settings.max_statement_time_ms);
+        (!limit.is_zero()).then_some(limit)
     }
 
     pub fn max_error_count(&self) -> usize {

@@ -39,8 +39,12 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use sheaf_sql::{EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo};
+use sheaf_sql::{
+    BatchBuilder, CellRow, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session,
+    SessionInfo,
+};
 
 pub use arrow;
 /// An error with MySQL's number, SQLSTATE and text.
@@ -156,6 +160,7 @@ impl Connection {
     ) -> Result<()> {
         let mut sink = Batches {
             take,
+            rows: None,
             affected_rows: 0,
         };
         self.session.execute(sql, &mut sink)
@@ -165,6 +170,7 @@ impl Connection {
     pub fn execute(&mut self, sql: &str) -> Result<u64> {
         let mut sink = Batches {
             take: |_: &RecordBatch| Ok(()),
+            rows: None,
             affected_rows: 0,
         };
         self.session.execute(sql, &mut sink)?;
@@ -177,10 +183,25 @@ impl Connection {
     }
 }
 
+/// Rows of a batch that is made of single rows.
+const BATCH_ROWS: usize = 1024;
+
 /// Hands on the batches of a result and keeps the count of a statement without one.
 struct Batches<F> {
     take: F,
+    /// Rows that came one by one.
+    rows: Option<BatchBuilder>,
     affected_rows: u64,
+}
+
+impl<F: FnMut(&RecordBatch) -> Result<()>> Batches<F> {
+    /// Hands on the rows that came one by one once there are so many.
+    fn hand_on(&mut self, from: usize) -> Result<()> {
+        match &mut self.rows {
+            Some(rows) if rows.rows() >= from => (self.take)(&rows.finish()?),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl<F: FnMut(&RecordBatch) -> Result<()>> ResultSink for Batches<F> {
@@ -192,7 +213,25 @@ impl<F: FnMut(&RecordBatch) -> Result<()>> ResultSink for Batches<F> {
         (self.take)(batch)
     }
 
+    fn takes_rows(&self) -> bool {
+        true
+    }
+
+    fn row_columns(&mut self, _columns: &[ColumnMeta], schema: &SchemaRef) -> Result<()> {
+        self.rows = Some(BatchBuilder::new(schema)?);
+        Ok(())
+    }
+
+    fn row(&mut self, _columns: &[ColumnMeta], row: &dyn CellRow) -> Result<()> {
+        if let Some(rows) = &mut self.rows {
+            rows.append(row)?;
+        }
+        self.hand_on(BATCH_ROWS)
+    }
+
     fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
+        self.hand_on(1)?;
+        self.rows = None;
         Ok(())
     }
 

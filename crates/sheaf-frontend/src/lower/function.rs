@@ -13,6 +13,7 @@ use super::expression::{Lowered, object_text};
 use crate::context::window_function;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::SET_LAST_INSERT_ID;
+use crate::sleep::SLEEP;
 
 /// Aggregates of MySQL by their names here.
 fn aggregate_name(name: &str) -> Option<&'static str> {
@@ -179,6 +180,15 @@ impl Lowering<'_> {
             return Ok(Some(Lowered::Value(super::build::call(
                 SET_LAST_INSERT_ID,
                 vec![id],
+            ))));
+        }
+        if name == "sleep" {
+            expect(count == 1)?;
+            let seconds = self.values(std::mem::take(values))?;
+            let seconds = super::build::call("$cast_double", seconds);
+            return Ok(Some(Lowered::Value(super::build::call(
+                SLEEP,
+                vec![seconds],
             ))));
         }
         if count <= 1 {

@@ -12,6 +12,7 @@ pub mod change;
 mod definition;
 mod load;
 mod parameters;
+mod row_limit;
 pub mod scan;
 mod show;
 pub mod statement;
@@ -57,6 +58,9 @@ pub fn parse_with_parameters(
     let tokens = Tokenizer::new(dialect, text)
         .tokenize_with_location()
         .map_err(|error| tokenizer_error(text, &error))?;
+    if let Some(place) = row_limit::wrong_row_count(&tokens) {
+        return Err(error_at(text, place));
+    }
     let (tokens, count) = parameters::substitute(tokens, parameters)?;
     let mut parser = StatementParser {
         tokens: Parser::new(dialect)

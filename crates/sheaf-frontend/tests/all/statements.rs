@@ -31,6 +31,12 @@ fn a_syntax_error_names_its_place() {
     for (text, near) in [
         ("SELECT ?7, 1", "?7, 1"),
         ("SELECT a FROM t WHERE id = ?", "?"),
+        ("SELECT a FROM t LIMIT 1.", "1."),
+        ("SELECT a FROM t LIMIT 1, 2.5", "2.5"),
+        ("SELECT a FROM t LIMIT 1 OFFSET 'x'", "'x'"),
+        ("SELECT (SELECT a FROM t LIMIT -1), 2", "-1), 2"),
+        ("DELETE FROM t LIMIT (1)", "(1)"),
+        ("UPDATE t SET a = 1 LIMIT 0x1", "0x1"),
     ] {
         let error = parse(text).expect_err("no parameters");
         assert_eq!(error.code, 1064, "{text}");

@@ -1,7 +1,8 @@
 //! COUNT, SUM, MIN and MAX over the rows that a plan finds: one row of the result.
 //!
-//! Whole numbers, DECIMALs and dates are exact, so the order of the rows does not matter. Sums of doubles, extremes of
-//! strings and groups are left to the vectorised path.
+//! Whole numbers, DECIMALs and dates are exact, so the order of the rows does not matter. A sum is a DECIMAL of at most 38
+//! digits, also one of integers; beyond is error 1690. Sums of doubles, extremes of strings and groups are left to the
+//! vectorised path.
 
 use std::cmp::Ordering;
 
@@ -11,6 +12,7 @@ use sheaf_table::{ColumnType, RowView, TableDefinition, ValueRef};
 use sqlparser::ast;
 
 use super::names::Names;
+use crate::error::{Result, SqlError};
 use crate::result::{Cell, CellRow};
 
 /// Digits that a sum may have more than its argument, as in `sheaf_exec`'s SUM.
@@ -159,8 +161,8 @@ impl<'a> Totals<'a> {
         }
     }
 
-    /// Adds a row.
-    pub(super) fn add(&mut self, row: &RowView<'_>) {
+    /// Adds a row. Error 1690 if a sum leaves what can be added up.
+    pub(super) fn add(&mut self, row: &RowView<'_>) -> Result<()> {
         for (aggregate, (total, is_any)) in self.aggregates.iter().zip(&mut self.totals) {
             match *aggregate {
                 Aggregate::CountRows => *total += 1,
@@ -168,7 +170,8 @@ impl<'a> Totals<'a> {
                 Aggregate::Sum { column, .. } | Aggregate::Extreme { column, .. }
                     if row.is_null(column) => {}
                 Aggregate::Sum { column, .. } => {
-                    *total = total.saturating_add(number(row, column));
+                    let sum = total.checked_add(number(row, column));
+                    *total = sum.ok_or_else(sum_out_of_range)?;
                     *is_any = true;
                 }
                 Aggregate::Extreme { column, wanted, .. } => {
@@ -180,7 +183,23 @@ impl<'a> Totals<'a> {
                 }
             }
         }
+        Ok(())
     }
+
+    /// Error 1690 if a sum has more digits than a DECIMAL.
+    pub(super) fn check(&self) -> Result<()> {
+        for (aggregate, (total, _)) in self.aggregates.iter().zip(&self.totals) {
+            let is_sum = matches!(aggregate, Aggregate::Sum { .. });
+            if is_sum && total.unsigned_abs() >= 10u128.pow(MAX_DECIMAL_PRECISION.into()) {
+                return Err(sum_out_of_range());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sum_out_of_range() -> SqlError {
+    SqlError::data_out_of_range("DECIMAL", "sum")
 }
 
 /// The number in a column that is not NULL: unscaled, of a date the days.

@@ -17,7 +17,8 @@
 //!
 //! **When a plan holds.** It is made for one version of a table's definition, and for the variables and the database that
 //! the session had; sharing the variables' memory with the session it notices each SET. It is compared with all of these
-//! before each execution, and the definition once more under the table's lock.
+//! before each execution, and the definition once more under the table's lock. Sessions share plans, and each has those
+//! that it uses at hand: finding one of these writes nothing that another session reads.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -26,7 +27,8 @@
 //! | [`access`] | from WHERE to keys of an index |
 //! | [`row`] | rows under keys, and their values for the client |
 //! | [`order`] | sort keys, and rows sorted by them |
-//! | [`statement_cache`] | plans of statements that come as text |
+//! | [`shared_plans`] | plans that all sessions share |
+//! | [`statement_cache`] | a session's statements that come as text |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`read`], [`locking`], [`change`], [`insert`] | the statements |
 
@@ -40,6 +42,7 @@ mod operand;
 mod order;
 mod read;
 mod row;
+mod shared_plans;
 mod statement_cache;
 
 use std::sync::Arc;
@@ -48,11 +51,15 @@ use sheaf_table::{Table, Value};
 
 use crate::error::Result;
 use crate::parser::statement::Statement;
+use crate::parser::{self, Parameters};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::status::Command;
 use crate::variables::Variables;
 
+use shared_plans::PlanKey;
+pub(crate) use shared_plans::{Known, SharedPlans, SharedPlansGauges};
+use statement_cache::MAX_STATEMENT_BYTES;
 pub(crate) use statement_cache::StatementCache;
 
 /// What a plan, or the finding that there is none, depends on besides the statement.
@@ -82,8 +89,8 @@ impl Circumstances {
 
 /// See the module's comment.
 pub(crate) struct DirectPlan {
-    circumstances: Circumstances,
     action: Action,
+    parameters: usize,
 }
 
 enum Action {
@@ -94,15 +101,14 @@ enum Action {
 }
 
 impl DirectPlan {
-    /// Whether the plan may be run now.
-    pub(crate) fn holds(&self, session: &Session) -> bool {
-        self.circumstances.hold(session)
-            && match &self.action {
-                Action::Read(_, table) | Action::Update(_, table) | Action::Delete(_, table) => {
-                    table.is_current()
-                }
-                Action::Insert(_) => true,
+    /// Whether the table is what the plan was made for.
+    pub(crate) fn is_current(&self) -> bool {
+        match &self.action {
+            Action::Read(_, table) | Action::Update(_, table) | Action::Delete(_, table) => {
+                table.is_current()
             }
+            Action::Insert(_) => true,
+        }
     }
 
     fn command(&self) -> Command {
@@ -116,7 +122,38 @@ impl DirectPlan {
 }
 
 impl Session {
-    /// The direct plan of a statement; `None` if it has none. `text` is what was parsed.
+    /// What is known of a statement whose places for values are `?`: what some session has found out, or what this one
+    /// finds out now.
+    pub(crate) fn known_plan(&self, text: &str) -> (PlanKey, Known) {
+        let key = PlanKey::of(self, text);
+        if !self.variables.direct_plans() {
+            return (key, Known::NotDirect);
+        }
+        let version = self.engine.catalog().schema_version();
+        if let Some(known) = self.engine.plans.find(&key, version)
+            && known.is_current()
+        {
+            self.handle.commands.count(Command::StatementCacheHits);
+            return (key, known);
+        }
+        self.handle.commands.count(Command::StatementCacheMisses);
+        let parsed = parser::parse_with_parameters(text, &self.dialect(), Parameters::Numbered);
+        // What is wrong is told by the parser that gets the values.
+        let plan = parsed.ok().and_then(|(statement, parameters)| {
+            let plan = self.direct_plan(&statement, text)?;
+            Some(DirectPlan { parameters, ..plan })
+        });
+        let known = match plan {
+            Some(plan) => Known::Direct(Arc::new(plan)),
+            None => Known::NotDirect,
+        };
+        if text.len() <= MAX_STATEMENT_BYTES {
+            self.engine.plans.keep(key.clone(), version, known.clone());
+        }
+        (key, known)
+    }
+
+    /// The direct plan of a statement without parameters; `None` if it has none. `text` is what was parsed.
     pub(crate) fn direct_plan(&self, statement: &Statement, text: &str) -> Option<DirectPlan> {
         let may_be_direct = matches!(
             statement,
@@ -128,7 +165,6 @@ impl Session {
         if !may_be_direct || !self.variables.direct_plans() {
             return None;
         }
-        let circumstances = Circumstances::of(self);
         let action = match statement {
             Statement::Query(query) => {
                 let (read, table) = read::Read::compile(self, query, text)?;
@@ -146,8 +182,8 @@ impl Session {
             _ => return None,
         };
         Some(DirectPlan {
-            circumstances,
             action,
+            parameters: 0,
         })
     }
 
@@ -159,7 +195,7 @@ impl Session {
         }
     }
 
-    /// Runs a plan that [holds](DirectPlan::holds), as `dispatch` runs statements. False: nothing has happened, and the
+    /// Runs a plan that [is current](DirectPlan::is_current), in the circumstances that it was made for, as `dispatch` runs statements. False: nothing has happened, and the
     /// statement is to be dispatched.
     pub(crate) fn run_direct(
         &mut self,
@@ -171,6 +207,7 @@ impl Session {
         self.clear_warnings();
         self.begin_implicitly();
         let parameters = operand::as_literals(parameters);
+        let _timer = self.limit_time(matches!(plan.action, Action::Read(..)));
         let outcome = match &plan.action {
             Action::Read(read, table) => match read.locking {
                 Some(locking) => {

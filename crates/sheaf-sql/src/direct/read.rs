@@ -7,9 +7,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use sheaf_frontend::StatementText;
 use sheaf_storage::{Direction, ReadView};
-use sheaf_table::{ReadGuard, RowView, Table, TableDefinition, Value};
+use sheaf_table::{BorrowedReadGuard, RowView, Table, TableDefinition, Value};
 use sqlparser::ast;
 
 use super::access::{Access, BoundAccess, Keys, MAX_ROWS, comparisons};
@@ -30,7 +31,9 @@ const MAX_LIMITED_ROWS: u64 = 1_000;
 /// See the module's comment.
 #[derive(Debug)]
 pub(super) struct Read {
-    columns: Arc<[ColumnMeta]>,
+    columns: Vec<ColumnMeta>,
+    /// The result's columns as Arrow has them.
+    schema: SchemaRef,
     shown: Shown,
     pub(super) access: Access,
     pub(super) direction: Direction,
@@ -90,7 +93,7 @@ impl Read {
             return is_plain
                 .then(|| Read::of_aggregates(session, (select, selection), names, text))?;
         }
-        let (items, columns) = select_list(session, select, &names)?;
+        let (items, columns, fields) = select_list(session, select, &names)?;
         let access = Access::choose(&names.table, comparisons(selection, &names)?)?;
         let definition = names.definition();
         let wanted = match order_by {
@@ -115,7 +118,8 @@ impl Read {
             None => (None, None),
         };
         let read = Read {
-            columns: columns.into(),
+            columns,
+            schema: Arc::new(Schema::new(fields)),
             shown: Shown::Columns(items),
             access,
             direction,
@@ -143,7 +147,7 @@ impl Read {
         }
         let definition = names.definition();
         let mut aggregates = Vec::new();
-        let mut columns = Vec::new();
+        let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for (position, item) in select.projection.iter().enumerate() {
             let (expr, name) = match item {
                 ast::SelectItem::UnnamedExpr(expr) => (expr, *written.get(position)?),
@@ -161,13 +165,15 @@ impl Read {
                 &header,
                 session.result_collation_id(),
             ));
+            fields.push(field.with_name(name));
             aggregates.push(aggregate);
         }
         let is_never_null =
             |column: usize| !definition.columns[column].nullable || access.binds_column(column);
         let counts = |aggregate: &Aggregate| aggregate.counts_entries(is_never_null);
         let read = Read {
-            columns: columns.into(),
+            columns,
+            schema: Arc::new(Schema::new(fields)),
             shown: Shown::Aggregates {
                 counts_entries: !access.has_tests() && aggregates.iter().all(counts),
                 aggregates,
@@ -185,7 +191,7 @@ impl Read {
 
     /// Whether a plan without parameters would run.
     pub(super) fn would_run(&self, session: &Session, table: &Arc<Table>) -> Result<bool> {
-        let Some(_guard) = session.relock_for_read(table)? else {
+        let Some(_guard) = session.borrow_for_read(table)? else {
             return Ok(false);
         };
         let ready = self.prepare(session.variables.sql_select_limit(), table, &[])?;
@@ -326,12 +332,12 @@ fn distinct_key(
     SortKey::new(definition, rest.collect())
 }
 
-/// The columns that are shown; `None` if an item is no column.
+/// The columns that are shown, for the rows, the protocol and Arrow; `None` if an item is no column.
 fn select_list(
     session: &Session,
     select: &ast::Select,
     names: &Names<'_>,
-) -> Option<(Vec<Item>, Vec<ColumnMeta>)> {
+) -> Option<(Vec<Item>, Vec<ColumnMeta>, Vec<Field>)> {
     let mut columns: Vec<(usize, Option<&str>)> = Vec::new();
     let all = || (0..names.definition().columns.len()).map(|column| (column, None));
     for item in &select.projection {
@@ -382,12 +388,13 @@ fn select_list(
         let field = sheaf_access::arrow_field(own);
         let mut meta = ColumnMeta::new(&field, &header, collation_id);
         meta.flags |= table_flags(definition, *column);
-        meta
+        let name = header.name;
+        (meta, field.with_name(name))
     };
-    let metas = columns.iter().map(meta).collect();
+    let (metas, fields) = columns.iter().map(meta).unzip();
     let item =
         |(column, _): &(usize, Option<&str>)| Item::new(*column, &definition.columns[*column].ty);
-    Some((columns.iter().map(item).collect(), metas))
+    Some((columns.iter().map(item).collect(), metas, fields))
 }
 
 fn is_plain_wildcard(options: &ast::WildcardAdditionalOptions) -> bool {
@@ -516,19 +523,19 @@ pub(super) struct Ready {
 }
 
 /// A table opened to be read.
-struct OpenTable {
+struct OpenTable<'t> {
     view: ReadView,
-    _guard: ReadGuard,
+    _guard: BorrowedReadGuard<'t>,
 }
 
 impl Session {
     /// `None`: the table is not what the plan was made for, or the read takes locks.
-    fn open_to_read(&mut self, table: &Arc<Table>) -> Result<Option<OpenTable>> {
+    fn open_to_read<'t>(&mut self, table: &'t Table) -> Result<Option<OpenTable<'t>>> {
         if self.reads_lock() {
             return Ok(None);
         }
         self.keep_definition(table)?;
-        let Some(guard) = self.relock_for_read(table)? else {
+        let Some(guard) = self.borrow_for_read(table)? else {
             return Ok(None);
         };
         let view = self.read_view()?;
@@ -580,14 +587,15 @@ impl Session {
                     totals.add_count(reader.count(&bound)?);
                 } else {
                     reader.for_each(&bound, read.direction, |_, row| {
-                        totals.add(&row);
+                        totals.add(&row)?;
                         Ok(ControlFlow::Continue(()))
                     })?;
+                    totals.check()?;
                 }
-                sink.shared_columns(&read.columns)?;
+                sink.row_columns(&read.columns, &read.schema)?;
                 let sent = limit.min(1);
                 if sent > 0 {
-                    sink.row(&totals)?;
+                    sink.row(&read.columns, &totals)?;
                 }
                 return self.end_direct_read(sent, sink);
             }
@@ -689,7 +697,7 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn begin(&mut self) -> Result<()> {
-        self.sink.shared_columns(&self.read.columns)
+        self.sink.row_columns(&self.read.columns, &self.read.schema)
     }
 
     fn row(&mut self, row: RowView<'_>) -> Result<ControlFlow<()>> {
@@ -698,7 +706,7 @@ impl Output<'_> {
             return Ok(ControlFlow::Continue(()));
         }
         let row = ResultRow::new(self.table, self.view, row, self.items, &mut self.long)?;
-        self.sink.row(&row)?;
+        self.sink.row(&self.read.columns, &row)?;
         self.sent += 1;
         self.left -= 1;
         Ok(match self.left {

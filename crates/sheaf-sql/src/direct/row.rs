@@ -205,6 +205,7 @@ impl RowReader<'_> {
             (Keys::Points(keys), IndexRef::Clustered) => {
                 let mut bytes = Vec::new();
                 let mut each = |key: &Vec<u8>| -> Result<ControlFlow<()>> {
+                    self.handle.cancel_flag().check()?;
                     counts.positioned += 1;
                     if !self.table.clustered.get_at(self.view, key, &mut bytes)? {
                         return Ok(ControlFlow::Continue(()));

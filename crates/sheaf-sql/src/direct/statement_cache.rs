@@ -9,172 +9,282 @@
 //! ```
 //!
 //! The plan is compiled from that text as from a prepared statement, and a literal means the same in both. The rest is kept
-//! as it is written, spaces and letters, because result headers are cut from it. Whatever the pass is not sure of (comments,
-//! escapes, quoted names, variables, literals with an introducer) makes the statement one for the parser.
+//! as it is written, spaces and letters, because result headers are cut from it; comments are left out, so that those who
+//! tag their statements share plans. Whatever the pass is not sure of (hints and other comments with a meaning, escapes,
+//! variables, literals with an introducer) makes the statement one for the parser.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_table::Value;
 
-use super::{Circumstances, DirectPlan};
+use super::{Circumstances, DirectPlan, Known};
 use crate::error::Result;
-use crate::parser::{self, Parameters};
 use crate::result::ResultSink;
 use crate::session::Session;
-use crate::values::number;
+use crate::status::Command;
+use crate::values::{negated, number};
 
 /// Statements longer than this are not looked for: parsing is not what takes their time.
-const MAX_STATEMENT_BYTES: usize = 4 << 10;
-/// Statements that a session remembers. When there are more it begins anew.
+pub(super) const MAX_STATEMENT_BYTES: usize = 4 << 10;
+/// Statements that a session has at hand. When there are more it begins anew, with those that all sessions share.
 const MAX_STATEMENTS: usize = 64;
 
 /// A session's statements by their text without literals.
 #[derive(Default)]
 pub(crate) struct StatementCache {
-    known: BTreeMap<String, Known>,
+    /// What the statements were found out for.
+    circumstances: Option<Circumstances>,
+    known: BTreeMap<Arc<str>, Known>,
     /// The running statement; its memory serves the next one.
     text: String,
     literals: Vec<Value>,
 }
 
-enum Known {
-    Direct(Arc<DirectPlan>),
-    NotDirect(Circumstances),
-}
-
 impl Session {
     /// Takes the literals out of a request, for [`Self::run_cached`]. False: it is not one statement that may be direct.
     pub(crate) fn take_literals(&mut self, sql: &str) -> bool {
+        let has_ansi_quotes = self.variables.sql_mode().contains("ANSI_QUOTES");
         let StatementCache { text, literals, .. } = &mut self.statement_cache;
         sql.len() <= MAX_STATEMENT_BYTES
             && self.variables.direct_plans()
-            && is_candidate(sql)
-            && take_literals(sql, text, literals)
+            && Pass::new(sql, has_ansi_quotes, text, literals).take_literals()
     }
 
     /// Runs the statement whose literals were [taken out](Self::take_literals) by a plan that is known, or becomes known.
     /// False: nothing has happened, and the statement is to be parsed.
     pub(crate) fn run_cached(&mut self, sink: &mut dyn ResultSink) -> Result<bool> {
+        // Plans are used where they are: counting one's users would be noticed by all sessions that have it.
         let mut cache = std::mem::take(&mut self.statement_cache);
-        let outcome = match self.cached_plan(&mut cache) {
-            Some(plan) => self.run_direct(&plan, &cache.literals, sink),
-            None => Ok(false),
+        let StatementCache {
+            circumstances,
+            known,
+            text,
+            literals,
+        } = &mut cache;
+        if !circumstances.as_ref().is_some_and(|known| known.hold(self)) {
+            known.clear();
+            *circumstances = Some(Circumstances::of(self));
+        }
+        let outcome = match self.plan_at_hand(known, text) {
+            Some(plan) if plan.parameters == literals.len() => {
+                self.run_direct(plan, literals, sink)
+            }
+            _ => Ok(false),
         };
         self.statement_cache = cache;
         outcome
     }
 
-    fn cached_plan(&self, cache: &mut StatementCache) -> Option<Arc<DirectPlan>> {
-        match cache.known.get(&cache.text) {
-            Some(Known::Direct(plan)) if plan.holds(self) => return Some(Arc::clone(plan)),
-            Some(Known::NotDirect(circumstances)) if circumstances.hold(self) => return None,
-            _ => {}
+    fn plan_at_hand<'k>(
+        &self,
+        known: &'k mut BTreeMap<Arc<str>, Known>,
+        text: &str,
+    ) -> Option<&'k DirectPlan> {
+        let is_known = known.get(text).is_some_and(Known::is_current);
+        if is_known {
+            self.handle.commands.count(Command::StatementCacheHits);
+        } else {
+            if known.len() >= MAX_STATEMENTS {
+                known.clear();
+            }
+            let (key, found) = self.known_plan(text);
+            known.insert(Arc::clone(key.text()), found);
         }
-        if cache.known.len() >= MAX_STATEMENTS {
-            cache.known.clear();
+        match known.get(text) {
+            Some(Known::Direct(plan)) => Some(plan),
+            _ => None,
         }
-        let circumstances = Circumstances::of(self);
-        let text = cache.text.clone();
-        let parsed = parser::parse_with_parameters(&text, &self.dialect(), Parameters::Numbered);
-        let plan = match parsed {
-            Ok((statement, count)) if count == cache.literals.len() => {
-                self.direct_plan(&statement, &text)
+    }
+}
+
+/// The pass over the bytes of a statement.
+struct Pass<'a> {
+    sql: &'a str,
+    /// What is between double quotes is a name.
+    has_ansi_quotes: bool,
+    /// The next byte.
+    at: usize,
+    text: &'a mut String,
+    literals: &'a mut Vec<Value>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(
+        sql: &'a str,
+        has_ansi_quotes: bool,
+        text: &'a mut String,
+        literals: &'a mut Vec<Value>,
+    ) -> Pass<'a> {
+        text.clear();
+        literals.clear();
+        Pass {
+            sql,
+            has_ansi_quotes,
+            at: 0,
+            text,
+            literals,
+        }
+    }
+
+    /// Writes the statement to `text` with `?` in the places of its numbers and strings, which go to `literals`. False: it
+    /// cannot be direct, or there is something in it that only the parser understands.
+    fn take_literals(mut self) -> bool {
+        let bytes = self.sql.as_bytes();
+        while let Some(&byte) = bytes.get(self.at) {
+            let is_understood = match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),
+                b'0'..=b'9' => self.number(false),
+                b'\'' => self.string(b'\''),
+                b'"' if !self.has_ansi_quotes => self.string(b'"'),
+                b'`' => self.quoted_name(),
+                // What is in front of the statement is nothing.
+                b' ' | b'\t' | b'\n' | b'\r' if self.text.is_empty() => {
+                    self.at += 1;
+                    true
+                }
+                b' ' | b'\t' | b'\n' | b'\r' | b',' | b'(' | b')' | b'=' | b'<' | b'>' | b'+'
+                | b'*' => self.copy(1),
+                // The point of a qualified name, not that of a number.
+                b'.' if !self.peek(1).is_some_and(|byte| byte.is_ascii_digit()) => self.copy(1),
+                b'-' => self.minus(),
+                b'/' => self.comment(),
+                b';' => return self.is_candidate() && self.rest_is_empty(),
+                _ => false,
+            };
+            if !is_understood {
+                return false;
+            }
+        }
+        self.is_candidate()
+    }
+
+    /// Whether a statement may be direct, by its first word.
+    fn is_candidate(&self) -> bool {
+        let first = self.text.as_bytes().get(..6);
+        let words: [&[u8]; 4] = [b"SELECT", b"INSERT", b"UPDATE", b"DELETE"];
+        first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.sql.as_bytes().get(self.at + ahead).copied()
+    }
+
+    fn copy(&mut self, bytes: usize) -> bool {
+        self.text.push_str(&self.sql[self.at..self.at + bytes]);
+        self.at += bytes;
+        true
+    }
+
+    /// Where the bytes end, from so many ahead on, that belong to what is being read.
+    fn end_of(&self, ahead: usize, belongs: impl Fn(u8) -> bool) -> usize {
+        let bytes = self.sql.as_bytes();
+        let from = bytes.len().min(self.at + ahead);
+        let length = bytes[from..].iter().position(|byte| !belongs(*byte));
+        length.map_or(bytes.len(), |length| from + length)
+    }
+
+    fn word(&mut self) -> bool {
+        let is_first = self.text.is_empty();
+        let end = self.end_of(1, is_word_byte);
+        self.copy(end - self.at);
+        // x'61', _utf8mb4'a', N'a'. Other statements need not be read to their end.
+        !matches!(self.peek(0), Some(b'\'' | b'"')) && (!is_first || self.is_candidate())
+    }
+
+    fn number(&mut self, is_negative: bool) -> bool {
+        let bytes = self.sql.as_bytes();
+        let mut end = self.end_of(1, |byte| byte.is_ascii_digit());
+        if bytes.get(end) == Some(&b'.') {
+            end = self.end_of(end + 1 - self.at, |byte| byte.is_ascii_digit());
+        }
+        // 1e5, 0x61, 1a and 1.2.3
+        if bytes
+            .get(end)
+            .is_some_and(|byte| is_word_byte(*byte) || *byte == b'.')
+        {
+            return false;
+        }
+        let value = number(&self.sql[self.at..end]);
+        let value = match is_negative {
+            true => value.and_then(negated),
+            false => value,
+        };
+        self.at = end;
+        // `1.` is a number, but not everywhere.
+        bytes[end - 1] != b'.' && value.is_some_and(|value| self.literal(value))
+    }
+
+    fn string(&mut self, quote: u8) -> bool {
+        let end = self.end_of(1, |byte| byte != quote && byte != b'\\');
+        let bytes = self.sql.as_bytes();
+        // The end of the text, an escape, a doubled quote, or a string that goes on.
+        if bytes.get(end) != Some(&quote) || matches!(bytes.get(end + 1), Some(b'\'' | b'"')) {
+            return false;
+        }
+        let value = Value::Text(self.sql[self.at + 1..end].to_string());
+        self.at = end + 1;
+        self.literal(value)
+    }
+
+    fn literal(&mut self, value: Value) -> bool {
+        self.text.push('?');
+        self.literals.push(value);
+        true
+    }
+
+    fn quoted_name(&mut self) -> bool {
+        let end = self.end_of(1, |byte| byte != b'`' && byte != b'?' && byte.is_ascii());
+        let bytes = self.sql.as_bytes();
+        let is_whole = bytes.get(end) == Some(&b'`') && bytes.get(end + 1) != Some(&b'`');
+        is_whole && self.copy(end + 1 - self.at)
+    }
+
+    /// A minus between operands, the sign of a number, or the beginning of a comment.
+    fn minus(&mut self) -> bool {
+        match self.peek(1) {
+            Some(b' ') if self.text.ends_with(' ') => self.copy(1),
+            Some(b'0'..=b'9') => {
+                let before = self.text.trim_ascii_end().as_bytes().last();
+                let is_sign = matches!(before, Some(b'=' | b'<' | b'>' | b'(' | b','));
+                self.at += 1;
+                is_sign && self.number(true)
+            }
+            Some(b'-') => self.comment(),
+            _ => false,
+        }
+    }
+
+    /// Leaves out a comment that says nothing to the server.
+    fn comment(&mut self) -> bool {
+        let rest = &self.sql[self.at..];
+        let length = match rest.as_bytes() {
+            // Hints, and statements for some versions.
+            [b'/', b'*', b'+' | b'!' | b'M', ..] => None,
+            [b'/', b'*', ..] => rest[2..].find("*/").map(|end| end + 4),
+            [b'-', b'-', b' ' | b'\t' | b'\n' | b'\r', ..] | [b'-', b'-'] => {
+                Some(rest.find('\n').unwrap_or(rest.len()))
             }
             _ => None,
         };
-        match plan {
-            Some(plan) => {
-                let plan = Arc::new(plan);
-                cache.known.insert(text, Known::Direct(Arc::clone(&plan)));
-                Some(plan)
-            }
-            None => {
-                cache.known.insert(text, Known::NotDirect(circumstances));
-                None
-            }
+        let Some(length) = length else {
+            return false;
+        };
+        self.at += length;
+        // It parts words.
+        if !self.text.is_empty() {
+            self.text.push(' ');
         }
+        true
     }
-}
 
-/// Whether a statement may be direct, by its first word.
-fn is_candidate(sql: &str) -> bool {
-    let first = sql.as_bytes().get(..6);
-    let words: [&[u8]; 4] = [b"SELECT", b"INSERT", b"UPDATE", b"DELETE"];
-    first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
-}
-
-/// Writes the statement to `text` with `?` in the places of its numbers and strings, which go to `literals`. False: there
-/// is something in it that only the parser understands.
-fn take_literals(sql: &str, text: &mut String, literals: &mut Vec<Value>) -> bool {
-    text.clear();
-    literals.clear();
-    let bytes = sql.as_bytes();
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let start = at;
-        at += 1;
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
-                at = end_of(bytes, at, is_word_byte);
-                // x'61', _utf8mb4'a', N'a'
-                if bytes.get(at) == Some(&b'\'') {
-                    return false;
-                }
-                text.push_str(&sql[start..at]);
-            }
-            b'0'..=b'9' => {
-                at = end_of(bytes, at, |byte| byte.is_ascii_digit());
-                if bytes.get(at) == Some(&b'.') {
-                    at = end_of(bytes, at + 1, |byte| byte.is_ascii_digit());
-                }
-                // 1e5, 0x61, 1a and 1.2.3
-                if bytes
-                    .get(at)
-                    .is_some_and(|byte| is_word_byte(*byte) || *byte == b'.')
-                {
-                    return false;
-                }
-                let Some(value) = number(&sql[start..at]) else {
-                    return false;
-                };
-                literals.push(value);
-                text.push('?');
-            }
-            b'\'' => {
-                at = end_of(bytes, at, |byte| byte != b'\'' && byte != b'\\');
-                // The end of the text, an escape, a doubled quote, or a string that goes on.
-                if bytes.get(at) != Some(&b'\'') || bytes.get(at + 1) == Some(&b'\'') {
-                    return false;
-                }
-                literals.push(Value::Text(sql[start + 1..at].to_string()));
-                at += 1;
-                text.push('?');
-            }
-            b' ' | b'\t' | b'\n' | b'\r' | b',' | b'(' | b')' | b'=' | b'<' | b'>' | b'+'
-            | b'*' => {
-                text.push(byte.into());
-            }
-            // The point of a qualified name, not that of a number.
-            b'.' if !bytes.get(at).is_some_and(u8::is_ascii_digit) => text.push('.'),
-            // A minus that is neither a comment's nor a literal's own.
-            b'-' if bytes.get(at) == Some(&b' ') && bytes[..start].ends_with(b" ") => {
-                text.push('-')
-            }
-            _ => return false,
-        }
+    fn rest_is_empty(&self) -> bool {
+        self.sql[self.at + 1..].trim_ascii().is_empty()
     }
-    true
 }
 
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
-}
-
-fn end_of(bytes: &[u8], from: usize, belongs: impl Fn(u8) -> bool) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    let length = rest.iter().position(|byte| !belongs(*byte));
-    from + length.unwrap_or(rest.len())
 }
 
 #[cfg(test)]
@@ -183,7 +293,8 @@ mod tests {
 
     fn taken(sql: &str) -> Option<(String, Vec<Value>)> {
         let (mut text, mut literals) = (String::new(), Vec::new());
-        take_literals(sql, &mut text, &mut literals).then_some((text, literals))
+        let pass = Pass::new(sql, false, &mut text, &mut literals);
+        pass.take_literals().then_some((text, literals))
     }
 
     #[test]
@@ -204,9 +315,30 @@ mod tests {
                 ]
             ))
         );
+        for (sql, text) in [
+            ("update t set k = k - 1", "update t set k = k - ?"),
+            (" select a from t;\n", "select a from t"),
+            (
+                "/* page 7 */ select/**/`a b` from t -- all of it\nwhere id = 1",
+                "select `a b` from t  \nwhere id = ?",
+            ),
+            (
+                "select a from t where b = \"x\"",
+                "select a from t where b = ?",
+            ),
+        ] {
+            assert_eq!(taken(sql).map(|(text, _)| text).as_deref(), Some(text));
+        }
         assert_eq!(
-            taken("update t set k = k - 1").map(|(text, _)| text),
-            Some("update t set k = k - ?".into())
+            taken("insert into t values (-1, -2.5,-9223372036854775808)").map(|(_, found)| found),
+            Some(vec![
+                Value::Int(-1),
+                Value::Decimal {
+                    unscaled: -25,
+                    scale: 1
+                },
+                Value::Int(i64::MIN)
+            ])
         );
     }
 
@@ -221,14 +353,20 @@ mod tests {
             "select 0x61",
             "select 1e5",
             "select .5",
-            "select 1 -- comment",
             "select 1 # comment",
-            "select /* comment */ 1",
+            "select /*+ hint */ 1",
+            "select /*!40001 sql_no_cache */ 1",
+            "select /* open",
+            "select 1 --2",
             "select -1",
+            "select 3-1",
             "select 3--1",
             "select @a",
-            "select \"a\"",
-            "select `a`",
+            "select `a``b`",
+            "select `a?`",
+            "select 'a'\"b\"",
+            "show tables",
+            "select 1.",
             "select ?",
             "select 1; select 2",
             "select é from t",

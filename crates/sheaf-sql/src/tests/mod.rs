@@ -1,6 +1,7 @@
 //! Statements through an engine, as a client sees them.
 
 mod definitions;
+mod direct;
 mod inserts;
 mod loads;
 mod queries;

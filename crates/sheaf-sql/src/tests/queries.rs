@@ -194,3 +194,36 @@ fn a_killed_or_timed_out_query_ends() {
     killer.join().expect("no panic");
     assert_eq!(bench.rows("SELECT 1"), ["1"]);
 }
+
+#[test]
+fn a_sleep_can_be_ended() {
+    let mut bench = filled();
+    assert_eq!(
+        bench.rows("SELECT SLEEP(0), a FROM t WHERE SLEEP(0.0) = 0 AND a < 3 ORDER BY a"),
+        ["0|1", "0|2"]
+    );
+    for (sql, code) in [
+        ("SELECT SLEEP()", 1582),
+        ("SELECT SLEEP(NULL)", 1210),
+        ("SELECT SLEEP(-1)", 1210),
+    ] {
+        assert_eq!(bench.error(sql), code, "{sql}");
+    }
+    bench.ok("SET max_execution_time = 1");
+    assert_eq!(bench.error("SELECT SLEEP(1000)"), 3024);
+    // Only queries are limited; this one is killed, by another session that needs a worker for it.
+    let id = bench.session.id();
+    let mut other = bench
+        .engine
+        .session(crate::SessionInfo::default())
+        .expect("a session");
+    let handle = bench.session.handle();
+    let killer = std::thread::spawn(move || {
+        while handle.activity().statement.as_deref() != Some("DO SLEEP(1e300)") {
+            std::thread::yield_now();
+        }
+        super::run(&mut other, &format!("KILL QUERY {id}")).expect("the session is there");
+    });
+    assert_eq!(bench.error("DO SLEEP(1e300)"), 1317);
+    killer.join().expect("no panic");
+}

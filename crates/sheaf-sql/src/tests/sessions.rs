@@ -133,6 +133,34 @@ fn prepared_statements_bind_values() {
     assert_eq!(bench.error("EXECUTE s"), 1243);
 }
 
+/// Names mean what they meant when the statement was prepared, whatever database the session is in.
+#[test]
+fn a_prepared_statement_stays_in_its_database() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (1)");
+    bench.ok("CREATE DATABASE other; CREATE TABLE other.t (a INT PRIMARY KEY); INSERT INTO other.t VALUES (2)");
+    let prepared = bench
+        .session
+        .prepare("SELECT a, DATABASE() FROM t")
+        .expect("prepared");
+    bench.ok("PREPARE s FROM 'SELECT a, DATABASE() FROM t'; PREPARE d FROM 'DROP DATABASE other'");
+    bench.ok("PREPARE u FROM 'USE test'; USE other");
+    for _ in 0..2 {
+        assert_eq!(bench.rows("EXECUTE s"), ["1|test"]);
+        let mut sink = Collected::default();
+        bench
+            .session
+            .execute_prepared(prepared.id, &[], &mut sink)
+            .expect("it runs");
+        assert_eq!(sink.rows, ["1|test"]);
+        assert_eq!(bench.rows("SELECT a, DATABASE() FROM t"), ["2|other"]);
+    }
+    bench.ok("EXECUTE u");
+    assert_eq!(bench.rows("SELECT DATABASE()"), ["test"]);
+    bench.ok("USE other; EXECUTE d");
+    assert_eq!(bench.rows("SELECT DATABASE()"), ["NULL"]);
+}
+
 #[test]
 fn kill_finds_sessions() {
     let mut bench = Bench::new();

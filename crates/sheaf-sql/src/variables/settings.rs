@@ -31,6 +31,7 @@ pub(super) struct Settings {
     pub(super) max_error_count: u64,
     pub(super) sql_select_limit: u64,
     pub(super) max_execution_time_ms: u64,
+    pub(super) max_statement_time_ms: u64,
     pub(super) time_zone_offset_seconds: i32,
     pub(super) result_collation_id: u16,
     /// The clock that SET timestamp pinned, in microseconds since 1970 UTC.
@@ -68,12 +69,10 @@ impl Settings {
             innodb_lock_wait_timeout_seconds: integer("innodb_lock_wait_timeout"),
             max_error_count: integer("max_error_count"),
             sql_select_limit: integer("sql_select_limit"),
-            // MariaDB's variable is in seconds, with fractions.
-            max_execution_time_ms: match value("max_statement_time") {
-                Some(VariableValue::Float(seconds)) if *seconds > 0.0 => {
-                    (seconds * 1000.0).ceil() as u64
-                }
-                _ => integer("max_execution_time"),
+            max_execution_time_ms: integer("max_execution_time"),
+            max_statement_time_ms: match value("max_statement_time") {
+                Some(VariableValue::Float(seconds)) => (seconds * 1000.0).ceil() as u64,
+                _ => 0,
             },
             time_zone_offset_seconds: time_zone_offset_seconds(text("time_zone")).unwrap_or(0),
             result_collation_id: result_collation_id(

@@ -54,7 +54,7 @@ const OBSOLETE: [&str; 12] = [
 ];
 
 /// A set of modes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SqlMode {
     bits: u32,
 }

@@ -798,9 +798,8 @@ fn a_prepared_statement_follows_its_table() {
     assert_eq!(rows(&mut c), ["[Int(7), Int(1)]"]);
     setup(&mut c, "create database elsewhere");
     setup(&mut c, "create table elsewhere.t (id int primary key)");
+    // The table is that of the database in which the statement was prepared.
     setup(&mut c, "use elsewhere");
-    assert_eq!(rows(&mut c), Vec::<String>::new());
-    setup(&mut c, "use followed");
     assert_eq!(rows(&mut c), ["[Int(7), Int(1)]"]);
     setup(&mut c, "truncate table t");
     assert_eq!(rows(&mut c), Vec::<String>::new());
@@ -834,4 +833,82 @@ fn a_prepared_statement_takes_parameters_of_any_type() {
         let found: Vec<i32> = c.exec(&by_text, parameters).expect("rows");
         assert_eq!(found, texts, "b = {value:?}");
     }
+}
+
+/// A count of the session's, since the last FLUSH STATUS.
+fn session_count(c: &mut Conn, name: &str) -> u64 {
+    let row: Option<(String, u64)> = c
+        .query_first(format!("show session status like '{name}'"))
+        .expect("a status variable");
+    row.expect("it is listed").1
+}
+
+/// Sessions share plans, but not what a plan depends on.
+#[test]
+fn a_plan_is_found_by_other_sessions_in_the_same_circumstances() {
+    let server = TestServer::start();
+    let mut first = server.connect_to_new("one");
+    let mut second = server.connect_to_new("two");
+    let run = |c: &mut Conn, sql: &str| c.query_drop(sql).expect(sql);
+    for (c, value) in [(&mut first, "'one'"), (&mut second, "'two'")] {
+        run(
+            c,
+            "create table t (id int primary key, a varchar(9), key (a))",
+        );
+        run(
+            c,
+            &format!("insert into t values (1, {value}), (2, 'Zwei')"),
+        );
+    }
+    let mut third = server.connect();
+    run(&mut third, "use one");
+    let by_id = |id: u32| format!("/* by id */ select a from t where id = {id};");
+    let ask = |c: &mut Conn, sql: &str| -> Vec<String> { c.query(sql).expect(sql) };
+
+    assert_eq!(ask(&mut first, &by_id(1)), ["one"]);
+    assert_eq!(ask(&mut second, &by_id(1)), ["two"]);
+    run(&mut third, "flush status");
+    assert_eq!(ask(&mut third, &by_id(2)), ["Zwei"]);
+    assert_eq!(ask(&mut third, &by_id(1)), ["one"]);
+    let by_id_prepared = third
+        .prep("select a from t where id = ?")
+        .expect("prepared");
+    let rows: Vec<String> = third.exec(&by_id_prepared, (2,)).expect("rows");
+    assert_eq!(rows, ["Zwei"]);
+    assert_eq!(session_count(&mut third, "Statement_cache_misses"), 0);
+    assert_eq!(session_count(&mut third, "Statement_cache_hits"), 3);
+    assert_eq!(session_count(&mut third, "Statements_direct"), 3);
+
+    // A literal's collation is not the column's; the column's order decides.
+    let by_text = "select id from t where a = 'ZWEI'";
+    run(&mut third, "set names utf8mb4 collate utf8mb4_bin");
+    assert_eq!(ask(&mut first, by_text), ["2"]);
+    assert_eq!(ask(&mut third, by_text), ["2"]);
+    run(
+        &mut second,
+        "alter table t modify a varchar(9) collate utf8mb4_bin",
+    );
+    assert_eq!(ask(&mut second, by_text), Vec::<String>::new());
+    assert_eq!(ask(&mut first, by_text), ["2"]);
+
+    // What is between double quotes depends on sql_mode.
+    let quoted = "select id from t where a = \"a\" and id = 1";
+    assert_eq!(ask(&mut first, quoted), Vec::<String>::new());
+    run(&mut third, "set sql_mode = 'ANSI_QUOTES'");
+    assert_eq!(ask(&mut third, quoted), ["1"]);
+    assert_eq!(ask(&mut first, quoted), Vec::<String>::new());
+
+    // Other definitions are other plans, whoever changed them.
+    run(
+        &mut second,
+        "alter table one.t drop primary key, modify id varchar(5)",
+    );
+    run(&mut second, "insert into one.t values ('01', 'text')");
+    for c in [&mut first, &mut third] {
+        assert_eq!(ask(c, &by_id(1)), ["one", "text"]);
+    }
+    let evictions: Option<(String, u64)> = first
+        .query_first("show global status like 'Statement_cache_evictions'")
+        .expect("a status variable");
+    assert_eq!(evictions.map(|(_, count)| count), Some(0));
 }

@@ -1,8 +1,10 @@
 //! The library.
 
 use arrow::array::AsArray;
+use arrow::compute::concat_batches;
 use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
-use sheaf::{Database, Options};
+use arrow::record_batch::RecordBatch;
+use sheaf::{Connection, Database, Options};
 
 fn options() -> Options {
     Options {
@@ -115,4 +117,62 @@ fn a_directory_belongs_to_one_process() {
         Database::open(directory.path(), options()).is_err(),
         "it is open already"
     );
+}
+
+/// All rows of a query as one batch.
+fn rows_of(connection: &mut Connection, sql: &str) -> RecordBatch {
+    let batches = connection
+        .query(sql)
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    concat_batches(&batches[0].schema(), &batches).expect("batches of one result")
+}
+
+fn direct_statements(connection: &mut Connection) -> String {
+    let status = rows_of(connection, "SHOW STATUS LIKE 'Statements_direct'");
+    status.column(1).as_string_view().value(0).to_string()
+}
+
+/// A direct plan gives the library the batches that a vectorised one would give.
+#[test]
+fn direct_reads_are_batches_too() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let database = Database::open(directory.path(), options()).expect("an empty database");
+    let mut connection = database.connect().expect("a session");
+    for sql in [
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.t (id INT PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED, c BIGINT, d BIGINT UNSIGNED, \
+         e DECIMAL(12,3), f FLOAT, g DOUBLE, h VARCHAR(20), i VARBINARY(20), j DATE, k DATETIME(3), l TIME, m YEAR, \
+         n ENUM('s','m'), o LONGTEXT, p MEDIUMINT UNSIGNED, KEY (c))",
+        "INSERT INTO shop.t VALUES (1, -1, 65535, -5, 18446744073709551615, 1.5, 0.5, 1e10, 'é', x'00FF', '2020-02-29', \
+         '2020-01-01 10:00:00.125', '-10:00:00', 1999, 'm', REPEAT('long ', 10000), 7)",
+        "INSERT INTO shop.t (id) VALUES (2)",
+        "CREATE TABLE shop.many (id INT PRIMARY KEY)",
+        "INSERT INTO shop.many WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
+         SELECT x.i + 1000 * y.i FROM n x, n y WHERE y.i < 4",
+    ] {
+        connection
+            .execute(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    let queries = [
+        "SELECT * FROM shop.t WHERE id IN (1, 2)",
+        "SELECT h AS name, c FROM shop.t WHERE c = -5",
+        "SELECT COUNT(*), SUM(c) AS total, SUM(e), MIN(a), MAX(j), MAX(d), MIN(e) FROM shop.t WHERE id BETWEEN 1 AND 9",
+        "SELECT id FROM shop.many WHERE id > 0",
+    ];
+    let direct = queries.map(|sql| rows_of(&mut connection, sql));
+    assert_eq!(direct_statements(&mut connection), "4");
+    connection
+        .execute("SET optimizer_switch = 'direct=off'")
+        .expect("a flag of ours");
+    for (sql, direct) in queries.iter().zip(direct) {
+        let vectorised = rows_of(&mut connection, sql);
+        assert_eq!(direct.columns(), vectorised.columns(), "{sql}");
+        let names = |batch: &RecordBatch| -> Vec<String> {
+            let fields = batch.schema_ref().fields().iter();
+            fields.map(|field| field.name().clone()).collect()
+        };
+        assert_eq!(names(&direct), names(&vectorised), "{sql}");
+    }
+    assert_eq!(direct_statements(&mut connection), "4");
 }

@@ -1,0 +1,266 @@
+//! Plans that all sessions share, by the text of their statement without literals.
+//!
+//! ```text
+//!   session A   its own few statements --miss--.
+//!   session B   its own few statements --miss--+--> shards of shared plans --miss--> parse and compile
+//! ```
+//!
+//! A session looks here only for statements that it does not know itself, so that running a known statement writes nothing
+//! that others read. What is recent is therefore what some session has looked for lately; sessions that hold a plan keep
+//! it when it is thrown out here.
+//!
+//! A plan depends on more than its text: on the database that names without one are in, on how `sql_mode` reads text and
+//! treats values, and on the collation that results are described in. These are its key. It holds for one version of the
+//! definitions; when that changes, all of a shard goes, so that no plan keeps a dropped table.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::DirectPlan;
+use crate::session::Session;
+use crate::variables::SqlMode;
+
+/// Memory of all plans, by estimate.
+const MAX_BYTES: usize = 16 << 20;
+/// Sessions that look for different statements mostly look in different shards.
+const SHARDS: usize = 16;
+/// What a plan takes for each byte of its text, at most: VALUES needs two for an operand.
+const PLAN_BYTES_PER_TEXT_BYTE: usize = 32;
+
+/// What is known of a statement.
+#[derive(Clone)]
+pub(crate) enum Known {
+    Direct(Arc<DirectPlan>),
+    /// It has no direct plan.
+    NotDirect,
+}
+
+impl Known {
+    pub(crate) fn is_current(&self) -> bool {
+        match self {
+            Known::Direct(plan) => plan.is_current(),
+            Known::NotDirect => true,
+        }
+    }
+}
+
+/// See the module's comment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PlanKey {
+    text: Arc<str>,
+    database: Option<Arc<str>>,
+    sql_mode: SqlMode,
+    collation_id: u16,
+}
+
+impl PlanKey {
+    pub(crate) fn of(session: &Session, text: &str) -> PlanKey {
+        PlanKey {
+            text: text.into(),
+            database: session.database.as_deref().map(Arc::from),
+            sql_mode: session.variables.sql_mode(),
+            collation_id: session.result_collation_id(),
+        }
+    }
+
+    /// The statement without its literals.
+    pub(crate) fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    fn bytes(&self) -> usize {
+        let database = self.database.as_ref().map_or(0, |name| name.len());
+        size_of::<Entry>() + database + self.text.len() * PLAN_BYTES_PER_TEXT_BYTE
+    }
+}
+
+/// See the module's comment.
+pub(crate) struct SharedPlans {
+    shards: [Mutex<Shard>; SHARDS],
+    evictions: AtomicU64,
+}
+
+#[derive(Default)]
+struct Shard {
+    /// What the plans were made for.
+    schema_version: u64,
+    entries: BTreeMap<PlanKey, Entry>,
+    /// The same by when they were last looked for.
+    by_use: BTreeMap<u64, PlanKey>,
+    uses: u64,
+    bytes: usize,
+}
+
+struct Entry {
+    known: Known,
+    used: u64,
+}
+
+/// How full the cache is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SharedPlansGauges {
+    pub(crate) statements: u64,
+    /// By estimate.
+    pub(crate) bytes: u64,
+    pub(crate) evictions: u64,
+}
+
+impl Default for SharedPlans {
+    fn default() -> Self {
+        SharedPlans {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            evictions: AtomicU64::new(0),
+        }
+    }
+}
+
+impl SharedPlans {
+    fn shard(&self, key: &PlanKey) -> MutexGuard<'_, Shard> {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let shard = &self.shards[hasher.finish() as usize % SHARDS];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known for this version of the definitions.
+    pub(crate) fn find(&self, key: &PlanKey, schema_version: u64) -> Option<Known> {
+        let mut shard = self.shard(key);
+        match shard.begin(schema_version) {
+            true => shard.find(key),
+            false => None,
+        }
+    }
+
+    /// Remembers what was found out for this version of the definitions.
+    pub(crate) fn keep(&self, key: PlanKey, schema_version: u64, known: Known) {
+        let mut shard = self.shard(&key);
+        if shard.begin(schema_version) {
+            let evicted = shard.keep(key, known, MAX_BYTES / SHARDS);
+            self.evictions.fetch_add(evicted, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn gauges(&self) -> SharedPlansGauges {
+        let mut gauges = SharedPlansGauges {
+            evictions: self.evictions.load(Ordering::Relaxed),
+            ..SharedPlansGauges::default()
+        };
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            gauges.statements += shard.entries.len() as u64;
+            gauges.bytes += shard.bytes as u64;
+        }
+        gauges
+    }
+}
+
+impl Shard {
+    /// Forgets what was made for an earlier version. False if the version is an earlier one itself.
+    fn begin(&mut self, schema_version: u64) -> bool {
+        if schema_version > self.schema_version {
+            *self = Shard {
+                schema_version,
+                ..Shard::default()
+            };
+        }
+        schema_version == self.schema_version
+    }
+
+    fn find(&mut self, key: &PlanKey) -> Option<Known> {
+        let entry = self.entries.get_mut(key)?;
+        self.uses += 1;
+        if let Some(key) = self.by_use.remove(&entry.used) {
+            self.by_use.insert(self.uses, key);
+        }
+        entry.used = self.uses;
+        Some(entry.known.clone())
+    }
+
+    /// Returns how many others had to go.
+    fn keep(&mut self, key: PlanKey, known: Known, max_bytes: usize) -> u64 {
+        self.remove(&key);
+        self.uses += 1;
+        let used = self.uses;
+        self.bytes += key.bytes();
+        self.by_use.insert(used, key.clone());
+        self.entries.insert(key, Entry { known, used });
+        let mut evicted = 0;
+        while self.bytes > max_bytes
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.remove(&oldest);
+            evicted += 1;
+        }
+        evicted
+    }
+
+    fn remove(&mut self, key: &PlanKey) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.by_use.remove(&entry.used);
+            self.bytes -= key.bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> PlanKey {
+        PlanKey {
+            text: text.into(),
+            database: Some("shop".into()),
+            sql_mode: SqlMode::default(),
+            collation_id: 255,
+        }
+    }
+
+    #[test]
+    fn what_nobody_looked_for_lately_goes_first() {
+        let mut shard = Shard::default();
+        let room = 3 * key("select 1").bytes();
+        for text in ["select 1", "select 2", "select 3"] {
+            assert_eq!(shard.keep(key(text), Known::NotDirect, room), 0);
+        }
+        assert!(shard.find(&key("select 1")).is_some());
+        assert_eq!(shard.keep(key("select 4"), Known::NotDirect, room), 1);
+        assert!(shard.find(&key("select 2")).is_none());
+        assert!(shard.find(&key("select 1")).is_some());
+        assert_eq!((shard.entries.len(), shard.by_use.len()), (3, 3));
+        assert_eq!(shard.bytes, room);
+        // One that does not fit at all leaves an empty cache behind.
+        let large = "x".repeat(room);
+        assert_eq!(shard.keep(key(&large), Known::NotDirect, room), 4);
+        assert_eq!((shard.entries.len(), shard.bytes), (0, 0));
+    }
+
+    #[test]
+    fn other_circumstances_are_other_statements() {
+        let plans = SharedPlans::default();
+        plans.keep(key("select 1"), 7, Known::NotDirect);
+        assert!(plans.find(&key("select 1"), 7).is_some());
+        for other in [
+            PlanKey {
+                database: None,
+                ..key("select 1")
+            },
+            PlanKey {
+                collation_id: 46,
+                ..key("select 1")
+            },
+            PlanKey {
+                sql_mode: SqlMode::parse("ANSI_QUOTES").expect("a mode"),
+                ..key("select 1")
+            },
+        ] {
+            assert!(plans.find(&other, 7).is_none(), "{other:?}");
+        }
+        // A session that has not noticed the change yet finds nothing, and leaves nothing.
+        assert!(plans.find(&key("select 1"), 8).is_none());
+        plans.keep(key("select 1"), 7, Known::NotDirect);
+        assert!(plans.find(&key("select 1"), 8).is_none());
+        assert_eq!(plans.gauges().evictions, 0);
+    }
+}
