@@ -19,7 +19,7 @@ use sheaf_storage::KeyRange;
 use sheaf_table::{KeyLayout, PartBounds, RowView, Table, Value};
 use sqlparser::ast;
 
-use super::names::Names;
+use super::names::ColumnNames;
 use super::operand::{Operand, Place, compare, is_comparable, place};
 use crate::error::Result;
 
@@ -85,6 +85,14 @@ pub(super) struct Comparison {
     kind: Kind,
 }
 
+impl Comparison {
+    /// A column that is equal to an operand.
+    pub(super) fn equal(column: usize, operand: Operand) -> Comparison {
+        let kind = Kind::Relation(Relation::Equal, operand);
+        Comparison { column, kind }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Kind {
     Relation(Relation, Operand),
@@ -94,13 +102,20 @@ enum Kind {
 }
 
 /// The conjuncts of a condition; `None` if one of them is not a comparison of a column with operands.
-pub(super) fn comparisons(condition: &ast::Expr, names: &Names<'_>) -> Option<Vec<Comparison>> {
+pub(super) fn comparisons(
+    condition: &ast::Expr,
+    names: &dyn ColumnNames,
+) -> Option<Vec<Comparison>> {
     let mut found = Vec::new();
     collect(condition, names, &mut found)?;
     Some(found)
 }
 
-fn collect(condition: &ast::Expr, names: &Names<'_>, found: &mut Vec<Comparison>) -> Option<()> {
+fn collect(
+    condition: &ast::Expr,
+    names: &dyn ColumnNames,
+    found: &mut Vec<Comparison>,
+) -> Option<()> {
     match condition {
         ast::Expr::Nested(inner) => collect(inner, names, found),
         ast::Expr::BinaryOp {
@@ -159,7 +174,7 @@ fn collect(condition: &ast::Expr, names: &Names<'_>, found: &mut Vec<Comparison>
 /// The branches of an OR whose comparisons are all of one column, which is returned.
 fn collect_branches(
     condition: &ast::Expr,
-    names: &Names<'_>,
+    names: &dyn ColumnNames,
     branches: &mut Vec<Vec<(Relation, Operand)>>,
 ) -> Option<usize> {
     if let ast::Expr::BinaryOp {
@@ -197,7 +212,12 @@ fn collect_branches(
     column.filter(|_| is_range)
 }
 
-fn push(found: &mut Vec<Comparison>, names: &Names<'_>, column: usize, kind: Kind) -> Option<()> {
+fn push(
+    found: &mut Vec<Comparison>,
+    names: &dyn ColumnNames,
+    column: usize,
+    kind: Kind,
+) -> Option<()> {
     is_comparable(&names.definition().columns[column].ty).then(|| {
         found.push(Comparison { column, kind });
     })

@@ -11,7 +11,7 @@ use sheaf_table::types::MAX_DECIMAL_PRECISION;
 use sheaf_table::{ColumnType, RowView, TableDefinition, ValueRef};
 use sqlparser::ast;
 
-use super::names::Names;
+use super::names::ColumnNames;
 use crate::error::{Result, SqlError};
 use crate::result::{Cell, CellRow};
 
@@ -44,39 +44,62 @@ pub(super) enum Meaning {
     Date,
 }
 
+/// A call of a function with one argument.
+pub(super) struct Call<'a> {
+    pub(super) function: &'a str,
+    pub(super) is_distinct: bool,
+    pub(super) argument: &'a ast::FunctionArgExpr,
+}
+
+/// The call that an expression is; `None` if it is something else, or has more to it.
+pub(super) fn call_of(expr: &ast::Expr) -> Option<Call<'_>> {
+    let ast::Expr::Function(ast::Function {
+        name,
+        uses_odbc_syntax: false,
+        parameters: ast::FunctionArguments::None,
+        args: ast::FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group,
+    }) = expr
+    else {
+        return None;
+    };
+    let ast::FunctionArgumentList {
+        duplicate_treatment,
+        args,
+        clauses,
+    } = list;
+    let ([part], [ast::FunctionArg::Unnamed(argument)]) = (name.0.as_slice(), args.as_slice())
+    else {
+        return None;
+    };
+    let function = part.as_ident().filter(|name| name.quote_style.is_none())?;
+    let is_distinct = match duplicate_treatment {
+        None => false,
+        Some(ast::DuplicateTreatment::Distinct) => true,
+        Some(ast::DuplicateTreatment::All) => return None,
+    };
+    (clauses.is_empty() && within_group.is_empty()).then_some(Call {
+        function: &function.value,
+        is_distinct,
+        argument,
+    })
+}
+
 impl Aggregate {
     /// The aggregate that an expression is; `None` if it is another expression, or one that is not computed here.
-    pub(super) fn of(expr: &ast::Expr, names: &Names<'_>) -> Option<Aggregate> {
-        let ast::Expr::Function(ast::Function {
-            name,
-            uses_odbc_syntax: false,
-            parameters: ast::FunctionArguments::None,
-            args: ast::FunctionArguments::List(list),
-            filter: None,
-            null_treatment: None,
-            over: None,
-            within_group,
-        }) = expr
+    pub(super) fn of(expr: &ast::Expr, names: &dyn ColumnNames) -> Option<Aggregate> {
+        let Call {
+            function,
+            is_distinct: false,
+            argument,
+        } = call_of(expr)?
         else {
             return None;
         };
-        let ast::FunctionArgumentList {
-            duplicate_treatment: None,
-            args,
-            clauses,
-        } = list
-        else {
-            return None;
-        };
-        let ([part], [ast::FunctionArg::Unnamed(argument)]) = (name.0.as_slice(), args.as_slice())
-        else {
-            return None;
-        };
-        if !clauses.is_empty() || !within_group.is_empty() {
-            return None;
-        }
-        let function = part.as_ident().filter(|name| name.quote_style.is_none())?;
-        let is_count = function.value.eq_ignore_ascii_case("count");
+        let is_count = function.eq_ignore_ascii_case("count");
         let column = match argument {
             ast::FunctionArgExpr::Wildcard if is_count => return Some(Aggregate::CountRows),
             ast::FunctionArgExpr::Expr(expr) => names.column(expr)?,
@@ -90,7 +113,7 @@ impl Aggregate {
             ColumnType::Decimal { scale, .. } => Some(*scale),
             ty => ty.is_integer().then_some(0),
         };
-        let wanted = match function.value.to_ascii_lowercase().as_str() {
+        let wanted = match function.to_ascii_lowercase().as_str() {
             "sum" => return scale.map(|scale| Aggregate::Sum { column, scale }),
             "min" => Ordering::Less,
             "max" => Ordering::Greater,

@@ -13,7 +13,7 @@ use sheaf_table::{ChangeSet, Column, ColumnType, Table, Value};
 use sqlparser::ast;
 
 use super::access::{Access, BoundAccess, MAX_ROWS, comparisons};
-use super::names::Names;
+use super::names::{ColumnNames, Names};
 use super::operand::Operand;
 use super::row::RowReader;
 use crate::change_query::position_of;

@@ -1,4 +1,4 @@
-//! Direct plans: statements about a few rows of one table, from the syntax tree to the bytes of the table and back
+//! Direct plans: statements about a few rows, from the syntax tree to the bytes of the table and back
 //! without a logical plan, batches or worker threads.
 //!
 //! ```text
@@ -8,10 +8,9 @@
 //! ```
 //!
 //! **What is direct.** SELECT of columns by a complete unique key, a list of them, or a short range of an index, with
-//! ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these; UPDATE and DELETE of such rows;
-//! INSERT of constants. Operands are constants and
-//! parameters, and only those whose comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets
-//! anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
+//! ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these; joins by key of few rows;
+//! UPDATE and DELETE of such rows; INSERT of constants. Operands are constants and parameters, and only those whose
+//! comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
 //! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement through
 //! both: `optimizer_switch='direct=off'` closes this one.
 //!
@@ -30,18 +29,21 @@
 //! | [`shared_plans`] | plans that all sessions share |
 //! | [`statement_cache`] | a session's statements that come as text |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
-//! | [`read`], [`locking`], [`change`], [`insert`] | the statements |
+//! | [`select_list`] | what a query shows |
+//! | [`read`], [`locking`], [`join`], [`change`], [`insert`] | the statements |
 
 mod access;
 mod aggregate;
 mod change;
 mod insert;
+mod join;
 mod locking;
 mod names;
 mod operand;
 mod order;
 mod read;
 mod row;
+mod select_list;
 mod shared_plans;
 mod statement_cache;
 
@@ -95,6 +97,7 @@ pub(crate) struct DirectPlan {
 
 enum Action {
     Read(Box<read::Read>, Arc<Table>),
+    Join(Box<join::Join>),
     Update(change::Update, Arc<Table>),
     Delete(change::Delete, Arc<Table>),
     Insert(insert::Insert),
@@ -107,13 +110,14 @@ impl DirectPlan {
             Action::Read(_, table) | Action::Update(_, table) | Action::Delete(_, table) => {
                 table.is_current()
             }
+            Action::Join(join) => join.is_current(),
             Action::Insert(_) => true,
         }
     }
 
     fn command(&self) -> Command {
         match self.action {
-            Action::Read(..) => Command::Select,
+            Action::Read(..) | Action::Join(_) => Command::Select,
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
             Action::Insert(_) => Command::Insert,
@@ -166,10 +170,10 @@ impl Session {
             return None;
         }
         let action = match statement {
-            Statement::Query(query) => {
-                let (read, table) = read::Read::compile(self, query, text)?;
-                Action::Read(Box::new(read), table)
-            }
+            Statement::Query(query) => match read::Read::compile(self, query, text) {
+                Some((read, table)) => Action::Read(Box::new(read), table),
+                None => Action::Join(Box::new(join::Join::compile(self, query, text)?)),
+            },
             Statement::Update(update) => {
                 let (update, table) = change::Update::compile(self, update)?;
                 Action::Update(update, table)
@@ -191,6 +195,7 @@ impl Session {
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<bool> {
         match &plan.action {
             Action::Read(read, table) => read.would_run(self, table),
+            Action::Join(_) => Ok(!self.reads_lock()),
             Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(true),
         }
     }
@@ -207,7 +212,7 @@ impl Session {
         self.clear_warnings();
         self.begin_implicitly();
         let parameters = operand::as_literals(parameters);
-        let _timer = self.limit_time(matches!(plan.action, Action::Read(..)));
+        let _timer = self.limit_time(matches!(plan.action, Action::Read(..) | Action::Join(_)));
         let outcome = match &plan.action {
             Action::Read(read, table) => match read.locking {
                 Some(locking) => {
@@ -216,6 +221,7 @@ impl Session {
                 }
                 None => self.run_direct_read(read, table, &parameters, sink),
             },
+            Action::Join(join) => self.run_direct_join(join, &parameters, sink),
             Action::Update(update, table) => {
                 self.run_direct_update(update, table, &parameters, sink)
             }

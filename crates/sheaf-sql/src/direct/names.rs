@@ -1,4 +1,4 @@
-//! Names of one table and its columns, as far as they can be told apart without scopes.
+//! Names of tables and their columns, as far as they can be told apart without scopes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sqlparser::ast;
 use crate::parser::change::name_of;
 use crate::session::Session;
 
-/// The one table that a statement names.
+/// A table that a statement names.
 pub(super) struct Names<'a> {
     pub(super) table: Arc<Table>,
     /// The table's name as written, without its database.
@@ -21,9 +21,16 @@ pub(super) struct Names<'a> {
 impl<'a> Names<'a> {
     /// The table of a FROM that is one table and nothing else.
     pub(super) fn of(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<Names<'a>> {
-        let [ast::TableWithJoins { relation, joins }] = from else {
-            return None;
-        };
+        match from {
+            [ast::TableWithJoins { relation, joins }] if joins.is_empty() => {
+                Names::of_factor(session, relation)
+            }
+            _ => None,
+        }
+    }
+
+    /// The table that a part of a FROM is, if it is a table and nothing else.
+    pub(super) fn of_factor(session: &Session, factor: &'a ast::TableFactor) -> Option<Names<'a>> {
         let ast::TableFactor::Table {
             name,
             alias,
@@ -35,12 +42,11 @@ impl<'a> Names<'a> {
             json_path: None,
             sample: None,
             index_hints,
-        } = relation
+        } = factor
         else {
             return None;
         };
-        let is_plain = joins.is_empty()
-            && with_hints.is_empty()
+        let is_plain = with_hints.is_empty()
             && partitions.is_empty()
             && index_hints.is_empty()
             && alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
@@ -66,9 +72,22 @@ impl<'a> Names<'a> {
     pub(super) fn definition(&self) -> &TableDefinition {
         &self.table.definition
     }
+}
+
+/// Whoever knows the columns of a table by their names.
+pub(super) trait ColumnNames {
+    fn definition(&self) -> &TableDefinition;
 
     /// The column that an expression is; `None` if it is none.
-    pub(super) fn column(&self, expr: &ast::Expr) -> Option<usize> {
+    fn column(&self, expr: &ast::Expr) -> Option<usize>;
+}
+
+impl ColumnNames for Names<'_> {
+    fn definition(&self) -> &TableDefinition {
+        &self.table.definition
+    }
+
+    fn column(&self, expr: &ast::Expr) -> Option<usize> {
         let name = match expr {
             ast::Expr::Identifier(name) => name,
             ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
@@ -83,4 +102,32 @@ impl<'a> Names<'a> {
             false => self.definition().column_position(&name.value),
         }
     }
+}
+
+/// One of several tables: a name that more than one of them has is none of its columns.
+pub(super) struct OneOf<'a> {
+    pub(super) names: &'a [Names<'a>],
+    pub(super) table: usize,
+}
+
+impl ColumnNames for OneOf<'_> {
+    fn definition(&self) -> &TableDefinition {
+        self.names[self.table].definition()
+    }
+
+    fn column(&self, expr: &ast::Expr) -> Option<usize> {
+        let (table, column) = column_of(self.names, expr)?;
+        (table == self.table).then_some(column)
+    }
+}
+
+/// The column of one of several tables that an expression is, and the table's position; `None` if it is none, or could be
+/// of more than one.
+pub(super) fn column_of(names: &[Names<'_>], expr: &ast::Expr) -> Option<(usize, usize)> {
+    let mut found = names
+        .iter()
+        .enumerate()
+        .filter_map(|(table, names)| Some((table, names.column(expr)?)));
+    let column = found.next()?;
+    found.next().is_none().then_some(column)
 }

@@ -29,6 +29,8 @@ pub(super) enum Operand {
     Constant(Value),
     /// By its place in the statement, from 0.
     Parameter(usize),
+    /// The value of another table's row, by its place behind the statement's parameters: 0 is the last.
+    Outer(usize),
 }
 
 impl Operand {
@@ -54,6 +56,7 @@ impl Operand {
         match self {
             Operand::Constant(value) => value,
             Operand::Parameter(number) => &parameters[*number],
+            Operand::Outer(place) => &parameters[parameters.len() - 1 - place],
         }
     }
 }
@@ -141,6 +144,7 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
             },
             _,
         ) => decimal_place(*precision, *scale, value),
+        (ColumnType::Date, Value::Date(_)) => Some(Place::At(value.clone())),
         (ColumnType::Date, Value::Text(text)) => {
             let mut date = Value::Null;
             let is_plain = text.len() == "YYYY-MM-DD".len()

@@ -11,7 +11,7 @@ use super::row::long_value;
 use crate::error::Result;
 
 /// The most that is collected; a larger result is left to the vectorised path, which spills.
-const MAX_SORTED_BYTES: usize = 4 << 20;
+pub(super) const MAX_SORTED_BYTES: usize = 4 << 20;
 
 /// A column that rows are ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

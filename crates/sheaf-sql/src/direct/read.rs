@@ -7,8 +7,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
-use sheaf_frontend::StatementText;
+use arrow::datatypes::{Schema, SchemaRef};
 use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{BorrowedReadGuard, RowView, Table, TableDefinition, Value};
 use sqlparser::ast;
@@ -16,13 +15,13 @@ use sqlparser::ast;
 use super::access::{Access, BoundAccess, Keys, MAX_ROWS, comparisons};
 use super::aggregate::{Aggregate, Totals};
 use super::locking::{Locking, locking};
-use super::names::Names;
+use super::names::{ColumnNames, Names};
 use super::operand::Operand;
 use super::order::{OrderItem, SortKey, Sorter};
 use super::row::{Item, ResultRow, RowReader};
+use super::select_list::{self, SelectList, is_function};
 use crate::error::Result;
-use crate::query::Header;
-use crate::result::{ColumnMeta, ResultSink, table_flags};
+use crate::result::{ColumnMeta, ResultSink};
 use crate::session::Session;
 
 /// Rows that a LIMIT lets a direct plan walk to, whatever the estimate.
@@ -93,7 +92,12 @@ impl Read {
             return is_plain
                 .then(|| Read::of_aggregates(session, (select, selection), names, text))?;
         }
-        let (items, columns, fields) = select_list(session, select, &names)?;
+        let SelectList {
+            items,
+            columns,
+            fields,
+        } = select_list::columns(session, select, std::slice::from_ref(&names))?;
+        let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
         let access = Access::choose(&names.table, comparisons(selection, &names)?)?;
         let definition = names.definition();
         let wanted = match order_by {
@@ -140,34 +144,16 @@ impl Read {
         text: &str,
     ) -> Option<(Read, Arc<Table>)> {
         let access = Access::choose(&names.table, comparisons(selection, &names)?)?;
-        let statement = StatementText::new(text);
-        let written = statement.select_items(select.select_token.0.span.start);
-        if written.len() != select.projection.len() {
-            return None;
-        }
         let definition = names.definition();
-        let mut aggregates = Vec::new();
-        let (mut columns, mut fields) = (Vec::new(), Vec::new());
-        for (position, item) in select.projection.iter().enumerate() {
-            let (expr, name) = match item {
-                ast::SelectItem::UnnamedExpr(expr) => (expr, *written.get(position)?),
-                ast::SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.as_str()),
-                _ => return None,
-            };
+        let list = select_list::computed(session, (select, text), |expr| {
             let aggregate = Aggregate::of(expr, &names)?;
-            let header = Header {
-                name: name.to_string(),
-                ..Header::default()
-            };
-            let field = aggregate.field(definition);
-            columns.push(ColumnMeta::new(
-                &field,
-                &header,
-                session.result_collation_id(),
-            ));
-            fields.push(field.with_name(name));
-            aggregates.push(aggregate);
-        }
+            Some((aggregate, aggregate.field(definition)))
+        })?;
+        let SelectList {
+            items: aggregates,
+            columns,
+            fields,
+        } = list;
         let is_never_null =
             |column: usize| !definition.columns[column].nullable || access.binds_column(column);
         let counts = |aggregate: &Aggregate| aggregate.counts_entries(is_never_null);
@@ -253,7 +239,7 @@ impl Read {
 }
 
 /// Whether it is DISTINCT, and the condition of a SELECT that has nothing but a list, FROM and WHERE.
-fn plain_select(select: &ast::Select) -> Option<(bool, &ast::Expr)> {
+pub(super) fn plain_select(select: &ast::Select) -> Option<(bool, &ast::Expr)> {
     let ast::Select {
         select_token: _,
         optimizer_hints,
@@ -300,18 +286,6 @@ fn plain_select(select: &ast::Select) -> Option<(bool, &ast::Expr)> {
     is_plain.then_some((distinct, selection))
 }
 
-/// What looks like an aggregate.
-fn is_function(item: &ast::SelectItem) -> bool {
-    matches!(
-        item,
-        ast::SelectItem::UnnamedExpr(ast::Expr::Function(_))
-            | ast::SelectItem::ExprWithAlias {
-                expr: ast::Expr::Function(_),
-                ..
-            }
-    )
-}
-
 /// The key of DISTINCT: what is shown beyond the columns that rows are ordered by, which tell rows apart as well.
 fn distinct_key(
     definition: &TableDefinition,
@@ -330,89 +304,6 @@ fn distinct_key(
         descending: false,
     });
     SortKey::new(definition, rest.collect())
-}
-
-/// The columns that are shown, for the rows, the protocol and Arrow; `None` if an item is no column.
-fn select_list(
-    session: &Session,
-    select: &ast::Select,
-    names: &Names<'_>,
-) -> Option<(Vec<Item>, Vec<ColumnMeta>, Vec<Field>)> {
-    let mut columns: Vec<(usize, Option<&str>)> = Vec::new();
-    let all = || (0..names.definition().columns.len()).map(|column| (column, None));
-    for item in &select.projection {
-        match item {
-            ast::SelectItem::UnnamedExpr(expr) => {
-                let written = match expr {
-                    ast::Expr::Identifier(name) => &name.value,
-                    ast::Expr::CompoundIdentifier(parts) => &parts.last()?.value,
-                    _ => return None,
-                };
-                columns.push((names.column(expr)?, Some(written)));
-            }
-            ast::SelectItem::ExprWithAlias { expr, alias } => {
-                if matches!(expr, ast::Expr::Nested(_)) {
-                    return None;
-                }
-                columns.push((names.column(expr)?, Some(&alias.value)));
-            }
-            ast::SelectItem::Wildcard(options) if is_plain_wildcard(options) => {
-                columns.extend(all());
-            }
-            ast::SelectItem::QualifiedWildcard(
-                ast::SelectItemQualifiedWildcardKind::ObjectName(name),
-                options,
-            ) if is_plain_wildcard(options) => {
-                let [part] = name.0.as_slice() else {
-                    return None;
-                };
-                if part.as_ident()?.value != names.alias {
-                    return None;
-                }
-                columns.extend(all());
-            }
-            _ => return None,
-        }
-    }
-    let collation_id = session.result_collation_id();
-    let definition = names.definition();
-    let meta = |(column, name): &(usize, Option<&str>)| {
-        let own = &definition.columns[*column];
-        let header = Header {
-            name: name.unwrap_or(&own.name).to_string(),
-            org_name: own.name.clone(),
-            table: names.alias.to_string(),
-            org_table: names.written.clone(),
-            database: names.database.clone(),
-        };
-        let field = sheaf_access::arrow_field(own);
-        let mut meta = ColumnMeta::new(&field, &header, collation_id);
-        meta.flags |= table_flags(definition, *column);
-        let name = header.name;
-        (meta, field.with_name(name))
-    };
-    let (metas, fields) = columns.iter().map(meta).unzip();
-    let item =
-        |(column, _): &(usize, Option<&str>)| Item::new(*column, &definition.columns[*column].ty);
-    Some((columns.iter().map(item).collect(), metas, fields))
-}
-
-fn is_plain_wildcard(options: &ast::WildcardAdditionalOptions) -> bool {
-    let ast::WildcardAdditionalOptions {
-        wildcard_token: _,
-        opt_ilike,
-        opt_exclude,
-        opt_except,
-        opt_replace,
-        opt_rename,
-        opt_alias,
-    } = options;
-    opt_ilike.is_none()
-        && opt_exclude.is_none()
-        && opt_except.is_none()
-        && opt_replace.is_none()
-        && opt_rename.is_none()
-        && opt_alias.is_none()
 }
 
 fn order_items(
@@ -483,7 +374,9 @@ fn index_order(table: &Table, access: &Access, wanted: &[OrderItem]) -> Option<D
     })
 }
 
-fn limit_and_offset(clause: &ast::LimitClause) -> Option<(Option<Operand>, Option<Operand>)> {
+pub(super) fn limit_and_offset(
+    clause: &ast::LimitClause,
+) -> Option<(Option<Operand>, Option<Operand>)> {
     match clause {
         ast::LimitClause::LimitOffset {
             limit: Some(limit),
@@ -504,7 +397,11 @@ fn limit_and_offset(clause: &ast::LimitClause) -> Option<(Option<Operand>, Optio
 }
 
 /// A number of rows; `None` if it is none.
-fn row_count(operand: Option<&Operand>, parameters: &[Value], default: u64) -> Option<u64> {
+pub(super) fn row_count(
+    operand: Option<&Operand>,
+    parameters: &[Value],
+    default: u64,
+) -> Option<u64> {
     let Some(operand) = operand else {
         return Some(default);
     };
@@ -672,7 +569,7 @@ impl Session {
         self.end_direct_read(sent, sink)
     }
 
-    fn end_direct_read(&mut self, sent: u64, sink: &mut dyn ResultSink) -> Result<bool> {
+    pub(super) fn end_direct_read(&mut self, sent: u64, sink: &mut dyn ResultSink) -> Result<bool> {
         self.found_rows = sent;
         self.row_count = -1;
         sink.end_of_rows(self.end_of_rows())?;

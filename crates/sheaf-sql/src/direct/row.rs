@@ -52,7 +52,7 @@ impl Item {
         Item { column, kind }
     }
 
-    fn cell<'a>(&'a self, row: &RowView<'a>) -> Cell<'a> {
+    pub(super) fn cell<'a>(&'a self, row: &RowView<'a>) -> Cell<'a> {
         let column = self.column;
         if row.is_null(column) {
             return Cell::Null;

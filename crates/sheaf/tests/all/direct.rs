@@ -403,6 +403,71 @@ impl Table {
         (sql, ordered)
     }
 
+    /// A query of this table and another, whose key comes from this one's rows.
+    fn join(&self, random: &mut Random, other: &Table) -> Sql {
+        let mut sql = Sql::default();
+        let column = |table: &Table, alias: &str, at: usize| {
+            let name = &table.columns[at].name;
+            format!("{alias}.{name}")
+        };
+        sql.push("select ");
+        for at in 0..1 + random.below(3) {
+            sql.push(if at == 0 { "" } else { ", " });
+            let own = column(self, "x", random.below(self.columns.len()));
+            let foreign = column(other, "y", random.below(other.columns.len()));
+            sql.push(if random.one_in(2) { &own } else { &foreign });
+        }
+        if random.one_in(4) {
+            let counted = column(other, "y", random.below(other.columns.len()));
+            let aggregates = format!("select count(*), count(distinct {counted})");
+            sql = Sql::default();
+            sql.push(&aggregates);
+        }
+        sql.push(" from ").push(&self.name).push(" x");
+        let on = random.one_in(2);
+        sql.push(if on { " join " } else { ", " });
+        sql.push(&other.name).push(" y");
+        for (number, at) in random.pick(&other.keys).clone().into_iter().enumerate() {
+            sql.push(match (number, on) {
+                (0, true) => " on ",
+                (0, false) => " where ",
+                _ => " and ",
+            });
+            sql.push(&column(other, "y", at)).push(" = ");
+            if random.one_in(4) {
+                let value = operand(random, other.columns[at].kind);
+                sql.operand(random, &value);
+                continue;
+            }
+            let kind = other.columns[at].kind;
+            let same: Vec<usize> = (0..self.columns.len())
+                .filter(|own| self.columns[*own].kind == kind)
+                .collect();
+            let own = match same.as_slice() {
+                [] => random.below(self.columns.len()),
+                same => *random.pick(same),
+            };
+            sql.push(&column(self, "x", own));
+        }
+        let mut key = random.pick(&self.keys).clone();
+        if key.is_empty() {
+            key.push(0);
+        }
+        let has_where = !on && sql.text.contains(" where ");
+        for (number, at) in key.into_iter().enumerate() {
+            sql.push(if number == 0 && !has_where {
+                " where "
+            } else {
+                " and "
+            });
+            sql.push(&column(self, "x", at));
+            let value = operand(random, self.columns[at].kind);
+            let relation = if random.one_in(4) { " >= " } else { " = " };
+            sql.push(relation).operand(random, &value);
+        }
+        sql
+    }
+
     fn aggregates(&self, random: &mut Random, sql: &mut Sql) {
         for at in 0..1 + random.below(2) {
             sql.push(if at == 0 { "" } else { ", " });
@@ -674,7 +739,11 @@ fn run_both(seed: u64, statements: usize) -> u64 {
     }
     for _ in 0..statements {
         let table = random.pick(&tables);
-        let (sql, ordered) = match random.below(12) {
+        let (sql, ordered) = match random.below(14) {
+            12 | 13 => {
+                let other = random.pick(&tables);
+                (table.join(&mut random, other), false)
+            }
             0..=4 => table.select(&mut random),
             5 | 6 => (table.insert(&mut random), false),
             7 | 8 => (table.update(&mut random), false),
@@ -749,6 +818,8 @@ fn explain_says_direct() {
         "select distinct c from t where id between 1 and 2 order by c",
         "select c from t where id = 1 for update",
         "select id from t where k >= 5 order by k limit 1 for share nowait",
+        "select a.c, b.c from t a, t b where a.id = 1 and b.id = a.k",
+        "select count(distinct b.k), count(*) from t a join t b on b.id = a.k where a.k between 5 and 6",
         "select id, k from t where k in (5, 6)",
         "select sum(k) from t where id between 1 and 2",
         "select count(k) from t where k between 5 and 6 or k between 6 and 9 or k = 1",
@@ -762,6 +833,8 @@ fn explain_says_direct() {
         "select max(c) from t group by k",
         "select c from t where id = 1 for update skip locked",
         "select max(k) from t where id = 1 for update",
+        "select a.c from t a, t b where a.id = 1 and b.c = a.c",
+        "select a.c from t a left join t b on b.id = a.k where a.id = 1",
     ] {
         assert!(!extra(sql).contains("Direct"), "{sql}: {}", extra(sql));
     }
