@@ -10,6 +10,7 @@ pub mod batch_condition;
 pub mod collation;
 pub mod error;
 pub mod functions;
+pub mod hints;
 pub mod interruptible_exec;
 pub mod keyed_join_exec;
 pub mod runtime;
@@ -19,5 +20,6 @@ pub mod typing;
 pub mod values_exec;
 
 pub use error::ExecError;
+pub use hints::{IndexHints, TableHints};
 pub use runtime::{QueryRuntime, QueryStream, RuntimeOptions};
-pub use table_source::{IndexHints, MemoryTableSource, SheafTableSource, WorkTableSource};
+pub use table_source::{MemoryTableSource, SheafTableSource, WorkTableSource};

@@ -2,7 +2,7 @@
 //!
 //! DataFusion carries a [`TableSource`] through every rewrite of a plan. One [`SheafTableSource`] is created per
 //! *reference* to a table, not per table: it carries what belongs to the reference (its number in the statement,
-//! its alias, its index hints), which SqlToRel itself would drop.
+//! its alias, its hints), which SqlToRel itself would drop.
 //!
 //! A source answers Exact to every deterministic filter, so after optimisation all conditions on one table sit on
 //! its TableScan, where the access path choice reads them.
@@ -15,44 +15,7 @@ use datafusion_common::{Constraint, Constraints, Result};
 use datafusion_expr::{Expr, TableProviderFilterPushDown, TableSource};
 use sheaf_table::Table;
 
-/// USE, FORCE and IGNORE INDEX of one table reference, as index names ("PRIMARY" is the clustered index).
-///
-/// The lists are what the statement says; whether a name exists is checked by whoever creates them (error 1176).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IndexHints {
-    /// USE INDEX: only these are candidates, besides a table scan. `Some` of an empty list means "no index".
-    pub use_index: Option<Vec<String>>,
-    /// FORCE INDEX: as USE INDEX, and a table scan is taken only if none of them can be used.
-    pub force_index: Vec<String>,
-    /// IGNORE INDEX: these are no candidates.
-    pub ignore_index: Vec<String>,
-}
-
-impl IndexHints {
-    /// True if the reference has no hint at all.
-    pub fn is_empty(&self) -> bool {
-        self.use_index.is_none() && self.force_index.is_empty() && self.ignore_index.is_empty()
-    }
-
-    /// Whether `index` may be used for this reference.
-    pub fn allows(&self, index: &str) -> bool {
-        let named = |list: &[String]| list.iter().any(|name| name.eq_ignore_ascii_case(index));
-        if named(&self.ignore_index) {
-            return false;
-        }
-        if !self.force_index.is_empty() {
-            return named(&self.force_index) || self.use_index.as_deref().is_some_and(named);
-        }
-        self.use_index.as_deref().is_none_or(named)
-    }
-
-    /// Whether `index` is named by FORCE INDEX.
-    pub fn forces(&self, index: &str) -> bool {
-        self.force_index
-            .iter()
-            .any(|name| name.eq_ignore_ascii_case(index))
-    }
-}
+use crate::hints::TableHints;
 
 /// One reference to a table in a statement.
 pub struct SheafTableSource {
@@ -61,7 +24,7 @@ pub struct SheafTableSource {
     pub reference: u32,
     /// The name that the statement knows the table by (EXPLAIN's `table` column).
     pub alias: String,
-    pub hints: IndexHints,
+    pub hints: TableHints,
     schema: SchemaRef,
     constraints: Constraints,
 }
@@ -71,7 +34,7 @@ impl SheafTableSource {
         table: Arc<Table>,
         reference: u32,
         alias: String,
-        hints: IndexHints,
+        hints: impl Into<TableHints>,
     ) -> SheafTableSource {
         let fields: Vec<_> = table
             .definition
@@ -85,7 +48,7 @@ impl SheafTableSource {
             table,
             reference,
             alias,
-            hints,
+            hints: hints.into(),
             schema,
             constraints,
         }

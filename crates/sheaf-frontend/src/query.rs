@@ -26,6 +26,7 @@ use crate::context::StatementContext;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::lower::{self, HIDDEN_SUFFIX, TableReference};
+use crate::parser::hint::HintWarning;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
 /// The values are those at the start of the statement.
@@ -56,6 +57,10 @@ pub trait SessionValues {
     fn version(&self) -> String;
     /// `@@name`, `@@session.name`, `@@global.name`; `None` if there is no such variable (error 1193).
     fn system_variable(&self, global: bool, name: &str) -> Option<Value>;
+    /// Whether derived tables become part of the query around them (`optimizer_switch`).
+    fn merges_derived_tables(&self) -> bool {
+        true
+    }
     /// `@name`, NULL if never set. Names are case-insensitive.
     fn user_variable(&self, name: &str) -> Value;
 }
@@ -99,6 +104,8 @@ pub struct LoweredQuery {
     pub parameter_count: usize,
     /// FOR UPDATE or FOR SHARE was given.
     pub locking: bool,
+    /// What is wrong with its optimizer hints.
+    pub hint_warnings: Vec<HintWarning>,
 }
 
 /// Lowers and plans `query`.
@@ -126,6 +133,7 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
         headers,
         parameter_count: lowered.parameter_count,
         locking: lowered.locking,
+        hint_warnings: lowered.hint_warnings,
     })
 }
 

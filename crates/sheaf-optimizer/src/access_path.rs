@@ -27,6 +27,7 @@ use sheaf_table::{KeyLayout, PRIMARY, Table};
 
 use crate::condition::{self, Term};
 use crate::explain::{ExplainRow, ExtraNote};
+use crate::hints::IndexSwitches;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 use crate::ranges::{self, IndexRanges};
 use crate::statistics::{self as cost, layout, tree};
@@ -282,17 +283,19 @@ impl<'a> TableReference<'a> {
         let mut forced: Option<AccessPath> = None;
         for index in self.indexes() {
             let name = self.index_name(index);
-            let allowed = self.source.hints.allows(name);
+            let hints = &self.source.hints;
+            let (by_key, by_order) = (hints.allows(name), hints.allows_order(name));
             // The clustered tree is also the table: it can be scanned whatever the hints say, but then not by key.
-            if !allowed && index != IndexRef::Clustered {
+            if !by_key && !by_order && index != IndexRef::Clustered {
                 continue;
             }
-            let Some(path) = self.path(context, index, allowed, wanted)? else {
+            let Some(path) = self.path(context, index, (by_key, by_order), wanted)? else {
                 continue;
             };
             let useful =
                 path.ranges.parts > 0 || path.ordered || matches!(path.fetch, Fetch::Covering);
-            let is_forced = self.source.hints.forces(name) && useful;
+            let is_forced =
+                hints.forces(name) && useful || hints.order_by.forces(name) && path.ordered;
             let slot = if is_forced { &mut forced } else { &mut best };
             if slot
                 .as_ref()
@@ -302,7 +305,7 @@ impl<'a> TableReference<'a> {
             }
         }
         if forced.is_none()
-            && !self.source.hints.force_index.is_empty()
+            && !self.source.hints.rows.force_index.is_empty()
             && let Some(scan) = &mut best
         {
             scan.cost_us += FORCED_INDEX_SCAN_US;
@@ -317,10 +320,11 @@ impl<'a> TableReference<'a> {
         &self,
         context: &PlannerContext,
         index: IndexRef,
-        by_key: bool,
+        (by_key, by_order): (bool, bool),
         wanted: &Wanted,
     ) -> Result<Option<AccessPath>> {
         let layout = layout(self.table, index);
+        let switches = self.switches(context, index);
         let terms: Vec<Term> = if by_key {
             self.filters
                 .iter()
@@ -343,17 +347,20 @@ impl<'a> TableReference<'a> {
                 && open
                     .iter()
                     .all(|filter| self.filters[*filter].columns.iter().all(in_entry));
-        let direction = order_direction(&wanted.order, layout, &ranges, self).filter(|_| by_key);
-        if !clustered && !covering && ranges.is_full() && direction.is_none() {
+        let direction = order_direction(&wanted.order, layout, &ranges, self).filter(|_| {
+            let for_limit = ranges.is_full() && wanted.limit.is_some();
+            by_order && (context.settings.switch.prefer_ordering_index || !for_limit)
+        });
+        let is_useful = covering && by_key || !ranges.is_full() || direction.is_some();
+        if !clustered && !is_useful {
             return Ok(None);
         }
-        let (index_filters, row_filters) =
-            if covering || !context.settings.switch.index_condition_pushdown {
-                (Vec::new(), open)
-            } else {
-                open.into_iter()
-                    .partition(|filter| self.filters[*filter].columns.iter().all(in_entry))
-            };
+        let (index_filters, row_filters) = if covering || !switches.index_condition {
+            (Vec::new(), open)
+        } else {
+            open.into_iter()
+                .partition(|filter| self.filters[*filter].columns.iter().all(in_entry))
+        };
         let entries = if ranges.is_full() {
             self.table_rows
         } else {
@@ -395,7 +402,7 @@ impl<'a> TableReference<'a> {
                 ..path.clone()
             };
             let cost_us = self.cost(&sorted, wanted)?;
-            if cost_us < path.cost_us || !context.settings.switch.mrr_cost_based && !path.ordered {
+            if cost_us < path.cost_us || !switches.mrr_cost_based && !path.ordered {
                 return Ok(Some(AccessPath { cost_us, ..sorted }));
             }
         }
@@ -417,6 +424,11 @@ impl<'a> TableReference<'a> {
             && path.entries <= 1.0
     }
 
+    fn switches(&self, context: &PlannerContext, index: IndexRef) -> IndexSwitches {
+        let name = self.index_name(index);
+        IndexSwitches::of(&self.source.hints, name, &context.settings.switch)
+    }
+
     /// The multi-range read for a path with lookups, if the switches allow it and it can pay.
     fn multi_range(
         &self,
@@ -424,12 +436,12 @@ impl<'a> TableReference<'a> {
         path: &AccessPath,
         wanted: &Wanted,
     ) -> Option<Fetch> {
-        let settings = &context.settings;
-        if !settings.switch.mrr {
+        let switches = self.switches(context, path.index);
+        if !switches.mrr {
             return None;
         }
-        let buffer_bytes = settings.mrr_buffer_bytes;
-        if !settings.switch.mrr_cost_based {
+        let buffer_bytes = context.settings.mrr_buffer_bytes;
+        if !switches.mrr_cost_based {
             return Some(Fetch::MultiRange {
                 buffer_bytes,
                 sort: SortKeys::Always,

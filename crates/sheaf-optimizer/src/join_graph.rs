@@ -19,7 +19,9 @@ use datafusion_expr::utils::split_conjunction_owned;
 use datafusion_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator, TableScan};
 use sheaf_exec::SheafTableSource;
 
+use crate::hints::{may_be_semijoin, stays_derived};
 use crate::semantics;
+use crate::settings::OptimizerSwitch;
 
 /// Relations of one graph, at most: the bits of a [`RelationSet`].
 pub(crate) const MAX_RELATIONS: usize = 64;
@@ -110,6 +112,7 @@ pub(crate) struct JoinGraph<'p> {
     pub predicates: Vec<Predicate>,
     /// The columns of the tree's root, by position.
     pub output: Vec<Column>,
+    switch: &'p OptimizerSwitch,
 }
 
 /// Whether `plan` is the root of a tree of joins: a join that can be taken apart, or filters, aliases and column
@@ -118,7 +121,7 @@ pub(crate) fn is_join_tree(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Join(_) => true,
         LogicalPlan::Filter(filter) => is_join_tree(&filter.input),
-        LogicalPlan::SubqueryAlias(alias) => is_join_tree(&alias.input),
+        LogicalPlan::SubqueryAlias(alias) => !stays_derived(alias) && is_join_tree(&alias.input),
         LogicalPlan::Projection(projection) => {
             projection
                 .expr
@@ -145,7 +148,7 @@ pub(crate) fn plain_scan(plan: &LogicalPlan) -> Option<(&TableScan, Vec<usize>)>
         LogicalPlan::TableScan(scan) => {
             Some((scan, (0..scan.projected_schema.fields().len()).collect()))
         }
-        LogicalPlan::SubqueryAlias(alias) => plain_scan(&alias.input),
+        LogicalPlan::SubqueryAlias(alias) if !stays_derived(alias) => plain_scan(&alias.input),
         LogicalPlan::Projection(projection) => {
             let (scan, columns) = plain_scan(&projection.input)?;
             let column = |expr: &Expr| {
@@ -162,11 +165,12 @@ pub(crate) fn plain_scan(plan: &LogicalPlan) -> Option<(&TableScan, Vec<usize>)>
 
 impl<'p> JoinGraph<'p> {
     /// Takes a tree of joins apart.
-    pub(crate) fn new(plan: &'p LogicalPlan) -> Result<JoinGraph<'p>> {
+    pub(crate) fn new(plan: &'p LogicalPlan, switch: &'p OptimizerSwitch) -> Result<JoinGraph<'p>> {
         let mut graph = JoinGraph {
             relations: Vec::new(),
             predicates: Vec::new(),
             output: Vec::new(),
+            switch,
         };
         graph.output = graph.flatten(plan)?;
         Ok(graph)
@@ -181,9 +185,7 @@ impl<'p> JoinGraph<'p> {
                 self.add_predicate(&filter.predicate, filter.input.schema(), &scope)?;
                 Ok(scope)
             }
-            LogicalPlan::SubqueryAlias(alias) if is_join_tree(&alias.input) => {
-                self.flatten(&alias.input)
-            }
+            LogicalPlan::SubqueryAlias(alias) if is_join_tree(plan) => self.flatten(&alias.input),
             LogicalPlan::Projection(projection) if is_join_tree(plan) => {
                 let scope = self.flatten(&projection.input)?;
                 let schema = projection.input.schema();
@@ -264,6 +266,7 @@ impl<'p> JoinGraph<'p> {
         if kind == RelationKind::Semi
             && *null_equality == NullEquality::NullEqualsNothing
             && self.matches_once(relation, &condition)
+            && may_be_semijoin(inner, self.switch)?
         {
             // Then it is an inner join whose columns nobody reads, and may come in any order.
             self.relations[relation].kind = RelationKind::Inner;

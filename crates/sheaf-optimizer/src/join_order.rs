@@ -18,6 +18,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use crate::PlannerContext;
 use crate::access_path::TableReference;
+use crate::hints::JoinHints;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
 use crate::keyed_access::{self, LookupPath};
 use crate::physical_planner::Planned;
@@ -89,6 +90,7 @@ pub(crate) struct Chooser<'a, 'p> {
     pub context: &'a PlannerContext,
     /// All columns of the graph.
     pub schema: &'a DFSchema,
+    pub hints: &'a JoinHints,
 }
 
 impl Chooser<'_, '_> {
@@ -176,7 +178,9 @@ impl Chooser<'_, '_> {
     fn first_candidates(&self) -> Vec<usize> {
         let relations = self.graph.relations.iter().enumerate();
         relations
-            .filter(|(_, relation)| relation.kind == RelationKind::Inner)
+            .filter(|(number, relation)| {
+                relation.kind == RelationKind::Inner && self.hints.before(*number).is_empty()
+            })
             .map(|(number, _)| number)
             .collect()
     }
@@ -184,7 +188,9 @@ impl Chooser<'_, '_> {
     /// Relations that may come next: their constraints are met, and something connects them if anything does.
     fn candidates(&self, set: RelationSet) -> Result<Vec<usize>> {
         let open = (0..self.graph.relations.len()).filter(|relation| {
-            !set.contains(*relation) && self.graph.relations[*relation].needs.is_subset(set)
+            let entry = &self.graph.relations[*relation];
+            let before = entry.needs.union(self.hints.before(*relation));
+            !set.contains(*relation) && before.is_subset(set)
         });
         let (mut connected, mut others) = (Vec::new(), Vec::new());
         for relation in open {
@@ -237,11 +243,20 @@ impl Chooser<'_, '_> {
         };
         let rows = self.joined_rows(before.rows, new_rows, &equalities, set, relation)?;
         let output_us = rows * cost::JOINED_ROW_US;
+        // A table that a hint wants after others is not read before them.
+        let in_order = self.hints.comes_after(relation);
         let mut best: Option<Step> = None;
+        // The best of the methods that hints exclude, for want of another.
+        let mut excluded: Option<Step> = None;
+        let wanted = self.hints.methods(relation);
         let mut consider = |method: Method, step_us: f64, build_bytes: f64| {
             let cost_us = before.cost_us + step_us + output_us;
+            let best = match wanted.allow(&method) {
+                true => &mut best,
+                false => &mut excluded,
+            };
             if best.as_ref().is_none_or(|known| cost_us < known.cost_us) {
-                best = Some(Step {
+                *best = Some(Step {
                     relation,
                     method,
                     rows,
@@ -264,7 +279,7 @@ impl Chooser<'_, '_> {
         }
         if equalities.is_empty() {
             let pairs = before.rows * new_rows * cost::HASH_PROBE_US;
-            let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind);
+            let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind) && !in_order;
             consider(Method::NestedLoop { build_new }, scan_us + pairs, 0.0);
         } else {
             let grant = self.context.settings.query_memory_bytes as f64 * BUILD_SHARE;
@@ -278,7 +293,7 @@ impl Chooser<'_, '_> {
             let joined_bytes = before.rows * (joined + HASH_ROW_BYTES);
             let null_aware = matches!(entry.kind, RelationKind::Anti { null_aware: true });
             let mut fits = false;
-            if before.held_bytes + new_bytes <= grant && !null_aware {
+            if before.held_bytes + new_bytes <= grant && !null_aware && !in_order {
                 fits = true;
                 consider(
                     Method::Hash { build_new: true },
@@ -294,7 +309,8 @@ impl Chooser<'_, '_> {
                     joined_bytes,
                 );
             }
-            if !fits {
+            let without_hash = !wanted.hash && !null_aware && entry.kind != RelationKind::Mark;
+            if !fits || without_hash {
                 let sort_us = |rows: f64| rows * rows.max(2.0).log2() * cost::COMPARE_US * 2.0;
                 consider(
                     Method::Merge,
@@ -303,7 +319,8 @@ impl Chooser<'_, '_> {
                 );
             }
         }
-        best.ok_or_else(|| internal_datafusion_err!("no way to join a relation"))
+        best.or(excluded)
+            .ok_or_else(|| internal_datafusion_err!("no way to join a relation"))
     }
 
     /// Estimated rows after joining `relation`.

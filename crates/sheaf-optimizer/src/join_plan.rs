@@ -26,6 +26,7 @@ use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoin
 
 use crate::access_path::TableReference;
 use crate::explain::{ExplainRow, ExtraNote};
+use crate::hints::JoinHints;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan};
 use crate::join_order::{Chooser, Equality, Input, Method, Step, equalities, table_column};
 use crate::keyed_access::{KeySource, LookupPath, outer_value};
@@ -40,17 +41,21 @@ pub(crate) fn plan_joins(
     block: &Block,
     _wanted: &Wanted,
 ) -> Result<Planned> {
-    let graph = JoinGraph::new(node)?;
+    let switch = &planner.context.settings.switch;
+    let graph = JoinGraph::new(node, switch)?;
     let mut inputs = Vec::with_capacity(graph.relations.len());
     for relation in &graph.relations {
         inputs.push(read_input(planner, relation, block)?);
     }
     let schema = whole_schema(&graph)?;
+    let mut hints = JoinHints::new(&graph, switch)?;
+    planner.conflicting_hints.append(&mut hints.conflicts);
     let chooser = Chooser {
         graph: &graph,
         inputs: &inputs,
         context: planner.context,
         schema: &schema,
+        hints: &hints,
     };
     let steps = chooser.choose()?;
     let mut builder = Builder {

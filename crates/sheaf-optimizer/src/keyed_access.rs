@@ -13,6 +13,7 @@ use sheaf_table::{ColumnType, Value};
 use crate::PlannerContext;
 use crate::access_path::TableReference;
 use crate::condition::{self, Term};
+use crate::hints::IndexSwitches;
 use crate::join_graph::Relation;
 use crate::join_order::{Equality, table_column, type_of};
 use crate::semantics;
@@ -111,6 +112,11 @@ fn lookup_path(
         return Ok(None);
     }
     let settings = &context.settings;
+    let switches = IndexSwitches::of(
+        &table.source.hints,
+        table.index_name(index),
+        &settings.switch,
+    );
     let clustered = index == IndexRef::Clustered;
     // Every entry leads to the clustered key.
     let clustered_key = clustered_key_position(&table.table.definition);
@@ -123,7 +129,7 @@ fn lookup_path(
             && open
                 .iter()
                 .all(|filter| table.filters[*filter].columns.iter().all(in_entry));
-    let (index_filters, row_filters) = if covering || !settings.switch.index_condition_pushdown {
+    let (index_filters, row_filters) = if covering || !switches.index_condition {
         (Vec::new(), open)
     } else {
         open.into_iter()
@@ -131,8 +137,8 @@ fn lookup_path(
     };
     let fetch = if covering {
         Fetch::Covering
-    } else if settings.switch.mrr && settings.switch.batched_key_access {
-        let sort = if settings.switch.mrr_cost_based {
+    } else if switches.mrr && switches.batched_key_access {
+        let sort = if switches.mrr_cost_based {
             SortKeys::Auto
         } else {
             SortKeys::Always
@@ -149,8 +155,8 @@ fn lookup_path(
         index,
         key,
         fetch,
-        batched: settings.switch.batched_key_access,
-        sort_keys: settings.switch.mrr_sort_keys && settings.switch.batched_key_access,
+        batched: switches.batched_key_access,
+        sort_keys: switches.mrr_sort_keys,
         buffer_bytes: settings.join_buffer_bytes,
         index_filters,
         row_filters,

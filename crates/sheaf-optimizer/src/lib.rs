@@ -5,6 +5,7 @@
 //!                 [logical]                          [physical_planner]
 //!                                                     |- [join_graph]   which relations are joined, by what
 //!                                                     |- [join_order]   in which order, by keyed or hash join
+//!                                                     |- [hints]        what the statement says about all of this
 //!                                                     |- [access_path]  how each table is read
 //!                                                     |    |- [ranges]  filters -> key ranges of an index
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep
@@ -18,6 +19,7 @@ mod aggregate;
 mod column_set;
 mod condition;
 mod explain;
+mod hints;
 mod join_graph;
 mod join_order;
 mod join_plan;
@@ -68,6 +70,8 @@ pub struct PhysicalQuery {
     pub plan: Arc<dyn ExecutionPlan>,
     /// MySQL's EXPLAIN of exactly this plan.
     pub explain: Vec<ExplainRow>,
+    /// Hints on the order of joins that no order can obey, as warnings call them.
+    pub conflicting_hints: Vec<String>,
 }
 
 impl PhysicalQuery {

@@ -56,6 +56,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
         context,
         properties: ExecutionProps::new(),
         blocks: 0,
+        conflicting_hints: Vec::new(),
     };
     let planned = planner.plan_block(plan, "PRIMARY")?;
     let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
@@ -71,7 +72,11 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
     if explain.is_empty() {
         explain.push(ExplainRow::no_tables("SIMPLE"));
     }
-    Ok(PhysicalQuery { plan, explain })
+    Ok(PhysicalQuery {
+        plan,
+        explain,
+        conflicting_hints: planner.conflicting_hints,
+    })
 }
 
 /// What a parent would like, but does not rely on.
@@ -129,6 +134,8 @@ pub(crate) struct Planner<'a> {
     pub properties: ExecutionProps,
     /// Query blocks numbered so far.
     blocks: u64,
+    /// See [`PhysicalQuery::conflicting_hints`].
+    pub conflicting_hints: Vec<String>,
 }
 
 impl Planner<'_> {

@@ -16,8 +16,25 @@ pub struct OptimizerSwitch {
     pub mrr_sort_keys: bool,
     /// Join by looking up a buffer-full of keys at a time (MySQL's name; MariaDB: join_cache_bka).
     pub batched_key_access: bool,
-    /// Hash joins (MySQL).
+    /// Hash joins. Since MySQL 8.0.20 block_nested_loop is about them; MariaDB: join_cache_hashed.
     pub hash_join: bool,
+    /// Reads of several indexes of a table, merged; and the three ways to merge them.
+    pub index_merge: bool,
+    pub index_merge_union: bool,
+    pub index_merge_sort_union: bool,
+    pub index_merge_intersection: bool,
+    /// Ranges of later parts of an index, for each value of the first part.
+    pub skip_scan: bool,
+    /// Subqueries in IN and EXISTS are joined in any order; off: after the tables around them.
+    pub semijoin: bool,
+    /// Semijoins that look for the first match of each row.
+    pub firstmatch: bool,
+    /// Semijoins that collect the subquery's rows in a hash table first.
+    pub materialization: bool,
+    /// Derived tables become part of the query around them.
+    pub derived_merge: bool,
+    /// A whole index may be read in order for the sake of a LIMIT.
+    pub prefer_ordering_index: bool,
     /// Run statements about a few rows without a vectorised plan (Sheaf's own flag).
     pub direct: bool,
     /// Flags that are only kept, in the order they were first set.
@@ -33,15 +50,45 @@ impl Default for OptimizerSwitch {
             mrr_sort_keys: true,
             batched_key_access: true,
             hash_join: true,
+            index_merge: true,
+            index_merge_union: true,
+            index_merge_sort_union: true,
+            index_merge_intersection: true,
+            skip_scan: true,
+            semijoin: true,
+            firstmatch: true,
+            materialization: true,
+            derived_merge: true,
+            prefer_ordering_index: true,
             direct: true,
             kept: Vec::new(),
         }
     }
 }
 
+/// The flags with a meaning, in the order in which they are shown.
+const FLAGS: &[&str] = &[
+    "index_condition_pushdown",
+    "mrr",
+    "mrr_cost_based",
+    "mrr_sort_keys",
+    "batched_key_access",
+    "hash_join",
+    "index_merge",
+    "index_merge_union",
+    "index_merge_sort_union",
+    "index_merge_intersection",
+    "skip_scan",
+    "semijoin",
+    "firstmatch",
+    "materialization",
+    "derived_merge",
+    "prefer_ordering_index",
+    "direct",
+];
+
 /// Flags of MySQL 8.4 and MariaDB 11 that Sheaf keeps but does not act on.
 const KEPT_FLAGS: &[&str] = &[
-    "block_nested_loop",
     "condition_fanout_filter",
     "condition_pushdown_for_derived",
     "condition_pushdown_for_subquery",
@@ -49,39 +96,28 @@ const KEPT_FLAGS: &[&str] = &[
     "cset_narrowing",
     "derived_condition_pushdown",
     "derived_keys",
-    "derived_merge",
     "derived_with_keys",
     "duplicateweedout",
     "engine_condition_pushdown",
     "exists_to_in",
     "extended_keys",
-    "firstmatch",
     "hash_join_cardinality",
     "hash_set_operations",
     "hypergraph_optimizer",
     "in_to_exists",
-    "index_merge",
-    "index_merge_intersection",
     "index_merge_sort_intersection",
-    "index_merge_sort_union",
-    "index_merge_union",
-    "join_cache_hashed",
     "join_cache_incremental",
     "loosescan",
-    "materialization",
     "not_null_range_scan",
     "optimize_join_buffer_size",
     "orderby_uses_equalities",
     "outer_join_with_cache",
     "partial_match_rowid_merge",
     "partial_match_table_scan",
-    "prefer_ordering_index",
     "reorder_outer_joins",
     "rowid_filter",
     "sargable_casefold",
-    "semijoin",
     "semijoin_with_cache",
-    "skip_scan",
     "split_materialized",
     "subquery_cache",
     "subquery_materialization_cost_based",
@@ -100,7 +136,17 @@ impl OptimizerSwitch {
             "mrr_cost_based" => &mut self.mrr_cost_based,
             "mrr_sort_keys" => &mut self.mrr_sort_keys,
             "batched_key_access" | "join_cache_bka" => &mut self.batched_key_access,
-            "hash_join" => &mut self.hash_join,
+            "hash_join" | "block_nested_loop" | "join_cache_hashed" => &mut self.hash_join,
+            "index_merge" => &mut self.index_merge,
+            "index_merge_union" => &mut self.index_merge_union,
+            "index_merge_sort_union" => &mut self.index_merge_sort_union,
+            "index_merge_intersection" => &mut self.index_merge_intersection,
+            "skip_scan" => &mut self.skip_scan,
+            "semijoin" => &mut self.semijoin,
+            "firstmatch" => &mut self.firstmatch,
+            "materialization" => &mut self.materialization,
+            "derived_merge" => &mut self.derived_merge,
+            "prefer_ordering_index" => &mut self.prefer_ordering_index,
             "direct" => &mut self.direct,
             _ => return None,
         })
@@ -153,17 +199,12 @@ impl fmt::Display for OptimizerSwitch {
     /// The value of `@@optimizer_switch`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = |on: bool| if on { "on" } else { "off" };
-        write!(
-            f,
-            "index_condition_pushdown={}",
-            state(self.index_condition_pushdown)
-        )?;
-        write!(f, ",mrr={}", state(self.mrr))?;
-        write!(f, ",mrr_cost_based={}", state(self.mrr_cost_based))?;
-        write!(f, ",mrr_sort_keys={}", state(self.mrr_sort_keys))?;
-        write!(f, ",batched_key_access={}", state(self.batched_key_access))?;
-        write!(f, ",hash_join={}", state(self.hash_join))?;
-        write!(f, ",direct={}", state(self.direct))?;
+        let mut flags = self.clone();
+        for (position, name) in FLAGS.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "," };
+            let on = flags.field(name).is_some_and(|flag| *flag);
+            write!(f, "{separator}{name}={}", state(on))?;
+        }
         for (name, value) in &self.kept {
             write!(f, ",{name}={}", state(*value))?;
         }
@@ -221,13 +262,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_can_be_set_again() {
+        let mut switch = OptimizerSwitch::default();
+        let all_off: Vec<String> = FLAGS.iter().map(|name| format!("{name}=off")).collect();
+        switch.apply(&all_off.join(",")).unwrap();
+        let mut again = OptimizerSwitch::default();
+        again.apply(&switch.to_string()).unwrap();
+        assert_eq!(again, switch);
+        assert!(!switch.to_string().contains("=on"));
+    }
+
+    #[test]
     fn flags_of_others_are_kept_and_unknown_ones_refused() {
         let mut switch = OptimizerSwitch::default();
-        switch.apply("rowid_filter=off, index_merge = on").unwrap();
+        switch
+            .apply("rowid_filter=off, table_elimination = on")
+            .unwrap();
         assert!(
             switch
                 .to_string()
-                .ends_with("direct=on,rowid_filter=off,index_merge=on")
+                .ends_with("direct=on,rowid_filter=off,table_elimination=on")
         );
         assert_eq!(
             switch.apply("mrr=off,warp_drive=on"),

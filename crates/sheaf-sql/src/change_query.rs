@@ -253,6 +253,7 @@ pub(crate) fn is_ignorable(error: &TableError) -> bool {
 
 /// The query that finds the rows to change.
 pub(crate) struct ChangeQuery<'a> {
+    pub(crate) hints: &'a [ast::OptimizerHint],
     pub(crate) projection: Vec<ast::Expr>,
     pub(crate) from: &'a [ast::TableWithJoins],
     pub(crate) selection: &'a Option<ast::Expr>,
@@ -264,6 +265,7 @@ impl ChangeQuery<'_> {
     pub(crate) fn build(self) -> Result<Box<ast::Query>> {
         let mut query = select_of(self.projection)?;
         if let ast::SetExpr::Select(select) = query.body.as_mut() {
+            select.optimizer_hints = self.hints.to_vec();
             select.from = self.from.to_vec();
             select.selection = self.selection.clone();
         }

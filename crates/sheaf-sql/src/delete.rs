@@ -84,6 +84,7 @@ impl Session {
             projection.push(reference.key());
         }
         let mut query = ChangeQuery {
+            hints: &delete.hints,
             projection,
             from: &delete.tables,
             selection: &delete.selection,

@@ -20,6 +20,7 @@ impl Session {
         if !matches!(statement, Statement::Show(Show::Warnings { .. })) {
             self.clear_warnings();
         }
+        self.obey_statement_hints(&statement, text);
         if let Some(command) = command_of(&statement) {
             self.handle.commands.count(command);
         }
@@ -37,6 +38,9 @@ impl Session {
             Statement::Delete(delete) => self.delete(*delete, text, sink),
             Statement::LoadData(load) => self.load_data(*load, text, sink),
             Statement::Explain(explain) => self.explain(*explain, text, sink),
+            Statement::InstallRewriter => self.install_rewriter(sink),
+            Statement::UninstallRewriter => self.uninstall_rewriter(sink),
+            Statement::FlushRewriteRules => self.flush_rewrite_rules(sink),
             Statement::CreateDatabase {
                 name,
                 if_not_exists,
@@ -228,8 +232,11 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::LockTables(_) => Command::LockTables,
         Statement::UnlockTables => Command::UnlockTables,
         Statement::Do(_) => Command::Do,
-        Statement::Backup { .. } | Statement::DropAbsent { .. } | Statement::Unsupported(_) => {
-            return None;
-        }
+        Statement::Backup { .. }
+        | Statement::DropAbsent { .. }
+        | Statement::InstallRewriter
+        | Statement::UninstallRewriter
+        | Statement::FlushRewriteRules
+        | Statement::Unsupported(_) => return None,
     })
 }

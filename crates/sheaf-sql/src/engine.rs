@@ -27,6 +27,7 @@ use sheaf_table::Catalog;
 
 use crate::direct::SharedPlans;
 use crate::error::{Result, SqlError};
+use crate::rewrite_rules::RewriteRegistry;
 use crate::session::{Session, SessionInfo};
 use crate::session_handle::SessionHandle;
 use crate::statement_timer::StatementTimer;
@@ -138,6 +139,7 @@ pub struct Engine {
     /// What ended and flushed sessions counted.
     handler_total: SessionCounters,
     command_total: CommandCounters,
+    pub(crate) rewrite_rules: RewriteRegistry,
     shutting_down: AtomicBool,
     closed: AtomicBool,
 }
@@ -172,6 +174,7 @@ impl Engine {
             max_temp_bytes: MAX_TEMP_BYTES,
         })?;
         let globals = Self::global_variables(path, &options, memory, &storage);
+        let rewrite_rules = RewriteRegistry::new(&catalog);
         Ok(Arc::new(Engine {
             options,
             memory,
@@ -188,6 +191,7 @@ impl Engine {
             plans: SharedPlans::default(),
             handler_total: SessionCounters::default(),
             command_total: CommandCounters::default(),
+            rewrite_rules,
             shutting_down: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }))
@@ -269,7 +273,9 @@ impl Engine {
                 .fetch_max(sessions.len() as u64, Ordering::Relaxed);
         }
         // From here on dropping the session takes it out of the list again.
-        Session::new(Arc::clone(self), handle, info)
+        let mut session = Session::new(Arc::clone(self), handle, info)?;
+        session.read_rewrite_rules_once();
+        Ok(session)
     }
 
     fn max_connections(&self) -> usize {

@@ -61,6 +61,7 @@ struct Target {
 
 /// The parts of a query that say which rows of its tables it finds.
 struct LockedRows {
+    hints: Vec<ast::OptimizerHint>,
     tables: Vec<ast::TableWithJoins>,
     selection: Option<ast::Expr>,
     order_by: Vec<ast::OrderByExpr>,
@@ -124,6 +125,7 @@ impl Session {
                 .map(LockedRead::Result),
             None => {
                 let keys = ChangeQuery {
+                    hints: &from.hints,
                     projection,
                     from: &from.tables,
                     selection: &from.selection,
@@ -474,6 +476,7 @@ fn rows_of(query: &ast::Query) -> Option<LockedRows> {
         _ => Vec::new(),
     };
     Some(LockedRows {
+        hints: select.optimizer_hints.clone(),
         tables: select.from.clone(),
         selection: select.selection.clone(),
         order_by,
@@ -536,6 +539,7 @@ impl LockedRows {
             .map(|item| behind_keys(item, keys.len()))
             .collect();
         let mut shown = ChangeQuery {
+            hints: &self.hints,
             projection: keys.to_vec(),
             from: &self.tables,
             selection: &self.selection,

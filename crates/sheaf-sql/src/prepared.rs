@@ -118,7 +118,14 @@ impl Session {
                 1 + text[..at].matches('\n').count() as u64,
             ));
         }
-        let text = text[range].to_string();
+        let text = match self.rewrite(&text[range.clone()]) {
+            Some(rewritten) => {
+                // The list of warnings was begun before.
+                self.clear_warnings();
+                rewritten
+            }
+            None => text[range].to_string(),
+        };
         let (statement, parameters) =
             parser::parse_with_parameters(&text, &self.dialect(), Parameters::Unknown)?;
         let columns = self.columns_of_statement(&statement, &text)?;

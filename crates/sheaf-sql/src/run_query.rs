@@ -206,7 +206,8 @@ impl Session {
         view: Option<ReadView>,
     ) -> Result<PlannedQuery> {
         for _ in 0..MAX_REPLANS {
-            let lowered = self.lower(query, text, extra, purpose == Purpose::Change)?;
+            let mut lowered = self.lower(query, text, extra, purpose == Purpose::Change)?;
+            self.warn_of_hints(std::mem::take(&mut lowered.hint_warnings));
             let sources = tables_of(&lowered.plan)?;
             for table in &sources {
                 self.keep_definition(table)?;
@@ -288,7 +289,8 @@ impl Session {
             context.settings.target_partitions = 1;
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
-        let physical = plan_physical(&optimized, &context)?;
+        let mut physical = plan_physical(&optimized, &context)?;
+        self.warn_of_conflicts(std::mem::take(&mut physical.conflicting_hints));
         Ok(PlannedQuery {
             physical,
             columns,

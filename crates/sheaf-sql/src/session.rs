@@ -126,6 +126,10 @@ pub struct Session {
     /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
     pub(crate) transaction: Option<Box<SessionTransaction>>,
     pub(crate) next_transaction: NextTransaction,
+    /// The session's own variables while a statement runs whose hints set some.
+    pub(crate) variables_before_hints: Option<Variables>,
+    /// What the client is told of the running statement, if it was rewritten.
+    pub(crate) rewrite_note: Option<String>,
     /// The running request has statements after this one.
     more_results: bool,
 }
@@ -156,6 +160,8 @@ impl Session {
             task: None,
             transaction: None,
             next_transaction: NextTransaction::default(),
+            variables_before_hints: None,
+            rewrite_note: None,
             more_results: false,
         };
         session.start_over()?;
@@ -228,7 +234,7 @@ impl Session {
         if sql.len() > self.variables.max_allowed_packet() {
             return Err(SqlError::net_packet_too_large());
         }
-        if self.take_literals(sql) {
+        if !self.may_be_rewritten(sql) && self.take_literals(sql) {
             self.more_results = false;
             return self.run(sql, |session| match session.run_cached(sink)? {
                 true => Ok(()),
@@ -246,6 +252,8 @@ impl Session {
                 return Err(SqlError::parse_error(following.trim_start(), line));
             }
             any = true;
+            let rewritten = self.rewrite(statement);
+            let statement = rewritten.as_deref().unwrap_or(statement);
             self.run(statement, |session| {
                 session.parse_and_dispatch(statement, sink)
             })?;
@@ -283,6 +291,8 @@ impl Session {
         if let Some(own) = self.own_database.take() {
             self.database = own;
         }
+        self.forget_statement_hints();
+        self.rewrite_note = None;
         if let Some(id) = self.insert_id_cell.take() {
             self.last_insert_id = id;
         }
@@ -351,6 +361,9 @@ impl Session {
 
     pub(crate) fn clear_warnings(&mut self) {
         self.warnings.clear(self.variables.max_error_count());
+        if let Some(note) = &self.rewrite_note {
+            self.warnings.note(1105, note.clone());
+        }
     }
 
     /// Ends a statement without rows.

@@ -7,7 +7,7 @@ use crate::parser::statement::{Assignment, Scope, SetValue};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::transaction::{Isolation, NextTransaction};
-use crate::variables::{self, NewValue, VariableValue};
+use crate::variables::{self, NewValue, Truncated, VariableValue};
 
 impl From<Value> for NewValue {
     fn from(value: Value) -> NewValue {
@@ -127,13 +127,7 @@ impl Session {
             .change_globals(|globals| variables::assign(session, globals, scope, name, &new))?;
         self.follow_sync_log(name)?;
         if let Some(truncated) = truncated {
-            self.warnings.warn(
-                1292,
-                format!(
-                    "Truncated incorrect {} value: '{}'",
-                    truncated.variable, truncated.value
-                ),
-            );
+            self.warn_truncated(&truncated);
         }
         if name == "autocommit" && !self.variables.autocommit() {
             self.warnings.note(
@@ -155,6 +149,12 @@ impl Session {
                 .change_globals(|globals| variables::show_sync_log(globals, sync_log));
         }
         Ok(())
+    }
+
+    pub(crate) fn warn_truncated(&mut self, truncated: &Truncated) {
+        let Truncated { variable, value } = truncated;
+        let message = format!("Truncated incorrect {variable} value: '{value}'");
+        self.warnings.warn(1292, message);
     }
 
     pub(crate) fn set_transaction(

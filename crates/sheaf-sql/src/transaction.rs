@@ -486,6 +486,8 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
             | Statement::Histograms { .. }
             | Statement::LockTables(_)
             | Statement::Backup { .. }
+            | Statement::InstallRewriter
+            | Statement::FlushRewriteRules
     )
 }
 

@@ -146,6 +146,7 @@ impl Session {
         };
         let (targets, projection) = plan_targets(references, assignments, rules)?;
         let query = ChangeQuery {
+            hints: &update.hints,
             projection,
             from: &update.tables,
             selection: &update.selection,

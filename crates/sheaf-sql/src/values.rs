@@ -35,6 +35,10 @@ impl SessionValues for Session {
         format!("{}@{}", self.info.user, self.info.host)
     }
 
+    fn merges_derived_tables(&self) -> bool {
+        self.variables.merges_derived_tables()
+    }
+
     fn connection_id(&self) -> u64 {
         self.id()
     }

@@ -476,6 +476,11 @@ impl Variables {
         self.values.settings.direct_plans
     }
 
+    /// Whether derived tables become part of the query around them.
+    pub(crate) fn merges_derived_tables(&self) -> bool {
+        self.values.settings.merges_derived_tables
+    }
+
     /// The clock that SET timestamp pinned, in microseconds since 1970 UTC.
     pub(crate) fn pinned_now_micros(&self) -> Option<i64> {
         self.values.settings.pinned_now_micros

@@ -7,7 +7,7 @@
 //!   `$add(a, b)`. Conditions and values are kept apart here, because MySQL's conditions are integers and DataFusion's
 //!   are not: where a condition is a value it is wrapped in `$int`, where a value is a condition in `$truth`.
 //! - Each reference to a table is renamed to its number (`#3`), so that the catalog lookup gives every
-//!   reference a source of its own, with its index hints; its alias is made explicit.
+//!   reference a source of its own, with its hints ([`hints`]); its alias is made explicit.
 //! - Column names become those of the definition, since MySQL's are case-insensitive and SqlToRel's are not.
 //! - Functions of the session and `?` become literals.
 //! - Result headers are cut from the statement's text ([`header`]).
@@ -18,6 +18,7 @@ mod build;
 mod expression;
 mod function;
 mod header;
+mod hints;
 mod select;
 mod session;
 
@@ -28,6 +29,7 @@ use datafusion_expr::TableSource;
 use sqlparser::ast::{Expr, Ident, Query};
 
 use crate::error::{Result, SqlError};
+use crate::parser::hint::HintWarning;
 use crate::query::QueryContext;
 
 pub use header::StatementText;
@@ -54,6 +56,7 @@ pub struct Lowered {
     pub headers: Vec<Option<String>>,
     pub parameter_count: usize,
     pub locking: bool,
+    pub hint_warnings: Vec<HintWarning>,
 }
 
 /// Lowers a query.
@@ -65,6 +68,7 @@ pub fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
         names: HashMap::new(),
         tables: Vec::new(),
         ctes: Vec::new(),
+        blocks: hints::QueryBlocks::new(context.session.merges_derived_tables()),
         parameters_seen: 0,
         locking: false,
         depth: 0,
@@ -73,8 +77,10 @@ pub fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
         in_filter: false,
     };
     let (query, headers) = lowering.query(query.clone(), select::Use::Result)?;
+    let hint_warnings = lowering.blocks.resolve(&mut lowering.tables);
     Ok(Lowered {
         query,
+        hint_warnings,
         headers,
         parameter_count: text.parameter_count().max(lowering.parameters_seen),
         locking: lowering.locking,
@@ -92,6 +98,7 @@ struct Lowering<'a> {
     tables: Vec<TableReference>,
     /// Names of the common table expressions in scope.
     ctes: Vec<String>,
+    blocks: hints::QueryBlocks,
     parameters_seen: usize,
     locking: bool,
     depth: usize,

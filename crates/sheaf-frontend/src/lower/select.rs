@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sheaf_exec::{IndexHints, SheafTableSource};
+use sheaf_exec::{SheafTableSource, TableHints};
 use sqlparser::ast::{
     BinaryOperator, Cte, Expr, GroupByExpr, GroupByWithModifier, Ident, Join, JoinConstraint,
     JoinOperator, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind,
     Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
-    TableIndexHintType, TableIndexHints, TableWithJoins, Value as Literal, ValueWithSpan,
+    TableIndexHintForClause, TableIndexHintType, TableIndexHints, TableWithJoins, Value as Literal,
+    ValueWithSpan,
 };
 
 use super::build::{binary, call};
@@ -71,12 +72,13 @@ fn header_of(expr: &Expr, written: Option<&str>) -> String {
     written.map_or_else(|| expr.to_string(), str::to_string)
 }
 
+/// The lists of USE, FORCE and IGNORE INDEX. Error 1176 for an index that does not exist.
 fn index_hints(
     hints: &[TableIndexHints],
     index_exists: impl Fn(&str) -> bool,
     table: &str,
-) -> Result<IndexHints> {
-    let mut taken = IndexHints::default();
+) -> Result<TableHints> {
+    let mut taken = TableHints::default();
     for hint in hints {
         let names: Vec<String> = hint
             .index_names
@@ -86,10 +88,21 @@ fn index_hints(
         if let Some(unknown) = names.iter().find(|name| !index_exists(name)) {
             return Err(SqlError::key_does_not_exist(unknown, table));
         }
-        match hint.hint_type {
-            TableIndexHintType::Use => taken.use_index.get_or_insert_default().extend(names),
-            TableIndexHintType::Force => taken.force_index.extend(names),
-            TableIndexHintType::Ignore => taken.ignore_index.extend(names),
+        let (rows, order_by, group_by) =
+            (&mut taken.rows, &mut taken.order_by, &mut taken.group_by);
+        let purposes = match hint.for_clause {
+            None => vec![rows, order_by, group_by],
+            Some(TableIndexHintForClause::Join) => vec![rows],
+            Some(TableIndexHintForClause::OrderBy) => vec![order_by],
+            Some(TableIndexHintForClause::GroupBy) => vec![group_by],
+        };
+        for purpose in purposes {
+            let names = names.iter().cloned();
+            match hint.hint_type {
+                TableIndexHintType::Use => purpose.use_index.get_or_insert_default().extend(names),
+                TableIndexHintType::Force => purpose.force_index.extend(names),
+                TableIndexHintType::Ignore => purpose.ignore_index.extend(names),
+            }
         }
     }
     Ok(taken)
@@ -131,7 +144,10 @@ impl Lowering<'_> {
         if recursive {
             self.ctes.push(cte.alias.name.value.clone());
         }
+        let first_reference = self.tables.len();
         let (query, _) = self.query(*cte.query, Use::Table)?;
+        self.blocks
+            .define_common_table(&cte.alias.name.value, first_reference);
         cte.query = Box::new(query);
         if !recursive {
             self.ctes.push(cte.alias.name.value.clone());
@@ -193,7 +209,14 @@ impl Lowering<'_> {
         })
     }
 
-    fn select(&mut self, mut select: Select, purpose: Use) -> Result<(Select, Headers)> {
+    fn select(&mut self, select: Select, purpose: Use) -> Result<(Select, Headers)> {
+        let enclosing = self.blocks.open(&select, self.context.sql);
+        let lowered = self.select_inner(select, purpose);
+        self.blocks.close(enclosing);
+        lowered
+    }
+
+    fn select_inner(&mut self, mut select: Select, purpose: Use) -> Result<(Select, Headers)> {
         select.optimizer_hints.clear();
         select.select_modifiers = None;
         let from = std::mem::take(&mut select.from);
@@ -398,12 +421,18 @@ impl Lowering<'_> {
         {
             return Ok(None);
         }
+        let first = self.blocks.tables_so_far();
         let relation = self.table_factor(table.relation)?;
-        let joins = table
-            .joins
-            .into_iter()
-            .map(|join| self.join(join))
-            .collect::<Result<_>>()?;
+        let mut joins = Vec::with_capacity(table.joins.len());
+        for join in table.joins {
+            let is_straight = matches!(join.join_operator, JoinOperator::StraightJoin(_));
+            let middle = self.blocks.tables_so_far();
+            joins.push(self.join(join)?);
+            if is_straight {
+                let end = self.blocks.tables_so_far();
+                self.blocks.add_straight_join(first..middle, middle..end);
+            }
+        }
         Ok(Some(TableWithJoins { relation, joins }))
     }
 
@@ -469,7 +498,9 @@ impl Lowering<'_> {
                         "Every derived table must have its own alias",
                     ));
                 };
+                let first_reference = self.tables.len();
                 let (query, _) = self.query(*subquery, Use::Table)?;
+                self.blocks.add_derived(&alias.name.value, first_reference);
                 let alias = Some(self.table_alias(alias));
                 Ok(TableFactor::Derived {
                     lateral,
@@ -507,7 +538,11 @@ impl Lowering<'_> {
             .map(|ident| ident.value.clone())
             .collect();
         let (database, table) = match parts.as_slice() {
-            [table] if self.ctes.contains(table) => return Ok(plain_table(table, alias)),
+            [table] if self.ctes.contains(table) => {
+                let known_as = alias.as_ref().map_or(table, |alias| &alias.name.value);
+                self.blocks.add_common_table(known_as, table);
+                return Ok(plain_table(table, alias));
+            }
             [table] => match self.context.session.current_database() {
                 Some(database) => (database.to_string(), table.clone()),
                 None => return Err(SqlError::no_database_selected()),
@@ -549,6 +584,7 @@ impl Lowering<'_> {
         for field in source.schema().fields() {
             self.column_name(field.name());
         }
+        self.blocks.add_table(&known_as);
         self.tables.push(TableReference {
             source,
             alias: known_as.clone(),

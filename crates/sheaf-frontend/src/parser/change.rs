@@ -12,6 +12,7 @@ impl StatementParser<'_> {
     /// `UPDATE [LOW_PRIORITY] [IGNORE] tables SET column = value, … [WHERE …] [ORDER BY …] [LIMIT n]`
     pub fn update(&mut self) -> Parsed<Statement> {
         self.expect("UPDATE")?;
+        let hints = self.optimizer_hints();
         self.accept("LOW_PRIORITY");
         let ignore = self.accept("IGNORE");
         let tables = self.list(Self::table_and_joins)?;
@@ -20,6 +21,7 @@ impl StatementParser<'_> {
         let selection = self.selection()?;
         let (order_by, limit) = self.order_and_limit()?;
         Ok(Statement::Update(Box::new(Update {
+            hints,
             ignore,
             tables,
             assignments,
@@ -36,6 +38,7 @@ impl StatementParser<'_> {
     /// ```
     pub fn delete(&mut self) -> Parsed<Statement> {
         self.expect("DELETE")?;
+        let hints = self.optimizer_hints();
         let mut ignore = false;
         while let Some(option) = self.accept_one_of(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {
             ignore |= option == "IGNORE";
@@ -57,6 +60,7 @@ impl StatementParser<'_> {
             }
         }
         Ok(Statement::Delete(Box::new(Delete {
+            hints,
             ignore,
             targets,
             tables,

@@ -10,9 +10,11 @@
 
 pub mod change;
 mod definition;
+pub mod hint;
 mod load;
 mod parameters;
 mod row_limit;
+pub mod rewrite;
 pub mod scan;
 mod show;
 pub mod statement;
@@ -22,7 +24,7 @@ use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, Tokenizer, TokenizerError};
+use sqlparser::tokenizer::{Location, Token, Tokenizer, TokenizerError, Whitespace};
 
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
@@ -107,6 +109,27 @@ type Parsed<T> = std::result::Result<T, Failure>;
 /// The parser of one statement.
 struct StatementParser<'a> {
     tokens: Parser<'a>,
+}
+
+/// INSERT … SELECT is one query block: hints behind INSERT come before those behind SELECT.
+fn hand_hints_to_query(insert: &mut ast::Insert) {
+    let Some(query) = &mut insert.source else {
+        return;
+    };
+    let mut body = query.body.as_mut();
+    while let ast::SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    let ast::SetExpr::Select(select) = body else {
+        return;
+    };
+    let mut own = std::mem::take(&mut insert.optimizer_hints);
+    match (own.first_mut(), select.optimizer_hints.first()) {
+        (Some(first), Some(behind)) => first.text = format!("{} {}", first.text, behind.text),
+        (None, _) => return,
+        _ => {}
+    }
+    select.optimizer_hints = own;
 }
 
 /// Words by their letters, whether sqlparser knows them as keywords or not.
@@ -253,6 +276,26 @@ impl StatementParser<'_> {
         Ok(name.to_lowercase())
     }
 
+    /// The comments right behind the word that was read last, if they hold optimizer hints. They are not read: what
+    /// comes next passes over them.
+    fn optimizer_hints(&self) -> Vec<ast::OptimizerHint> {
+        let comments = (0..).map_while(|n| match self.tokens.peek_nth_token_no_skip(n).token {
+            Token::Whitespace(space) => Some(space),
+            _ => None,
+        });
+        let hints = comments.filter_map(|space| match space {
+            Whitespace::MultiLineComment(comment) => comment.strip_prefix('+').map(str::to_string),
+            _ => None,
+        });
+        hints
+            .map(|text| ast::OptimizerHint {
+                prefix: String::new(),
+                text,
+                style: ast::OptimizerHintStyle::MultiLine,
+            })
+            .collect()
+    }
+
     /// Leaves out what is of no interest up to the end of the statement.
     fn skip_rest(&mut self) {
         while !self.at_end() {
@@ -345,11 +388,47 @@ impl StatementParser<'_> {
                 self.tokens.advance_token();
                 Ok(Statement::Do(self.list(Self::expression)?))
             }
-            "GRANT" | "REVOKE" | "CALL" | "HANDLER" | "XA" | "CHANGE" | "INSTALL" | "UNINSTALL"
-            | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL" | "BINLOG"
-            | "CHECKSUM" | "HELP" => self.unsupported(&first),
+            "CALL" => self.call(),
+            "INSTALL" | "UNINSTALL" => self.plugin(),
+            "GRANT" | "REVOKE" | "HANDLER" | "XA" | "CHANGE" | "PURGE" | "RESET" | "STOP"
+            | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" => {
+                self.unsupported(&first)
+            }
             _ => self.unexpected("a statement"),
         }
+    }
+
+    /// `CALL procedure([arguments])`: there is one procedure, that of the query rewrite rules.
+    fn call(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        let procedure = self.table_name()?;
+        let is_flush = procedure.table.eq_ignore_ascii_case("flush_rewrite_rules")
+            && procedure
+                .database
+                .as_deref()
+                .is_none_or(|database| database.eq_ignore_ascii_case("query_rewrite"));
+        if !is_flush {
+            return self.unsupported("CALL");
+        }
+        if self.accept_token(&Token::LParen) {
+            self.expect_token(&Token::RParen)?;
+        }
+        Ok(Statement::FlushRewriteRules)
+    }
+
+    /// `INSTALL PLUGIN name SONAME 'library'`, `UNINSTALL PLUGIN name`: the one plugin is the rewriter.
+    fn plugin(&mut self) -> Parsed<Statement> {
+        let install = self.peek("INSTALL");
+        self.tokens.advance_token();
+        if !self.accept("PLUGIN") || !self.accept("rewriter") {
+            return self.unsupported("This plugin");
+        }
+        if install {
+            self.expect("SONAME")?;
+            self.string()?;
+            return Ok(Statement::InstallRewriter);
+        }
+        Ok(Statement::UninstallRewriter)
     }
 
     /// A statement of MySQL's that this version does not run.
@@ -393,6 +472,7 @@ impl StatementParser<'_> {
         match self.tokens.parse_statement()? {
             ast::Statement::Insert(mut insert) => {
                 insert.replace_into |= replace;
+                hand_hints_to_query(&mut insert);
                 Ok(Statement::Insert(Box::new(insert)))
             }
             other => self.unsupported(&other.to_string()),

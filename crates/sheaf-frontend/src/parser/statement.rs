@@ -20,6 +20,10 @@ pub enum Statement {
     Update(Box<Update>),
     Delete(Box<Delete>),
     LoadData(Box<LoadData>),
+    /// The plugin that rewrites queries: INSTALL PLUGIN, UNINSTALL PLUGIN, and CALL of its procedure.
+    InstallRewriter,
+    UninstallRewriter,
+    FlushRewriteRules,
     Explain(Box<Explain>),
     CreateDatabase {
         name: String,
@@ -132,6 +136,7 @@ pub enum ExplainFormat {
 
 #[derive(Clone, Debug)]
 pub struct Update {
+    pub hints: Vec<ast::OptimizerHint>,
     pub ignore: bool,
     pub tables: Vec<ast::TableWithJoins>,
     pub assignments: Vec<ast::Assignment>,
@@ -142,6 +147,7 @@ pub struct Update {
 
 #[derive(Clone, Debug)]
 pub struct Delete {
+    pub hints: Vec<ast::OptimizerHint>,
     pub ignore: bool,
     /// The tables to delete from, by name or alias, in the forms for several tables; empty in the form for one.
     pub targets: Vec<TableName>,

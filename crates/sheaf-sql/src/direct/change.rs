@@ -75,6 +75,7 @@ impl Update {
         update: &statement::Update,
     ) -> Option<(Update, Arc<Table>)> {
         let statement::Update {
+            hints,
             ignore: false,
             tables,
             assignments,
@@ -103,7 +104,7 @@ impl Update {
         }
         let definition = &table.definition;
         let is_stamped = |column: &Column| column.on_update_current_timestamp;
-        if !order_by.is_empty() || definition.columns.iter().any(is_stamped) {
+        if !hints.is_empty() || !order_by.is_empty() || definition.columns.iter().any(is_stamped) {
             return None;
         }
         let update = Update {
@@ -297,6 +298,7 @@ impl Delete {
         delete: &statement::Delete,
     ) -> Option<(Delete, Arc<Table>)> {
         let statement::Delete {
+            hints,
             ignore: false,
             targets,
             tables,
@@ -308,7 +310,7 @@ impl Delete {
         else {
             return None;
         };
-        if !targets.is_empty() || !order_by.is_empty() {
+        if !hints.is_empty() || !targets.is_empty() || !order_by.is_empty() {
             return None;
         }
         let (access, table) = access_of(session, tables, selection.as_ref())?;

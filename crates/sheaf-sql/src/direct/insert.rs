@@ -41,7 +41,8 @@ impl Insert {
     /// The plan of an INSERT; `None` if it is not one of plain values.
     pub(super) fn compile(session: &Session, insert: &ast::Insert) -> Option<Insert> {
         let source = insert.source.as_deref()?;
-        let is_plain = !insert.ignore
+        let is_plain = insert.optimizer_hints.is_empty()
+            && !insert.ignore
             && !insert.replace_into
             && insert.on.is_none()
             && insert.returning.is_none()

@@ -19,6 +19,7 @@ pub(super) struct Settings {
     pub(super) autocommit: bool,
     pub(super) sql_mode: SqlMode,
     pub(super) direct_plans: bool,
+    pub(super) merges_derived_tables: bool,
     pub(super) foreign_key_checks: bool,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
@@ -51,10 +52,12 @@ impl Settings {
             Some(VariableValue::Text(text)) => text.as_str(),
             _ => "",
         };
+        let switch = optimizer_switch(text("optimizer_switch"));
         Settings {
             autocommit: boolean("autocommit"),
             sql_mode: SqlMode::parse(text("sql_mode")).unwrap_or_default(),
-            direct_plans: optimizer_switch(text("optimizer_switch")).direct,
+            direct_plans: switch.direct,
+            merges_derived_tables: switch.derived_merge,
             foreign_key_checks: !matches!(
                 value("foreign_key_checks"),
                 Some(VariableValue::Bool(false))

@@ -12,9 +12,13 @@ use mysql::{Column, Conn, OptsBuilder, Params, Value};
 use crate::harness::{TestServer, query_text};
 
 /// SplitMix64.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -23,15 +27,15 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
-    fn one_in(&mut self, n: usize) -> bool {
+    pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 }
@@ -398,7 +402,7 @@ impl Table {
             }
         }
         if !distinct && random.one_in(4) {
-            sql.push(*random.pick(&[" for update", " for share", " for update nowait"]));
+            sql.push(random.pick(&[" for update", " for share", " for update nowait"]));
         }
         (sql, ordered)
     }

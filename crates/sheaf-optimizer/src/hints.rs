@@ -1,0 +1,378 @@
+//! What the statement's hints leave of the planner's choices.
+//!
+//! Hints ride on the sources of the plan's tables ([`sheaf_exec::hints`]) and are read here, so that whoever chooses asks
+//! one question: which switches hold for this index, may this relation be joined in this way, which relations come
+//! before it. A hint goes before `optimizer_switch`. A method that hints exclude is still taken if there is no other.
+//!
+//! **Join order.** JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX and STRAIGHT_JOIN become sets of relations that must come before
+//! others, on top of what outer joins and semijoins need:
+//!
+//! ```text
+//!   JOIN_ORDER(b, c)    b -> c                    a, d anywhere
+//!   JOIN_PREFIX(b, c)   b -> c -> a, d
+//!   JOIN_SUFFIX(b, c)   a, d -> b -> c
+//! ```
+//!
+//! A hint after which no order is left is ignored with a warning.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion_common::Result;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_expr::{LogicalPlan, SubqueryAlias};
+use sheaf_exec::SheafTableSource;
+use sheaf_exec::hints::{
+    BlockHints, JoinOrderHint, JoinOrderKind, SemijoinStrategy, SubqueryHint, TableHints,
+};
+
+use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, plain_scan};
+use crate::join_order::Method;
+use crate::settings::OptimizerSwitch;
+
+/// The switches that hold for one index of a table reference.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexSwitches {
+    pub index_condition: bool,
+    pub mrr: bool,
+    pub mrr_cost_based: bool,
+    /// When the table is the inner one of a keyed join.
+    pub batched_key_access: bool,
+    pub mrr_sort_keys: bool,
+}
+
+impl IndexSwitches {
+    pub(crate) fn of(hints: &TableHints, index: &str, switch: &OptimizerSwitch) -> IndexSwitches {
+        let mrr = hints.mrr.of(index);
+        let batched_key_access = hints
+            .batched_key_access
+            .unwrap_or(switch.batched_key_access);
+        IndexSwitches {
+            index_condition: hints
+                .index_condition
+                .of(index)
+                .unwrap_or(switch.index_condition_pushdown),
+            mrr: mrr.unwrap_or(switch.mrr),
+            mrr_cost_based: switch.mrr_cost_based && mrr != Some(true),
+            batched_key_access,
+            mrr_sort_keys: switch.mrr_sort_keys && batched_key_access,
+        }
+    }
+}
+
+/// How a relation may be joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JoinMethods {
+    pub keyed: bool,
+    pub hash: bool,
+    /// Nested loops and sort-merge joins. Not if a hint asks for one of the others.
+    pub rest: bool,
+}
+
+impl JoinMethods {
+    pub(crate) fn allow(self, method: &Method) -> bool {
+        match method {
+            Method::Keyed(_) => self.keyed,
+            Method::Hash { .. } => self.hash,
+            _ => self.rest,
+        }
+    }
+
+    fn of(
+        relation: &Relation<'_>,
+        block: Option<&BlockHints>,
+        switch: &OptimizerSwitch,
+    ) -> JoinMethods {
+        let mut methods = JoinMethods {
+            keyed: true,
+            hash: switch.hash_join,
+            rest: true,
+        };
+        if let Some(hints) = table_hints(relation) {
+            if let Some(hash) = hints.hash_join {
+                methods = JoinMethods {
+                    keyed: !hash,
+                    hash,
+                    rest: !hash,
+                };
+            }
+            if hints.batched_key_access == Some(true) {
+                methods = JoinMethods {
+                    keyed: true,
+                    hash: false,
+                    rest: false,
+                };
+            }
+        }
+        if matches!(
+            relation.kind,
+            RelationKind::Semi | RelationKind::Anti { .. } | RelationKind::Mark
+        ) {
+            let none = SubqueryHint::default();
+            let hint = block.map_or(&none, |block| &block.subquery);
+            // What a hint names goes before the switches.
+            let by_switch = |on: bool| on || !hint.only.is_empty();
+            methods.keyed &=
+                hint.allows(SemijoinStrategy::FirstMatch) && by_switch(switch.firstmatch);
+            methods.hash &=
+                hint.allows(SemijoinStrategy::Materialization) && by_switch(switch.materialization);
+            methods.rest &= hint.only.is_empty() && hint.never.is_empty();
+        }
+        methods
+    }
+}
+
+/// The hints on a relation that is a table.
+fn table_hints<'p>(relation: &Relation<'p>) -> Option<&'p TableHints> {
+    let (scan, _) = plain_scan(relation.plan)?;
+    let source = scan.source.downcast_ref::<SheafTableSource>()?;
+    Some(&source.hints)
+}
+
+/// The references to stored tables below a node, by number, each with its query block.
+fn references_of(plan: &LogicalPlan) -> Result<Vec<(u32, Arc<BlockHints>)>> {
+    let mut references = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(source) = scan.source.downcast_ref::<SheafTableSource>()
+        {
+            references.push((source.reference, Arc::clone(&source.hints.block)));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(references)
+}
+
+/// The outermost query block of those below a node.
+fn block_of(references: &[(u32, Arc<BlockHints>)]) -> Option<&Arc<BlockHints>> {
+    let blocks = references.iter().map(|(_, block)| block);
+    blocks.min_by_key(|block| block.number)
+}
+
+/// Whether the subquery that `plan` is may be joined in any order: NO_SEMIJOIN and SUBQUERY keep it from that.
+pub(crate) fn may_be_semijoin(plan: &LogicalPlan, switch: &OptimizerSwitch) -> Result<bool> {
+    let references = references_of(plan)?;
+    Ok(is_semijoin(&references, switch))
+}
+
+fn is_semijoin(references: &[(u32, Arc<BlockHints>)], switch: &OptimizerSwitch) -> bool {
+    let hint = block_of(references).and_then(|block| block.subquery.semijoin);
+    hint.unwrap_or(switch.semijoin)
+}
+
+/// Whether NO_MERGE keeps a derived table from being merged into the query around it.
+pub(crate) fn stays_derived(alias: &SubqueryAlias) -> bool {
+    if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_)) {
+        return false;
+    }
+    let is_told = |block: &BlockHints| {
+        let derived = block.derived.as_ref();
+        derived.is_some_and(|(name, merge)| !merge && name == alias.alias.table())
+    };
+    let references = references_of(&alias.input).unwrap_or_default();
+    references.iter().any(|(_, block)| is_told(block))
+}
+
+/// What hints say about the relations of a graph.
+pub(crate) struct JoinHints {
+    /// By relation: those that come before it.
+    before: Vec<RelationSet>,
+    /// By relation: whether hints on the order of joins put others before it.
+    ordered: Vec<bool>,
+    methods: Vec<JoinMethods>,
+    /// Hints that no order can obey.
+    pub conflicts: Vec<String>,
+}
+
+impl JoinHints {
+    pub(crate) fn new(graph: &JoinGraph<'_>, switch: &OptimizerSwitch) -> Result<JoinHints> {
+        let count = graph.relations.len();
+        let mut references = Vec::with_capacity(count);
+        let mut methods = Vec::with_capacity(count);
+        let mut blocks: BTreeMap<u32, Arc<BlockHints>> = BTreeMap::new();
+        for relation in &graph.relations {
+            let below = references_of(relation.plan)?;
+            let block = block_of(&below).map(Arc::as_ref);
+            methods.push(JoinMethods::of(relation, block, switch));
+            for (_, block) in &below {
+                blocks.insert(block.number, Arc::clone(block));
+            }
+            references.push(below);
+        }
+        let mut hints = JoinHints {
+            before: vec![RelationSet::default(); count],
+            ordered: Vec::new(),
+            methods,
+            conflicts: Vec::new(),
+        };
+        for hint in blocks.values().flat_map(|block| &block.join_orders) {
+            let items = items_of(hint, &references);
+            if !hints.add(graph, order_of(hint.kind, &items, count)) {
+                hints.conflicts.push(hint.text.clone());
+            }
+        }
+        hints.ordered = hints.before.iter().map(|set| !set.is_empty()).collect();
+        hints.add_tests(graph, &references, switch);
+        Ok(hints)
+    }
+
+    /// Subqueries that are not to be semijoins come after all tables around them.
+    fn add_tests(
+        &mut self,
+        graph: &JoinGraph<'_>,
+        references: &[Vec<(u32, Arc<BlockHints>)>],
+        switch: &OptimizerSwitch,
+    ) {
+        let joined =
+            |kind: &RelationKind| matches!(kind, RelationKind::Inner | RelationKind::Outer);
+        let kinds = graph.relations.iter().enumerate();
+        let tables = kinds
+            .filter(|(_, relation)| joined(&relation.kind))
+            .fold(RelationSet::default(), |set, (number, _)| set.with(number));
+        for (number, relation) in graph.relations.iter().enumerate() {
+            if !joined(&relation.kind) && !is_semijoin(&references[number], switch) {
+                let mut before = vec![RelationSet::default(); graph.relations.len()];
+                before[number] = tables;
+                self.add(graph, before);
+            }
+        }
+    }
+
+    /// Adds what comes before what. False, with nothing added, if no order is left then.
+    fn add(&mut self, graph: &JoinGraph<'_>, before: Vec<RelationSet>) -> bool {
+        let both: Vec<RelationSet> = self
+            .before
+            .iter()
+            .zip(&before)
+            .map(|(known, new)| known.union(*new))
+            .collect();
+        let is_possible = has_order(graph, &both);
+        if is_possible {
+            self.before = both;
+        }
+        is_possible
+    }
+
+    /// Relations that hints want before this one.
+    pub(crate) fn before(&self, relation: usize) -> RelationSet {
+        self.before[relation]
+    }
+
+    /// Whether hints on the order of joins put others before the relation: then it is also read after them.
+    pub(crate) fn comes_after(&self, relation: usize) -> bool {
+        self.ordered[relation]
+    }
+
+    pub(crate) fn methods(&self, relation: usize) -> JoinMethods {
+        self.methods[relation]
+    }
+}
+
+/// The relations that a hint's tables are in; each only once.
+fn items_of(hint: &JoinOrderHint, references: &[Vec<(u32, Arc<BlockHints>)>]) -> Vec<RelationSet> {
+    let mut seen = RelationSet::default();
+    let mut items = Vec::new();
+    for tables in &hint.tables {
+        let mut item = RelationSet::default();
+        for (relation, below) in references.iter().enumerate() {
+            let is_meant = below.iter().any(|(number, _)| tables.contains(number));
+            if is_meant && !seen.contains(relation) {
+                item = item.with(relation);
+            }
+        }
+        seen = seen.union(item);
+        if !item.is_empty() {
+            items.push(item);
+        }
+    }
+    items
+}
+
+/// What comes before each of `count` relations if the items of a hint are in order.
+fn order_of(kind: JoinOrderKind, items: &[RelationSet], count: usize) -> Vec<RelationSet> {
+    let mut before = vec![RelationSet::default(); count];
+    let mut so_far = RelationSet::default();
+    for item in items {
+        for relation in item.iter() {
+            before[relation] = so_far;
+        }
+        so_far = so_far.union(*item);
+    }
+    let others = (0..count).filter(|relation| !so_far.contains(*relation));
+    let others = others.fold(RelationSet::default(), RelationSet::with);
+    match kind {
+        JoinOrderKind::Order => {}
+        JoinOrderKind::Prefix => others.iter().for_each(|other| before[other] = so_far),
+        JoinOrderKind::Suffix => so_far
+            .iter()
+            .for_each(|relation| before[relation] = before[relation].union(others)),
+    }
+    before
+}
+
+/// Whether the relations can be joined one after the other with what each needs before it.
+fn has_order(graph: &JoinGraph<'_>, before: &[RelationSet]) -> bool {
+    let count = graph.relations.len();
+    let mut set = RelationSet::default();
+    for _ in 0..count {
+        let next = (0..count).find(|relation| {
+            let entry = &graph.relations[*relation];
+            !set.contains(*relation)
+                && before[*relation].is_subset(set)
+                && if set.is_empty() {
+                    entry.kind == RelationKind::Inner
+                } else {
+                    entry.needs.is_subset(set)
+                }
+        });
+        match next {
+            Some(relation) => set = set.with(relation),
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(relations: &[usize]) -> RelationSet {
+        let relations = relations.iter().copied();
+        relations.fold(RelationSet::default(), RelationSet::with)
+    }
+
+    #[test]
+    fn prefixes_come_before_the_others_and_suffixes_after() {
+        let items = [set(&[2]), set(&[0])];
+        let order = |kind| order_of(kind, &items, 4);
+        let nothing = set(&[]);
+        assert_eq!(
+            order(JoinOrderKind::Order),
+            [set(&[2]), nothing, nothing, nothing]
+        );
+        assert_eq!(
+            order(JoinOrderKind::Prefix),
+            [set(&[2]), set(&[0, 2]), nothing, set(&[0, 2])]
+        );
+        assert_eq!(
+            order(JoinOrderKind::Suffix),
+            [set(&[1, 2, 3]), nothing, set(&[1, 3]), nothing]
+        );
+    }
+
+    #[test]
+    fn a_hint_goes_before_the_switch() {
+        let mut hints = TableHints::default();
+        hints.mrr.indexes.push(("i".to_string(), true));
+        hints.index_condition.table = Some(false);
+        let switch = OptimizerSwitch {
+            mrr: false,
+            ..OptimizerSwitch::default()
+        };
+        let switches = IndexSwitches::of(&hints, "I", &switch);
+        assert!(switches.mrr && !switches.mrr_cost_based && !switches.index_condition);
+        let switches = IndexSwitches::of(&hints, "j", &switch);
+        assert!(!switches.mrr && switches.mrr_cost_based && !switches.index_condition);
+    }
+}
