@@ -41,7 +41,10 @@ use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use futures::{Stream, StreamExt};
-use sheaf_access::{CancelFlag, IndexRef, KeyedLookup, KeyedLookupSpec, SessionCounters};
+use sheaf_access::{
+    AccessError, CancelFlag, IndexRef, KeyedLookup, KeyedLookupSpec, SessionCounters,
+};
+use sheaf_storage::Tree;
 use sheaf_table::ValueRef;
 
 use crate::scan_exec::{ScanCounts, access_error};
@@ -305,6 +308,7 @@ impl ExecutionPlan for KeyedJoinExec {
             outer_schema: self.outer.schema(),
             outer: Some(self.outer.execute(partition, context)?),
             lookup,
+            tree: Arc::clone(&self.spec.table.clustered),
             encoder: KeyEncoder::new(&self.spec, self.keys.clone()),
             join_type: self.join_type,
             filter: self.filter.clone(),
@@ -359,6 +363,8 @@ struct KeyedJoinStream {
     /// `None` when it has ended.
     outer: Option<SendableRecordBatchStream>,
     lookup: KeyedLookup,
+    /// Knows what its pool is asked for.
+    tree: Arc<Tree>,
     encoder: KeyEncoder,
     join_type: KeyedJoinType,
     filter: Option<JoinFilter>,
@@ -435,13 +441,12 @@ impl KeyedJoinStream {
             }
         }
         if round.rows == 0 {
-            self.totals.record(&self.lookup.metrics());
             return Poll::Ready(Ok(State::Finished));
         }
         let timer = busy.timer();
         let outer = concat_batches(&self.outer_schema, &round.batches)?;
         drop(round);
-        self.lookup.run().map_err(access_error)?;
+        self.look_up(KeyedLookup::run)?;
         drop(timer);
         let mut matched = BooleanBufferBuilder::new(0);
         if self.join_type != KeyedJoinType::Inner {
@@ -453,7 +458,7 @@ impl KeyedJoinStream {
     /// The next batch of joined rows; empty if these matches deliver nothing by themselves; `None` at the end of the
     /// round.
     fn next_matches(&mut self, matching: &mut Matching) -> Result<Option<RecordBatch>> {
-        let Some((rows, inner)) = self.lookup.next_batch().map_err(access_error)? else {
+        let Some((rows, inner)) = self.look_up(KeyedLookup::next_batch)? else {
             return Ok(None);
         };
         let (rows, inner) = match &self.filter {
@@ -478,6 +483,19 @@ impl KeyedJoinStream {
         });
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         Ok(Some(self.batch(columns, rows.len())?))
+    }
+
+    /// Lets the access method work, and books what it did.
+    fn look_up<T>(
+        &mut self,
+        work: impl FnOnce(&mut KeyedLookup) -> std::result::Result<T, AccessError>,
+    ) -> Result<T> {
+        let before = self.tree.thread_page_work();
+        let outcome = work(&mut self.lookup).map_err(access_error);
+        self.totals
+            .record_pages(self.tree.thread_page_work().since(before));
+        self.totals.record(&self.lookup.metrics());
+        outcome
     }
 
     /// The outer rows that are delivered for having, or not having, matched.

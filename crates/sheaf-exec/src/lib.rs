@@ -13,6 +13,7 @@ pub mod functions;
 pub mod hints;
 pub mod interruptible_exec;
 pub mod keyed_join_exec;
+pub mod measuring_exec;
 pub mod runtime;
 pub mod scan_exec;
 pub mod table_source;

@@ -38,7 +38,7 @@ use futures::Stream;
 use sheaf_access::{
     AccessError, CancelFlag, Fetch, IndexRef, Scan, ScanMetrics, ScanSpec, SessionCounters,
 };
-use sheaf_storage::{Direction, KeyRange};
+use sheaf_storage::{Direction, KeyRange, ThreadPageWork, Tree};
 
 /// Turns an error of the access floor into DataFusion's; the SQL floor finds it inside again. An error that the
 /// access floor itself got from an expression is unpacked.
@@ -237,6 +237,7 @@ impl ExecutionPlan for ScanExec {
         Ok(Box::pin(ScanStream {
             schema: self.schema(),
             scan,
+            tree: Arc::clone(&self.spec.table.clustered),
             totals: ScanCounts::new(&self.metrics, partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             finished: false,
@@ -282,6 +283,8 @@ impl ExecutionPlan for ScanExec {
 struct ScanStream {
     schema: SchemaRef,
     scan: Scan,
+    /// Knows what its pool is asked for.
+    tree: Arc<Tree>,
     totals: ScanCounts,
     baseline: BaselineMetrics,
     finished: bool,
@@ -296,7 +299,11 @@ impl Stream for ScanStream {
         }
         let this = &mut *self;
         let timer = this.baseline.elapsed_compute().timer();
+        let before = this.tree.thread_page_work();
         let batch = this.scan.next_batch();
+        this.totals
+            .record_pages(this.tree.thread_page_work().since(before));
+        this.totals.record(&this.scan.metrics());
         drop(timer);
         let item = match batch {
             Ok(Some(batch)) => Some(with_schema(batch, &this.schema)),
@@ -304,9 +311,6 @@ impl Stream for ScanStream {
             Err(error) => Some(Err(access_error(error))),
         };
         this.finished = !matches!(item, Some(Ok(_)));
-        if this.finished {
-            this.totals.record(&this.scan.metrics());
-        }
         this.baseline.record_poll(Poll::Ready(item))
     }
 }
@@ -327,10 +331,18 @@ pub(crate) fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<Reco
     )?)
 }
 
-/// The access method's own numbers, as metrics of the operator.
+/// The access method's own numbers, as metrics of the operator. They are brought up to date with each batch, so that
+/// somebody may look while the operator runs.
 pub(crate) struct ScanCounts {
+    /// What of the access method's numbers is in the metrics.
+    recorded: ScanMetrics,
+    pages: datafusion_physical_plan::metrics::Count,
+    pages_read: datafusion_physical_plan::metrics::Count,
+    pages_read_ahead: datafusion_physical_plan::metrics::Count,
+    read_requests: datafusion_physical_plan::metrics::Count,
     rows_examined: datafusion_physical_plan::metrics::Count,
     index_entries: datafusion_physical_plan::metrics::Count,
+    jumps: datafusion_physical_plan::metrics::Count,
     row_lookups: datafusion_physical_plan::metrics::Count,
     icp_attempts: datafusion_physical_plan::metrics::Count,
     icp_match: datafusion_physical_plan::metrics::Count,
@@ -342,8 +354,14 @@ impl ScanCounts {
     pub(crate) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> ScanCounts {
         let counter = |name: &'static str| MetricBuilder::new(metrics).counter(name, partition);
         ScanCounts {
+            recorded: ScanMetrics::default(),
+            pages: counter("pages"),
+            pages_read: counter("pages_read"),
+            pages_read_ahead: counter("pages_read_ahead"),
+            read_requests: counter("read_requests"),
             rows_examined: counter("rows_examined"),
             index_entries: counter("index_entries"),
+            jumps: counter("jumps"),
             row_lookups: counter("row_lookups"),
             icp_attempts: counter("icp_attempts"),
             icp_match: counter("icp_match"),
@@ -352,17 +370,50 @@ impl ScanCounts {
         }
     }
 
-    /// Adds the totals of one finished scan.
-    pub(crate) fn record(&self, metrics: &ScanMetrics) {
-        let add = |counter: &datafusion_physical_plan::metrics::Count, n: u64| {
-            counter.add(usize::try_from(n).unwrap_or(usize::MAX));
-        };
-        add(&self.rows_examined, metrics.rows_examined);
-        add(&self.index_entries, metrics.index_entries);
-        add(&self.row_lookups, metrics.row_lookups);
-        add(&self.icp_attempts, metrics.icp_attempts);
-        add(&self.icp_match, metrics.icp_match);
-        add(&self.mrr_buffers, metrics.mrr_buffers);
-        add(&self.mrr_sorted_buffers, metrics.mrr_sorted_buffers);
+    /// Brings the metrics up to what the access method has done so far.
+    pub(crate) fn record(&mut self, metrics: &ScanMetrics) {
+        let before = std::mem::replace(&mut self.recorded, *metrics);
+        for (counter, now, before) in [
+            (
+                &self.rows_examined,
+                metrics.rows_examined,
+                before.rows_examined,
+            ),
+            (
+                &self.index_entries,
+                metrics.index_entries,
+                before.index_entries,
+            ),
+            (&self.jumps, metrics.jumps, before.jumps),
+            (&self.row_lookups, metrics.row_lookups, before.row_lookups),
+            (
+                &self.icp_attempts,
+                metrics.icp_attempts,
+                before.icp_attempts,
+            ),
+            (&self.icp_match, metrics.icp_match, before.icp_match),
+            (&self.mrr_buffers, metrics.mrr_buffers, before.mrr_buffers),
+            (
+                &self.mrr_sorted_buffers,
+                metrics.mrr_sorted_buffers,
+                before.mrr_sorted_buffers,
+            ),
+        ] {
+            add(counter, now - before);
+        }
+    }
+
+    /// Adds what the access method asked of the buffer pool.
+    pub(crate) fn record_pages(&self, work: ThreadPageWork) {
+        add(&self.pages, work.accesses);
+        add(&self.pages_read, work.reads);
+        add(&self.pages_read_ahead, work.read_ahead);
+        add(&self.read_requests, work.requests);
+    }
+}
+
+fn add(counter: &datafusion_physical_plan::metrics::Count, n: u64) {
+    if n > 0 {
+        counter.add(usize::try_from(n).unwrap_or(usize::MAX));
     }
 }

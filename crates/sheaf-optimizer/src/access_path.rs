@@ -31,6 +31,9 @@ use crate::hints::IndexSwitches;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 use crate::ranges::{self, IndexRanges};
 use crate::statistics::{self as cost, layout, tree};
+use crate::table_detail::TableDetail;
+use crate::trace::Lost;
+use crate::trace::access::Alternatives;
 use crate::{PlannerContext, semantics};
 
 /// Entries below which a scan is not split: starting another partition costs about as much as reading them.
@@ -281,15 +284,19 @@ impl<'a> TableReference<'a> {
     ) -> Result<AccessPath> {
         let mut best: Option<AccessPath> = None;
         let mut forced: Option<AccessPath> = None;
+        let mut tried = Alternatives::new(&context.trace);
         for index in self.indexes() {
             let name = self.index_name(index);
             let hints = &self.source.hints;
             let (by_key, by_order) = (hints.allows(name), hints.allows_order(name));
             // The clustered tree is also the table: it can be scanned whatever the hints say, but then not by key.
             if !by_key && !by_order && index != IndexRef::Clustered {
+                tried.without(index, Lost::Hint);
                 continue;
             }
-            let Some(path) = self.path(context, index, (by_key, by_order), wanted)? else {
+            let allowed = (by_key, by_order);
+            let Some(path) = self.path(context, index, allowed, wanted, &mut tried)? else {
+                tried.without(index, Lost::NotApplicable("no condition, order or column"));
                 continue;
             };
             let useful =
@@ -310,9 +317,11 @@ impl<'a> TableReference<'a> {
         {
             scan.cost_us += FORCED_INDEX_SCAN_US;
         }
-        forced.or(best).ok_or_else(|| {
+        let chosen = forced.or(best).ok_or_else(|| {
             internal_datafusion_err!("table {} has no access path", self.source.alias)
-        })
+        })?;
+        tried.decide(self, wanted, &chosen);
+        Ok(chosen)
     }
 
     /// The best use of one index; `None` if it is of no use at all.
@@ -322,14 +331,12 @@ impl<'a> TableReference<'a> {
         index: IndexRef,
         (by_key, by_order): (bool, bool),
         wanted: &Wanted,
+        tried: &mut Alternatives<'_>,
     ) -> Result<Option<AccessPath>> {
         let layout = layout(self.table, index);
         let switches = self.switches(context, index);
         let terms: Vec<Term> = if by_key {
-            self.filters
-                .iter()
-                .map(|filter| filter.term.clone())
-                .collect()
+            self.terms()
         } else {
             vec![Term::Opaque; self.filters.len()]
         };
@@ -385,14 +392,17 @@ impl<'a> TableReference<'a> {
                 Fetch::Lookup
             };
             path.ordered = !wanted.order.is_empty();
+            tried.consider(&path);
             return Ok(Some(path));
         }
         if covering {
             path.cost_us = self.cost(&path, wanted)?;
+            tried.consider(&path);
             return Ok(Some(path));
         }
         path.fetch = Fetch::Lookup;
         path.cost_us = self.cost(&path, wanted)?;
+        tried.consider(&path);
         if let Some(fetch) = self.multi_range(context, &path, wanted) {
             // The order of the index is lost.
             let sorted = AccessPath {
@@ -402,9 +412,13 @@ impl<'a> TableReference<'a> {
                 ..path.clone()
             };
             let cost_us = self.cost(&sorted, wanted)?;
+            let sorted = AccessPath { cost_us, ..sorted };
+            tried.consider(&sorted);
             if cost_us < path.cost_us || !switches.mrr_cost_based && !path.ordered {
-                return Ok(Some(AccessPath { cost_us, ..sorted }));
+                return Ok(Some(sorted));
             }
+        } else {
+            tried.without_multi_range(index, &context.settings);
         }
         Ok(Some(path))
     }
@@ -459,7 +473,7 @@ impl<'a> TableReference<'a> {
     }
 
     /// Rows that a path fetches from the clustered tree.
-    fn lookups(&self, path: &AccessPath) -> f64 {
+    pub(crate) fn lookups(&self, path: &AccessPath) -> f64 {
         if matches!(path.fetch, Fetch::Covering) {
             return 0.0;
         }
@@ -622,6 +636,7 @@ impl<'a> TableReference<'a> {
         Ok(Planned {
             plan: Arc::new(plan),
             rows,
+            cost_us: path.cost_us,
             explain: vec![self.explain_scan(block, &path, wanted)],
         })
     }
@@ -693,13 +708,15 @@ impl<'a> TableReference<'a> {
         Ok(order)
     }
 
+    /// The conditions as key ranges see them.
+    pub(crate) fn terms(&self) -> Vec<Term> {
+        let filters = self.filters.iter();
+        filters.map(|filter| filter.term.clone()).collect()
+    }
+
     /// Indexes that the conditions or `lookup_columns` could use.
     pub(crate) fn possible_keys(&self, lookup_columns: &[usize]) -> Option<String> {
-        let terms: Vec<Term> = self
-            .filters
-            .iter()
-            .map(|filter| filter.term.clone())
-            .collect();
+        let terms = self.terms();
         let names: Vec<&str> = self
             .indexes()
             .filter(|index| self.source.hints.allows(self.index_name(*index)))
@@ -781,7 +798,38 @@ impl<'a> TableReference<'a> {
         if matches!(path.direction, Direction::Backward) {
             row.add(ExtraNote::BackwardIndexScan);
         }
+        row.cost(path.cost_us, path.cost_us, self.rows);
+        row.detail = Some(Arc::new(TableDetail {
+            fetch: path.fetch,
+            is_backward: matches!(path.direction, Direction::Backward),
+            key_parts: path.ranges.parts,
+            by_ranges: true,
+            ..self.detail(path.index, &path.index_filters, &path.row_filters)
+        }));
         row
+    }
+
+    /// What EXPLAIN's trees need of an access to the table.
+    pub(crate) fn detail(
+        &self,
+        index: IndexRef,
+        index_filters: &[usize],
+        row_filters: &[usize],
+    ) -> TableDetail {
+        let filters = self.filters.iter();
+        TableDetail {
+            table: Arc::clone(self.table),
+            index,
+            fetch: Fetch::Covering,
+            is_backward: false,
+            filters: filters.map(|filter| filter.expr.clone()).collect(),
+            index_filters: index_filters.to_vec(),
+            row_filters: row_filters.to_vec(),
+            residual: Vec::new(),
+            columns: self.projection.clone(),
+            key_parts: 0,
+            by_ranges: false,
+        }
     }
 }
 

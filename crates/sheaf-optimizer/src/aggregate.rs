@@ -74,6 +74,7 @@ pub(crate) fn plan_aggregate(
         return Ok(Planned {
             plan: Arc::new(first),
             rows,
+            cost_us: input.cost_us,
             explain: input.explain,
         });
     }
@@ -94,6 +95,7 @@ pub(crate) fn plan_aggregate(
     Ok(Planned {
         plan: Arc::new(last),
         rows,
+        cost_us: input.cost_us,
         explain: input.explain,
     })
 }

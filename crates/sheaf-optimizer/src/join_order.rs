@@ -24,6 +24,7 @@ use crate::keyed_access::{self, LookupPath};
 use crate::physical_planner::Planned;
 use crate::semantics;
 use crate::statistics as cost;
+use crate::trace::join::JoinAlternatives;
 
 /// Relations up to which all orders are compared.
 const MAX_DYNAMIC: usize = 10;
@@ -128,7 +129,11 @@ impl Chooser<'_, '_> {
                         .get(&key)
                         .and_then(|plan| plan.last())
                         .map(|step| step.cost_us);
-                    if known.is_none_or(|known| step.cost_us < known) {
+                    let is_better = known.is_none_or(|known| step.cost_us < known);
+                    if !is_better {
+                        self.context.trace.amend("pruned_by_cost", true);
+                    }
+                    if is_better {
                         let mut plan = plan.clone();
                         plan.push(step);
                         best.insert(key, plan);
@@ -249,7 +254,9 @@ impl Chooser<'_, '_> {
         // The best of the methods that hints exclude, for want of another.
         let mut excluded: Option<Step> = None;
         let wanted = self.hints.methods(relation);
+        let mut tried = JoinAlternatives::new(&self.context.trace);
         let mut consider = |method: Method, step_us: f64, build_bytes: f64| {
+            tried.consider(&self.inputs[relation], &method, step_us);
             let cost_us = before.cost_us + step_us + output_us;
             let best = match wanted.allow(&method) {
                 true => &mut best,
@@ -319,8 +326,9 @@ impl Chooser<'_, '_> {
                 );
             }
         }
-        best.or(excluded)
-            .ok_or_else(|| internal_datafusion_err!("no way to join a relation"))
+        let step = best.or(excluded).ok_or_else(|| internal_datafusion_err!("no way to join a relation"))?;
+        tried.decide(plan, self.inputs, &step);
+        Ok(step)
     }
 
     /// Estimated rows after joining `relation`.

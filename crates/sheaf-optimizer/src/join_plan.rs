@@ -31,8 +31,11 @@ use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_sc
 use crate::join_order::{Chooser, Equality, Input, Method, Step, equalities, table_column};
 use crate::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
+use crate::plan_outline::{About, Note};
 use crate::semantics;
 use crate::statistics::layout as key_layout;
+use crate::table_detail::TableDetail;
+use crate::trace::join::chosen_order;
 
 /// Plans a tree of joins.
 pub(crate) fn plan_joins(
@@ -58,6 +61,7 @@ pub(crate) fn plan_joins(
         hints: &hints,
     };
     let steps = chooser.choose()?;
+    chosen_order(&planner.context.trace, &steps, &inputs);
     let mut builder = Builder {
         planner,
         block,
@@ -129,6 +133,8 @@ fn whole_schema(graph: &JoinGraph<'_>) -> Result<DFSchema> {
 /// The plan of the relations joined so far.
 struct Joined {
     plan: Arc<dyn ExecutionPlan>,
+    /// Estimated cost up to here, in microseconds.
+    cost_us: f64,
     /// The column of the graph that each output column is.
     layout: Vec<Column>,
     rows: f64,
@@ -147,14 +153,32 @@ impl Joined {
         block: &Block,
         conditions: Vec<Expr>,
     ) -> Result<Joined> {
-        if let Some(condition) = conjunction(conditions) {
+        if let Some(condition) = conjunction(conditions.clone()) {
             let predicate = planner.expr(&condition, &self.schema()?, block)?;
             self.plan = Arc::new(FilterExec::try_new(predicate, self.plan)?);
+            let note = Note {
+                rows: self.rows,
+                cost_us: self.cost_us,
+                about: About::Condition(conditions),
+            };
+            planner.notes.add(&self.plan, note);
             if let Some(row) = self.explain.last_mut() {
                 row.add(ExtraNote::UsingWhere);
             }
         }
         Ok(self)
+    }
+
+    /// With the estimates of the step that made it.
+    fn after(mut self, step: &Step) -> Joined {
+        let step_us = step.cost_us - self.cost_us;
+        (self.rows, self.cost_us) = (step.rows, step.cost_us);
+        if let Some(row) = self.explain.last_mut() {
+            row.cost_us.get_or_insert(step_us);
+            row.prefix_cost_us = Some(step.cost_us);
+            row.produced = Some(step.rows);
+        }
+        self
     }
 
     /// Brings the columns into the order, and under the names, of the tree's root.
@@ -193,6 +217,7 @@ impl Joined {
         Ok(Planned {
             plan,
             rows: self.rows,
+            cost_us: self.cost_us,
             explain: self.explain,
         })
     }
@@ -228,16 +253,16 @@ impl<'p> Builder<'_, '_, 'p> {
             let joined = self.read(relation, input)?;
             self.joined = RelationSet::one(step.relation);
             let conditions = self.now_applicable();
-            return Ok(Joined {
-                rows: step.rows,
-                ..joined.filter(self.planner, self.block, conditions)?
-            });
+            return Ok(joined
+                .filter(self.planner, self.block, conditions)?
+                .after(step));
         };
         let condition = self.condition(step.relation)?;
         self.joined = self.joined.with(step.relation);
         // Predicates over the new columns of an outer or mark join hold after it, not in it.
         let after = self.now_applicable();
         let needed = self.needed(&after);
+        let mut about = About::join(&condition.equalities, &condition.rest);
         let joined = match (&step.method, input) {
             (Method::Keyed(path), Input::Table(table)) => {
                 self.keyed(before, relation, &table, path, condition, &needed)?
@@ -250,26 +275,40 @@ impl<'p> Builder<'_, '_, 'p> {
                 self.scanned(before, relation, new, method, condition, &needed)?
             }
         };
-        Ok(Joined {
-            rows: step.rows,
-            ..joined.filter(self.planner, self.block, after)?
-        })
+        if let (Method::Keyed(_), Some(row)) = (&step.method, joined.explain.last()) {
+            about = About::Table(Box::new(row.clone()));
+        }
+        let (rows, cost_us) = (step.rows, step.cost_us);
+        let note = Note {
+            rows,
+            cost_us,
+            about,
+        };
+        self.planner.notes.add(&joined.plan, note);
+        let joined = joined.filter(self.planner, self.block, after)?;
+        Ok(joined.after(step))
     }
 
     /// Reads a relation by itself.
     fn read(&self, relation: &Relation<'_>, input: Input<'_>) -> Result<Joined> {
         let planned = match input {
-            Input::Table(table) => table.plan_scan(self.planner, self.block, &Wanted::default())?,
+            Input::Table(table) => {
+                let planned = table.plan_scan(self.planner, self.block, &Wanted::default())?;
+                self.planner.notes.add_table(&planned);
+                planned
+            }
             Input::Derived(planned) => planned,
         };
         let Planned {
             plan,
             rows,
+            cost_us,
             explain,
         } = planned;
         Ok(Joined {
             plan,
             rows,
+            cost_us,
             explain,
             layout: relation.columns.clone(),
         })
@@ -429,6 +468,7 @@ impl<'p> Builder<'_, '_, 'p> {
             batch_rows: context.settings.batch_rows,
         };
         let inner_fields = Fields::from(inner_fields);
+        let row = self.explain_lookup(table, path, &condition.equalities, &residual, join_type);
         let filter = self.join_filter(
             residual,
             &before.layout,
@@ -460,13 +500,7 @@ impl<'p> Builder<'_, '_, 'p> {
             .map(|position| Arc::clone(&both[*position].1))
             .collect();
         let mut explain = before.explain;
-        explain.push(self.explain_lookup(
-            table,
-            path,
-            &condition.equalities,
-            filter.is_some(),
-            join_type,
-        ));
+        explain.push(row);
         let plan = KeyedJoinExec::new(KeyedJoin {
             outer: before.plan,
             spec: Arc::new(spec),
@@ -487,6 +521,7 @@ impl<'p> Builder<'_, '_, 'p> {
             plan: Arc::new(plan),
             layout,
             rows: before.rows,
+            cost_us: before.cost_us,
             explain,
         })
     }
@@ -631,6 +666,7 @@ impl<'p> Builder<'_, '_, 'p> {
             plan,
             layout,
             rows: before.rows,
+            cost_us: before.cost_us,
             explain,
         })
     }
@@ -680,7 +716,7 @@ impl<'p> Builder<'_, '_, 'p> {
         table: &TableReference<'_>,
         path: &LookupPath,
         equalities: &[Equality],
-        residual: bool,
+        residual: &[Expr],
         join_type: KeyedJoinType,
     ) -> ExplainRow {
         let type_ = if path.is_unique(table) {
@@ -710,7 +746,7 @@ impl<'p> Builder<'_, '_, 'p> {
         if !path.index_filters.is_empty() {
             row.add(ExtraNote::UsingIndexCondition);
         }
-        if !path.row_filters.is_empty() || residual {
+        if !path.row_filters.is_empty() || !residual.is_empty() {
             row.add(ExtraNote::UsingWhere);
         }
         match path.fetch {
@@ -726,6 +762,12 @@ impl<'p> Builder<'_, '_, 'p> {
         if path.batched {
             row.add(ExtraNote::BatchedKeyAccess);
         }
+        row.detail = Some(Arc::new(TableDetail {
+            fetch: path.fetch,
+            key_parts: path.key.len(),
+            residual: residual.to_vec(),
+            ..table.detail(path.index, &path.index_filters, &path.row_filters)
+        }));
         row
     }
 

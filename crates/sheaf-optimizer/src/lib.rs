@@ -8,6 +8,7 @@
 //!                                                     |- [hints]        what the statement says about all of this
 //!                                                     |- [access_path]  how each table is read
 //!                                                     |    |- [ranges]  filters -> key ranges of an index
+//!                                                     |- [trace]        what was considered, and why it lost
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep
 //!                                                     '- [explain]      MySQL's table
 //! ```
@@ -19,37 +20,53 @@ mod aggregate;
 mod column_set;
 mod condition;
 mod explain;
+mod explain_json;
+mod explain_tree;
 mod hints;
 mod join_graph;
 mod join_order;
 mod join_plan;
+pub mod json;
 mod key_bounds;
 mod keyed_access;
 mod literal;
 mod logical;
 mod physical_planner;
 mod physical_rules;
+mod plan_outline;
+mod range_text;
 mod ranges;
 mod semantics;
 mod settings;
+mod sql_text;
 mod statistics;
+mod table_detail;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod window;
 
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use datafusion_common::Result;
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_access::{CancelFlag, SessionCounters};
+use sheaf_exec::measuring_exec::measure;
 use sheaf_storage::ReadView;
 
+use explain_tree::Shown;
+use json::Json;
+use plan_outline::PlanOutline;
+
 pub use explain::ExplainRow;
+pub use explain_tree::PlanNode;
 pub use logical::optimize_logical;
 pub use physical_planner::plan_physical;
 pub use ranges::disjoint;
 pub use settings::{OptimizerSwitch, PlannerSettings};
+pub use trace::{OpenStep, RecordedTrace, Trace};
 
 /// What planning a statement needs to know of its session.
 #[derive(Clone)]
@@ -63,6 +80,8 @@ pub struct PlannerContext {
     pub cancel: CancelFlag,
     /// Configuration, memory pool and spill files; the plan runs under the same one.
     pub task: Arc<TaskContext>,
+    /// Where the planner writes down what it considers; off as a rule.
+    pub trace: Trace,
 }
 
 /// A plan that is ready to run, once.
@@ -72,10 +91,43 @@ pub struct PhysicalQuery {
     pub explain: Vec<ExplainRow>,
     /// Hints on the order of joins that no order can obey, as warnings call them.
     pub conflicting_hints: Vec<String>,
+    /// Estimated cost, in microseconds.
+    pub cost_us: f64,
+    outline: PlanOutline,
 }
 
 impl PhysicalQuery {
     pub fn schema(&self) -> SchemaRef {
         self.plan.schema()
+    }
+
+    /// EXPLAIN FORMAT=JSON of rows of EXPLAIN's table.
+    pub fn rows_json(rows: &[ExplainRow], cost_us: f64) -> Json {
+        explain_json::explain_json(rows, cost_us)
+    }
+
+    /// EXPLAIN FORMAT=TREE.
+    pub fn explain_tree(&self) -> PlanNode {
+        self.tree(Shown::Plan)
+    }
+
+    /// Has each operator measured when the plan runs.
+    pub fn measure(&mut self) -> Result<()> {
+        self.plan = measure(Arc::clone(&self.plan), explain_tree::has_line)?;
+        Ok(())
+    }
+
+    /// EXPLAIN ANALYZE of a plan that was measured while it ran.
+    pub fn explain_run(&self) -> PlanNode {
+        self.tree(Shown::Run)
+    }
+
+    /// EXPLAIN FORMAT=TREE of a plan that is running, with what its operators have done so far.
+    pub fn explain_progress(&self) -> PlanNode {
+        self.tree(Shown::Progress)
+    }
+
+    fn tree(&self, shown: Shown) -> PlanNode {
+        explain_tree::plan_tree(&self.plan, &self.outline.notes_on(&self.plan), shown)
     }
 }

@@ -46,6 +46,8 @@ use sheaf_exec::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
 use crate::explain::{ExplainRow, ExtraNote};
+use crate::json::Object;
+use crate::plan_outline::Notes;
 use crate::{
     PhysicalQuery, PlannerContext, access_path, join_graph, join_plan, physical_rules, statistics,
 };
@@ -55,10 +57,13 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
     let mut planner = Planner {
         context,
         properties: ExecutionProps::new(),
+        notes: Notes::default(),
         blocks: 0,
         conflicting_hints: Vec::new(),
     };
     let planned = planner.plan_block(plan, "PRIMARY")?;
+    let cost_us = planned.cost_us;
+    let outline = planner.notes.outline(&planned.plan);
     let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
     let plan = make_interruptible(plan, &context.cancel)?;
     let mut explain = planned.explain;
@@ -72,10 +77,15 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
     if explain.is_empty() {
         explain.push(ExplainRow::no_tables("SIMPLE"));
     }
+    context
+        .trace
+        .outcome("final_plan", || crate::explain::plan_summary(&explain));
     Ok(PhysicalQuery {
         plan,
         explain,
         conflicting_hints: planner.conflicting_hints,
+        cost_us,
+        outline,
     })
 }
 
@@ -93,6 +103,8 @@ pub(crate) struct Planned {
     pub plan: Arc<dyn ExecutionPlan>,
     /// Estimated rows.
     pub rows: f64,
+    /// Estimated cost, in microseconds.
+    pub cost_us: f64,
     /// Tables below, in the order they are joined.
     pub explain: Vec<ExplainRow>,
 }
@@ -132,6 +144,8 @@ pub(crate) struct Block {
 pub(crate) struct Planner<'a> {
     pub context: &'a PlannerContext,
     pub properties: ExecutionProps,
+    /// What is known of the operators, for EXPLAIN.
+    pub notes: Notes,
     /// Query blocks numbered so far.
     blocks: u64,
     /// See [`PhysicalQuery::conflicting_hints`].
@@ -143,9 +157,14 @@ impl Planner<'_> {
     fn plan_block(&mut self, plan: &LogicalPlan, select_type: &'static str) -> Result<Planned> {
         self.blocks += 1;
         let id = self.blocks;
+        let _traced = self
+            .context
+            .trace
+            .begin("query_block", || Object::new().with("select#", id));
         let mut links = Vec::new();
         let mut indexes = HashMap::new();
         let mut subquery_rows = Vec::new();
+        let mut subquery_us = 0.0;
         for subquery in scalar_subqueries(plan)? {
             let planned = self.plan_block(&subquery.subquery, "SUBQUERY")?;
             let index = SubqueryIndex::new(links.len());
@@ -154,6 +173,7 @@ impl Planner<'_> {
                 index,
             });
             indexes.insert(subquery, index);
+            subquery_us += planned.cost_us;
             subquery_rows.extend(planned.explain);
         }
         if links.is_empty() {
@@ -176,6 +196,7 @@ impl Planner<'_> {
             &Wanted::default(),
         )?;
         planned.explain.extend(subquery_rows);
+        planned.cost_us += subquery_us;
         let input = Arc::clone(&planned.plan);
         Ok(planned.wrap(ScalarSubqueryExec::new(input, links, results)))
     }
@@ -197,6 +218,12 @@ impl Planner<'_> {
         block: &Block,
         wanted: &Wanted,
     ) -> Result<Planned> {
+        let planned = self.plan_node(node, block, wanted)?;
+        self.notes.add_node(node, &planned);
+        Ok(planned)
+    }
+
+    fn plan_node(&mut self, node: &LogicalPlan, block: &Block, wanted: &Wanted) -> Result<Planned> {
         if join_graph::is_join_tree(node) {
             return join_plan::plan_joins(self, node, block, wanted);
         }
@@ -239,6 +266,7 @@ impl Planner<'_> {
                 Ok(Planned {
                     plan,
                     rows,
+                    cost_us: 0.0,
                     explain: vec![ExplainRow::no_tables(block.select_type).with_id(block.id)],
                 })
             }
@@ -274,6 +302,7 @@ impl Planner<'_> {
             return Ok(Planned {
                 plan: Arc::new(plan),
                 rows: GUESSED_ROUND_ROWS,
+                cost_us: 0.0,
                 explain: vec![row],
             });
         }
@@ -323,6 +352,7 @@ impl Planner<'_> {
         Ok(Planned {
             plan,
             rows: rows as f64 * selectivity,
+            cost_us: 0.0,
             explain: vec![row],
         })
     }
@@ -447,7 +477,7 @@ impl Planner<'_> {
 
     fn plan_union(&mut self, union: &Union, block: &Block) -> Result<Planned> {
         let mut plans = Vec::with_capacity(union.inputs.len());
-        let mut rows = 0.0;
+        let (mut rows, mut cost_us) = (0.0, 0.0);
         let mut explain = Vec::new();
         for (position, input) in union.inputs.iter().enumerate() {
             let branch = if position == 0 {
@@ -457,12 +487,14 @@ impl Planner<'_> {
             };
             let planned = self.plan(input, &branch, &Wanted::default())?;
             rows += planned.rows;
+            cost_us += planned.cost_us;
             explain.extend(planned.explain);
             plans.push(planned.plan);
         }
         Ok(Planned {
             plan: UnionExec::try_new(plans)?,
             rows,
+            cost_us,
             explain,
         })
     }
@@ -483,6 +515,7 @@ impl Planner<'_> {
         Ok(Planned {
             plan: Arc::new(plan),
             rows: first.rows + round.rows * GUESSED_ROUNDS,
+            cost_us: first.cost_us + round.cost_us * GUESSED_ROUNDS,
             explain,
         })
     }
@@ -514,6 +547,7 @@ impl Planner<'_> {
         Ok(Planned {
             plan,
             rows: values.values.len() as f64,
+            cost_us: 0.0,
             explain: vec![row],
         })
     }

@@ -28,6 +28,9 @@ pub(crate) const MAX_RANGES: usize = 10_000;
 /// Branches of ORs that are followed, at most.
 const MAX_BRANCHES: usize = 64;
 
+/// What a conjunction leaves of each column, by its position.
+pub(crate) type ColumnSets = BTreeMap<usize, ColumnSet>;
+
 /// The ranges of an index that hold every row which the conditions accept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct IndexRanges {
@@ -55,28 +58,8 @@ impl IndexRanges {
 
 /// The ranges that `conditions` (a conjunction) leave of the index with `layout`.
 pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRanges {
-    let mut sets: BTreeMap<usize, ColumnSet> = BTreeMap::new();
-    for term in conditions.iter().flat_map(conjuncts) {
-        if let Term::Column { column, set, .. } = term {
-            intersect_into(&mut sets, *column, set);
-        }
-    }
-    // One OR over several columns can be followed: the first that the index can use.
-    let alternatives = conditions
-        .iter()
-        .flat_map(conjuncts)
-        .find_map(|term| match term {
-            Term::Or(branches)
-                if branches.len() <= MAX_BRANCHES
-                    && branches
-                        .iter()
-                        .all(|branch| binds_first_part(branch, layout, &sets)) =>
-            {
-                Some(branches)
-            }
-            _ => None,
-        });
-    let Some(branches) = alternatives else {
+    let (sets, branches) = sets_and_branches(conditions, layout);
+    let Some(branches) = branches else {
         let mut found = compose(&sets, layout);
         found.consumed = consumed(conditions, layout, &found);
         found.ranges = disjoint(found.ranges);
@@ -85,13 +68,7 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
     let mut all = IndexRanges::default();
     let mut shortest: Option<IndexRanges> = None;
     for branch in branches {
-        let mut sets = sets.clone();
-        for term in conjuncts(branch) {
-            if let Term::Column { column, set, .. } = term {
-                intersect_into(&mut sets, *column, set);
-            }
-        }
-        let found = compose(&sets, layout);
+        let found = compose(&with_branch(&sets, branch), layout);
         all.ranges.extend(found.ranges.iter().cloned());
         if found.ranges.is_empty() {
             continue;
@@ -125,6 +102,56 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
     all
 }
 
+/// What `conditions` leave of each column, and the branches of the OR that the index follows, if there is one.
+fn sets_and_branches<'c>(
+    conditions: &'c [Term],
+    layout: &KeyLayout,
+) -> (ColumnSets, Option<&'c [Term]>) {
+    let mut sets = ColumnSets::new();
+    for term in conditions.iter().flat_map(conjuncts) {
+        if let Term::Column { column, set, .. } = term {
+            intersect_into(&mut sets, *column, set);
+        }
+    }
+    // One OR over several columns can be followed: the first that the index can use.
+    let branches = conditions
+        .iter()
+        .flat_map(conjuncts)
+        .find_map(|term| match term {
+            Term::Or(branches)
+                if branches.len() <= MAX_BRANCHES
+                    && branches
+                        .iter()
+                        .all(|branch| binds_first_part(branch, layout, &sets)) =>
+            {
+                Some(branches.as_slice())
+            }
+            _ => None,
+        });
+    (sets, branches)
+}
+
+fn with_branch(sets: &ColumnSets, branch: &Term) -> ColumnSets {
+    let mut sets = sets.clone();
+    for term in conjuncts(branch) {
+        if let Term::Column { column, set, .. } = term {
+            intersect_into(&mut sets, *column, set);
+        }
+    }
+    sets
+}
+
+/// The conjunctions of column sets whose ranges [`index_ranges`] unites.
+pub(crate) fn conjunctions(conditions: &[Term], layout: &KeyLayout) -> Vec<ColumnSets> {
+    match sets_and_branches(conditions, layout) {
+        (sets, None) => vec![sets],
+        (sets, Some(branches)) => branches
+            .iter()
+            .map(|branch| with_branch(&sets, branch))
+            .collect(),
+    }
+}
+
 fn full() -> IndexRanges {
     IndexRanges {
         ranges: vec![KeyRange::all()],
@@ -145,7 +172,7 @@ fn is_simple(term: &Term) -> bool {
     conjuncts(term).all(|term| matches!(term, Term::Column { .. }))
 }
 
-fn intersect_into(sets: &mut BTreeMap<usize, ColumnSet>, column: usize, set: &ColumnSet) {
+fn intersect_into(sets: &mut ColumnSets, column: usize, set: &ColumnSet) {
     let merged = match sets.get(&column) {
         Some(known) => known.intersect(set),
         None => set.clone(),
@@ -154,7 +181,7 @@ fn intersect_into(sets: &mut BTreeMap<usize, ColumnSet>, column: usize, set: &Co
 }
 
 /// Whether a branch of an OR helps with this index: it binds the first part that the other conditions leave open.
-fn binds_first_part(branch: &Term, layout: &KeyLayout, sets: &BTreeMap<usize, ColumnSet>) -> bool {
+fn binds_first_part(branch: &Term, layout: &KeyLayout, sets: &ColumnSets) -> bool {
     let open = layout.parts.iter().find_map(|part| {
         let column = part.column?;
         let bound = sets.get(&column).is_some_and(|set| set.points().is_some());
@@ -165,7 +192,7 @@ fn binds_first_part(branch: &Term, layout: &KeyLayout, sets: &BTreeMap<usize, Co
 }
 
 /// The ranges of one conjunction of column sets.
-fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges {
+fn compose(sets: &ColumnSets, layout: &KeyLayout) -> IndexRanges {
     if sets.values().any(|set| set.intervals.is_empty()) {
         // Nothing is in the set of some column, whether or not it is in this index.
         return IndexRanges::default();
@@ -223,7 +250,7 @@ fn compose(sets: &BTreeMap<usize, ColumnSet>, layout: &KeyLayout) -> IndexRanges
 }
 
 /// Whether a set bounds a part at all, and all its values can be encoded for it.
-fn binds(set: &ColumnSet, part: &KeyPart) -> bool {
+pub(crate) fn binds(set: &ColumnSet, part: &KeyPart) -> bool {
     let everything = set.starts_with.is_none()
         && !part.nullable
         && set.intervals.iter().any(|interval| {

@@ -76,29 +76,28 @@ impl Session {
         targets: Vec<usize>,
         text: &str,
     ) -> Result<(u64, Option<Returned>)> {
-        let mut projection: Vec<ast::Expr> = Vec::new();
-        let mut tables = Vec::new();
-        for target in targets {
-            let reference = &references.0[target];
-            tables.push(Arc::clone(reference.changeable("DELETE")?));
-            projection.push(reference.key());
-        }
-        let mut query = ChangeQuery {
-            hints: &delete.hints,
-            projection,
-            from: &delete.tables,
-            selection: &delete.selection,
-            order_by: &delete.order_by,
-            limit: &delete.limit,
-        }
-        .build()?;
-        if let Some(items) = &delete.returning {
-            add_items(&mut query, items, &tables[0]);
-        }
+        let (tables, query) = delete_query(delete, references, &targets)?;
         let mut statement = self.begin_changes()?;
         let outcome =
             self.delete_until_stable(&mut statement, delete, (&tables, locked), (&query, text));
         self.end_changes(statement, outcome)
+    }
+
+    /// The plan that finds the rows of a DELETE, and the tables that it deletes from, for EXPLAIN.
+    pub(crate) fn plan_delete(
+        &mut self,
+        delete: &Delete,
+        text: &str,
+    ) -> Result<(PlannedQuery, Vec<String>)> {
+        let references = self.references_of(&delete.tables)?;
+        let targets = targets_of(&references, delete)?;
+        let changed = targets
+            .iter()
+            .map(|target| references.0[*target].alias.clone());
+        let changed = changed.collect();
+        let (_, query) = delete_query(delete, &references, &targets)?;
+        let view = self.read_view()?;
+        Ok((self.plan_change(&query, text, view)?, changed))
     }
 
     /// Finds rows and deletes them, again and again until no other transaction comes between.
@@ -240,6 +239,34 @@ fn targets_of(references: &References, delete: &Delete) -> Result<Vec<usize>> {
         targets.push(target);
     }
     Ok(targets)
+}
+
+/// The tables to delete from, and the query that finds their rows.
+fn delete_query(
+    delete: &Delete,
+    references: &References,
+    targets: &[usize],
+) -> Result<(Vec<Arc<Table>>, Box<ast::Query>)> {
+    let mut projection: Vec<ast::Expr> = Vec::new();
+    let mut tables = Vec::new();
+    for target in targets {
+        let reference = &references.0[*target];
+        tables.push(Arc::clone(reference.changeable("DELETE")?));
+        projection.push(reference.key());
+    }
+    let mut query = ChangeQuery {
+        hints: &delete.hints,
+        projection,
+        from: &delete.tables,
+        selection: &delete.selection,
+        order_by: &delete.order_by,
+        limit: &delete.limit,
+    }
+    .build()?;
+    if let Some(items) = &delete.returning {
+        add_items(&mut query, items, &tables[0]);
+    }
+    Ok((tables, query))
 }
 
 /// Adds the items of RETURNING behind the key; `*` is all columns of the table.

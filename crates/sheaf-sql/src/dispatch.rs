@@ -17,6 +17,18 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.begin_trace(&statement);
+        let outcome = self.run_statement(statement, text, sink);
+        self.end_trace(text);
+        outcome
+    }
+
+    fn run_statement(
+        &mut self,
+        statement: Statement,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         if !matches!(statement, Statement::Show(Show::Warnings { .. })) {
             self.clear_warnings();
         }

@@ -298,17 +298,20 @@ impl Engine {
 
     /// Ends the statement that a session runs, and with `connection` the session too. Error 1094 for an unknown id.
     pub fn kill(&self, id: u64, connection: bool) -> Result<()> {
-        let handle = self
-            .lock_sessions()
-            .get(&id)
-            .cloned()
-            .ok_or_else(|| SqlError::no_such_thread(id))?;
+        let handle = self.session_handle(id)?;
         if connection {
             handle.kill();
         } else {
             handle.cancel();
         }
         Ok(())
+    }
+
+    /// What others may know of a session. Error 1094 for an unknown id.
+    pub(crate) fn session_handle(&self, id: u64) -> Result<Arc<SessionHandle>> {
+        let sessions = self.lock_sessions();
+        let handle = sessions.get(&id).cloned();
+        handle.ok_or_else(|| SqlError::no_such_thread(id))
     }
 
     /// A copy of the global variables.

@@ -1,17 +1,34 @@
-//! EXPLAIN: the plan that a statement would run with, and EXPLAIN ANALYZE: the plan with what happened.
+//! EXPLAIN: the plan that a statement would run with; EXPLAIN ANALYZE: the plan with what happened; and EXPLAIN FOR
+//! CONNECTION: the plan that another session is running, with how far it has come.
 
 use std::sync::Arc;
 
-use datafusion_physical_plan::display::DisplayableExecutionPlan;
-use datafusion_physical_plan::displayable;
-use sheaf_optimizer::ExplainRow;
+use sheaf_optimizer::json::{Json, Layout};
+use sheaf_optimizer::{ExplainRow, PhysicalQuery, PlanNode};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
-use crate::parser::statement::{Explain, ExplainFormat, Statement};
+use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
 use crate::result::ResultSink;
 use crate::rows::{Cell, Cells, Rows};
+use crate::run_query::PlannedQuery;
 use crate::session::Session;
+
+/// What a statement does with the rows that its query finds.
+struct Change {
+    /// MySQL's `select_type` for the tables that are changed.
+    kind: &'static str,
+    /// Their names in the statement.
+    tables: Vec<String>,
+}
+
+/// What is to be shown.
+struct Explained {
+    query: Option<PlannedQuery>,
+    change: Option<Change>,
+    /// The statement does not run as a vectorised plan.
+    is_direct: bool,
+}
 
 impl Session {
     pub(crate) fn explain(
@@ -20,60 +37,217 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let insert_target = match &explain.statement {
-            Statement::Insert(insert) => Some(insert.table.to_string().replace('`', "")),
-            _ => None,
+        let rows = match explain.target {
+            ExplainTarget::Connection(id) => self.explain_connection(id, explain.format)?,
+            ExplainTarget::Statement(statement) if explain.analyze => {
+                self.analyze_statement(statement, explain.format, text)?
+            }
+            ExplainTarget::Statement(statement) => {
+                let explained = self.plan_to_explain(statement, text)?;
+                let query = explained.query.as_ref();
+                let plan = query.map(|query| query.physical.as_ref());
+                shown(plan, &explained, explain.format)
+            }
         };
-        let is_direct = match self.direct_plan(&explain.statement, text) {
+        rows.send(sink, self.result_collation_id(), self.end_of_rows())
+    }
+
+    /// Plans a statement without locking or changing anything but the definitions of its tables.
+    fn plan_to_explain(&mut self, statement: Statement, text: &str) -> Result<Explained> {
+        let is_direct = match self.direct_plan(&statement, text) {
             Some(plan) => self.would_run_directly(&plan)?,
             None => false,
         };
-        let query = match explain.statement {
-            Statement::Query(query) => Some(query),
+        let (query, change) = match statement {
+            Statement::Query(query) => (Some(self.plan_explained(&query, text)?), None),
             Statement::Insert(insert) => {
+                let change = Change {
+                    kind: if insert.replace_into {
+                        "REPLACE"
+                    } else {
+                        "INSERT"
+                    },
+                    tables: vec![insert.table.to_string().replace('`', "")],
+                };
                 let source = insert.source;
-                source.filter(|source| !matches!(source.body.as_ref(), ast::SetExpr::Values(_)))
+                let source = source
+                    .filter(|source| !matches!(source.body.as_ref(), ast::SetExpr::Values(_)));
+                let query = match source {
+                    Some(query) => Some(self.plan_explained(&query, text)?),
+                    None => None,
+                };
+                (query, Some(change))
+            }
+            Statement::Update(update) => {
+                let (query, tables) = self.plan_update(&update, text)?;
+                let kind = "UPDATE";
+                (Some(query), Some(Change { kind, tables }))
+            }
+            Statement::Delete(delete) => {
+                let (query, tables) = self.plan_delete(&delete, text)?;
+                let kind = "DELETE";
+                (Some(query), Some(Change { kind, tables }))
             }
             _ => return Err(SqlError::not_supported_yet("EXPLAIN of this statement")),
         };
-        if explain.analyze && insert_target.is_some() {
+        Ok(Explained {
+            query,
+            change,
+            is_direct,
+        })
+    }
+
+    /// Runs a query and shows what its operators did.
+    fn analyze_statement(
+        &mut self,
+        statement: Statement,
+        format: ExplainFormat,
+        text: &str,
+    ) -> Result<Rows> {
+        let Statement::Query(query) = statement else {
             return Err(SqlError::not_supported_yet(
                 "EXPLAIN ANALYZE of a statement that writes",
             ));
+        };
+        if format == ExplainFormat::Traditional {
+            return Err(SqlError::not_supported_yet(
+                "EXPLAIN ANALYZE with TRADITIONAL format",
+            ));
         }
-        match explain.format {
-            ExplainFormat::Traditional => {
-                let mut rows = traditional();
-                if let Some(table) = insert_target {
-                    rows.push(insert_row(&table));
-                }
-                if let Some(query) = query {
-                    let planned = self.plan_query(&query, text, None)?;
-                    for row in planned.explain_rows() {
-                        rows.push(cells_of(row, is_direct));
-                    }
-                }
-                rows.send(sink, self.result_collation_id(), self.end_of_rows())
+        let mut planned = self.plan_query(&query, text, None)?;
+        planned.measure()?;
+        let physical = Arc::clone(&planned.physical);
+        self.run_planned(planned, |_| Ok(()))?;
+        let tree = physical.explain_run();
+        Ok(match format {
+            ExplainFormat::Json => document(Json::from(&tree)),
+            _ => one_text(tree.print()),
+        })
+    }
+
+    fn explain_connection(&mut self, id: u64, format: ExplainFormat) -> Result<Rows> {
+        let handle = self.engine.session_handle(id)?;
+        let explained = Explained {
+            query: None,
+            change: None,
+            is_direct: false,
+        };
+        let Some(plan) = handle.running_plan() else {
+            // A session that runs nothing has an empty plan; what it runs may have none.
+            return match handle.activity().statement {
+                Some(statement) if !is_explainable(&statement) => Err(not_explainable()),
+                _ => Ok(empty(format)),
+            };
+        };
+        Ok(match format {
+            ExplainFormat::Tree => one_text(plan.explain_progress().print()),
+            format => shown(Some(&plan), &explained, format),
+        })
+    }
+}
+
+/// Error 3012.
+fn not_explainable() -> SqlError {
+    SqlError::new(
+        3012,
+        "HY000",
+        "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE",
+    )
+}
+
+fn is_explainable(statement: &str) -> bool {
+    let word = statement.trim_start_matches(['(', ' ', '\n', '\t']);
+    let word: String = word.chars().take_while(char::is_ascii_alphabetic).collect();
+    [
+        "SELECT", "WITH", "TABLE", "VALUES", "UPDATE", "INSERT", "DELETE", "REPLACE",
+    ]
+    .contains(&word.to_ascii_uppercase().as_str())
+}
+
+/// A plan in one of the formats.
+fn shown(plan: Option<&PhysicalQuery>, explained: &Explained, format: ExplainFormat) -> Rows {
+    let change = explained.change.as_ref();
+    match format {
+        ExplainFormat::Traditional => {
+            let mut rows = traditional();
+            for row in table_rows(plan, change) {
+                rows.push(cells_of(&row, explained.is_direct && row.table.is_some()));
             }
-            ExplainFormat::Tree => {
-                let query = query.ok_or_else(|| {
-                    SqlError::not_supported_yet("EXPLAIN FORMAT=TREE of INSERT ... VALUES")
-                })?;
-                let planned = self.plan_query(&query, text, None)?;
-                let plan = Arc::clone(&planned.physical.plan);
-                let tree = if explain.analyze {
-                    self.run_planned(planned, |_| Ok(()))?;
-                    DisplayableExecutionPlan::with_metrics(plan.as_ref())
-                        .indent(false)
-                        .to_string()
-                } else {
-                    displayable(plan.as_ref()).indent(false).to_string()
-                };
-                let mut rows = Rows::new([("EXPLAIN", Cells::Text(u32::MAX))]);
-                rows.push(vec![tree.into()]);
-                rows.send(sink, self.result_collation_id(), self.end_of_rows())
+            rows
+        }
+        ExplainFormat::Json => {
+            let cost_us = plan.map_or(0.0, |plan| plan.cost_us);
+            let mut json = PhysicalQuery::rows_json(&table_rows(plan, change), cost_us);
+            if let (Json::Object(document), true) = (&mut json, explained.is_direct) {
+                document.add("direct", true);
             }
-            ExplainFormat::Json => Err(SqlError::not_supported_yet("EXPLAIN FORMAT=JSON")),
+            document(json)
+        }
+        ExplainFormat::Tree => {
+            let mut tree = plan.map(PhysicalQuery::explain_tree);
+            if let Some(change) = change {
+                tree = Some(change_node(change, tree));
+            }
+            if explained.is_direct {
+                tree = Some(PlanNode::line("Direct (without operators)", tree));
+            }
+            one_text(tree.map_or_else(String::new, |tree| tree.print()))
+        }
+    }
+}
+
+fn change_node(change: &Change, rows: Option<PlanNode>) -> PlanNode {
+    let tables = change.tables.join(", ");
+    let text = match change.kind {
+        "UPDATE" => format!("Update {tables} (buffered)"),
+        "DELETE" => format!("Delete from {tables} (buffered)"),
+        "REPLACE" => format!("Replace into {tables}"),
+        _ => format!("Insert into {tables}"),
+    };
+    PlanNode::line(text, rows)
+}
+
+/// The rows of EXPLAIN's table, with what is changed marked.
+fn table_rows(plan: Option<&PhysicalQuery>, change: Option<&Change>) -> Vec<ExplainRow> {
+    let mut rows = plan.map_or_else(Vec::new, |plan| plan.explain.clone());
+    match change {
+        Some(change) if matches!(change.kind, "INSERT" | "REPLACE") => {
+            let inserted = change.tables.iter();
+            let inserted = inserted.map(|table| ExplainRow::inserted(change.kind, table));
+            rows = inserted.chain(rows).collect();
+        }
+        Some(change) => {
+            let is_changed = |row: &&mut ExplainRow| {
+                row.table
+                    .as_ref()
+                    .is_some_and(|table| change.tables.contains(table))
+            };
+            for row in rows.iter_mut().filter(is_changed) {
+                row.select_type = change.kind.to_string();
+            }
+        }
+        None => {}
+    }
+    rows
+}
+
+/// One cell with a text of many lines.
+fn one_text(text: String) -> Rows {
+    let mut rows = Rows::new([("EXPLAIN", Cells::Text(u32::MAX))]);
+    rows.push(vec![text.into()]);
+    rows
+}
+
+fn document(json: Json) -> Rows {
+    one_text(json.print(Layout::default()))
+}
+
+/// What is shown for a session that runs no plan.
+fn empty(format: ExplainFormat) -> Rows {
+    match format {
+        ExplainFormat::Traditional => traditional(),
+        ExplainFormat::Json | ExplainFormat::Tree => {
+            Rows::new([("EXPLAIN", Cells::Text(u32::MAX))])
         }
     }
 }
@@ -115,13 +289,4 @@ fn cells_of(row: &ExplainRow, is_direct: bool) -> Vec<Cell> {
         row.filtered.map(|filtered| format!("{filtered:.2}")).into(),
         extra.into(),
     ]
-}
-
-fn insert_row(table: &str) -> Vec<Cell> {
-    let mut cells = vec![Cell::Null; 12];
-    cells[0] = 1u64.into();
-    cells[1] = "INSERT".into();
-    cells[2] = table.into();
-    cells[4] = "ALL".into();
-    cells
 }

@@ -113,7 +113,7 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 17] = [
+const FILLED: [&str; 18] = [
     "CHARACTER_SETS",
     "COLLATIONS",
     "COLLATION_CHARACTER_SET_APPLICABILITY",
@@ -123,6 +123,7 @@ const FILLED: [&str; 17] = [
     "GLOBAL_STATUS",
     "GLOBAL_VARIABLES",
     "KEY_COLUMN_USAGE",
+    "OPTIMIZER_TRACE",
     "PROCESSLIST",
     "REFERENTIAL_CONSTRAINTS",
     "SCHEMATA",
@@ -181,6 +182,7 @@ fn rows_of(table: &str, session: &Session) -> Result<Option<Rows>> {
         "CHARACTER_SETS" => character_sets(),
         "COLLATIONS" => collations(),
         "COLLATION_CHARACTER_SET_APPLICABILITY" => applicability(),
+        "OPTIMIZER_TRACE" => optimizer_trace(session),
         "PROCESSLIST" => processlist(session),
         "GLOBAL_VARIABLES" => name_values(session.engine.globals().all(true)),
         "SESSION_VARIABLES" => name_values(session.variables.all(false)),
@@ -544,6 +546,24 @@ fn residency(session: &Session) -> Result<Rows> {
         Ok(())
     })?;
     Ok(rows)
+}
+
+fn optimizer_trace(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("QUERY", LONG_TEXT),
+        ("TRACE", LONG_TEXT),
+        ("MISSING_BYTES_BEYOND_MAX_MEM_SIZE", NUMBER),
+        ("INSUFFICIENT_PRIVILEGES", NUMBER),
+    ]);
+    for traced in session.traces.shown() {
+        rows.push(vec![
+            traced.query.clone().into(),
+            traced.trace.clone().into(),
+            traced.missing_bytes.into(),
+            0u64.into(),
+        ]);
+    }
+    rows
 }
 
 fn key_column_usage(session: &Session) -> Result<Rows> {

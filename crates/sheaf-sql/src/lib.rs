@@ -22,6 +22,7 @@ mod insert;
 mod load_data;
 mod locking_read;
 mod on_duplicate;
+mod optimizer_traces;
 mod prepared;
 pub mod result;
 mod rewrite_rules;

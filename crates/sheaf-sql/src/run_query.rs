@@ -21,7 +21,7 @@ use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
-    ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
+    PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
 };
 use sheaf_storage::ReadView;
 use sheaf_table::{
@@ -58,7 +58,8 @@ enum Purpose {
 
 /// A planned query with the locks that keep its plan valid.
 pub(crate) struct PlannedQuery {
-    pub(crate) physical: PhysicalQuery,
+    /// Other sessions may look at it while it runs.
+    pub(crate) physical: Arc<PhysicalQuery>,
     pub(crate) columns: Vec<ColumnMeta>,
     /// Tables that the query reads.
     pub(crate) tables: Vec<Arc<Table>>,
@@ -71,8 +72,12 @@ impl PlannedQuery {
         self.physical.schema()
     }
 
-    pub(crate) fn explain_rows(&self) -> &[ExplainRow] {
-        &self.physical.explain
+    /// Prepares the plan for EXPLAIN ANALYZE.
+    pub(crate) fn measure(&mut self) -> Result<()> {
+        if let Some(physical) = Arc::get_mut(&mut self.physical) {
+            physical.measure()?;
+        }
+        Ok(())
     }
 }
 
@@ -104,6 +109,7 @@ impl Session {
             }
             None => self.plan_query(query, text, None)?,
         };
+        self.last_query_cost = planned.physical.cost_us;
         let columns = planned.columns.clone();
         let mut announced = false;
         let mut rows = 0u64;
@@ -156,6 +162,7 @@ impl Session {
         planned: PlannedQuery,
         mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        let _running = self.handle.show_plan(&planned.physical);
         let plan = Arc::clone(&planned.physical.plan);
         let stream = self.engine.runtime().run(
             plan,
@@ -179,6 +186,16 @@ impl Session {
         extra: Option<&Arc<MemoryTableSource>>,
     ) -> Result<PlannedQuery> {
         self.plan(query, text, extra, Purpose::Read, None)
+    }
+
+    /// Plans a query for EXPLAIN, which locks no rows.
+    pub(crate) fn plan_explained(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+    ) -> Result<PlannedQuery> {
+        let view = self.read_view()?;
+        self.plan(query, text, None, Purpose::Locked, Some(view))
     }
 
     /// Plans the query of INSERT … SELECT.
@@ -292,7 +309,7 @@ impl Session {
         let mut physical = plan_physical(&optimized, &context)?;
         self.warn_of_conflicts(std::mem::take(&mut physical.conflicting_hints));
         Ok(PlannedQuery {
-            physical,
+            physical: Arc::new(physical),
             columns,
             tables,
             task: context.task,
@@ -344,6 +361,7 @@ impl Session {
             view,
             cancel: self.handle.cancel_flag().clone(),
             task: self.task_context(),
+            trace: self.traces.current.clone(),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::direct::StatementCache;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
+use crate::optimizer_traces::OptimizerTraces;
 use crate::parser::{self, Statement, scan};
 use crate::prepared::PreparedStatements;
 use crate::query::Header;
@@ -110,6 +111,7 @@ pub struct Session {
     pub(crate) warnings: Warnings,
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
+    pub(crate) traces: OptimizerTraces,
     /// LAST_INSERT_ID().
     pub(crate) last_insert_id: u64,
     /// What the running statement makes of it by LAST_INSERT_ID(value).
@@ -151,6 +153,7 @@ impl Session {
             warnings: Warnings::default(),
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
+            traces: OptimizerTraces::default(),
             last_insert_id: 0,
             insert_id_cell: InsertIdCell::default(),
             row_count: 0,
@@ -177,6 +180,7 @@ impl Session {
         self.warnings.clear(self.variables.max_error_count());
         self.close_all_prepared();
         self.statement_cache = StatementCache::default();
+        self.traces = OptimizerTraces::default();
         (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
         self.task = None;
         let collation = variables::collation_of_id(self.info.collation_id);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use sheaf_access::{CancelFlag, SessionCounters};
+use sheaf_optimizer::PhysicalQuery;
 
 use crate::status::CommandCounters;
 
@@ -45,6 +46,8 @@ pub struct SessionHandle {
     disconnect: Mutex<Option<Disconnect>>,
     client: OnceLock<ClientProbe>,
     activity: Mutex<Activity>,
+    /// The plan that the session is running.
+    plan: Mutex<Option<Arc<PhysicalQuery>>>,
     pub(crate) counters: Arc<SessionCounters>,
     pub(crate) commands: CommandCounters,
 }
@@ -72,6 +75,7 @@ impl SessionHandle {
                 since: Instant::now(),
                 statement: None,
             }),
+            plan: Mutex::new(None),
             counters: Arc::new(SessionCounters::default()),
             commands: CommandCounters::default(),
         }
@@ -150,6 +154,17 @@ impl SessionHandle {
         activity
     }
 
+    /// Shows a plan to other sessions until the guard is dropped.
+    pub(crate) fn show_plan(self: &Arc<Self>, plan: &Arc<PhysicalQuery>) -> ShownPlan {
+        *lock(&self.plan) = Some(Arc::clone(plan));
+        ShownPlan(Arc::clone(self))
+    }
+
+    /// The plan that the session is running, if it runs one.
+    pub(crate) fn running_plan(&self) -> Option<Arc<PhysicalQuery>> {
+        lock(&self.plan).clone()
+    }
+
     pub(crate) fn set_user(&self, user: &str, host: &str) {
         let mut activity = lock(&self.activity);
         activity.user = user.to_string();
@@ -192,6 +207,16 @@ impl SessionHandle {
         activity.command = IDLE;
         activity.state.clear();
         activity.since = Instant::now();
+    }
+}
+
+/// A plan is being run; see [`SessionHandle::show_plan`].
+#[must_use]
+pub(crate) struct ShownPlan(Arc<SessionHandle>);
+
+impl Drop for ShownPlan {
+    fn drop(&mut self) {
+        lock(&self.0.plan).take();
     }
 }
 

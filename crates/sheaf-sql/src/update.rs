@@ -26,6 +26,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement::Update;
 use crate::result::ResultSink;
 use crate::row_spool::SpooledRows;
+use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::{ROWS_PER_CANCEL_CHECK, current_timestamp, default_of, issue};
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
@@ -130,7 +131,26 @@ impl Session {
         text: &str,
     ) -> Result<Updated> {
         let single = is_single(&update.tables);
-        let assignments = match single {
+        let (targets, rules, query) = self.update_query(update, references, assignments)?;
+        let mut statement = self.begin_changes()?;
+        let outcome = self.update_until_stable(
+            &mut statement,
+            (&targets, locked),
+            (&query, text),
+            rules,
+            single,
+        );
+        self.end_changes(statement, outcome)
+    }
+
+    /// What is to be changed, how, and the query that finds it.
+    fn update_query(
+        &self,
+        update: &Update,
+        references: &References,
+        assignments: Vec<Assignment>,
+    ) -> Result<(Vec<Target>, Rules, Box<ast::Query>)> {
+        let assignments = match is_single(&update.tables) {
             true => left_to_right(references, assignments)?,
             false => assignments,
         };
@@ -154,15 +174,23 @@ impl Session {
             limit: &update.limit,
         }
         .build()?;
-        let mut statement = self.begin_changes()?;
-        let outcome = self.update_until_stable(
-            &mut statement,
-            (&targets, locked),
-            (&query, text),
-            rules,
-            single,
-        );
-        self.end_changes(statement, outcome)
+        Ok((targets, rules, query))
+    }
+
+    /// The plan that finds the rows of an UPDATE, and the tables that it changes, for EXPLAIN.
+    pub(crate) fn plan_update(
+        &mut self,
+        update: &Update,
+        text: &str,
+    ) -> Result<(PlannedQuery, Vec<String>)> {
+        let references = self.references_of(&update.tables)?;
+        let assignments = resolve(&references, &update.assignments)?;
+        let changed = assignments.iter().map(|assignment| assignment.reference);
+        let changed = changed.map(|reference| references.0[reference].alias.clone());
+        let changed = changed.collect::<BTreeSet<_>>().into_iter().collect();
+        let (_, _, query) = self.update_query(update, &references, assignments)?;
+        let view = self.read_view()?;
+        Ok((self.plan_change(&query, text, view)?, changed))
     }
 
     /// Finds rows and changes them, again and again until no other transaction comes between.

@@ -8,6 +8,7 @@
 //! The engine holds the global values. A session starts with a shared copy of them and gets one of its own when it
 //! first changes a session value.
 
+mod flags;
 mod settings;
 mod sql_mode;
 mod storage;
@@ -60,6 +61,8 @@ enum Kind {
     /// One of these words, or its position.
     Choice(&'static [&'static str]),
     OptimizerSwitch,
+    /// A list of `flag=on|off|default`; flags that are not named keep their values.
+    Flags(&'static [&'static str]),
     SqlMode,
     CharacterSet,
     Collation,
@@ -249,6 +252,14 @@ impl Definition {
                     .apply(text)
                     .map_err(|piece| SqlError::wrong_value_for_variable(self.name, &piece))?;
                 VariableValue::Text(switch.to_string())
+            }
+            Kind::Flags(flags) => {
+                let NewValue::Text(text) = new else {
+                    return Err(self.wrong_value(new));
+                };
+                let changed = flags::merge(flags, self.default, &current.to_string(), text)
+                    .map_err(|piece| SqlError::wrong_value_for_variable(self.name, &piece))?;
+                VariableValue::Text(changed)
             }
             Kind::SqlMode => match new {
                 NewValue::Text(text) => VariableValue::Text(SqlMode::parse(text)?.to_string()),
@@ -488,6 +499,35 @@ impl Variables {
 
     pub fn optimizer_switch(&self) -> OptimizerSwitch {
         optimizer_switch(self.text("optimizer_switch"))
+    }
+
+    /// Whether planning is traced.
+    pub(crate) fn traces_optimizer(&self) -> bool {
+        self.values.settings.traces_optimizer
+    }
+
+    /// A flag of `optimizer_trace`.
+    pub(crate) fn optimizer_trace_flag(&self, flag: &str) -> bool {
+        flags::is_on(self.text("optimizer_trace"), flag)
+    }
+
+    pub(crate) fn optimizer_trace_offset(&self) -> i64 {
+        match self.get("optimizer_trace_offset") {
+            Ok(VariableValue::Integer(offset)) => i64::try_from(*offset).unwrap_or(-1),
+            _ => -1,
+        }
+    }
+
+    pub(crate) fn optimizer_trace_limit(&self) -> u64 {
+        self.integer("optimizer_trace_limit")
+    }
+
+    pub(crate) fn optimizer_trace_max_mem_size(&self) -> usize {
+        self.integer("optimizer_trace_max_mem_size") as usize
+    }
+
+    pub(crate) fn end_markers_in_json(&self) -> bool {
+        self.boolean("end_markers_in_json")
     }
 
     /// Bytes of the row-id buffer of one multi-range read.

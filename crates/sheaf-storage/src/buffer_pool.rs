@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::counters::{self, PerThreadCounter, PoolCounters};
+use crate::counters::{self, PerThreadCounter, PoolCounters, ThreadPageWork};
 use crate::disk::{self, Disk, FileId, Operation};
 use crate::error::{Result, StorageError};
 use crate::frame_arena::{FrameArena, FrameId};
@@ -544,6 +544,11 @@ impl BufferPool {
         Ok(())
     }
 
+    /// What the calling thread has asked of the pool.
+    pub(crate) fn thread_page_work(&self) -> ThreadPageWork {
+        counters::thread_page_work(&self.core.accesses)
+    }
+
     /// The pool's counters and gauges now.
     pub fn counters(&self) -> PoolCounters {
         let traffic = &self.core.traffic;
@@ -588,6 +593,7 @@ impl BufferPool {
         };
         let frame = self.allocate_frame()?;
         counters::add(&self.core.traffic.reads, 1);
+        counters::count_on_thread(1, 0, 1);
         let read = PageRead::for_waiter(&self.core, claim, frame);
         self.disk.submit(vec![read.clone().operation(self.file)]);
         self.disk.wait(self.file, page.offset(), &|| read.is_done());

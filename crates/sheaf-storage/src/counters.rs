@@ -92,6 +92,61 @@ pub(crate) struct DiskTraffic {
     pub(crate) evictions: AtomicU64,
 }
 
+/// What the calling thread has asked of buffer pools since it began: the difference of two of these is what a piece of
+/// its work cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ThreadPageWork {
+    /// Page accesses, of one pool. Stands still on a thread that has no line of its own, see [`PerThreadCounter`].
+    pub accesses: u64,
+    /// Accesses that had to wait for a read of their own.
+    pub reads: u64,
+    /// Pages requested ahead.
+    pub read_ahead: u64,
+    /// Read requests issued to the disk, for either.
+    pub requests: u64,
+}
+
+impl ThreadPageWork {
+    /// What was done since `before`.
+    pub fn since(self, before: ThreadPageWork) -> ThreadPageWork {
+        ThreadPageWork {
+            accesses: self.accesses - before.accesses,
+            reads: self.reads - before.reads,
+            read_ahead: self.read_ahead - before.read_ahead,
+            requests: self.requests - before.requests,
+        }
+    }
+}
+
+thread_local! {
+    /// All but the accesses.
+    static MY_WORK: Cell<ThreadPageWork> = const { Cell::new(ThreadPageWork {
+        accesses: 0,
+        reads: 0,
+        read_ahead: 0,
+        requests: 0,
+    }) };
+}
+
+/// Books disk requests on the calling thread.
+pub(crate) fn count_on_thread(reads: u64, read_ahead: u64, requests: u64) {
+    let work = MY_WORK.get();
+    MY_WORK.set(ThreadPageWork {
+        accesses: 0,
+        reads: work.reads + reads,
+        read_ahead: work.read_ahead + read_ahead,
+        requests: work.requests + requests,
+    });
+}
+
+/// The work of the calling thread, with its share of `accesses`.
+pub(crate) fn thread_page_work(accesses: &PerThreadCounter) -> ThreadPageWork {
+    ThreadPageWork {
+        accesses: accesses.of_this_thread(),
+        ..MY_WORK.get()
+    }
+}
+
 /// Adds to a counter of events.
 pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Ordering::Relaxed);
@@ -131,6 +186,14 @@ impl PerThreadCounter {
             counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         } else {
             counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What this thread, or those before it in its line, has counted; 0 in the line that threads share.
+    fn of_this_thread(&self) -> u64 {
+        match thread_line() {
+            line if line < LINES - 1 => get(&self.0[line].0),
+            _ => 0,
         }
     }
 
@@ -201,5 +264,25 @@ mod tests {
             });
         }
         assert_eq!(counter.total(), 24_000);
+    }
+
+    #[test]
+    fn a_thread_knows_its_own_work() {
+        let counter = PerThreadCounter::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let before = thread_page_work(&counter);
+                (0..7).for_each(|_| counter.increment());
+                count_on_thread(2, 5, 3);
+                let work = thread_page_work(&counter).since(before);
+                let expected = ThreadPageWork {
+                    accesses: 7,
+                    reads: 2,
+                    read_ahead: 5,
+                    requests: 3,
+                };
+                assert_eq!(work, expected);
+            });
+        });
     }
 }

@@ -63,7 +63,7 @@ pub use archive::{ArchiveProgress, FolderArchive, LogArchive, LogRange};
 pub use backup::{BackupSummary, CopyProgress};
 pub use buffer_pool::{BufferPool, PoolOptions};
 pub use check::StorageCheck;
-pub use counters::{PoolCounters, TransactionCounters};
+pub use counters::{PoolCounters, ThreadPageWork, TransactionCounters};
 pub use disk::{Disk, DiskKind, FileId};
 pub use error::{Result, StorageError};
 pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGuard};

@@ -61,6 +61,7 @@ impl BufferPool {
         let requests = reads.len();
         if requests > 0 {
             counters::add(&self.core().traffic.read_ahead, requested_pages as u64);
+            counters::count_on_thread(0, requested_pages as u64, requests as u64);
             let file = self.file();
             self.disk()
                 .submit(reads.into_iter().map(|read| read.operation(file)).collect());

@@ -54,4 +54,4 @@ pub use search_lock::Search;
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::{InsertOutcome, Table};
 pub use types::ColumnType;
-pub use value::Value;
+pub use value::{Value, column_text};

@@ -31,7 +31,8 @@ use crate::error::{Result, SqlError};
 pub use parameters::{Parameters, parameter_number};
 pub use statement::Statement;
 use statement::{
-    Assignment, Explain, ExplainFormat, PrepareSource, Scope, SetValue, TableName, TransactionEnd,
+    Assignment, Explain, ExplainFormat, ExplainTarget, PrepareSource, Scope, SetValue, TableName,
+    TransactionEnd,
 };
 
 /// What sqlparser may recurse: parentheses, subqueries and unary operators each take a few levels.
@@ -510,8 +511,13 @@ impl StatementParser<'_> {
                 break;
             }
         }
-        if self.peek("FOR CONNECTION") {
-            return self.unsupported("EXPLAIN FOR CONNECTION");
+        if !analyze && self.accept("FOR CONNECTION") {
+            let target = ExplainTarget::Connection(self.number()?);
+            return Ok(Statement::Explain(Box::new(Explain {
+                format,
+                analyze,
+                target,
+            })));
         }
         let statement = match &self.tokens.peek_token_ref().token {
             Token::LParen => self.query()?,
@@ -521,11 +527,9 @@ impl StatementParser<'_> {
                 | Keyword::VALUES
                 | Keyword::TABLE
                 | Keyword::INSERT
-                | Keyword::REPLACE => self.statement()?,
-                Keyword::UPDATE | Keyword::DELETE => {
-                    let what = format!("EXPLAIN {}", word.value.to_ascii_uppercase());
-                    return self.unsupported(&what);
-                }
+                | Keyword::REPLACE
+                | Keyword::UPDATE
+                | Keyword::DELETE => self.statement()?,
                 _ => return self.describe_table(),
             },
             _ => return self.describe_table(),
@@ -533,7 +537,7 @@ impl StatementParser<'_> {
         Ok(Statement::Explain(Box::new(Explain {
             format,
             analyze,
-            statement,
+            target: ExplainTarget::Statement(statement),
         })))
     }
 

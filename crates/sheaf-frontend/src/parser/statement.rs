@@ -122,7 +122,15 @@ pub struct Explain {
     pub format: ExplainFormat,
     /// EXPLAIN ANALYZE: run it and show what happened.
     pub analyze: bool,
-    pub statement: Statement,
+    pub target: ExplainTarget,
+}
+
+/// What EXPLAIN explains.
+#[derive(Clone, Debug)]
+pub enum ExplainTarget {
+    Statement(Statement),
+    /// FOR CONNECTION: what the session of this id is running.
+    Connection(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -209,6 +209,7 @@ impl Runner {
             task: self
                 .runtime
                 .task_context("test".to_string(), self.runtime.session_config(64, 1)),
+            trace: sheaf_optimizer::Trace::default(),
         };
         let optimized = optimize_logical(lowered.plan, &context)?;
         let physical = plan_physical(&optimized, &context)?;

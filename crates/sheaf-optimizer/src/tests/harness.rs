@@ -25,12 +25,14 @@ use sheaf_table::{
 };
 
 use crate::{
-    ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
+    ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
+    plan_physical,
 };
 
 /// A database in a temporary directory, and tables that are only in memory.
 pub(super) struct Lab {
     pub settings: PlannerSettings,
+    pub trace: Trace,
     memory: BTreeMap<String, (SchemaRef, Vec<arrow::array::RecordBatch>)>,
     tables: BTreeMap<String, Arc<Table>>,
     hints: BTreeMap<String, IndexHints>,
@@ -58,6 +60,7 @@ impl Lab {
         let options = runtime.session_config(8192, 1).options().as_ref().clone();
         Lab {
             settings: PlannerSettings::default(),
+            trace: Trace::default(),
             memory: BTreeMap::new(),
             tables: BTreeMap::new(),
             hints: BTreeMap::new(),
@@ -172,6 +175,7 @@ impl Lab {
             view: sheaf_storage::ReadView::newest(),
             cancel: CancelFlag::new(),
             task: self.runtime.task_context("test".to_string(), config),
+            trace: self.trace.clone(),
         }
     }
 

@@ -3,3 +3,4 @@
 mod harness;
 mod operators;
 mod stored;
+mod trace;

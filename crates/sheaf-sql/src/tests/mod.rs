@@ -2,6 +2,7 @@
 
 mod definitions;
 mod direct;
+mod explains;
 mod inserts;
 mod loads;
 mod queries;

@@ -4,7 +4,7 @@
 //! variable is assigned, and shared with the values.
 
 use super::{
-    SqlMode, VariableValue, collation, default_collation, optimizer_switch, position,
+    SqlMode, VariableValue, collation, default_collation, flags, optimizer_switch, position,
     time_zone_offset_seconds,
 };
 use crate::transaction::Isolation;
@@ -20,6 +20,7 @@ pub(super) struct Settings {
     pub(super) sql_mode: SqlMode,
     pub(super) direct_plans: bool,
     pub(super) merges_derived_tables: bool,
+    pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
@@ -53,11 +54,14 @@ impl Settings {
             _ => "",
         };
         let switch = optimizer_switch(text("optimizer_switch"));
+        let traces_optimizer = flags::is_on(text("optimizer_trace"), "enabled");
         Settings {
             autocommit: boolean("autocommit"),
             sql_mode: SqlMode::parse(text("sql_mode")).unwrap_or_default(),
-            direct_plans: switch.direct,
+            // What is to be traced has to be planned.
+            direct_plans: switch.direct && !traces_optimizer,
             merges_derived_tables: switch.derived_merge,
+            traces_optimizer,
             foreign_key_checks: !matches!(
                 value("foreign_key_checks"),
                 Some(VariableValue::Bool(false))

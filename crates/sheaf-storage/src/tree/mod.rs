@@ -45,6 +45,7 @@ mod versioned_read;
 
 use std::sync::{Arc, Weak};
 
+use crate::counters::ThreadPageWork;
 use crate::error::{Result, StorageError};
 use crate::page::{PAGE_SIZE, PageId, TreeId};
 use crate::page_store::PageStore;
@@ -246,6 +247,11 @@ impl Tree {
     /// Pages that the pool in which the tree is cached can hold.
     pub fn pool_pages(&self) -> u64 {
         self.store.frames
+    }
+
+    /// What the calling thread has asked of the pool in which the tree is cached.
+    pub fn thread_page_work(&self) -> ThreadPageWork {
+        self.store.pool.thread_page_work()
     }
 
     /// Size and shape of the tree, from counters.

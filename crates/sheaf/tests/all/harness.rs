@@ -18,7 +18,9 @@ const DEFAULT_MEMORY_BYTES: usize = 256 << 20;
 /// A server that lives as long as the value does, and its data no longer.
 pub struct TestServer {
     server: Option<Server>,
-    engine: Arc<Engine>,
+    /// `None` only while it is closed and opened again.
+    engine: Option<Arc<Engine>>,
+    engine_options: EngineOptions,
     address: SocketAddr,
     directory: TempDir,
 }
@@ -52,7 +54,7 @@ impl TestServer {
         adjust: impl FnOnce(&mut ServerOptions, &TempDir),
     ) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let engine = Engine::open(&directory.path().join("data"), engine_options)
+        let engine = Engine::open(&directory.path().join("data"), engine_options.clone())
             .expect("an empty database");
         let mut options = ServerOptions {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
@@ -65,9 +67,42 @@ impl TestServer {
             .expect("the server listens on the network");
         TestServer {
             server: Some(server),
-            engine,
+            engine: Some(engine),
+            engine_options,
             address,
             directory,
+        }
+    }
+
+    /// Closes the database and opens it again, on another port: nothing of it is in memory. Connections are gone.
+    pub fn restart(&mut self) {
+        self.shut_down();
+        let engine = Engine::open(
+            &self.directory.path().join("data"),
+            self.engine_options.clone(),
+        );
+        let engine = engine.expect("the database that was closed");
+        let options = ServerOptions {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            ..ServerOptions::default()
+        };
+        let server = Server::start(Arc::clone(&engine), options).expect("a free port");
+        self.address = server
+            .local_address()
+            .expect("the server listens on the network");
+        (self.server, self.engine) = (Some(server), Some(engine));
+    }
+
+    fn shut_down(&mut self) {
+        let (server, engine) = (self.server.take(), self.engine.take());
+        if let (Some(server), Some(engine)) = (server, engine) {
+            let all_ended = server.shut_down(Duration::ZERO);
+            let closed = engine.close();
+            // A test that failed already must not panic again.
+            if !std::thread::panicking() {
+                assert!(all_ended, "a connection outlived its server");
+                closed.expect("the engine closes");
+            }
         }
     }
 
@@ -121,15 +156,7 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            let all_ended = server.shut_down(Duration::ZERO);
-            let closed = self.engine.close();
-            // A test that failed already must not panic again.
-            if !std::thread::panicking() {
-                assert!(all_ended, "a connection outlived its server");
-                closed.expect("the engine closes");
-            }
-        }
+        self.shut_down();
     }
 }
 

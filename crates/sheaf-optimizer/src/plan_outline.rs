@@ -1,0 +1,190 @@
+//! What the planner thought of each operator, kept with the plan for EXPLAIN.
+//!
+//! The planner notes its estimates, and what it knows of an operator as expressions of the statement, beside the
+//! operators that it makes. The physical rules then make others of them: they insert exchanges, merge projections and
+//! hand limits down. So the notes are found again by walking both trees side by side: operators of the same name
+//! correspond, and where the names differ, the tree that has an operator too many is the one under which the other's
+//! name comes up next.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion_expr::{Expr, LogicalPlan, SortExpr};
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::projection::ProjectionExec;
+
+use crate::explain::ExplainRow;
+use crate::join_order::Equality;
+use crate::physical_planner::Planned;
+
+/// What an operator does, in terms of the statement.
+#[derive(Debug, Clone)]
+pub(crate) enum About {
+    Nothing,
+    /// Reads a table, or looks one up: what EXPLAIN's table says of it.
+    Table(Box<ExplainRow>),
+    Condition(Vec<Expr>),
+    Order(Vec<SortExpr>),
+    Groups {
+        keys: Vec<Expr>,
+        functions: Vec<Expr>,
+    },
+    Functions(Vec<Expr>),
+    /// Joins on equalities and other conditions.
+    Join {
+        on: Vec<(Expr, Expr)>,
+        rest: Vec<Expr>,
+    },
+}
+
+impl About {
+    pub(crate) fn join(equalities: &[Equality], rest: &[Expr]) -> About {
+        let pairs = equalities.iter();
+        About::Join {
+            on: pairs
+                .map(|equality| (equality.outer.clone(), equality.inner.clone()))
+                .collect(),
+            rest: rest.to_vec(),
+        }
+    }
+}
+
+/// A note about one operator.
+#[derive(Debug, Clone)]
+pub(crate) struct Note {
+    /// Estimated rows.
+    pub rows: f64,
+    /// Estimated cost of it and all below, in microseconds.
+    pub cost_us: f64,
+    pub about: About,
+}
+
+/// Notes while a statement is being planned.
+#[derive(Default)]
+pub(crate) struct Notes(RefCell<Vec<(Arc<dyn ExecutionPlan>, Note)>>);
+
+impl Notes {
+    pub(crate) fn add(&self, plan: &Arc<dyn ExecutionPlan>, note: Note) {
+        let mut operator = plan;
+        // A join that cannot drop columns itself has a projection above it.
+        while operator.is::<ProjectionExec>()
+            && let [input] = operator.children().as_slice()
+        {
+            operator = input;
+        }
+        self.0.borrow_mut().push((Arc::clone(operator), note));
+    }
+
+    /// Notes what became of a node of the logical plan.
+    pub(crate) fn add_node(&self, node: &LogicalPlan, planned: &Planned) {
+        let about = match node {
+            LogicalPlan::TableScan(_) => return self.add_table(planned),
+            LogicalPlan::Filter(filter) => About::Condition(vec![filter.predicate.clone()]),
+            LogicalPlan::Sort(sort) => About::Order(sort.expr.clone()),
+            LogicalPlan::Aggregate(aggregate) => About::Groups {
+                keys: aggregate.group_expr.clone(),
+                functions: aggregate.aggr_expr.clone(),
+            },
+            LogicalPlan::Window(window) => About::Functions(window.window_expr.clone()),
+            _ => About::Nothing,
+        };
+        let (rows, cost_us) = (planned.rows, planned.cost_us);
+        self.add(
+            &planned.plan,
+            Note {
+                rows,
+                cost_us,
+                about,
+            },
+        );
+    }
+
+    /// Notes a table that a join reads by itself.
+    pub(crate) fn add_table(&self, planned: &Planned) {
+        if let Some(row) = planned.explain.last() {
+            let note = Note {
+                rows: planned.rows,
+                cost_us: planned.cost_us,
+                about: About::Table(Box::new(row.clone())),
+            };
+            self.add(&planned.plan, note);
+        }
+    }
+
+    pub(crate) fn outline(self, planned: &Arc<dyn ExecutionPlan>) -> PlanOutline {
+        PlanOutline {
+            planned: Arc::clone(planned),
+            notes: self.0.into_inner(),
+        }
+    }
+}
+
+/// The operators as they were planned, with the notes about them.
+pub(crate) struct PlanOutline {
+    planned: Arc<dyn ExecutionPlan>,
+    notes: Vec<(Arc<dyn ExecutionPlan>, Note)>,
+}
+
+/// Notes by the address of the operator that they are about.
+pub(crate) type NotesByOperator<'o> = BTreeMap<usize, &'o Note>;
+
+/// The key of an operator in [`NotesByOperator`].
+pub(crate) fn address(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    Arc::as_ptr(plan).cast::<()>() as usize
+}
+
+impl PlanOutline {
+    /// The notes about the operators of `plan`, which was made of the planned one.
+    pub(crate) fn notes_on(&self, plan: &Arc<dyn ExecutionPlan>) -> NotesByOperator<'_> {
+        let mut known = NotesByOperator::new();
+        for (operator, note) in &self.notes {
+            // The first one to note something made the operator; later ones passed it on.
+            known.entry(address(operator)).or_insert(note);
+        }
+        let mut found = NotesByOperator::new();
+        pair(plan, &self.planned, &known, &mut found);
+        found
+    }
+}
+
+fn pair<'o>(
+    plan: &Arc<dyn ExecutionPlan>,
+    planned: &Arc<dyn ExecutionPlan>,
+    known: &NotesByOperator<'o>,
+    found: &mut NotesByOperator<'o>,
+) {
+    let (children, planned_children) = (plan.children(), planned.children());
+    if plan.name() == planned.name() {
+        if let Some(note) = known.get(&address(planned)) {
+            found.insert(address(plan), *note);
+        }
+        for (child, planned_child) in children.into_iter().zip(planned_children) {
+            pair(child, planned_child, known, found);
+        }
+        return;
+    }
+    match (children.as_slice(), planned_children.as_slice()) {
+        ([child], _) if is_below(plan, planned.name()) => pair(child, planned, known, found),
+        (_, [planned_child]) => {
+            // What was merged into the operator below hands its note down.
+            pair(plan, planned_child, known, found);
+        }
+        ([child], _) => pair(child, planned, known, found),
+        _ => {}
+    }
+}
+
+/// Whether an operator of this name comes before the plan forks.
+fn is_below(plan: &Arc<dyn ExecutionPlan>, name: &str) -> bool {
+    let mut current = plan;
+    loop {
+        if current.name() == name {
+            return true;
+        }
+        match current.children().as_slice() {
+            [child] => current = child,
+            _ => return false,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! EXPLAIN in its formats, and the optimizer trace.
+
+use super::Bench;
+
+/// 1,000 rows with an index that 10 share a key of.
+fn bench() -> Bench {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id INT PRIMARY KEY, k INT, c VARCHAR(20), KEY by_k (k))");
+    let rows: Vec<String> = (0..1000)
+        .map(|id| format!("({id}, {}, 'c{id}')", id % 100))
+        .collect();
+    bench.ok(&format!("INSERT INTO t VALUES {}", rows.join(", ")));
+    bench
+}
+
+const TRACES: &str = "SELECT query, trace, missing_bytes_beyond_max_mem_size, insufficient_privileges \
+                      FROM information_schema.optimizer_trace";
+
+#[test]
+fn the_last_statement_is_traced() {
+    let mut bench = bench();
+    assert!(bench.rows(TRACES).is_empty());
+    bench.ok("SET optimizer_trace = 'enabled=on,one_line=on'");
+    assert_eq!(
+        bench.rows("SELECT @@optimizer_trace, @@optimizer_trace_offset"),
+        ["enabled=on,one_line=on|-1"]
+    );
+    bench.ok("SELECT c FROM t WHERE k = 5 AND id < 500");
+    for _ in 0..2 {
+        // Reading the traces is not traced.
+        let traces = bench.rows(TRACES);
+        assert_eq!(traces.len(), 1);
+        let trace = &traces[0];
+        assert!(trace.starts_with("SELECT c FROM t WHERE k = 5 AND id < 500|{\"steps\": ["));
+        assert!(trace.contains("\"ranges\": [\"k = 5\"]"), "{trace}");
+        assert!(trace.contains("\"final_plan\""), "{trace}");
+        assert!(trace.ends_with("|0|0"), "{trace}");
+    }
+    bench.ok("SET optimizer_trace = 'enabled=off'");
+    bench.ok("SELECT COUNT(*) FROM t");
+    assert!(bench.rows(TRACES)[0].starts_with("SELECT c FROM t"));
+    assert_eq!(bench.error("SET optimizer_trace = 'enabled=maybe'"), 1231);
+    assert_eq!(bench.error("SET optimizer_trace = 1"), 1231);
+}
+
+#[test]
+fn offset_limit_and_memory_choose_the_traces() {
+    let mut bench = bench();
+    bench.ok("SET optimizer_trace = 'enabled=on', optimizer_trace_offset = -2, optimizer_trace_limit = 2");
+    for n in 0..4 {
+        bench.ok(&format!("SELECT {n} FROM t WHERE id = 1"));
+    }
+    let queries = |bench: &mut Bench| {
+        bench.rows("SELECT query, missing_bytes_beyond_max_mem_size FROM information_schema.optimizer_trace")
+    };
+    assert_eq!(
+        queries(&mut bench),
+        [
+            "SELECT 2 FROM t WHERE id = 1|0",
+            "SELECT 3 FROM t WHERE id = 1|0"
+        ]
+    );
+    bench.ok("SET optimizer_trace_offset = 0, optimizer_trace_max_mem_size = 300");
+    bench.ok("UPDATE t SET c = 'x' WHERE k = 7");
+    let kept = queries(&mut bench);
+    assert!(kept[0].starts_with("UPDATE t SET"), "{kept:?}");
+    assert!(!kept[0].ends_with("|0"), "{kept:?}");
+}
+
+/// The one text that EXPLAIN FORMAT=JSON or TREE shows.
+fn document(bench: &mut Bench, sql: &str) -> String {
+    let rows = bench.rows(sql);
+    assert_eq!(rows.len(), 1, "{sql}");
+    rows[0].clone()
+}
+
+/// Whether `parts` come one after the other in `text`.
+fn has_in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => panic!("no {part} in {rest} of {text}"),
+        }
+    }
+}
+
+#[test]
+fn json_nests_what_happens_to_the_rows() {
+    let mut bench = bench();
+    bench.ok("SET optimizer_switch = 'direct=off'");
+    let json = document(
+        &mut bench,
+        "EXPLAIN FORMAT=JSON SELECT c, COUNT(*) FROM t WHERE k = 5 AND c <> 'x' GROUP BY c ORDER BY 2",
+    );
+    has_in_order(
+        &json,
+        &[
+            "{\n  \"query_block\": {\n    \"select_id\": 1,\n    \"cost_info\": {\n      \"query_cost\": \"",
+            "\"ordering_operation\": {\n      \"using_filesort\": true,",
+            "\"grouping_operation\": {\n        \"using_temporary_table\": true,",
+            "\"table\": {",
+            "\"table_name\": \"t\"",
+            "\"access_type\": \"ref\"",
+            "\"possible_keys\": [",
+            "\"key\": \"by_k\"",
+            "\"used_key_parts\": [",
+            "\"k\"",
+            "\"key_length\": \"5\"",
+            "\"ref\": [",
+            "\"rows_examined_per_scan\": 10",
+            "\"filtered\": \"",
+            "\"k = 5\"",
+            "\"read_cost\": \"",
+            "\"prefix_cost\": \"",
+            "\"resident\": {",
+            "\"used_columns\": [",
+            "\"attached_condition\": \"(`test`.`t`.`c` <> 'x')\"",
+        ],
+    );
+}
+
+#[test]
+fn json_of_joins_subqueries_and_changes() {
+    let mut bench = bench();
+    bench.ok("SET optimizer_switch = 'direct=off'");
+    let json = document(
+        &mut bench,
+        "EXPLAIN FORMAT=JSON SELECT a.c FROM t a JOIN t b ON b.id = a.k WHERE a.id < 3 AND b.k = (SELECT MAX(k) FROM t)",
+    );
+    has_in_order(
+        &json,
+        &[
+            "\"nested_loop\": [",
+            "\"table_name\": \"a\"",
+            "\"table_name\": \"b\"",
+        ],
+    );
+    has_in_order(&json, &["\"attached_subqueries\": [", "\"select_id\": 2"]);
+    let json = document(
+        &mut bench,
+        "EXPLAIN FORMAT=JSON UPDATE t SET c = 'y' WHERE k = 5",
+    );
+    has_in_order(
+        &json,
+        &[
+            "\"update\": true",
+            "\"table_name\": \"t\"",
+            "\"key\": \"by_k\"",
+        ],
+    );
+    let json = document(&mut bench, "EXPLAIN FORMAT=JSON DELETE FROM t WHERE id = 5");
+    has_in_order(&json, &["\"delete\": true", "\"access_type\": \"const\""]);
+    let json = document(
+        &mut bench,
+        "EXPLAIN FORMAT=JSON INSERT INTO t SELECT id + 1000, k, c FROM t WHERE k = 5",
+    );
+    has_in_order(
+        &json,
+        &[
+            "\"insert\": true",
+            "\"insert_from\": {",
+            "\"key\": \"by_k\"",
+        ],
+    );
+    let json = document(&mut bench, "EXPLAIN FORMAT=JSON SELECT 1");
+    has_in_order(&json, &["\"message\": \"No tables used\""]);
+    assert_eq!(
+        bench.rows("SELECT COUNT(*) FROM t WHERE c = 'y' OR id > 999 OR id = 5"),
+        ["1"],
+        "nothing was changed"
+    );
+}
+
+#[test]
+fn the_tree_says_what_the_operators_do() {
+    let mut bench = bench();
+    bench.ok("SET optimizer_switch = 'direct=off'");
+    let tree = document(
+        &mut bench,
+        "DESC FORMAT=TREE SELECT a.c, b.c FROM t a JOIN t b ON b.id = a.k WHERE a.id < 3 AND a.c <> 'x' ORDER BY a.c LIMIT 2",
+    );
+    has_in_order(
+        &tree,
+        &[
+            "-> Sort: a.c, limit input to 2 row(s)  (cost=",
+            "-> Batched key access inner join",
+            "-> Index range scan on a using PRIMARY over (id < 3), with row condition: (a.c <> 'x')  (cost=",
+            "-> Single-row index lookup on b using PRIMARY (id=a.k)",
+        ],
+    );
+    let tree = document(&mut bench, "EXPLAIN FORMAT=TREE DELETE FROM t WHERE k = 5");
+    has_in_order(
+        &tree,
+        &["-> Delete from t (buffered)\n    -> Index lookup on t using by_k (k = 5)"],
+    );
+    bench.ok("SET optimizer_switch = 'default'");
+    let tree = document(
+        &mut bench,
+        "EXPLAIN FORMAT=TREE SELECT c FROM t WHERE id = 1",
+    );
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct",
+            "\n    -> Single-row index lookup on t using PRIMARY",
+        ],
+    );
+}
+
+#[test]
+fn analyze_runs_the_statement_and_counts() {
+    let mut bench = bench();
+    let sql = "SELECT a.c FROM t a JOIN t b ON b.id = a.k WHERE a.k = 5 AND b.c <> 'x'";
+    let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {sql}"));
+    has_in_order(
+        &tree,
+        &[
+            "join",
+            "rows=10 loops=1)",
+            "on a using by_k (k = 5)",
+            "(actual time=",
+            "rows=10 loops=1)",
+            "pages=",
+        ],
+    );
+    let json = document(&mut bench, &format!("EXPLAIN ANALYZE FORMAT=JSON {sql}"));
+    has_in_order(
+        &json,
+        &[
+            "\"operation\": ",
+            "\"actual_rows\": 10",
+            "\"inputs\": [",
+            "\"index_entries\": 10",
+        ],
+    );
+    assert_eq!(bench.error("EXPLAIN ANALYZE UPDATE t SET c = 'x'"), 1235);
+    assert_eq!(
+        bench.error(&format!("EXPLAIN ANALYZE FORMAT=TRADITIONAL {sql}")),
+        1235
+    );
+    assert_eq!(bench.error("EXPLAIN FORMAT=XML SELECT 1"), 1791);
+}
+
+#[test]
+fn analyze_counts_the_runs_of_a_recursive_query() {
+    let mut bench = bench();
+    let tree = document(
+        &mut bench,
+        "EXPLAIN ANALYZE WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT SUM(i) FROM n",
+    );
+    assert!(tree.contains("loops=5"), "{tree}");
+}
+
+#[test]
+fn the_cost_of_the_last_query_is_kept() {
+    let mut bench = bench();
+    bench.ok("SELECT COUNT(*) FROM t WHERE c LIKE '%7%'");
+    let cost = bench.rows("SHOW STATUS LIKE 'Last_query_cost'");
+    let cost: f64 = cost[0]
+        .split('|')
+        .nth(1)
+        .expect("a value")
+        .parse()
+        .expect("a number");
+    assert!(cost > 0.0, "{cost}");
+}
+
+#[test]
+fn another_session_sees_how_far_a_statement_has_come() {
+    let mut bench = bench();
+    let mut other = bench.engine.session(Default::default()).expect("a session");
+    let id = other.id();
+    assert!(
+        bench
+            .rows(&format!("EXPLAIN FOR CONNECTION {id}"))
+            .is_empty()
+    );
+    assert_eq!(bench.error("EXPLAIN FOR CONNECTION 4000000"), 1094);
+    let own = bench.session.id();
+    assert_eq!(bench.error(&format!("EXPLAIN FOR CONNECTION {own}")), 3012);
+    let runner = std::thread::spawn(move || {
+        let endless =
+            "SELECT COUNT(*) FROM test.t a, test.t b, test.t c, test.t d WHERE a.c <> b.c";
+        super::run(&mut other, endless)
+    });
+    let sql = format!("EXPLAIN FORMAT=TREE FOR CONNECTION {id}");
+    let tree = loop {
+        // The other thread may not have planned it yet.
+        if let Some(tree) = bench.rows(&sql).pop() {
+            break tree;
+        }
+        std::thread::yield_now();
+    };
+    has_in_order(&tree, &["(so far: rows="]);
+    let table = bench.rows(&format!("EXPLAIN FOR CONNECTION {id}"));
+    assert_eq!(table.len(), 4, "{table:?}");
+    bench.ok(&format!("KILL QUERY {id}"));
+    let outcome = runner.join().expect("no panic");
+    assert_eq!(outcome.map(|_| ()).map_err(|error| error.code), Err(1317));
+}
