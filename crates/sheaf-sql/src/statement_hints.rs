@@ -11,7 +11,7 @@ use sqlparser::ast;
 
 use crate::error::SqlError;
 use crate::parser::hint::{Hint, HintValue, HintWarning, hints_of};
-use crate::parser::statement::{Scope, Statement};
+use crate::parser::statement::{ExplainTarget, Scope, Statement};
 use crate::session::Session;
 use crate::variables::{self, NewValue, VariableValue};
 
@@ -68,7 +68,10 @@ const HINTABLE: &[&str] = &[
 /// The statement that hints and their limits are looked for in: what EXPLAIN explains, or itself.
 fn explained(statement: &Statement) -> &Statement {
     match statement {
-        Statement::Explain(explain) => &explain.statement,
+        Statement::Explain(explain) => match &explain.target {
+            ExplainTarget::Statement(statement) => statement,
+            ExplainTarget::Connection(_) => statement,
+        },
         other => other,
     }
 }
