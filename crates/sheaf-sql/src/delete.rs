@@ -177,6 +177,7 @@ impl Session {
                     Ok(false) => {}
                     Err(error) => match &mut ignore {
                         Some(warnings) if is_ignorable(&error) => {
+                            transaction.tells_of_others();
                             warnings.warn(error.mysql_code(), error.to_string());
                         }
                         _ => return Err(error.into()),

@@ -11,8 +11,8 @@
 //! With LIMIT two queries might choose different rows. There one query delivers the keys and the items, and what it has found is
 //! shown once it is locked.
 //!
-//! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it searches
-//! against all changes, as reads of SERIALIZABLE do.
+//! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it searches:
+//! FOR SHARE against all changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
 //!
 //! SKIP LOCKED goes row by row: the query delivers keys and items, a row is locked without waiting, and is left out if that
 //! fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take the
@@ -92,7 +92,46 @@ pub(crate) fn lock_wait(query: &ast::Query) -> Option<Duration> {
     (locked_rows(query) != Locked::WaitFor).then_some(Duration::ZERO)
 }
 
+/// Whether a query that is not locked row by row says FOR UPDATE, for itself or a part of a union.
+fn is_for_update(body: &ast::SetExpr, locks: &[ast::LockClause]) -> bool {
+    let for_update = |lock: &ast::LockClause| lock.lock_type == ast::LockType::Update;
+    locks.iter().any(for_update)
+        || match body {
+            ast::SetExpr::Query(query) => is_for_update(&query.body, &query.locks),
+            ast::SetExpr::SetOperation { left, right, .. } => {
+                is_for_update(left, &[]) || is_for_update(right, &[])
+            }
+            _ => false,
+        }
+}
+
 impl Session {
+    /// How a query that locks all that it reads locks a table. FOR UPDATE OF is about the named tables alone.
+    pub(crate) fn read_lock_mode(
+        &self,
+        query: &ast::Query,
+    ) -> Result<impl Fn(&Arc<Table>) -> LockMode + use<>> {
+        let is_exclusive = rows_of(query).is_none() && is_for_update(&query.body, &query.locks);
+        let named = match query.body.as_ref() {
+            ast::SetExpr::Select(select)
+                if is_exclusive && query.locks.iter().all(|lock| lock.of.is_some()) =>
+            {
+                Some(targets_of(&self.references_of(&select.from)?, &query.locks).0)
+            }
+            _ => None,
+        };
+        Ok(move |table: &Arc<Table>| match &named {
+            _ if !is_exclusive => LockMode::Shared,
+            None => LockMode::Exclusive,
+            Some(targets) => {
+                let mut targets = targets.iter().filter(|t| Arc::ptr_eq(&t.table, table));
+                targets
+                    .next()
+                    .map_or(LockMode::Shared, |target| target.mode)
+            }
+        })
+    }
+
     /// Locks the rows that a locking read finds, for as long as the transaction lasts. `None` for a query that is not of
     /// this kind.
     pub(crate) fn lock_rows_of(

@@ -248,7 +248,8 @@ impl Session {
                 };
                 let planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
                 if locks_all {
-                    self.lock_all_it_reads(&planned, self.row_lock_wait(lock_wait(query)))?;
+                    let mode = self.read_lock_mode(query)?;
+                    self.lock_all_it_reads(&planned, mode, self.row_lock_wait(lock_wait(query)))?;
                 }
                 return Ok(planned);
             }

@@ -3,7 +3,7 @@
 //! | level | rows that it finds | what it searched ([`Search`]) |
 //! |---|---|---|
 //! | READ COMMITTED | locked; given back if they do not match any more once they are locked | nothing |
-//! | REPEATABLE READ | locked | of the tables that it locks rows of: nothing is inserted there (next-key locks) |
+//! | REPEATABLE READ | locked | of the tables that it locks rows of: nothing is inserted there (next-key locks), and nothing changes if the search reads rows that it does not find |
 //! | SERIALIZABLE | locked | of all tables: nothing changes |
 //!
 //! Rows are locked first, one by one as the statement comes to them, and the ranges when it is through: so who waits for a
@@ -14,6 +14,11 @@
 //! change holds no lock for each row. A statement that begins again keeps them, so that it gets ahead. A statement that is
 //! a transaction of its own locks no gaps in REPEATABLE READ: when it could look again, they are free.
 //!
+//! **Rows that are read and not found.** What is in the searched ranges of an index is what the statement finds, unless
+//! something besides the ranges decides: a condition on other columns, a join, a sort that ends at a LIMIT. Then a change of
+//! a row there could make it one that the statement would have found, so in REPEATABLE READ nothing may change in the
+//! ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
+//!
 //! Lookups of a keyed join are not known before it runs. In SERIALIZABLE they count as a search of the whole index; in
 //! REPEATABLE READ they lock no gaps.
 
@@ -22,6 +27,8 @@ use std::sync::Arc;
 
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::execution_plan::CardinalityEffect;
+use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use sheaf_access::{Fetch, IndexRef, MergeKind};
 use sheaf_exec::keyed_join_exec::KeyedJoinExec;
 use sheaf_exec::scan_exec::ScanExec;
@@ -41,8 +48,11 @@ pub(crate) struct PlannedSearch {
     pub(crate) search: Search,
     /// It is the inner side of a keyed join.
     is_lookup: bool,
-    /// A forward scan of the clustered index that ends after so many rows.
+    /// Something besides the ranges decides which rows are found.
+    is_filtered: bool,
+    /// It ends after so many rows, which it finds in the order of its index.
     limit: Option<usize>,
+    direction: Direction,
 }
 
 impl PlannedSearch {
@@ -64,12 +74,15 @@ impl PlannedSearch {
                         reads_rows: secondary(input.index).is_some(),
                     },
                     is_lookup: false,
+                    is_filtered: true,
                     limit: None,
+                    direction: spec.direction,
                 })
                 .collect();
         }
         let index = secondary(spec.index);
-        let in_order = matches!(spec.direction, Direction::Forward) && spec.first_of.is_none();
+        let is_in_order = spec.first_of.is_none()
+            && (index.is_none() || !matches!(spec.fetch, Fetch::MultiRange { .. }));
         vec![PlannedSearch {
             search: Search {
                 table: Arc::clone(&spec.table),
@@ -78,7 +91,9 @@ impl PlannedSearch {
                 reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
             },
             is_lookup: false,
-            limit: spec.limit.filter(|_| index.is_none() && in_order),
+            is_filtered: spec.index_condition.is_some() || spec.row_condition.is_some(),
+            limit: spec.limit.filter(|_| is_in_order),
+            direction: spec.direction,
         }]
     }
 
@@ -93,9 +108,21 @@ impl PlannedSearch {
                 reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
             },
             is_lookup: true,
+            is_filtered: true,
             limit: None,
+            direction: Direction::Forward,
         }
     }
+}
+
+/// A search of a direct plan, which reads ranges of one index of a table, and its rows.
+pub(crate) struct DirectSearch {
+    pub(crate) index: IndexRef,
+    /// Not all of the rows in the ranges are what it finds.
+    pub(crate) is_filtered: bool,
+    /// It ends after so many rows.
+    pub(crate) limit: Option<usize>,
+    pub(crate) direction: Direction,
 }
 
 fn secondary(index: IndexRef) -> Option<usize> {
@@ -108,16 +135,31 @@ fn secondary(index: IndexRef) -> Option<usize> {
 /// Everything that a plan reads of tables.
 pub(crate) fn searches_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<PlannedSearch>> {
     let mut searches = Vec::new();
+    let mut is_filtered = false;
     plan.apply(|node| {
-        let node: &dyn std::any::Any = node.as_ref();
-        if let Some(scan) = node.downcast_ref::<ScanExec>() {
+        let any: &dyn std::any::Any = node.as_ref();
+        if let Some(scan) = any.downcast_ref::<ScanExec>() {
             searches.extend(PlannedSearch::of_scan(scan));
-        } else if let Some(join) = node.downcast_ref::<KeyedJoinExec>() {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        if let Some(join) = any.downcast_ref::<KeyedJoinExec>() {
             searches.push(PlannedSearch::of_lookup(join));
         }
+        is_filtered |= !passes_first_rows(node.as_ref());
         Ok(TreeNodeRecursion::Continue)
     })?;
+    for search in &mut searches {
+        search.is_filtered |= is_filtered;
+    }
     Ok(searches)
+}
+
+/// Whether a node passes all rows on, or the first of them.
+fn passes_first_rows(node: &dyn ExecutionPlan) -> bool {
+    let any: &dyn std::any::Any = node;
+    matches!(node.cardinality_effect(), CardinalityEffect::Equal)
+        || any.is::<GlobalLimitExec>()
+        || any.is::<LocalLimitExec>()
 }
 
 /// A row that the statement has locked and not changed.
@@ -148,11 +190,6 @@ impl StatementLocks {
         }
     }
 
-    /// How long the statement waits for a lock.
-    pub(crate) fn wait(&self) -> LockWait {
-        self.wait
-    }
-
     pub(crate) fn start_again(&mut self) {
         self.has_restarted = true;
         for kept in self.kept.values_mut() {
@@ -160,18 +197,19 @@ impl StatementLocks {
         }
     }
 
-    fn kind_of_range(&self) -> Option<RangeLock> {
+    fn locks_searches(&self) -> bool {
         match self.isolation {
-            Isolation::ReadUncommitted | Isolation::ReadCommitted => None,
-            Isolation::RepeatableRead if self.autocommit => None,
-            Isolation::RepeatableRead => Some(RangeLock::NoInserts),
-            Isolation::Serializable => Some(RangeLock::NoChanges),
+            Isolation::ReadUncommitted | Isolation::ReadCommitted => false,
+            Isolation::RepeatableRead => !self.autocommit,
+            Isolation::Serializable => true,
         }
     }
 
-    /// Whether what the statement finds out must stay as it is.
-    pub(crate) fn is_serializable(&self) -> bool {
-        self.isolation == Isolation::Serializable
+    fn kind_of_range(&self, search: &PlannedSearch) -> RangeLock {
+        match self.isolation == Isolation::Serializable || search.is_filtered {
+            true => RangeLock::NoChanges,
+            false => RangeLock::NoInserts,
+        }
     }
 
     fn gives_back_rows(&self) -> bool {
@@ -228,7 +266,7 @@ impl StatementTransaction {
         targets: &[Arc<Table>],
     ) -> Result<Vec<PlannedSearch>> {
         let (_, locks) = self.changes_and_locks();
-        if locks.kind_of_range().is_none() {
+        if !locks.locks_searches() {
             return Ok(Vec::new());
         }
         let mut searches = searches_of(&planned.physical.plan)?;
@@ -241,30 +279,35 @@ impl StatementTransaction {
         Ok(searches)
     }
 
-    /// As [`Self::searches_to_lock`], of a direct plan that reads ranges of one index of a table, and its rows; `limit` if
-    /// it ends after so many, going forward.
+    /// As [`Self::searches_to_lock`], of a direct plan.
     pub(crate) fn search_to_lock(
         &mut self,
         table: &Arc<Table>,
-        index: IndexRef,
-        limit: Option<usize>,
+        search: DirectSearch,
         ranges: impl FnOnce() -> Vec<KeyRange>,
     ) -> Vec<PlannedSearch> {
         let (_, locks) = self.changes_and_locks();
-        if locks.kind_of_range().is_none() {
+        if !locks.locks_searches() {
             return Vec::new();
         }
-        let index = secondary(index);
-        let search = Search {
-            table: Arc::clone(table),
+        let DirectSearch {
             index,
-            ranges: ranges(),
-            reads_rows: index.is_some(),
-        };
+            is_filtered,
+            limit,
+            direction,
+        } = search;
+        let index = secondary(index);
         vec![PlannedSearch {
-            limit: limit.filter(|_| index.is_none()),
-            search,
+            search: Search {
+                table: Arc::clone(table),
+                index,
+                ranges: ranges(),
+                reads_rows: index.is_some(),
+            },
             is_lookup: false,
+            is_filtered,
+            limit,
+            direction,
         }]
     }
 
@@ -276,15 +319,19 @@ impl StatementTransaction {
         searches: &mut [PlannedSearch],
         (rows, last): (usize, Option<&[u8]>),
     ) -> Result<bool> {
+        let has_changed = self.has_changed();
         let (changes, locks) = self.changes_and_locks();
-        if let Some(kind) = locks.kind_of_range() {
+        if locks.locks_searches() {
             if let [only] = searches
                 && only.limit.is_some_and(|limit| limit == rows)
+                // The key of a row in a secondary index may be another by now.
+                && (only.search.index.is_none() || !has_changed)
                 && let Some(last) = last
             {
-                only.search.end_at(last);
+                only.search.end_at_row(last, only.direction)?;
             }
             for planned in searches {
+                let kind = locks.kind_of_range(planned);
                 let search = &planned.search;
                 if !search.lock_of_view(changes, view, kind, locks.wait)? {
                     return Ok(false);
@@ -301,18 +348,19 @@ impl StatementTransaction {
 }
 
 impl Session {
-    /// Locks what a query of the open transaction reads against all changes, until the transaction ends. The query then
-    /// reads what is there now.
+    /// Locks what a query of the open transaction reads, until the transaction ends: `mode` tells how, table by table. The
+    /// query then reads what is there now.
     pub(crate) fn lock_all_it_reads(
         &mut self,
         planned: &PlannedQuery,
+        mode: impl Fn(&Arc<Table>) -> LockMode,
         wait: LockWait,
     ) -> Result<()> {
         let Some(changes) = self.open_changes() else {
             return Ok(());
         };
-        for planned in searches_of(&planned.physical.plan)? {
-            planned.search.lock_shared(changes, wait)?;
+        for PlannedSearch { search, .. } in searches_of(&planned.physical.plan)? {
+            search.lock(changes, mode(&search.table), wait)?;
         }
         Ok(())
     }

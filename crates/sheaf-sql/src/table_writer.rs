@@ -348,12 +348,13 @@ impl TableWriter {
                     transaction,
                     tables,
                     table,
-                } => match insert_or_lock(&self.table, transaction, (tables, *table), row) {
+                } => match tables.insert(transaction.changes(), *table, row) {
                     Ok(outcome) => break outcome,
                     Err(error @ TableError::DuplicateKey { .. }) => match self.options.on_duplicate
                     {
                         OnDuplicate::Fail => return Err(error.into()),
                         OnDuplicate::Skip => {
+                            transaction.tells_of_others();
                             warnings.warn(error.mysql_code(), error.to_string());
                             self.written.duplicates += 1;
                             return Ok(());
@@ -366,6 +367,7 @@ impl TableWriter {
                         }
                     },
                     Err(error) if self.options.ignore && is_ignorable(&error) => {
+                        transaction.tells_of_others();
                         warnings.warn(error.mysql_code(), error.to_string());
                         self.written.duplicates += 1;
                         return Ok(());
@@ -460,6 +462,7 @@ impl TableWriter {
             match tables.replace(transaction.changes(), *table, &key, &old, &new) {
                 Ok(()) => self.written.updated += 1,
                 Err(error) if self.options.ignore && is_ignorable(&error) => {
+                    transaction.tells_of_others();
                     warnings.warn(error.mysql_code(), error.to_string());
                     self.written.duplicates += 1;
                     return Ok(true);
@@ -490,29 +493,6 @@ impl TableWriter {
         })?;
         kept.rows.push(row);
         Ok(())
-    }
-}
-
-/// Inserts a row. In SERIALIZABLE the row that is in its way is locked, so that it stays what was found out.
-fn insert_or_lock(
-    table: &Arc<Table>,
-    transaction: &mut StatementTransaction,
-    (tables, position): (&ChangeSet, usize),
-    row: &[Value],
-) -> sheaf_table::Result<InsertOutcome> {
-    loop {
-        let (changes, locks) = transaction.changes_and_locks();
-        let outcome = tables.insert(changes, position, row);
-        if !matches!(outcome, Err(TableError::DuplicateKey { .. })) || !locks.is_serializable() {
-            return outcome;
-        }
-        let Some(key) = table.conflicting_row(row)? else {
-            return outcome;
-        };
-        table.lock_row(changes, &key, LockMode::Shared, locks.wait())?;
-        if table.conflicting_row(row)?.as_ref() == Some(&key) {
-            return outcome;
-        }
     }
 }
 

@@ -94,6 +94,8 @@ pub(crate) struct StatementTransaction {
     /// What SET TRANSACTION said about it, if it is the statement's own.
     next: NextTransaction,
     locks: StatementLocks,
+    /// What the statement tells its client goes by what others have committed.
+    tells_of_others: bool,
 }
 
 impl StatementTransaction {
@@ -105,6 +107,17 @@ impl StatementTransaction {
     /// As [`Self::changes`], and what the statement knows of its locks.
     pub(crate) fn changes_and_locks(&mut self) -> (&mut Transaction, &mut StatementLocks) {
         (&mut self.transaction.transaction, &mut self.locks)
+    }
+
+    /// The statement is about to tell what it has found in others' rows and done nothing about: a key that is there
+    /// already, a parent that is missing. Then that is durable before the client hears of it.
+    pub(crate) fn tells_of_others(&mut self) {
+        self.tells_of_others = true;
+    }
+
+    /// Whether the statement has changed anything.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.transaction.transaction.savepoint() != self.savepoint
     }
 
     /// Takes back what the statement did so far; its locks stay.
@@ -155,6 +168,7 @@ impl Session {
             transaction,
             autocommit,
             next,
+            tells_of_others: false,
         }
     }
 
@@ -168,8 +182,18 @@ impl Session {
             mut transaction,
             savepoint,
             autocommit,
+            tells_of_others,
             ..
         } = statement;
+        let tells_of_others = match &outcome {
+            Ok(_) => tells_of_others,
+            Err(error) => is_about_others_rows(error),
+        };
+        let shown = match tells_of_others {
+            true => transaction.transaction.show_commits(),
+            false => Ok(()),
+        };
+        let outcome = shown.map_err(SqlError::from).and(outcome);
         let counters = &self.handle.counters;
         match outcome {
             Ok(done) => {
@@ -333,17 +357,21 @@ impl Session {
     fn new_transaction(&mut self, read_only: Option<bool>) -> SessionTransaction {
         let next = std::mem::take(&mut self.next_transaction);
         let read_only = read_only.or(next.read_only);
+        let isolation = next
+            .isolation
+            .unwrap_or_else(|| self.variables.transaction_isolation());
         let mut transaction = self.engine.storage().begin_transaction();
         let handle = Arc::clone(&self.handle);
         transaction.set_interrupt(Arc::new(move || handle.should_stop_waiting()));
+        let handle = Arc::clone(&self.handle);
+        transaction.on_pinned_log(Box::new(move || handle.kill()));
+        transaction.keep_reasons(isolation == Isolation::Serializable);
         SessionTransaction {
             transaction,
             writing: Vec::new(),
             reading: Vec::new(),
             savepoints: Vec::new(),
-            isolation: next
-                .isolation
-                .unwrap_or_else(|| self.variables.transaction_isolation()),
+            isolation,
             read_only: read_only.unwrap_or_else(|| self.variables.transaction_read_only()),
             view: None,
         }
@@ -469,6 +497,11 @@ impl SessionTransaction {
             .position(|(known, _)| known.eq_ignore_ascii_case(name))
             .ok_or_else(|| SqlError::no_such_savepoint(name))
     }
+}
+
+/// Whether an error is about a key that is there already, a parent that is missing, or a child that refers to a row.
+fn is_about_others_rows(error: &SqlError) -> bool {
+    matches!(error.code, 1062 | 1451 | 1452)
 }
 
 /// Whether a statement commits the open transaction before it runs.

@@ -279,6 +279,7 @@ impl Session {
                         transaction.row_is_changed(&target.table, key, is_new);
                     }
                     Err(error) if rules.ignore && is_ignorable(&error) => {
+                        transaction.tells_of_others();
                         warnings.warn(error.mysql_code(), error.to_string());
                     }
                     Err(error) => return Err(error.into()),

@@ -451,6 +451,16 @@ impl BufferPool {
         let Some(word) = self.core.word(page) else {
             return;
         };
+        self.drop_changes(page, word);
+        if let Some(protection) = self.protection.get() {
+            // The end of its life is in the log.
+            protection
+                .doublewrite
+                .note_freed(page, || protection.log.end());
+        }
+    }
+
+    fn drop_changes(&self, page: PageId, word: &AtomicU64) {
         loop {
             match latch::try_exclusive(word, Access::Maintenance) {
                 Ok(latched) => {
@@ -501,7 +511,7 @@ impl BufferPool {
     /// `Io` or `DiskFull`; the pages that could not be written stay dirty. `SyncFailed` from then on once a sync has
     /// failed: the kernel may have dropped what it could not write, and reports that only once.
     pub fn flush_all(&self) -> Result<()> {
-        self.write_dirty_pages(usize::MAX, |_, _| ())?;
+        self.write_dirty_pages(|| usize::MAX, |_, _| ())?;
         self.sync()
     }
 

@@ -86,7 +86,7 @@ fn drive(stop: &(Mutex<bool>, Condvar), storage: &Weak<Storage>) {
             !stopped && Arc::strong_count(&storage) > 1
         };
         match storage.checkpoint_step_at(seen, Pace::Slow { pause: &pause }) {
-            Ok(changes) => seen = Some(changes),
+            Ok(end) => seen = Some(end),
             // Whoever changes or closes the storage gets to know as well.
             Err(error) => tracing::debug!("no checkpoint: {error}"),
         }
@@ -137,7 +137,11 @@ impl BufferPool {
         match pace {
             Pace::Fast => self.flush_all(),
             Pace::Slow { pause } => {
-                self.write_dirty_pages(PAGES_AT_A_TIME, |written, total| {
+                let at_a_time = || match hurries() {
+                    true => self.batch_pages(),
+                    false => PAGES_AT_A_TIME,
+                };
+                self.write_dirty_pages(at_a_time, |written, total| {
                     while !hurries() && schedule.is_ahead(written, total, volume()) && pause(PAUSE)
                     {
                     }

@@ -69,6 +69,7 @@ pub use error::{Result, StorageError};
 pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGuard};
 pub use log::{HistoryId, LogCounters, SyncLog};
 pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
+pub use page_store::EndTransaction;
 pub use prefetch::PrefetchSummary;
 pub use random::Random;
 pub use restore::{RestoreUntil, Restored, restore, restore_to};

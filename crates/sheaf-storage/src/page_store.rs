@@ -65,7 +65,7 @@ pub(crate) struct PageStore {
     next_tree: AtomicU64,
     next_transaction: AtomicU64,
     /// Live transactions that have changed something, each with a place in the log before its first change.
-    live: Mutex<BTreeMap<TransactionId, Lsn>>,
+    live: Mutex<BTreeMap<TransactionId, LiveTransaction>>,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
     /// Pages are marked as used that belong to no tree.
@@ -92,10 +92,19 @@ pub(crate) struct PageStore {
 
 type CountsWriter = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
+/// What ends whoever uses a transaction, which is rolled back then. Called by a background thread.
+pub type EndTransaction = Box<dyn FnOnce() + Send + Sync>;
+
+/// A transaction that has changed something, and has not ended.
+struct LiveTransaction {
+    /// Before its first change.
+    first: Lsn,
+    /// Gone when it was called.
+    end: Option<EndTransaction>,
+}
+
 struct Changes {
     permits: usize,
-    /// Permits given so far.
-    begun: u64,
     /// Why no more changes are accepted, if they are not.
     refused: Option<StorageError>,
 }
@@ -154,7 +163,6 @@ impl PageStore {
             live: Mutex::new(BTreeMap::new()),
             changes: Mutex::new(Changes {
                 permits: 0,
-                begun: 0,
                 refused: None,
             }),
             changes_ended: Condvar::new(),
@@ -403,9 +411,31 @@ impl PageStore {
     }
 
     /// The transaction is live from now on: it is about to change something.
-    pub(crate) fn begin_transaction(&self, id: TransactionId) {
+    pub(crate) fn begin_transaction(&self, id: TransactionId, end: Option<EndTransaction>) {
         let mut live = self.live.lock();
-        live.insert(id, self.log.end());
+        let first = self.log.end();
+        live.insert(id, LiveTransaction { first, end });
+    }
+
+    /// Ends those who use transactions that keep more than so many bytes of the log, each of them once.
+    pub(crate) fn end_transactions_that_keep(&self, limit_bytes: u64) {
+        let log_end = self.log.end();
+        let mut ends = Vec::new();
+        for (id, live) in self.live.lock().iter_mut() {
+            let kept_bytes = log_end.0.saturating_sub(live.first.0);
+            if kept_bytes > limit_bytes
+                && let Some(end) = live.end.take()
+            {
+                ends.push((*id, kept_bytes, end));
+            }
+        }
+        // They may end at once, and come back for that.
+        for (id, kept_bytes, end) in ends {
+            tracing::warn!(
+                "transaction {id} is ended: it keeps {kept_bytes} bytes of the log, more than max_pinned_log_bytes"
+            );
+            end();
+        }
     }
 
     /// Whether ghosts without versions may belong to transactions without an end.
@@ -426,7 +456,8 @@ impl PageStore {
 
     /// A transaction found in the log is live until it is rolled back.
     pub(crate) fn add_live(&self, id: TransactionId, first: Lsn) {
-        self.live.lock().insert(id, first);
+        let live = LiveTransaction { first, end: None };
+        self.live.lock().insert(id, live);
     }
 
     /// Numbers below these are taken.
@@ -485,7 +516,6 @@ impl PageStore {
             return Err(reason.clone());
         }
         changes.permits += 1;
-        changes.begun += 1;
         Ok(ChangePermit {
             store: self.clone(),
         })
@@ -565,13 +595,16 @@ impl PageStore {
         let volume = self.log.volume();
         let begin = self.log.end();
         let last = self.log.control();
-        if begin == last.checkpoint_begin
-            && self.redo_start(begin) == last.redo_start
-            && last.state == LogState::InUse
-        {
-            return Ok(());
-        }
-        if begin.0 == self.lost_pages_mark.load(Ordering::Relaxed) {
+        let is_known = match self.has_lost_pages.load(Ordering::Relaxed) {
+            // Nothing has happened since the mark that makes the next start look for them.
+            true => begin.0 == self.lost_pages_mark.load(Ordering::Relaxed),
+            false => {
+                begin == last.checkpoint_begin
+                    && self.redo_start(begin) == last.redo_start
+                    && last.state == LogState::InUse
+            }
+        };
+        if is_known {
             return Ok(());
         }
         // Numbers are taken before they are used in the log, so those used before `begin` lie below these.
@@ -588,10 +621,11 @@ impl PageStore {
                 self.refuse_changes(error.clone());
             }
         })?;
-        if self.has_lost_pages.load(Ordering::Relaxed) {
-            // Before the checkpoint counts: after a crash in between, nobody would know of them.
-            self.leave_something_to_recover()?;
-        }
+        // Before the checkpoint counts: after a crash in between, nobody would know of them.
+        let mark = match self.has_lost_pages.load(Ordering::Relaxed) {
+            true => Some(self.leave_something_to_recover()?),
+            false => None,
+        };
         self.log.advance(self.redo_start(begin), |control| {
             control.state = LogState::InUse;
             control.checkpoint_begin = begin;
@@ -599,16 +633,19 @@ impl PageStore {
             control.next_transaction = next_transaction;
             control.first_batch = first_batch;
         })?;
+        if let Some(mark) = mark {
+            self.lost_pages_mark.store(mark.0, Ordering::Relaxed);
+        }
         self.checkpoint_volume.store(volume, Ordering::Relaxed);
         self.recovered_bytes.store(0, Ordering::Relaxed);
         Ok(())
     }
 
     /// Logs a frame without changes: the next start recovers, and so looks for lost pages.
-    fn leave_something_to_recover(&self) -> Result<()> {
+    fn leave_something_to_recover(&self) -> Result<Lsn> {
         let lsn = self.log.append(&frame::encode_nothing());
-        self.lost_pages_mark.store(lsn.0, Ordering::Relaxed);
-        self.log.flush_to(lsn)
+        self.log.flush_to(lsn)?;
+        Ok(lsn)
     }
 
     /// Recovery has read this much log, in this time.
@@ -635,7 +672,7 @@ impl PageStore {
 
     /// Where recovery would begin after a checkpoint that began at `begin`, as far as live transactions allow.
     fn redo_start(&self, begin: Lsn) -> Lsn {
-        let oldest = self.live.lock().values().min().copied();
+        let oldest = self.live.lock().values().map(|live| live.first).min();
         oldest.map_or(begin, |oldest| oldest.min(begin))
     }
 
@@ -645,11 +682,6 @@ impl PageStore {
         let before = self.checkpoint_volume.load(Ordering::Relaxed);
         let recovered = self.recovered_bytes.load(Ordering::Relaxed);
         self.log.volume().saturating_sub(before) + recovered
-    }
-
-    /// Changes begun so far.
-    pub(crate) fn changes_begun(&self) -> u64 {
-        self.changes.lock().begun
     }
 
     /// Waits until no change is under way, accepts no more of them, and makes a last checkpoint.

@@ -79,6 +79,9 @@ pub struct StorageOptions {
     pub log_segment_bytes: u64,
     /// The log is kept about this short by checkpoints. It may become longer while a long transaction is live.
     pub log_limit_bytes: u64,
+    /// So much of the log may be kept because of one transaction, whose undo is in it. Beyond, who uses the transaction is
+    /// [ended](crate::Transaction::on_pinned_log): else one that somebody forgot would fill the disk.
+    pub max_pinned_log_bytes: u64,
     /// How long recovery may take: checkpoints are made often enough for it.
     pub recovery_time_goal: Duration,
     /// Where the log is archived.
@@ -104,6 +107,7 @@ impl Default for StorageOptions {
             sync_log: SyncLog::On,
             log_segment_bytes: 8 << 20,
             log_limit_bytes: 1 << 30,
+            max_pinned_log_bytes: 64 << 30,
             recovery_time_goal: Duration::from_secs(10),
             archive: None,
             archive_interval: Duration::from_secs(10),
@@ -619,8 +623,8 @@ impl Storage {
         self.store.checkpoint(|| self.trees.write_counts(), pace)
     }
 
-    /// What is due by now: a checkpoint if the log has grown, or if no change has begun since `seen`, which an earlier
-    /// step returned. Returns what to pass to the next step. A background thread does this, if there are background
+    /// What is due by now: a checkpoint if the log has grown much, or if it has not grown at all since `seen`, which an
+    /// earlier step returned. Ends transactions that keep too much of the log. Returns what to pass to the next step. A background thread does this, if there are background
     /// threads.
     pub fn checkpoint_step(&self, seen: Option<u64>) -> Result<u64> {
         self.checkpoint_step_at(seen, Pace::Fast)
@@ -628,11 +632,13 @@ impl Storage {
 
     /// As [`checkpoint_step`](Self::checkpoint_step), with the pace of a checkpoint that disturbs others.
     pub(crate) fn checkpoint_step_at(&self, seen: Option<u64>, pace: Pace<'_>) -> Result<u64> {
-        let begun = self.store.changes_begun();
+        self.store
+            .end_transactions_that_keep(self.options.max_pinned_log_bytes);
+        let end = self.store.log.end().0;
         let log_due = self
             .store
             .checkpoint_due_bytes(self.options.recovery_time_goal);
-        if seen == Some(begun) {
+        if seen == Some(end) {
             self.checkpoint()?;
         } else if self.store.log_since_checkpoint() > log_due {
             self.checkpoint_at(pace)?;
@@ -640,7 +646,7 @@ impl Storage {
         if self.store.sync_log() == SyncLog::Interval {
             self.store.log.flush_to(self.store.log.end())?;
         }
-        Ok(begun)
+        Ok(end)
     }
 
     /// Sends what is due to the archive of the log, or with `now` all that is durable by now; nothing if there is no

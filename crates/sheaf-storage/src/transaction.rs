@@ -22,12 +22,13 @@ use std::sync::Arc;
 use crate::error::{Result, StorageError};
 use crate::log::frame;
 use crate::page::{PageId, TreeId};
-use crate::page_store::{ChangePermit, PageStore};
+use crate::page_store::{ChangePermit, EndTransaction, PageStore};
 use crate::row_lock::{
-    Blocker, DEFAULT_LOCK_WAIT, Interrupt, LockMode, LockName, LockWait, LockedKeys, Look,
-    Patience, RangeLock, RangeState, WantedChange,
+    Blocker, DEFAULT_LOCK_WAIT, ESCALATION_ROWS, Interrupt, LockMode, LockName, LockWait,
+    LockedKeys, Look, Patience, RangeLock, RangeState, WantedChange,
 };
 use crate::snapshot::{ReadView, StatusCell};
+use crate::transaction_system::TransactionSystem;
 use crate::tree::delete::Fences;
 use crate::tree::{KeyRange, Tree};
 use crate::undo_stack::{UndoRecord, UndoStack};
@@ -77,7 +78,15 @@ pub struct Transaction {
     status: Arc<StatusCell>,
     /// Whether it ever asked for an explicit lock.
     has_locks: bool,
+    /// Rows that it has locked, again and again counted if it gave them back.
+    rows_locked: usize,
+    /// So many of them are a reason to lock a whole tree.
+    next_escalation: usize,
     patience: Patience,
+    /// Ends whoever uses the transaction, if it keeps too much of the log.
+    end: Option<EndTransaction>,
+    /// What a change fails because of stays as it is until the transaction ends.
+    keeps_reasons: bool,
     /// Held from the first change on.
     permit: Option<ChangePermit>,
     /// Trees that were changed.
@@ -99,7 +108,11 @@ impl Transaction {
             store,
             status,
             has_locks: false,
+            rows_locked: 0,
+            next_escalation: ESCALATION_ROWS,
             patience: DEFAULT_LOCK_WAIT.into(),
+            end: None,
+            keeps_reasons: false,
             permit: None,
             trees: Vec::new(),
             deletes: 0,
@@ -122,7 +135,11 @@ impl Transaction {
             status: StatusCell::new(id),
             store,
             has_locks: false,
+            rows_locked: 0,
+            next_escalation: ESCALATION_ROWS,
             patience: DEFAULT_LOCK_WAIT.into(),
+            end: None,
+            keeps_reasons: false,
             permit: None,
             trees,
             deletes: 0,
@@ -164,6 +181,13 @@ impl Transaction {
     /// What is asked, while the transaction waits, whether it shall give up with `LockWaitInterrupted`.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.patience.interrupt = Some(interrupt);
+    }
+
+    /// What is called, by another thread, when the transaction keeps more of the log than
+    /// [`max_pinned_log_bytes`](crate::StorageOptions::max_pinned_log_bytes), because it began to change something so long
+    /// ago: it shall see to it that the transaction is rolled back soon. To be set before the first change.
+    pub fn on_pinned_log(&mut self, end: EndTransaction) {
+        self.end = Some(end);
     }
 
     /// Keeps the transaction's changes, durably, and purges the ghosts it made.
@@ -255,6 +279,9 @@ impl Transaction {
                 self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
                 self.undo.clear();
                 self.is_broken = true;
+                // What it has changed stays its own, but nobody waits for its locks.
+                let locks = &self.store.transactions.row_locks;
+                locks.give_all_back(&self.status);
                 return Err(error);
             }
             self.pop();
@@ -280,7 +307,7 @@ impl Transaction {
             return store.make_log_room();
         }
         self.permit = Some(store.begin_changes()?);
-        store.begin_transaction(self.status.id());
+        store.begin_transaction(self.status.id(), self.end.take());
         Ok(())
     }
 
@@ -404,9 +431,33 @@ impl Transaction {
         self.has_locks = true;
         let locks = &self.store.transactions.row_locks;
         let (name, patience) = (LockName::row(tree.id(), key), self.patience(wait));
-        locks.lock_newest(&self.status, &name, mode, &patience, || {
+        let is_new = locks.lock_newest(&self.status, &name, mode, &patience, || {
             tree.active_writer_of(key, &self.status)
-        })
+        })?;
+        if is_new {
+            self.rows_locked += 1;
+            if self.rows_locked == self.next_escalation {
+                self.escalate(tree.id());
+            }
+        }
+        Ok(is_new)
+    }
+
+    /// Locks a tree in the place of its rows, if it has locked many of them and is in nobody's way.
+    #[cold]
+    fn escalate(&mut self, tree: TreeId) {
+        let TransactionSystem {
+            row_locks,
+            versions,
+            ..
+        } = &self.store.transactions;
+        let own = &self.status;
+        let has_writers = || versions.has_active_writer(tree, own);
+        self.next_escalation += match row_locks.escalate(own, tree, has_writers) {
+            true => ESCALATION_ROWS,
+            // The longer it is refused, the more rarely it is tried.
+            false => self.rows_locked,
+        };
     }
 
     /// As [`lock_row`](Self::lock_row), for a row that was chosen by reading through `view`.
@@ -559,7 +610,7 @@ impl Transaction {
                 locks.lock_newest(&self.status, &name, mode, patience, changed_by)?;
                 Ok(())
             }
-            Obstacle::Spilled(page) => self.store.transactions.versions.bring_back(*page),
+            Obstacle::Spilled(page) => self.store.transactions.bring_back(*page),
         }
     }
 
@@ -572,6 +623,37 @@ impl Transaction {
         let locks = &self.store.transactions.row_locks;
         let Unsettled { writer, look } = unsettled;
         locks.wait_for_end(&self.status, writer, *look, &self.patience)
+    }
+
+    /// Whether the transaction locks why a change of it fails: the key that is there already, the parent that is missing,
+    /// the child that refers to a row. To be serializable it has to: it has read that. At first: no.
+    pub fn keep_reasons(&mut self, keep: bool) {
+        self.keeps_reasons = keep;
+    }
+
+    /// A change is about to fail because of a live key of `tree`, which stays if reasons are kept. True: the lock is new,
+    /// and the caller looks again.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn keep_found(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
+        match self.keeps_reasons {
+            true => self.lock_row(tree, key, LockMode::Shared, self.patience.wait),
+            false => Ok(false),
+        }
+    }
+
+    /// A change is about to fail because `tree` has no key with this prefix. If reasons are kept, none comes, and the
+    /// caller looks again.
+    ///
+    /// # Errors
+    /// As [`lock_range`](Self::lock_range).
+    pub fn keep_absent(&mut self, tree: &Tree, prefix: &[u8]) -> Result<bool> {
+        if self.keeps_reasons {
+            let (range, kind) = (KeyRange::prefix(prefix), RangeLock::NoInserts);
+            self.lock_range(tree, &range, kind, self.patience.wait)?;
+        }
+        Ok(self.keeps_reasons)
     }
 
     /// Locks what refers to the keys of `tree` that start with `prefix`: shared by who adds a reference and then looks for

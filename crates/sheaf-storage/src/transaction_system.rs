@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::page::Lsn;
+use crate::page::{Lsn, PageId};
 use crate::row_lock::RowLocks;
 use crate::snapshot::{LiveSnapshots, SnapshotRegistry, StatusCell};
 use crate::spill_file::SpillFile;
@@ -75,6 +75,15 @@ impl TransactionSystem {
     /// The snapshots that were in use when they were gathered last: going by them keeps enough, and costs nothing.
     pub(crate) fn recent_snapshots(&self) -> Arc<LiveSnapshots> {
         self.gathered.lock().clone()
+    }
+
+    /// Reads back what was spilled of a page's past, and keeps it in memory. The caller holds no latch.
+    ///
+    /// # Errors
+    /// As [`VersionStore::make_room`]; what was spilled could not be read.
+    pub(crate) fn bring_back(&self, page: PageId) -> Result<()> {
+        self.make_room()?;
+        self.versions.bring_back(page)
     }
 
     /// To be called before a change, by a thread that holds no latch: there is room for a version on return.

@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::buffer_pool::BufferPool;
 use crate::counters;
 use crate::disk::{AlignedBuffer, Buffers, Completion, Operation, STRETCH_BYTES, Token};
-use crate::doublewrite::Doublewrite;
+use crate::doublewrite::{DataFile, Doublewrite};
 use crate::error::{Result, StorageError};
 use crate::frame_arena::FrameId;
 use crate::latch::{self, Access};
@@ -183,8 +183,17 @@ impl BufferPool {
                 .wait(self.file(), write.offset(), &|| write.is_done());
             let error = write.error.lock().take();
             if let Some(protection) = self.protection.get() {
-                let pages = write.pages.iter().map(|&(page, _)| page);
-                protection.doublewrite.note_written(pages, error.is_none());
+                let is_wanted = |page, frame| {
+                    let descriptor = self.core().descriptor(frame);
+                    descriptor.page() == Some(page) && descriptor.is_dirty()
+                };
+                let doublewrite = &protection.doublewrite;
+                match error {
+                    None => doublewrite.note_written(&write.pages),
+                    Some(_) => {
+                        doublewrite.note_failed(&write.pages, is_wanted, || protection.log.end())
+                    }
+                }
             }
             if let Some(error) = error {
                 first_error.get_or_insert(error);
@@ -213,7 +222,12 @@ impl BufferPool {
             .max()
             .unwrap_or_default();
         protection.log.flush_to(newest)?;
-        protection.doublewrite.keep(staging, bytes, || self.sync())
+        let data_file = DataFile {
+            file: self.file(),
+            sync: &|| self.sync(),
+            flush_log: &|lsn| protection.log.flush_to(lsn),
+        };
+        protection.doublewrite.keep(staging, bytes, &data_file)
     }
 
     /// Copies dirty pages into staging. Returns the requests, each with where its bytes start.
@@ -275,11 +289,16 @@ impl BufferPool {
             .collect()
     }
 
+    /// Most pages that are written at a time.
+    pub(crate) fn batch_pages(&self) -> usize {
+        self.write_back.staging_pages
+    }
+
     /// Writes every page that is dirty at the time of the call, at most `at_a_time` of them at a time, and calls `pause`
     /// in between with the numbers of those written and of all. The caller holds no latch.
     pub(crate) fn write_dirty_pages(
         &self,
-        at_a_time: usize,
+        at_a_time: impl Fn() -> usize,
         pause: impl Fn(usize, usize),
     ) -> Result<()> {
         let mut wanted: Vec<PageId> = self
@@ -291,8 +310,9 @@ impl BufferPool {
             .collect();
         wanted.sort_unstable();
         let mut written = 0;
-        for chunk in wanted.chunks(at_a_time) {
-            let mut pages = self.write_pages(chunk.to_vec())?;
+        while written < wanted.len() {
+            let end = wanted.len().min(written.saturating_add(at_a_time().max(1)));
+            let mut pages = self.write_pages(wanted[written..end].to_vec())?;
             while !pages.is_empty() {
                 for &page in &pages {
                     // Waits until the writer is done, without holding staging: the writer may need it to get a frame.
@@ -300,7 +320,7 @@ impl BufferPool {
                 }
                 pages = self.write_pages(pages)?;
             }
-            written += chunk.len();
+            written = end;
             pause(written, wanted.len());
         }
         Ok(())

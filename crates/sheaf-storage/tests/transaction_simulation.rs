@@ -456,3 +456,122 @@ fn parent_and_child_see_each_other_come_and_go() {
         bank.storage.close().unwrap();
     });
 }
+
+/// Who takes changes back and begins again stands behind those who wait for the rows, and they do not wait for it.
+#[test]
+fn nobody_waits_for_changes_that_were_taken_back() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = vec![
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                let (tree, mode, savepoint) =
+                    (&bank.tree, LockMode::Exclusive, transaction.savepoint());
+                for _ in 0..2 {
+                    // The version is lock enough, until it is taken back.
+                    let is_new = transaction.lock_row(tree, &[10], mode, LONG).unwrap();
+                    bank.set(&mut transaction, 10, 0);
+                    if is_new {
+                        transaction.unlock_row(tree, &[10]);
+                    }
+                    transaction.rollback_to(savepoint).unwrap();
+                }
+                transaction.commit().unwrap();
+            }),
+            spawn(&bank, |bank| bank.transfer(10, 20).unwrap()),
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                bank.set(&mut transaction, 10, 0);
+                transaction.rollback().unwrap();
+            }),
+        ];
+        bank.finish(threads);
+    });
+}
+
+/// Two that replace the entry of a unique key, each by its own: nobody is a victim.
+#[test]
+fn entries_of_a_unique_key_replace_each_other() {
+    const UNIQUE: u8 = 50;
+    explore(|| {
+        let bank = Bank::open();
+        let mut first = bank.storage.begin_transaction();
+        let taken = bank.tree.insert_unique(&mut first, &[UNIQUE, 0], 1, &[]);
+        taken.unwrap();
+        first.commit().unwrap();
+        let threads: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|number| {
+                spawn(&bank, move |bank| {
+                    let tree = &bank.tree;
+                    let mut transaction = bank.storage.begin_transaction();
+                    transaction.set_lock_wait(LONG);
+                    loop {
+                        let key = [UNIQUE, number];
+                        match tree.insert_unique(&mut transaction, &key, 1, &[]) {
+                            Ok(()) => break,
+                            Err(StorageError::DuplicateKey { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                        if let Some(entry) = tree.contains_prefix(&[UNIQUE]).unwrap() {
+                            tree.delete(&mut transaction, &entry).unwrap();
+                        }
+                    }
+                    transaction.commit().unwrap();
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        let left = bank.tree.contains_prefix(&[UNIQUE]).unwrap().unwrap();
+        assert!(left == [UNIQUE, 1] || left == [UNIQUE, 2]);
+        assert_eq!(bank.storage.transaction_counters().row_locks, 0);
+        bank.storage.close().unwrap();
+    });
+}
+
+/// One transaction changes a row and then locks what it searched, one wants the same row, and one has locked another row
+/// that it changes later. None of them is ever the victim of a deadlock: locks that the range excludes are waited for out
+/// of courtesy.
+#[test]
+fn who_locks_a_range_behind_locks_of_its_rows_is_never_in_a_deadlock() {
+    explore(|| {
+        let bank = Bank::open();
+        let threads = vec![
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                bank.set(&mut transaction, ACCOUNTS[0], 1);
+                let (all, kind) = (KeyRange::all(), RangeLock::NoChanges);
+                transaction
+                    .lock_range(&bank.tree, &all, kind, LONG)
+                    .unwrap();
+                let seen = bank.balance(ACCOUNTS[1]);
+                assert_eq!(seen, bank.balance(ACCOUNTS[1]));
+                transaction.commit().unwrap();
+            }),
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                bank.set(&mut transaction, ACCOUNTS[0], 2);
+                transaction.commit().unwrap();
+            }),
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                let mode = LockMode::Exclusive;
+                transaction
+                    .lock_row(&bank.tree, &[ACCOUNTS[1]], mode, LONG)
+                    .unwrap();
+                bank.set(&mut transaction, ACCOUNTS[1], 3);
+                transaction.commit().unwrap();
+            }),
+        ];
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}

@@ -4,11 +4,13 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Random, check, contents, disk, open};
+use common::{Random, check, contents, disk, open, options};
 use sheaf_storage::disk::simulated::{Fault, FaultKind, FaultyOperation, SimulatedDisk};
 use sheaf_storage::{
-    BulkBuilder, Disk, KeyRange, PAGE_SIZE, ReadAhead, Storage, StorageError, Tree,
+    BulkBuilder, Disk, KeyRange, LockMode, LockWait, PAGE_SIZE, ReadAhead, Storage, StorageError,
+    StorageOptions, Tree,
 };
 
 const DATA_FILE: &str = "sheaf.data";
@@ -279,6 +281,10 @@ fn a_statement_that_cannot_be_rolled_back_stops_all_changes() {
     let mut transaction = storage.begin_transaction();
     tree.update(&mut transaction, &0u32.to_be_bytes(), b"changed")
         .unwrap();
+    let (other, mode) = (2u32.to_be_bytes(), LockMode::Exclusive);
+    transaction
+        .lock_row(&tree, &other, mode, LockWait::No)
+        .unwrap();
     storage.drop_cached_pages().unwrap();
     fail(&disk, FaultyOperation::Read, FaultKind::IoError, u32::MAX);
     assert!(matches!(
@@ -286,6 +292,7 @@ fn a_statement_that_cannot_be_rolled_back_stops_all_changes() {
         Err(StorageError::Io { .. })
     ));
     disk.heal();
+    assert_eq!(storage.transaction_counters().row_locks, 0);
     let mut transaction = storage.begin_transaction();
     assert!(tree.insert(&mut transaction, b"new", b"").is_err());
     assert!(storage.close().is_err());
@@ -308,4 +315,93 @@ fn an_idle_storage_becomes_clean_by_itself() {
     let storage = open(&found);
     let id = storage.tree_ids().unwrap().pop().unwrap();
     check(&storage.tree(id).unwrap(), &model);
+}
+
+/// One transaction that is long at work is no idleness, in which a checkpoint may take the device for itself.
+#[test]
+fn a_storage_with_one_long_transaction_is_not_idle() {
+    let storage = open(&disk(12));
+    let (tree, _) = filled(&storage, 5_000);
+    storage.checkpoint().unwrap();
+    let mut transaction = storage.begin_transaction();
+    let mut update = |row: u32| {
+        let key = (2 * row).to_be_bytes();
+        assert!(tree.update(&mut transaction, &key, &[1; 150]).unwrap());
+    };
+    update(0);
+    let mut seen = storage.checkpoint_step(None).unwrap();
+    let written = storage.pool_counters().pages_written;
+    for row in 1..100 {
+        update(row * 40);
+        seen = storage.checkpoint_step(Some(seen)).unwrap();
+        assert_eq!(storage.pool_counters().pages_written, written);
+    }
+    storage.checkpoint_step(Some(seen)).unwrap();
+    assert!(storage.pool_counters().pages_written > written);
+}
+
+/// Nothing else has happened since the last checkpoint, and yet the next start has to look for them.
+#[test]
+fn pages_that_were_lost_after_a_checkpoint_are_found_at_the_next_start() {
+    let disk = disk(13);
+    let storage = open(&disk);
+    let mut builder = BulkBuilder::new(&storage).unwrap();
+    for i in 0..500u32 {
+        builder.append(&i.to_be_bytes(), &[7; 150]).unwrap();
+    }
+    storage.checkpoint().unwrap();
+    storage.drop_cached_pages().unwrap();
+    fail(&disk, FaultyOperation::Read, FaultKind::IoError, u32::MAX);
+    drop(builder);
+    disk.heal();
+    let lost = |storage: &Storage| storage.check(|_| ()).unwrap().lost_pages;
+    assert!(lost(&storage) > Some(0));
+    storage.close().unwrap();
+    drop(storage);
+    assert_eq!(lost(&open(&disk)), Some(0));
+}
+
+/// What a transaction has to be taken back with lies in the log. One that nobody ends does not keep the log for ever.
+#[test]
+fn a_forgotten_transaction_keeps_no_more_of_the_log_than_a_limit() {
+    const LIMIT: u64 = 1 << 20;
+    let options = StorageOptions {
+        max_pinned_log_bytes: LIMIT,
+        ..options()
+    };
+    let storage = Storage::open_on(disk(14), options).unwrap();
+    let (tree, _) = filled(&storage, 5_000);
+    let ended: [Arc<AtomicU64>; 2] = Default::default();
+    let mut transactions = ended.clone().map(|ended| {
+        let mut transaction = storage.begin_transaction();
+        transaction.on_pinned_log(Box::new(move || {
+            ended.fetch_add(1, Ordering::SeqCst);
+        }));
+        transaction
+    });
+    let is_ended = |number: usize| ended[number].load(Ordering::SeqCst);
+    let update = |transaction: &mut sheaf_storage::Transaction, row: u32| {
+        let key = (2 * row).to_be_bytes();
+        assert!(tree.update(transaction, &key, &[1; 150]).unwrap());
+    };
+    update(&mut transactions[0], 0);
+    let first = storage.log_counters().end;
+    let mut row = 10;
+    while is_ended(0) == 0 {
+        assert!(storage.log_counters().end < first + LIMIT + (100 << 10));
+        let mut transaction = storage.begin_transaction();
+        for _ in 0..100 {
+            update(&mut transaction, row % 4_000 + 10);
+            row += 1;
+        }
+        transaction.commit().unwrap();
+        storage.checkpoint_step(None).unwrap();
+    }
+    // It is told once, and others are not.
+    update(&mut transactions[1], 1);
+    storage.checkpoint_step(None).unwrap();
+    assert_eq!((is_ended(0), is_ended(1)), (1, 0));
+    for transaction in transactions {
+        transaction.rollback().unwrap();
+    }
 }

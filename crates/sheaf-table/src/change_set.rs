@@ -24,6 +24,9 @@
 //!   parent   lock (p) alone    delete p         is there a child?      unlock     comes before, or after: finds the other
 //! ```
 //!
+//! What makes a change fail (the parent that is missing, the child that is there) stays as it is if the transaction keeps
+//! such reasons ([`Transaction::keep_reasons`]).
+//!
 //! A key with a NULL refers to nothing (MATCH SIMPLE). An update that comes back to a table it is cascading through acts
 //! as RESTRICT, and cascades end after [`MAX_CASCADE_DEPTH`] tables, both as in InnoDB.
 
@@ -288,7 +291,10 @@ impl ChangeSet {
     ) -> Result<()> {
         for Needed { link, lookup } in needed {
             let is_there = match lookup {
-                Some(lookup) => lookup.finds_parent(transaction)?,
+                Some(lookup) => {
+                    lookup.finds_parent(transaction)?
+                        || (lookup.keep_absent(transaction)? && lookup.finds_parent(transaction)?)
+                }
                 None => false,
             };
             if !is_there {
@@ -454,7 +460,7 @@ impl ChangeSet {
         // Another row of the parent may have the same values, if its key is not unique.
         let own = Lookup::new(&self.tables[parent.table], &parent.columns, values.clone());
         if let Some(lookup) = own
-            && lookup.finds_settled(transaction)?
+            && lookup.settled(transaction)?.is_some()
         {
             return Ok(());
         }
@@ -462,11 +468,14 @@ impl ChangeSet {
             return Ok(());
         };
         for _ in 0..MAX_CASCADE_PASSES {
-            if !lookup.finds_settled(transaction)? {
+            let Some(found) = lookup.settled(transaction)? else {
                 return Ok(());
-            }
+            };
             if restricts {
-                break;
+                match transaction.keep_found(lookup.tree, &found)? {
+                    true => continue,
+                    false => break,
+                }
             }
             let mut children = Children {
                 lookup: &lookup,
@@ -586,18 +595,26 @@ impl<'a> Lookup<'a> {
         Ok(self.tree.contains_prefix(&self.prefix)?.is_some())
     }
 
-    /// Whether there is a row, whatever becomes of those who are changing some.
-    fn finds_settled(&self, transaction: &mut Transaction) -> Result<bool> {
+    /// A key of a row that is there whatever becomes of those who are changing some.
+    fn settled(&self, transaction: &mut Transaction) -> Result<Option<Vec<u8>>> {
         loop {
             match self.tree.settled_prefix(transaction, &self.prefix)? {
-                Settled::Found(_) => return Ok(true),
-                Settled::Absent => return Ok(false),
+                Settled::Found(key) => return Ok(Some(key)),
+                Settled::Absent => return Ok(None),
                 Settled::Unknown(unsettled) => transaction.wait_until_settled(&unsettled)?,
             }
         }
     }
 
-    /// As [`Self::finds_settled`], for a child whose lock of the reference goes while it waits: whoever is waited for may
+    /// [`Transaction::keep_absent`], for a child whose lock of the reference goes while it waits.
+    fn keep_absent(&self, transaction: &mut Transaction) -> Result<bool> {
+        transaction.unlock_reference(self.tree, &self.prefix);
+        let is_kept = transaction.keep_absent(self.tree, &self.prefix)?;
+        transaction.lock_reference(self.tree, &self.prefix, LockMode::Shared)?;
+        Ok(is_kept)
+    }
+
+    /// As [`Self::settled`], for a child whose lock of the reference goes while it waits: whoever is waited for may
     /// want it next.
     fn finds_parent(&self, transaction: &mut Transaction) -> Result<bool> {
         loop {

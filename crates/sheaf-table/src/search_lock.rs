@@ -1,7 +1,7 @@
 //! What a statement has searched, and how a transaction keeps it as it is.
 //!
-//! A search reads ranges of one index. Whoever must find the same again, to be serializable or for a locking read of
-//! REPEATABLE READ, locks these ranges of that index: what is not there stays away (the gaps of next-key locks), and
+//! A search reads ranges of one index. Whoever must find the same again, to be serializable or for a change or a locking
+//! read of REPEATABLE READ, locks these ranges of that index: what is not there stays away (the gaps of next-key locks), and
 //! with [`RangeLock::NoChanges`] what is there stays too. A secondary index says which rows there are, but not all that
 //! is in them:
 //!
@@ -59,35 +59,72 @@ impl Search {
         is_whole.then_some(key)
     }
 
-    /// The search of a clustered index went no further than to this row.
-    pub fn end_at(&mut self, key: &[u8]) {
-        self.ranges.retain(|range| !range.is_below(key));
+    /// The search, in this direction, went no further than to a row that is what it was then.
+    ///
+    /// # Errors
+    /// The row cannot be read.
+    pub fn end_at_row(&mut self, primary_key: &[u8], direction: Direction) -> Result<()> {
+        let Some(position) = self.index else {
+            self.end_at(primary_key, direction);
+            return Ok(());
+        };
+        if let Some(row) = self.table.read_row(primary_key)? {
+            let (mut entry, mut payload) = (Vec::new(), Vec::new());
+            let row_id = self.table.row_id_of(primary_key);
+            let values = |column: usize| (&row[column]).into();
+            let layout = &self.table.secondary_layouts[position];
+            layout.encode_entry(values, row_id, &mut entry, &mut payload);
+            self.end_at(&entry, direction);
+        }
+        Ok(())
+    }
+
+    /// The search went no further than to this key of its index.
+    fn end_at(&mut self, key: &[u8], direction: Direction) {
+        let is_forward = matches!(direction, Direction::Forward);
+        self.ranges.retain(|range| match is_forward {
+            true => !range.is_below(key),
+            false => !range.is_above(key),
+        });
         for range in &mut self.ranges {
             if range.contains(key) {
-                range.upper = Bound::Included(key.to_vec());
+                let end = match is_forward {
+                    true => &mut range.upper,
+                    false => &mut range.lower,
+                };
+                *end = Bound::Included(key.to_vec());
             }
         }
     }
 
-    /// Locks what the search is going to read with [`ReadView::newest`] against all changes, until the transaction ends.
+    /// Locks what the search is going to read with [`ReadView::newest`], until the transaction ends: shared, against all
+    /// changes, or exclusively, also against others' locks.
     ///
     /// # Errors
     /// As [`Transaction::lock_range`].
-    pub fn lock_shared(&self, transaction: &mut Transaction, wait: LockWait) -> Result<()> {
+    pub fn lock(
+        &self,
+        transaction: &mut Transaction,
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<()> {
+        let kind = range_lock(mode);
+        // Others come to a row through other indexes, too.
+        let locks_rows = self.reads_rows || (self.index.is_some() && mode == LockMode::Exclusive);
         for range in &self.ranges {
             if let Some(key) = self.single_row(range) {
-                transaction.lock_row(self.tree(), key, LockMode::Shared, wait)?;
+                transaction.lock_row(self.tree(), key, mode, wait)?;
                 continue;
             }
-            if !self.reads_rows {
-                transaction.lock_range(self.tree(), range, RangeLock::NoChanges, wait)?;
+            if !locks_rows {
+                transaction.lock_range(self.tree(), range, kind, wait)?;
                 continue;
             }
             let mut is_stable = false;
             while !is_stable {
                 let view = transaction.read_view()?;
-                self.lock_rows(transaction, &view, range, wait)?;
-                let (tree, kind) = (self.tree(), RangeLock::NoChanges);
+                self.lock_rows(transaction, &view, range, (mode, wait))?;
+                let tree = self.tree();
                 is_stable = transaction.lock_range_of_view(&view, tree, range, kind, wait)?;
             }
         }
@@ -117,7 +154,7 @@ impl Search {
                     row.is_unchanged
                 }
                 None if self.reads_rows && kind >= RangeLock::NoChanges => {
-                    self.lock_rows(transaction, view, range, wait)?
+                    self.lock_rows(transaction, view, range, (LockMode::Shared, wait))?
                         & transaction.lock_range_of_view(view, tree, range, kind, wait)?
                 }
                 None => transaction.lock_range_of_view(view, tree, range, kind, wait)?,
@@ -132,14 +169,14 @@ impl Search {
         transaction: &mut Transaction,
         view: &ReadView,
         range: &KeyRange,
-        wait: LockWait,
+        (mode, wait): (LockMode, LockWait),
     ) -> Result<bool> {
         let Some(position) = self.index else {
             return Ok(true);
         };
         let rows = &self.table.clustered;
         if *range == KeyRange::all() {
-            let kind = RangeLock::NoChanges;
+            let kind = range_lock(mode);
             return Ok(transaction.lock_range_of_view(view, rows, range, kind, wait)?);
         }
         let layout = &self.table.secondary_layouts[position];
@@ -156,11 +193,18 @@ impl Search {
                 leaf.key_into(at, &mut entry);
                 key.clear();
                 layout.primary_key_into(&entry, &mut key)?;
-                let mode = LockMode::Shared;
                 let row = transaction.lock_row_of_view(view, rows, &key, mode, wait)?;
                 is_unchanged &= row.is_unchanged;
             }
         }
         Ok(is_unchanged)
+    }
+}
+
+/// What a lock of rows is for a range of them.
+fn range_lock(mode: LockMode) -> RangeLock {
+    match mode {
+        LockMode::Shared => RangeLock::NoChanges,
+        LockMode::Exclusive => RangeLock::NoLocks,
     }
 }

@@ -69,6 +69,9 @@ struct StorageArguments {
     /// What a transaction may change, by the size of the rows before.
     #[arg(long, value_parser = parse_size)]
     max_transaction_log: Option<usize>,
+    /// Log that may be kept because of one transaction; beyond it the transaction's session is ended.
+    #[arg(long, value_parser = parse_size)]
+    max_pinned_log: Option<usize>,
     /// What old row versions and the undo of long transactions may take on disk, beside their memory.
     #[arg(long, value_parser = parse_size)]
     max_spill: Option<usize>,
@@ -94,6 +97,9 @@ impl StorageArguments {
             max_transaction_log_bytes: self
                 .max_transaction_log
                 .unwrap_or(default.max_transaction_log_bytes),
+            max_pinned_log_bytes: self
+                .max_pinned_log
+                .map_or(default.max_pinned_log_bytes, |bytes| bytes as u64),
             max_spill_bytes: self
                 .max_spill
                 .map_or(default.max_spill_bytes, |bytes| bytes as u64),

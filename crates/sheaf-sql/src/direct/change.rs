@@ -21,6 +21,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement;
 use crate::result::ResultSink;
 use crate::session::Session;
+use crate::statement_locks::DirectSearch;
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
 use crate::update::{assign, is_default};
 use crate::warnings::Warnings;
@@ -517,7 +518,13 @@ impl Session {
             Ok(ControlFlow::Continue(()))
         })?;
         let ranges = || bound.keys.ranges();
-        let mut searches = statement.search_to_lock(table, access.index, None, ranges);
+        let search = DirectSearch {
+            index: access.index,
+            is_filtered: !bound.tests.is_empty(),
+            limit: None,
+            direction: Direction::Forward,
+        };
+        let mut searches = statement.search_to_lock(table, search, ranges);
         let mut done = Changed::default();
         for key in &keys {
             let Some(is_new) = statement.lock_row(&view, table, key, LockMode::Exclusive)? else {

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sheaf_storage::{Direction, LockMode, ReadView};
+use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::{Table, Value};
 use sqlparser::ast;
 
@@ -18,6 +18,7 @@ use super::row::RowReader;
 use crate::error::{Result, SqlError};
 use crate::result::ResultSink;
 use crate::session::Session;
+use crate::statement_locks::DirectSearch;
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
 
 /// What a query locks, and how.
@@ -152,10 +153,14 @@ impl Session {
         if !fits {
             return Ok(Attempt::TooLarge);
         }
-        let is_forward = matches!(read.direction, Direction::Forward);
-        let limit = usize::try_from(wanted).ok().filter(|_| is_forward);
+        let search = DirectSearch {
+            index: read.access.index,
+            is_filtered: !ready.bound.tests.is_empty(),
+            limit: usize::try_from(wanted).ok(),
+            direction: read.direction,
+        };
         let ranges = || ready.bound.keys.ranges();
-        let mut searches = statement.search_to_lock(table, read.access.index, limit, ranges);
+        let mut searches = statement.search_to_lock(table, search, ranges);
         for key in &keys {
             if statement.lock_row(&view, table, key, mode)?.is_none() {
                 return Ok(Attempt::RowChanged);

@@ -27,6 +27,7 @@ pub(crate) fn show_storage_options(globals: &mut Variables, options: &StorageOpt
         ("archive_lag_limit_bytes", options.archive_lag_limit_bytes),
         ("innodb_log_file_size", options.log_limit_bytes),
         ("innodb_redo_log_capacity", options.log_limit_bytes),
+        ("max_pinned_log_bytes", options.max_pinned_log_bytes),
         ("max_row_locks", options.max_row_locks as u64),
         (
             "max_transaction_log_bytes",

@@ -133,6 +133,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("max_heap_table_size", Lives::Both, Kind::Integer { min: 16_384, max: u64::MAX }, "16777216"),
     define("max_join_size", Lives::Both, Kind::Integer { min: 1, max: u64::MAX }, "18446744073709551615"),
     define("max_length_for_sort_data", Lives::Both, Kind::Integer { min: 4, max: 8_388_608 }, "4096"),
+    define("max_pinned_log_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "68719476736"),
     define("max_points_in_geometry", Lives::Both, Kind::Integer { min: 3, max: 1_048_576 }, "65536"),
     define("max_prepared_stmt_count", Lives::Global, Kind::Integer { min: 0, max: 4_194_304 }, "16382"),
     define("max_row_locks", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "1048576"),

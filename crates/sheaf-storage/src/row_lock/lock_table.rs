@@ -6,22 +6,24 @@
 //! it.
 //!
 //! **Escalation.** A transaction that has locked [`ESCALATION_ROWS`] rows of a tree locks the whole tree instead, if that is
-//! in nobody's way; if it is, it goes on row by row and tries again after as many more.
+//! in nobody's way: nobody else has locked, or changed and not committed, any of it. If somebody has, it goes on row by
+//! row and tries again later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
 use crate::page::TreeId;
 use crate::row_lock::range_table::{Entered, RangeTable, WantedChange};
-use crate::row_lock::{Blocker, LockKind, LockMode, LockName, RangeLock, TreeCounters};
+use crate::row_lock::{Blocker, LockKind, LockMode, LockName, LockedKeys, RangeLock, TreeCounters};
 use crate::snapshot::StatusCell;
 use crate::sync::Condvar;
 use crate::transaction::TransactionId;
 use crate::tree::KeyRange;
 
 /// Rows of a tree that a transaction locks one by one, before it locks the tree.
-pub(super) const ESCALATION_ROWS: usize = 1 << 13;
+pub(crate) const ESCALATION_ROWS: usize = 1 << 13;
 
 /// Outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +40,22 @@ pub(super) enum Wait {
     End(TransactionId),
     /// The end of another transaction that waits for a key, or that it gives up.
     Turn(TransactionId),
-    /// The end of another transaction, or that its range goes or lets pass.
+    /// The end of another transaction, or that its range goes or lets pass. There may be more whose ranges are in the way.
     Range(TransactionId),
+    /// The end of another transaction whose locks are in the way of a range, or that it gives locks back.
+    Locks(TransactionId),
+}
+
+impl Wait {
+    /// The transaction whose end ends the wait.
+    fn transaction(&self) -> Option<TransactionId> {
+        match self {
+            Wait::End(other) | Wait::Turn(other) | Wait::Range(other) | Wait::Locks(other) => {
+                Some(*other)
+            }
+            Wait::Lock(_) => None,
+        }
+    }
 }
 
 /// A transaction and what it holds, or wants, of a lock.
@@ -159,6 +175,14 @@ pub(super) struct WantedKey {
     pub(super) by: Arc<StatusCell>,
     pub(super) tree: TreeId,
     pub(super) key: Vec<u8>,
+    pub(super) purpose: Purpose,
+}
+
+/// What a key is wanted for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    Lock(LockMode),
+    Change { is_insert: bool },
 }
 
 /// Row, prefix and range locks of all transactions.
@@ -169,6 +193,8 @@ pub(super) struct LockTable {
     /// Places in queues, and ranges.
     count: usize,
     limit: usize,
+    /// How many wait for others' locks before they read a range.
+    awaiting_locks: usize,
     /// Tells writers, who do not come here first, which trees have row and range locks.
     counters: Arc<TreeCounters>,
 }
@@ -181,6 +207,7 @@ impl LockTable {
             owners: BTreeMap::new(),
             count: 0,
             limit,
+            awaiting_locks: 0,
             counters,
         }
     }
@@ -253,19 +280,20 @@ impl LockTable {
             return None;
         }
         let ranges = &self.ranges;
-        let owner = ranges.against_lock(transaction, name.tree, &name.key, mode);
-        owner.cloned()
+        let mut owners = ranges.owners_against_lock(transaction, name.tree, &name.key, mode);
+        owners.next().cloned()
     }
 
-    /// Puts a range of the whole tree in the place of many rows, if nobody else has locked any of what it excludes.
-    pub(super) fn escalate_if_due(&mut self, own: &Arc<StatusCell>, tree: TreeId) {
-        let transaction = own.id();
-        let Some(owner) = self.owners.get(&transaction) else {
-            return;
-        };
-        let rows = owner.rows.get(&tree).copied().unwrap_or_default();
-        if rows == 0 || !rows.is_multiple_of(ESCALATION_ROWS) {
-            return;
+    /// What a range of the whole tree, in the place of the rows that the transaction has locked, would exclude. `None` if
+    /// these are few, or somebody else has locked any of that.
+    pub(super) fn may_escalate(
+        &self,
+        transaction: TransactionId,
+        tree: TreeId,
+    ) -> Option<RangeLock> {
+        let owner = self.owners.get(&transaction)?;
+        if *owner.rows.get(&tree)? < ESCALATION_ROWS {
+            return None;
         }
         let (mut own_mode, mut other_mode) = (LockMode::Shared, None);
         let of_tree = self.queues.range(LockName::first_row(tree)..);
@@ -287,17 +315,60 @@ impl LockTable {
                 other_mode.is_none() && !self.ranges.has_others(transaction, tree),
             ),
         };
-        if !is_free || self.enter_range(own, tree, KeyRange::all(), kind).is_err() {
-            return;
+        is_free.then_some(kind)
+    }
+
+    /// Puts a range of the whole tree in the place of many rows, if it [may](Self::may_escalate).
+    pub(super) fn escalate(&mut self, own: &Arc<StatusCell>, tree: TreeId) -> bool {
+        let Some(kind) = self.may_escalate(own.id(), tree) else {
+            return false;
+        };
+        if self.enter_range(own, tree, KeyRange::all(), kind).is_err() {
+            return false;
         }
-        let Some(owner) = self.owners.get(&transaction) else {
-            return;
+        let Some(owner) = self.owners.get(&own.id()) else {
+            return false;
         };
         let of_tree = owner.locks.range(LockName::first_row(tree)..);
         let rows = of_tree.take_while(|name| name.is_row_of(tree));
         for name in rows.cloned().collect::<Vec<_>>() {
-            self.release(transaction, &name);
+            self.release(own.id(), &name);
         }
+        true
+    }
+
+    /// Whose locks the transaction's range excludes, except those who wait for it in the end.
+    pub(super) fn excluded(
+        &self,
+        transaction: TransactionId,
+        LockedKeys { tree, range, kind }: LockedKeys<'_>,
+    ) -> Option<TransactionId> {
+        let excluded_mode = match kind {
+            RangeLock::NoInserts => return None,
+            RangeLock::NoChanges => LockMode::Exclusive,
+            RangeLock::NoLocks => LockMode::Shared,
+        };
+        let lower = match &range.lower {
+            Bound::Included(key) | Bound::Excluded(key) => key.as_slice(),
+            Bound::Unbounded => &[],
+        };
+        let rows = self
+            .queues
+            .range(LockName::row(tree, lower)..)
+            .take_while(|(name, _)| name.is_row_of(tree) && !range.is_above(&name.key))
+            .filter(|(name, _)| range.contains(&name.key))
+            .flat_map(|(_, queue)| &queue.holders)
+            .filter(|holder| holder.mode >= excluded_mode)
+            .map(|holder| holder.transaction);
+        let mut others = rows
+            .chain(self.ranges.owners_against_range(tree, range, kind))
+            .filter(|&other| other != transaction);
+        others.find(|&other| !self.reaches(other, transaction))
+    }
+
+    /// Whether the transaction has, or had and has not ended, anything here.
+    pub(super) fn is_known(&self, transaction: TransactionId) -> bool {
+        self.owners.contains_key(&transaction)
     }
 
     pub(super) fn holds(
@@ -386,6 +457,40 @@ impl LockTable {
         }
     }
 
+    /// The transaction has given a lock back: those look again who wait for it to do so.
+    pub(super) fn let_readers_look_again(&mut self, transaction: TransactionId) {
+        if self.awaiting_locks > 0 {
+            self.let_look_again(&[Wait::Locks(transaction)]);
+        }
+    }
+
+    /// The transaction waits for locks of `holder` before it reads a range.
+    pub(super) fn set_wait_for_locks(&mut self, transaction: TransactionId, holder: TransactionId) {
+        self.awaiting_locks += 1;
+        self.set_wait(transaction, Wait::Locks(holder));
+    }
+
+    pub(super) fn end_wait_for_locks(&mut self, transaction: TransactionId) {
+        self.awaiting_locks -= 1;
+        self.clear_wait(transaction);
+    }
+
+    /// Among those for whom the transaction waits in the end, those who wait out of courtesy wait no longer, until they say
+    /// so. True if there are any.
+    pub(super) fn end_courtesies(&mut self, transaction: TransactionId) -> bool {
+        let mut ended = false;
+        for waiter in self.waited_for(transaction) {
+            if let Some(owner) = self.owners.get_mut(&waiter)
+                && matches!(owner.wait, Some(Wait::Locks(_) | Wait::Turn(_)))
+            {
+                owner.wait = None;
+                owner.wakeup.notify_all();
+                ended = true;
+            }
+        }
+        ended
+    }
+
     /// The transaction waits for a key in a range of `owner`.
     pub(super) fn set_wait_for_key(&mut self, wanted: WantedKey, owner: TransactionId) {
         let waiter = self.owners.entry(wanted.by.id()).or_default();
@@ -449,24 +554,24 @@ impl LockTable {
         }
     }
 
-    /// Says whether the transaction still waits before it reads a range.
+    /// Says whether the transaction still waits before it reads a range, if there is one.
     pub(super) fn set_pending(
         &mut self,
         transaction: TransactionId,
-        tree: TreeId,
-        range: &KeyRange,
-        kind: RangeLock,
+        range: Option<LockedKeys<'_>>,
         is_pending: bool,
     ) {
-        let ranges = &mut self.ranges;
-        if ranges.set_pending(transaction, tree, range, kind, is_pending) && is_pending {
+        if let Some(locked) = range
+            && self.ranges.set_pending(transaction, locked, is_pending)
+            && is_pending
+        {
             self.let_pass(transaction);
         }
     }
 
     /// Lets those look again who wait for a range of the transaction.
     fn let_pass(&mut self, transaction: TransactionId) {
-        self.let_look_again(&[Wait::Range(transaction)]);
+        self.let_look_again(&[Wait::Range(transaction), Wait::Locks(transaction)]);
     }
 
     /// Those who wait for one of these wait no longer, until they say so.
@@ -485,7 +590,12 @@ impl LockTable {
         transaction: TransactionId,
         wanted: WantedChange<'_>,
     ) -> Option<Blocker> {
-        if let Some(owner) = self.ranges.against_change(transaction, wanted) {
+        // Whoever waits before it reads a range may wait for this transaction.
+        let lets_pass = |owner| wanted.has_changed_tree || self.reaches(owner, transaction);
+        let mut owners = self
+            .ranges
+            .owners_against_change(transaction, wanted, lets_pass);
+        if let Some(owner) = owners.next() {
             return Some(Blocker::Range(owner.clone()));
         }
         let queue = self.queues.get(&LockName::row(wanted.tree, wanted.key))?;
@@ -505,31 +615,68 @@ impl LockTable {
 
     /// Whether what the transaction waits for waits, in the end, for the transaction.
     pub(super) fn closes_cycle(&self, transaction: TransactionId) -> bool {
-        let mut seen = BTreeSet::new();
+        self.reaches(transaction, transaction)
+    }
+
+    /// Whether a transaction waits for another in the end.
+    fn reaches(&self, from: TransactionId, to: TransactionId) -> bool {
+        self.waited_for(from).contains(&to)
+    }
+
+    /// All for whom a transaction waits in the end.
+    fn waited_for(&self, transaction: TransactionId) -> BTreeSet<TransactionId> {
+        let mut found = BTreeSet::new();
         let mut ahead = self.waits_for(transaction);
         while let Some(next) = ahead.pop() {
-            if next == transaction {
-                return true;
-            }
-            if seen.insert(next) {
+            if found.insert(next) {
                 ahead.extend(self.waits_for(next));
             }
         }
-        false
+        found
     }
 
     fn waits_for(&self, transaction: TransactionId) -> Vec<TransactionId> {
-        match self
-            .owners
-            .get(&transaction)
-            .and_then(|owner| owner.wait.as_ref())
-        {
-            None => Vec::new(),
-            Some(Wait::End(other) | Wait::Turn(other) | Wait::Range(other)) => vec![*other],
-            Some(Wait::Lock(name)) => self
-                .queues
-                .get(name)
-                .map_or_else(Vec::new, |queue| queue.in_the_way_of(transaction)),
+        let Some(owner) = self.owners.get(&transaction) else {
+            return Vec::new();
+        };
+        match (&owner.wait, &owner.wanted) {
+            (None, _) => Vec::new(),
+            // Where one range is in the way, others may be too.
+            (Some(Wait::Range(first)), Some(wanted)) => {
+                let mut owners = self.owners_against(transaction, wanted);
+                owners.push(*first);
+                owners
+            }
+            (Some(Wait::Lock(name)), _) => {
+                let queue = self.queues.get(name);
+                queue.map_or_else(Vec::new, |queue| queue.in_the_way_of(transaction))
+            }
+            (Some(wait), _) => wait.transaction().into_iter().collect(),
+        }
+    }
+
+    /// Whose ranges are in the way of what a transaction wants. Not those that are pending: they let pass who their owners
+    /// wait for, so they are in no cycle.
+    fn owners_against(&self, transaction: TransactionId, wanted: &WantedKey) -> Vec<TransactionId> {
+        let WantedKey { tree, key, .. } = wanted;
+        let ids = |owner: &Arc<StatusCell>| owner.id();
+        match wanted.purpose {
+            Purpose::Lock(mode) => {
+                let ranges = &self.ranges;
+                let owners = ranges.owners_against_lock(transaction, *tree, key, mode);
+                owners.map(ids).collect()
+            }
+            Purpose::Change { is_insert } => {
+                let change = WantedChange {
+                    tree: *tree,
+                    key,
+                    is_insert,
+                    has_changed_tree: false,
+                };
+                let ranges = &self.ranges;
+                let owners = ranges.owners_against_change(transaction, change, |_| true);
+                owners.map(ids).collect()
+            }
         }
     }
 
@@ -551,10 +698,7 @@ impl LockTable {
     /// Wakes all who wait for the end of the transaction.
     pub(super) fn wake_awaiting(&self, transaction: TransactionId) {
         for owner in self.owners.values() {
-            let awaited = match owner.wait {
-                Some(Wait::End(other) | Wait::Turn(other) | Wait::Range(other)) => Some(other),
-                Some(Wait::Lock(_)) | None => None,
-            };
+            let awaited = owner.wait.as_ref().and_then(Wait::transaction);
             if awaited == Some(transaction) {
                 owner.wakeup.notify_all();
             }

@@ -24,8 +24,9 @@
 //! of the range's owner.
 //!
 //! Who locks a range enters it, looks at the leaves, and waits for those who have changed something there and not
-//! committed. Meanwhile the range is *pending*: newcomers wait for it, so that its owner comes to its turn, but who has
-//! changed the tree before passes; its owner may be waiting for just that transaction.
+//! committed, and for those who hold locks there that the range excludes. Meanwhile the range is *pending*: newcomers
+//! wait for it, so that its owner comes to its turn, but who has changed the tree before passes, and who the owner waits
+//! for.
 //!
 //! **Nobody is overlooked.** A writer, holding the leaf's exclusive latch, looks for locks and then makes its version.
 //! Who locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second sees the other.
@@ -36,7 +37,9 @@
 //!
 //! **Deadlocks** are looked for when a wait starts, because only then can a cycle close: from the transaction that
 //! begins to wait along who waits for whom. If the search comes back to it, it is the victim; it gets
-//! [`StorageError::Deadlock`] and must be rolled back as a whole. No page latch is held while waiting.
+//! [`StorageError::Deadlock`] and must be rolled back as a whole. No page latch is held while waiting. Who locks a range
+//! waits for others' locks, and for those who came to it before, only out of courtesy: nothing that it reads depends on
+//! them. Where such a wait is a part of a cycle, it is over, and the cycle is none.
 //!
 //! All explicit locks are in one table behind one mutex, held for some map operations at a time. Were it contended,
 //! the queues could be divided by key; the graph of who waits for whom stays one.
@@ -44,12 +47,14 @@
 mod lock_table;
 mod range_table;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Result, StorageError};
 use crate::page::TreeId;
-use crate::row_lock::lock_table::{LockTable, Request, Wait, WantedKey};
+pub(crate) use crate::row_lock::lock_table::ESCALATION_ROWS;
+use crate::row_lock::lock_table::{LockTable, Purpose, Request, Wait, WantedKey};
 use crate::row_lock::range_table::Entered;
 pub(crate) use crate::row_lock::range_table::WantedChange;
 use crate::snapshot::StatusCell;
@@ -225,6 +230,36 @@ pub(crate) struct RowLocks {
     taken_back: AtomicU64,
 }
 
+/// One wait for something, in as many parts as it takes: they have one end together, which is set when the first of them
+/// begins.
+struct Waiting<'p> {
+    patience: &'p Patience,
+    until_ns: Cell<Option<u64>>,
+}
+
+impl<'p> From<&'p Patience> for Waiting<'p> {
+    fn from(patience: &'p Patience) -> Waiting<'p> {
+        Waiting {
+            patience,
+            until_ns: Cell::new(None),
+        }
+    }
+}
+
+impl Waiting<'_> {
+    /// Time that is left of a wait that may take so long.
+    fn left(&self, limit: Duration) -> Duration {
+        let now_ns = sync::monotonic_ns();
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = self
+            .until_ns
+            .get()
+            .unwrap_or(now_ns.saturating_add(limit_ns));
+        self.until_ns.set(Some(until_ns));
+        Duration::from_nanos(until_ns.saturating_sub(now_ns))
+    }
+}
+
 impl RowLocks {
     /// No locks yet, and never more than `limit`.
     pub(crate) fn new(limit: usize) -> RowLocks {
@@ -253,17 +288,32 @@ impl RowLocks {
         mode: LockMode,
         patience: &Patience,
     ) -> Result<bool> {
+        self.lock_within(own, name, mode, &patience.into())
+    }
+
+    fn lock_within(
+        &self,
+        own: &Arc<StatusCell>,
+        name: &LockName,
+        mode: LockMode,
+        waiting: &Waiting<'_>,
+    ) -> Result<bool> {
         let mut table = self.table.lock();
         while let Some(owner) = table.range_against_lock(own.id(), name, mode) {
-            let wanted = (name.tree, name.key.as_slice());
-            table = self.wait_for_range(table, own, wanted, &owner, patience)?;
+            let wanted = WantedKey {
+                by: own.clone(),
+                tree: name.tree,
+                key: name.key.clone(),
+                purpose: Purpose::Lock(mode),
+            };
+            table = self.wait_for_range(table, wanted, &owner, waiting)?;
         }
         let is_new = table.is_new(own.id(), name);
         let result = match table.request(own.id(), name, mode) {
             Ok(Request::Granted) => Ok(()),
             Ok(Request::Queued) => {
                 let granted = |table: &LockTable| table.holds(own.id(), name, mode);
-                let (returned, result) = self.wait(table, own, patience, granted);
+                let (returned, result) = self.wait(table, own, waiting, granted);
                 table = returned;
                 if result.is_err() {
                     table.withdraw(own.id(), name);
@@ -272,13 +322,24 @@ impl RowLocks {
             }
             Err(error) => Err(error),
         };
-        if result.is_ok() && is_new && name.kind == LockKind::Row {
-            table.escalate_if_due(own, name.tree);
-        }
         drop(table);
         // Before the leaf is looked at: see the module's comment.
         fence(Ordering::SeqCst);
         result.map(|()| is_new)
+    }
+
+    /// Puts a lock of the whole tree in the place of the rows that `own` has locked there, if they are many, nobody else has
+    /// locked any of what that excludes, and `has_writers` says that nobody else has changed any of it. True if it has.
+    /// (A writer who is overlooked, because it comes at the same time, makes a deadlock more likely and nothing worse: who
+    /// has locked the tree looks at each row for writers as well.)
+    pub(crate) fn escalate(
+        &self,
+        own: &Arc<StatusCell>,
+        tree: TreeId,
+        has_writers: impl FnOnce() -> bool,
+    ) -> bool {
+        let is_free = self.table.lock().may_escalate(own.id(), tree).is_some();
+        is_free && !has_writers() && self.table.lock().escalate(own, tree)
     }
 
     /// As [`lock`](Self::lock), exclusively or not, after the end of who has changed the row: `changed_by` is asked for
@@ -295,12 +356,15 @@ impl RowLocks {
         patience: &Patience,
         mut changed_by: impl FnMut() -> Result<Option<Arc<StatusCell>>>,
     ) -> Result<bool> {
-        let is_new = self.lock(own, name, mode, patience)?;
+        let waiting = &patience.into();
+        let is_new = self.lock_within(own, name, mode, waiting)?;
         let mut wait_for_writers = || {
             loop {
                 let look = self.before_look();
                 match changed_by()? {
-                    Some(writer) => self.wait_for_end(own, &writer, look, patience)?,
+                    Some(writer) => {
+                        self.wait_for_end_within(own, &writer, look, None, waiting)?;
+                    }
                     None => return Ok(is_new),
                 }
             }
@@ -317,12 +381,13 @@ impl RowLocks {
         let mut table = self.table.lock();
         if !table.is_new(own.id(), name) {
             table.release(own.id(), name);
+            table.let_readers_look_again(own.id());
         }
     }
 
     /// Keeps others from doing in a range what `kind` says, until `own` ends. `changed_by` is asked who has changed
-    /// something there already, until it knows of nobody; they are waited for. If that fails, nothing is locked that was
-    /// not before.
+    /// something there already, until it knows of nobody; they are waited for, and those who have locked something there
+    /// that `kind` excludes. If that fails, nothing is locked that was not before.
     ///
     /// # Errors
     /// As [`lock`](Self::lock), and those of `changed_by`.
@@ -334,24 +399,33 @@ impl RowLocks {
         mut changed_by: impl FnMut() -> Result<RangeState<T>>,
     ) -> Result<T> {
         let LockedKeys { tree, range, kind } = locked;
-        let entered = self
-            .wait_behind_others(own, locked, patience)?
-            .enter_range(own, tree, range.clone(), kind)?;
-        let mut wait_for_writers = || {
+        let waiting = &patience.into();
+        let entered = self.wait_behind_others(own, locked, waiting)?.enter_range(
+            own,
+            tree,
+            range.clone(),
+            kind,
+        )?;
+        // A range that became a part of another keeps what was read of that.
+        let pending = (entered == Entered::New).then_some(locked);
+        let mut wait_for_others = || {
             loop {
                 let look = self.before_look();
-                match changed_by()? {
-                    RangeState::Settled(state) => return Ok(state),
-                    RangeState::ChangedBy(writer) if entered == Entered::New => {
-                        self.wait_before_range(own, locked, (&writer, look), patience)?;
+                let writer = match changed_by()? {
+                    RangeState::ChangedBy(writer) => writer,
+                    RangeState::Settled(state) => {
+                        let has_waited = entered != Entered::Known
+                            && self.wait_for_locks(own, locked, pending, waiting)?;
+                        match has_waited {
+                            true => continue,
+                            false => return Ok(state),
+                        }
                     }
-                    RangeState::ChangedBy(writer) => {
-                        self.wait_for_end(own, &writer, look, patience)?;
-                    }
-                }
+                };
+                self.wait_for_end_within(own, &writer, look, pending, waiting)?;
             }
         };
-        let result = wait_for_writers();
+        let result = wait_for_others();
         if result.is_err() && entered == Entered::New {
             let mut table = self.table.lock();
             table.leave_range(own.id(), tree, range, kind);
@@ -365,11 +439,11 @@ impl RowLocks {
         &self,
         own: &Arc<StatusCell>,
         LockedKeys { tree, range, .. }: LockedKeys<'_>,
-        patience: &Patience,
+        waiting: &Waiting<'_>,
     ) -> Result<MutexGuard<'_, LockTable>> {
         let _awaiting = AwaitingEnd::announce(self);
         let mut table = self.table.lock();
-        while patience.wait != LockWait::No
+        while waiting.patience.wait != LockWait::No
             && let Some(first) = table.waits_for_key_in(own.id(), tree, range)
         {
             table.set_wait(own.id(), Wait::Turn(first.id()));
@@ -378,7 +452,7 @@ impl RowLocks {
                 break;
             }
             let done = |table: &LockTable| !first.is_active() || !table.waits(own.id());
-            let (returned, result) = self.wait(table, own, patience, done);
+            let (returned, result) = self.wait(table, own, waiting, done);
             table = returned;
             table.clear_wait(own.id());
             result?;
@@ -386,22 +460,26 @@ impl RowLocks {
         Ok(table)
     }
 
-    /// Waits for somebody who was in a range before it was locked.
-    fn wait_before_range(
+    /// Waits for somebody whose locks the range of `own` excludes, if there is one who does not wait for `own` in the end:
+    /// such a one only holds a place in a queue. True if it has waited; the caller looks again.
+    fn wait_for_locks(
         &self,
         own: &Arc<StatusCell>,
-        LockedKeys { tree, range, kind }: LockedKeys<'_>,
-        (writer, look): (&StatusCell, Look),
-        patience: &Patience,
-    ) -> Result<()> {
-        let set_pending = |is_pending| {
-            let mut table = self.table.lock();
-            table.set_pending(own.id(), tree, range, kind, is_pending);
+        locked: LockedKeys<'_>,
+        pending: Option<LockedKeys<'_>>,
+        waiting: &Waiting<'_>,
+    ) -> Result<bool> {
+        let mut table = self.table.lock();
+        let Some(holder) = table.excluded(own.id(), locked) else {
+            return Ok(false);
         };
-        set_pending(true);
-        let result = self.wait_for_end(own, writer, look, patience);
-        set_pending(false);
-        result
+        table.set_pending(own.id(), pending, true);
+        table.set_wait_for_locks(own.id(), holder);
+        let done = |table: &LockTable| !table.waits(own.id()) || !table.is_known(holder);
+        let (mut table, result) = self.wait(table, own, waiting, done);
+        table.end_wait_for_locks(own.id());
+        table.set_pending(own.id(), pending, false);
+        result.map(|()| true)
     }
 
     /// What keeps `own` from a change. The caller holds the leaf's exclusive latch.
@@ -428,8 +506,15 @@ impl RowLocks {
         let table = self.table.lock();
         match table.blocker(own.id(), wanted) {
             Some(Blocker::Range(now)) if now.id() == owner.id() => {
-                let key = (wanted.tree, wanted.key);
-                self.wait_for_range(table, own, key, owner, patience)
+                let wanted = WantedKey {
+                    by: own.clone(),
+                    tree: wanted.tree,
+                    key: wanted.key.to_vec(),
+                    purpose: Purpose::Change {
+                        is_insert: wanted.is_insert,
+                    },
+                };
+                self.wait_for_range(table, wanted, owner, &patience.into())
                     .map(drop)
             }
             // It has let pass meanwhile.
@@ -441,10 +526,9 @@ impl RowLocks {
     fn wait_for_range<'t>(
         &'t self,
         mut table: MutexGuard<'t, LockTable>,
-        own: &Arc<StatusCell>,
-        (tree, key): (TreeId, &[u8]),
+        wanted: WantedKey,
         owner: &StatusCell,
-        patience: &Patience,
+        waiting: &Waiting<'_>,
     ) -> Result<MutexGuard<'t, LockTable>> {
         // An owner that has ended is about to take its ranges out, which needs the table.
         if !owner.is_active() {
@@ -452,14 +536,10 @@ impl RowLocks {
             sync::thread::yield_now();
             return Ok(self.table.lock());
         }
-        let wanted = WantedKey {
-            by: own.clone(),
-            tree,
-            key: key.to_vec(),
-        };
+        let own = &wanted.by.clone();
         table.set_wait_for_key(wanted, owner.id());
         let done = |table: &LockTable| !owner.is_active() || !table.waits(own.id());
-        let (mut table, result) = self.wait(table, own, patience, done);
+        let (mut table, result) = self.wait(table, own, waiting, done);
         table.clear_wait(own.id());
         if result.is_err() {
             table.let_look_again(&[Wait::Turn(own.id())]);
@@ -486,15 +566,29 @@ impl RowLocks {
         look: Look,
         patience: &Patience,
     ) -> Result<()> {
+        self.wait_for_end_within(own, other, look, None, &patience.into())
+    }
+
+    /// `pending`: a range of `own`, which has not been read.
+    fn wait_for_end_within(
+        &self,
+        own: &StatusCell,
+        other: &StatusCell,
+        look: Look,
+        pending: Option<LockedKeys<'_>>,
+        waiting: &Waiting<'_>,
+    ) -> Result<()> {
         let _awaiting = AwaitingEnd::announce(self);
         let mut table = self.table.lock();
         if !other.is_active() || self.before_look() != look {
             return Ok(());
         }
+        table.set_pending(own.id(), pending, true);
         table.set_wait(own.id(), Wait::End(other.id()));
         let done = |table: &LockTable| !other.is_active() || !table.waits(own.id());
-        let (mut table, result) = self.wait(table, own, patience, done);
+        let (mut table, result) = self.wait(table, own, waiting, done);
         table.clear_wait(own.id());
+        table.set_pending(own.id(), pending, false);
         result
     }
 
@@ -520,30 +614,42 @@ impl RowLocks {
         }
     }
 
+    /// The transaction can neither go on nor end: its locks go nevertheless.
+    pub(crate) fn give_all_back(&self, own: &StatusCell) {
+        let mut table = self.table.lock();
+        table.release_all(own.id());
+        table.let_look_again(&[
+            Wait::Range(own.id()),
+            Wait::Turn(own.id()),
+            Wait::Locks(own.id()),
+        ]);
+    }
+
     /// Waits until `done`, after the table says what `own` waits for.
     fn wait<'t>(
         &'t self,
         mut table: MutexGuard<'t, LockTable>,
         own: &StatusCell,
-        patience: &Patience,
+        waiting: &Waiting<'_>,
         done: impl Fn(&LockTable) -> bool,
     ) -> (MutexGuard<'t, LockTable>, Result<()>) {
-        let limit = match patience.wait {
+        let limit = match waiting.patience.wait {
             LockWait::No => return (table, Err(StorageError::LockNotAvailable)),
             LockWait::AtMost(limit) => limit,
         };
-        if table.closes_cycle(own.id()) {
+        // Who waits out of courtesy alone is in nobody's way.
+        if table.closes_cycle(own.id())
+            && !(table.end_courtesies(own.id()) && !table.closes_cycle(own.id()))
+        {
             return (table, Err(StorageError::Deadlock));
         }
-        let started_ns = sync::monotonic_ns();
         let wakeup = table.wakeup(own.id());
         while !done(&table) {
-            let waited = Duration::from_nanos(sync::monotonic_ns() - started_ns);
-            let left = limit.saturating_sub(waited);
+            let left = waiting.left(limit);
             if left.is_zero() {
                 return (table, Err(StorageError::LockWaitTimeout));
             }
-            let Some(interrupt) = &patience.interrupt else {
+            let Some(interrupt) = &waiting.patience.interrupt else {
                 table = wakeup.wait_timeout(table, left);
                 continue;
             };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::page::TreeId;
-use crate::row_lock::{LockMode, RangeLock};
+use crate::row_lock::{LockMode, LockedKeys, RangeLock};
 use crate::snapshot::StatusCell;
 use crate::transaction::TransactionId;
 use crate::tree::KeyRange;
@@ -131,9 +131,7 @@ impl RangeTable {
     pub(super) fn set_pending(
         &mut self,
         transaction: TransactionId,
-        tree: TreeId,
-        range: &KeyRange,
-        kind: RangeLock,
+        LockedKeys { tree, range, kind }: LockedKeys<'_>,
         is_pending: bool,
     ) -> bool {
         let ranges = self.0.get_mut(&tree).map_or(&mut [][..], Vec::as_mut_slice);
@@ -149,42 +147,59 @@ impl RangeTable {
         }
     }
 
-    /// Whose range keeps the transaction from a change.
-    pub(super) fn against_change(
-        &self,
+    /// Whose ranges keep the transaction from a change. `lets_pass`: of those who wait before they read a range, who lets
+    /// the transaction pass.
+    pub(super) fn owners_against_change<'t>(
+        &'t self,
         transaction: TransactionId,
-        wanted: WantedChange<'_>,
-    ) -> Option<&Arc<StatusCell>> {
-        let mut ranges = self.of_tree(wanted.tree).iter();
-        let against = ranges.find(|locked| {
+        wanted: WantedChange<'t>,
+        lets_pass: impl Fn(TransactionId) -> bool + 't,
+    ) -> impl Iterator<Item = &'t Arc<StatusCell>> {
+        let against = self.of_tree(wanted.tree).iter().filter(move |locked| {
             !locked.is_of(transaction)
                 && (wanted.is_insert || locked.kind >= RangeLock::NoChanges)
-                && !(locked.is_pending && wanted.has_changed_tree)
                 && locked.range.contains(wanted.key)
+                && !(locked.is_pending && lets_pass(locked.owner.id()))
         });
         against.map(|locked| &locked.owner)
     }
 
-    /// Whose range keeps the transaction from locking a row.
-    pub(super) fn against_lock(
-        &self,
+    /// Whose ranges keep the transaction from locking a row.
+    pub(super) fn owners_against_lock<'t>(
+        &'t self,
         transaction: TransactionId,
         tree: TreeId,
-        key: &[u8],
+        key: &'t [u8],
         mode: LockMode,
-    ) -> Option<&Arc<StatusCell>> {
+    ) -> impl Iterator<Item = &'t Arc<StatusCell>> {
         let weakest = match mode {
             LockMode::Shared => RangeLock::NoLocks,
             LockMode::Exclusive => RangeLock::NoChanges,
         };
-        let mut ranges = self.of_tree(tree).iter();
-        let against = ranges.find(|locked| {
+        let against = self.of_tree(tree).iter().filter(move |locked| {
             !locked.is_of(transaction)
                 && locked.kind >= weakest
                 && !locked.is_pending
                 && locked.range.contains(key)
         });
         against.map(|locked| &locked.owner)
+    }
+
+    /// Whose ranges exclude what the owner of a range of this kind may do in it, or the other way round.
+    pub(super) fn owners_against_range(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        kind: RangeLock,
+    ) -> impl Iterator<Item = TransactionId> {
+        let weakest = match kind {
+            RangeLock::NoLocks => RangeLock::NoChanges,
+            RangeLock::NoInserts | RangeLock::NoChanges => RangeLock::NoLocks,
+        };
+        let against = self.of_tree(tree).iter().filter(move |locked| {
+            locked.kind >= weakest && !locked.is_pending && locked.range.meets(range)
+        });
+        against.map(|locked| locked.owner.id())
     }
 
     /// Whether a range of the transaction makes a lock of the row needless.

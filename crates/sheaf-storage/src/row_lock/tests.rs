@@ -431,14 +431,15 @@ fn locks_of_many_rows_become_one_of_the_tree() {
     locks
         .lock(&few, &row("elsewhere"), LockMode::Exclusive, &no_wait)
         .unwrap();
-    lock_rows(LockMode::Exclusive, 0, lock_table::ESCALATION_ROWS);
-    assert_eq!(locks.count(), 1 + lock_table::ESCALATION_ROWS);
+    let most = lock_table::ESCALATION_ROWS;
+    lock_rows(LockMode::Exclusive, 0, most - 1);
+    assert!(!locks.escalate(&many, TREE, || false));
+    lock_rows(LockMode::Exclusive, most - 1, most);
+    assert!(!locks.escalate(&many, TREE, || false));
+    assert_eq!(locks.count(), 1 + most);
     end(&locks, &few);
-    lock_rows(
-        LockMode::Exclusive,
-        lock_table::ESCALATION_ROWS,
-        2 * lock_table::ESCALATION_ROWS,
-    );
+    assert!(!locks.escalate(&many, TREE, || true));
+    assert!(locks.escalate(&many, TREE, || false));
     assert_eq!(locks.count(), 1);
     lock_rows(LockMode::Exclusive, 0, 10);
     assert_eq!(locks.count(), 1);
@@ -602,5 +603,150 @@ fn who_waited_behind_somebody_who_gave_up_goes_on() {
     for transaction in [&first, &writer, &second] {
         end(&locks, transaction);
     }
+    assert_eq!(locks.count(), 0);
+}
+
+#[test]
+fn who_locks_a_range_waits_for_locks_that_it_excludes() {
+    let locks = locks();
+    let (holder, reader) = (transaction(1), transaction(2));
+    let all = KeyRange::all();
+    let no_wait = LockWait::No.into();
+    for (held, kind, is_excluded) in [
+        (LockMode::Exclusive, RangeLock::NoInserts, false),
+        (LockMode::Exclusive, RangeLock::NoChanges, true),
+        (LockMode::Exclusive, RangeLock::NoLocks, true),
+        (LockMode::Shared, RangeLock::NoChanges, false),
+        (LockMode::Shared, RangeLock::NoLocks, true),
+    ] {
+        let (holder, reader) = (transaction(1), transaction(2));
+        locks.lock(&holder, &row("k"), held, &no_wait).unwrap();
+        let result = locks.lock_range(&reader, keys(&all, kind), &no_wait, settled);
+        assert_eq!(result.is_err(), is_excluded, "{held:?} {kind:?}");
+        let elsewhere = at(7);
+        locks
+            .lock_range(&reader, keys(&elsewhere, kind), &no_wait, settled)
+            .unwrap();
+        end(&locks, &holder);
+        end(&locks, &reader);
+        assert_eq!(locks.count(), 0);
+    }
+    // A lock that is given back is waited for no longer.
+    locks
+        .lock(&holder, &row("k"), LockMode::Exclusive, &no_wait)
+        .unwrap();
+    let (waiting, own) = (locks.clone(), reader.clone());
+    let reading = thread::spawn(move || {
+        let all = KeyRange::all();
+        let locked = keys(&all, RangeLock::NoChanges);
+        waiting.lock_range(&own, locked, &LONG.into(), settled)
+    });
+    await_waiters(&locks, &[2]);
+    // Meanwhile who holds it may change what it likes.
+    assert!(locks.blocker(&holder, wanted("j", false)).is_none());
+    locks.unlock(&holder, &row("k"));
+    reading.join().unwrap().unwrap();
+    assert!(locks.blocker(&holder, wanted("j", false)).is_some());
+    end(&locks, &reader);
+    end(&locks, &holder);
+    assert_eq!(locks.count(), 0);
+}
+
+/// A lock that somebody holds while it waits for the range's owner is a place in a queue and no more, whether it began to
+/// wait before the owner came to the lock or afterwards.
+#[test]
+fn who_waits_for_the_owner_of_a_range_is_not_waited_for() {
+    for waits_first in [true, false] {
+        let locks = locks();
+        let (owner, next) = (transaction(1), transaction(2));
+        locks
+            .lock(&next, &row("k"), LockMode::Exclusive, &LONG.into())
+            .unwrap();
+        let (queue, own, other) = (locks.clone(), next.clone(), owner.clone());
+        let wait = move || queue.wait_for_end(&own, &other, queue.before_look(), &LONG.into());
+        let (ranges, own) = (locks.clone(), owner.clone());
+        let lock = move || {
+            let all = KeyRange::all();
+            let locked = keys(&all, RangeLock::NoChanges);
+            ranges.lock_range(&own, locked, &LONG.into(), settled)
+        };
+        let (waiting, locking);
+        if waits_first {
+            waiting = thread::spawn(wait);
+            await_waiters(&locks, &[2]);
+            locking = thread::spawn(lock);
+        } else {
+            locking = thread::spawn(lock);
+            await_waiters(&locks, &[1]);
+            waiting = thread::spawn(wait);
+        }
+        locking.join().unwrap().unwrap();
+        end(&locks, &owner);
+        waiting.join().unwrap().unwrap();
+        end(&locks, &next);
+        assert_eq!(locks.count(), 0);
+    }
+}
+
+#[test]
+fn every_range_in_the_way_of_a_key_counts_in_deadlocks() {
+    let locks = locks();
+    let readers = [transaction(1), transaction(2)];
+    let writer = transaction(3);
+    let all = KeyRange::all();
+    let locked = keys(&all, RangeLock::NoChanges);
+    for reader in &readers {
+        locks
+            .lock_range(reader, locked, &LONG.into(), settled)
+            .unwrap();
+    }
+    let (done, served) = mpsc::channel();
+    let writing = lock_later(&locks, &writer, "k", LockMode::Exclusive, &done);
+    await_waiters(&locks, &[3]);
+    let short = LockWait::AtMost(Duration::from_nanos(1)).into();
+    for reader in &readers {
+        let result = locks.wait_for_end(reader, &writer, locks.before_look(), &short);
+        assert!(matches!(result, Err(StorageError::Deadlock)), "{result:?}");
+    }
+    readers.iter().for_each(|reader| end(&locks, reader));
+    served.recv().unwrap().1.unwrap();
+    writing.join().unwrap();
+    end(&locks, &writer);
+}
+
+/// One writer after the other is in the way of a range: each is soon through, but the range does not wait for all of them.
+#[test]
+fn a_range_waits_no_longer_than_it_may_in_all() {
+    const WRITERS: u64 = 100_000;
+    let locks = locks();
+    let (reader, all) = (transaction(1), KeyRange::all());
+    let (ended, to_end) = mpsc::channel::<Arc<StatusCell>>();
+    let ending = locks.clone();
+    let writers = thread::spawn(move || {
+        for writer in to_end {
+            await_waiters(&ending, &[1]);
+            end(&ending, &writer);
+        }
+    });
+    let patience = LockWait::AtMost(Duration::from_millis(5)).into();
+    let mut next = 2;
+    let result = locks.lock_range(&reader, keys(&all, RangeLock::NoChanges), &patience, || {
+        if next == WRITERS {
+            return settled();
+        }
+        let writer = transaction(next);
+        next += 1;
+        ended.send(writer.clone()).unwrap();
+        Ok(RangeState::ChangedBy(writer))
+    });
+    assert!(matches!(result, Err(StorageError::LockWaitTimeout)));
+    // The last writer may still be waited for by who ends it.
+    locks
+        .table
+        .lock()
+        .set_wait(reader.id(), Wait::End(TransactionId(0)));
+    drop(ended);
+    writers.join().unwrap();
+    end(&locks, &reader);
     assert_eq!(locks.count(), 0);
 }

@@ -60,7 +60,13 @@ impl Tree {
             match obstacle {
                 Some(Obstacle::Changed | Obstacle::Spilled(_)) => {}
                 // Whatever its lock says, the entry is there to stay.
-                _ if is_live => return Err(StorageError::DuplicateKey { tree: self.id }),
+                _ if is_live => {
+                    drop(leaf);
+                    if transaction.keep_found(self, key)? {
+                        continue;
+                    }
+                    return Err(StorageError::DuplicateKey { tree: self.id });
+                }
                 _ => {}
             }
             if let Some(obstacle) = obstacle {
@@ -102,7 +108,13 @@ impl Tree {
             transaction.lock_prefix(self, prefix)?;
             let result = match self.taken_prefix(transaction.status(), prefix) {
                 Ok(Settled::Absent) => self.insert(transaction, key, value),
-                Ok(Settled::Found(_)) => Err(StorageError::DuplicateKey { tree: self.id }),
+                Ok(Settled::Found(entry)) => {
+                    transaction.unlock_prefix(self, prefix);
+                    if transaction.keep_found(self, &entry)? {
+                        continue;
+                    }
+                    return Err(StorageError::DuplicateKey { tree: self.id });
+                }
                 Ok(Settled::Unknown(unsettled)) => {
                     // Whoever is waited for may want to insert under the prefix next.
                     transaction.unlock_prefix(self, prefix);

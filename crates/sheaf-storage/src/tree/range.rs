@@ -80,6 +80,19 @@ impl KeyRange {
         reaches_down && reaches_up
     }
 
+    /// Whether a key may lie in both ranges.
+    pub(crate) fn meets(&self, other: &KeyRange) -> bool {
+        let ends_before = |range: &KeyRange, next: &KeyRange| match (&range.upper, &next.lower) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+            (Bound::Included(upper), Bound::Included(lower)) => upper < lower,
+            (
+                Bound::Included(upper) | Bound::Excluded(upper),
+                Bound::Included(lower) | Bound::Excluded(lower),
+            ) => upper <= lower,
+        };
+        !ends_before(self, other) && !ends_before(other, self)
+    }
+
     /// The key, if the bounds leave room for just one and include it.
     pub(crate) fn single_key(&self) -> Option<&[u8]> {
         match (&self.lower, &self.upper) {

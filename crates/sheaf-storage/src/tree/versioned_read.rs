@@ -224,23 +224,22 @@ impl Tree {
 
     /// Whether the newest change of `key` is one of `own`, which is active.
     pub(crate) fn is_changed_by(&self, key: &[u8], own: &Arc<StatusCell>) -> Result<bool> {
-        let versions = &self.store.transactions.versions;
-        let found = self.find_on_leaves(&just(key), |leaf, _| {
-            if !leaf.guard().has_versions() {
-                return Ok(None);
-            }
-            let page = leaf.guard().page_id();
-            loop {
-                match versions.newest_writer(page, key, own) {
-                    NewestWriter::Own => return Ok(Some(())),
-                    NewestWriter::Other | NewestWriter::Ended => return Ok(None),
-                    NewestWriter::OwnOrEnded | NewestWriter::Unknown => {
-                        versions.bring_back(page)?;
-                    }
+        let system = &self.store.transactions;
+        loop {
+            let newest = self.find_on_leaves(&just(key), |leaf, _| {
+                let page = leaf.guard().page_id();
+                let has_versions = leaf.guard().has_versions();
+                let newest = || (page, system.versions.newest_writer(page, key, own));
+                Ok(has_versions.then(newest))
+            })?;
+            match newest {
+                Some((_, NewestWriter::Own)) => return Ok(true),
+                None | Some((_, NewestWriter::Other | NewestWriter::Ended)) => return Ok(false),
+                Some((page, NewestWriter::OwnOrEnded | NewestWriter::Unknown)) => {
+                    system.bring_back(page)?;
                 }
             }
-        })?;
-        Ok(found.is_some())
+        }
     }
 
     /// An active transaction, not `own`, that has changed a key in the range; none if there is no such transaction.

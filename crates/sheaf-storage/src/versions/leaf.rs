@@ -106,6 +106,21 @@ impl Part {
         bounds.is_none_or(|bounds| bounds.contain(key)) && self.table.keys.may_hold(key)
     }
 
+    /// Bytes of the spilled table, of which other leaves may have shares.
+    pub(super) fn spilled_bytes(&self) -> usize {
+        self.table.bytes.length()
+    }
+
+    /// The versions of the part.
+    fn add_to(&self, newer: &mut VersionTable) -> Result<()> {
+        let older = self.table.load()?;
+        let bounds = self.bounds.as_deref();
+        let low = bounds.and_then(|bounds| bounds.low.as_deref());
+        let high = bounds.and_then(|bounds| bounds.high.as_deref());
+        newer.add_older(&older, low, high);
+        Ok(())
+    }
+
     /// Whether a snapshot may look for a version of the part.
     fn is_needed(&self, live: &LiveSnapshots) -> bool {
         let mut writers = self.table.writers.iter();
@@ -197,6 +212,13 @@ impl LeafVersions {
         self.table = (!table.is_empty()).then(|| Box::new(table));
     }
 
+    /// Whether somebody whom `is_meant` picks has written here, or may have.
+    pub(super) fn has_writer(&self, is_meant: impl Fn(&Arc<StatusCell>) -> bool) -> bool {
+        let mut parts = self.parts.iter();
+        self.table().writers().iter().any(&is_meant)
+            || parts.any(|part| part.may_matter(None, &is_meant))
+    }
+
     /// Nothing is left of the past.
     pub(super) fn is_empty(&self) -> bool {
         self.table().is_empty() && self.parts.is_empty()
@@ -250,6 +272,15 @@ impl LeafVersions {
         if self.table().is_empty() {
             self.table = None;
         }
+    }
+
+    /// The table was spilled as these parts, from new to old, together with so many of the newest parts that there were.
+    /// `has_forgotten`: what nobody needs of these was left out, and with it all that there was of a key.
+    pub(super) fn set_spilled(&mut self, parts: Vec<Part>, joined: usize, has_forgotten: bool) {
+        self.table = None;
+        drop(self.parts.splice(..joined, parts));
+        self.parts.shrink_to_fit();
+        self.has_garbage |= has_forgotten && self.ghost.is_some();
     }
 
     /// Takes the past of the keys from `separator` on out. Both sides may have ghosts if there were any. `low_fence` is
@@ -307,12 +338,17 @@ impl LeafCopy {
     /// Reads the parts: the table has everything then.
     pub(super) fn load_parts(&mut self) -> Result<()> {
         for part in std::mem::take(&mut self.parts) {
-            let older = part.table.load()?;
-            let bounds = part.bounds.as_deref();
-            let low = bounds.and_then(|bounds| bounds.low.as_deref());
-            let high = bounds.and_then(|bounds| bounds.high.as_deref());
-            self.table.add_older(&older, low, high);
+            part.add_to(&mut self.table)?;
         }
         Ok(())
+    }
+
+    /// The table with so many of the newest parts.
+    pub(super) fn with_newest_parts(&self, parts: usize) -> Result<VersionTable> {
+        let mut table = self.table.clone();
+        for part in &self.parts[..parts] {
+            part.add_to(&mut table)?;
+        }
+        Ok(table)
     }
 }

@@ -463,3 +463,184 @@ fn read_committed_gives_rows_back_that_do_not_match() {
     run(&mut t2, "commit");
     assert_eq!(scene.committed()[0], (1, 13));
 }
+
+/// REPEATABLE READ keeps what a locking read, or a change, has read as it is, also rows that do not match: nobody makes
+/// them match meanwhile. READ COMMITTED does not.
+#[test]
+fn rows_that_were_read_and_do_not_match_stay_as_they_are() {
+    for (statement, change) in [
+        (
+            "select * from rest where id between 1 and 9 and flag = 1 for update",
+            1205,
+        ),
+        (
+            "select * from rest where id between 1 and 9 and flag = 1 for share",
+            1205,
+        ),
+        (
+            "select * from rest force index (n) where n between 1 and 9 and flag = 1 for update",
+            1205,
+        ),
+        (
+            "select count(*) from rest force index (n) where n between 1 and 9 and flag = 1 for share",
+            1205,
+        ),
+        (
+            "update rest set n = n + 10 where id between 1 and 9 and flag = 1",
+            1205,
+        ),
+        (
+            "delete from rest where id between 1 and 9 and flag = 1",
+            1205,
+        ),
+        (
+            "select * from rest where id between 1 and 9 order by flag desc limit 1 for update",
+            1205,
+        ),
+        // All that was read was found.
+        ("select * from rest where id in (1, 3) for update", 0),
+        // The search ended before it came to the row.
+        (
+            "select * from rest where id between 1 and 9 and flag = 1 order by id limit 1 for update",
+            0,
+        ),
+        (
+            "select * from rest force index (n) where n between 1 and 9 and flag = 1 \
+             order by n limit 1 for update",
+            0,
+        ),
+        (
+            "select * from rest where id between 1 and 3 and flag = 1 order by id desc limit 1 for update",
+            0,
+        ),
+    ] {
+        for (level, expected) in [(REPEATABLE, change), (COMMITTED, 0)] {
+            let scene = Scene::new();
+            let mut c = scene.session();
+            run(
+                &mut c,
+                "create table rest (id int primary key, n int, flag int, key (n))",
+            );
+            run(
+                &mut c,
+                "insert into rest values (1, 1, 1), (2, 2, 0), (3, 3, 1), (20, 20, 0)",
+            );
+            let mut t1 = scene.begin(level);
+            run(&mut t1, statement);
+            let mut t2 = scene.begin(COMMITTED);
+            run(&mut t2, "set innodb_lock_wait_timeout = 1");
+            let change = "update rest set flag = 1 where id = 2";
+            assert_eq!(code_of(&mut t2, change), expected, "{level}: {statement}");
+            run(&mut t2, "update rest set flag = 1 where id = 20");
+            run(&mut t2, "rollback");
+            run(&mut t1, "commit");
+            run(&mut t2, change);
+        }
+    }
+}
+
+/// FOR UPDATE over what is no table locks what it searches in the tables below, also against others' FOR UPDATE and
+/// FOR SHARE; and who reads a range to keep it as it is waits for who has locked a row of it.
+#[test]
+fn for_update_excludes_others_whatever_it_reads() {
+    for statement in [
+        "select * from (select * from test where id = 1) d for update",
+        "select * from (select * from test where id < 2) d for update",
+        "with c as (select * from test force index (value) where value = 10) select * from c for update",
+        "select * from test where id = 1 union all select * from test where id = 1 for update",
+        "select * from test where id = 1 for update",
+    ] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(REPEATABLE), scene.begin(SERIALIZABLE));
+        run(&mut t1, statement);
+        run(&mut t2, "set innodb_lock_wait_timeout = 1");
+        for (other, code) in [
+            ("select * from test where id = 1 for update nowait", 3572),
+            ("select * from test where id = 1 for share nowait", 3572),
+            ("select * from test where id < 2 for share nowait", 3572),
+            (
+                "select * from (select * from test where id < 2) d for update nowait",
+                3572,
+            ),
+            ("select * from test where id < 2", 1205),
+        ] {
+            assert_eq!(code_of(&mut t2, other), code, "{statement}; {other}");
+        }
+        run(&mut t2, "select * from test where id = 2 for update");
+        run(&mut t1, "update test set value = 11 where id = 1");
+        run(&mut t1, "commit");
+        run(&mut t2, "select * from test where id < 2");
+    }
+}
+
+/// What makes a change fail is something that the transaction has read: in SERIALIZABLE it stays as it is.
+#[test]
+fn what_a_serializable_change_fails_because_of_stays() {
+    for (statement, code, other) in [
+        (
+            "insert into parent values (1, 5)",
+            1062,
+            "delete from parent where id = 1",
+        ),
+        (
+            "insert into parent values (9, 10)",
+            1062,
+            "update parent set n = 11 where id = 1",
+        ),
+        (
+            "update parent set n = 10 where id = 2",
+            1062,
+            "delete from parent where id = 1",
+        ),
+        (
+            "insert ignore into parent values (1, 5)",
+            0,
+            "delete from parent where id = 1",
+        ),
+        (
+            "insert into child values (2, 7)",
+            1452,
+            "insert into parent values (7, 70)",
+        ),
+        (
+            "update child set parent = 7 where id = 1",
+            1452,
+            "insert into parent values (7, 70)",
+        ),
+        (
+            "delete from parent where id = 2",
+            1451,
+            "delete from child where id = 1",
+        ),
+        (
+            "update parent set id = 8 where id = 2",
+            1451,
+            "update child set parent = null",
+        ),
+    ] {
+        for (level, expected) in [(SERIALIZABLE, 1205), (REPEATABLE, 0)] {
+            let scene = Scene::new();
+            let mut c = scene.session();
+            run(
+                &mut c,
+                "create table parent (id int primary key, n int, unique key (n))",
+            );
+            run(
+                &mut c,
+                "create table child (id int primary key, parent int, \
+                 foreign key (parent) references parent (id))",
+            );
+            run(&mut c, "insert into parent values (1, 10), (2, 20)");
+            run(&mut c, "insert into child values (1, 2)");
+            let mut t1 = scene.begin(level);
+            assert_eq!(code_of(&mut t1, statement), code, "{statement}");
+            let mut t2 = scene.begin(COMMITTED);
+            run(&mut t2, "set innodb_lock_wait_timeout = 1");
+            assert_eq!(code_of(&mut t2, other), expected, "{level}: {statement}");
+            if level == SERIALIZABLE {
+                assert_eq!(code_of(&mut t1, statement), code, "{statement}");
+            }
+            run(&mut t1, "commit");
+        }
+    }
+}
