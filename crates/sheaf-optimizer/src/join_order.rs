@@ -326,7 +326,9 @@ impl Chooser<'_, '_> {
                 );
             }
         }
-        let step = best.or(excluded).ok_or_else(|| internal_datafusion_err!("no way to join a relation"))?;
+        let step = best
+            .or(excluded)
+            .ok_or_else(|| internal_datafusion_err!("no way to join a relation"))?;
         tried.decide(plan, self.inputs, &step);
         Ok(step)
     }

@@ -33,7 +33,6 @@ use crate::log::{HistoryId, LogCopy, LogFollower, frame};
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId};
 use crate::page_store::PageStore;
 use crate::storage::{DATA_FILE, LOG_FILE, Storage};
-use crate::sync;
 
 /// Bytes of an extent: what is read and written at a time.
 const EXTENT_BYTES: usize = PAGES_PER_EXTENT as usize * PAGE_SIZE;
@@ -80,10 +79,7 @@ impl Storage {
         let made = self.backup(&disk, report);
         let made = made.and_then(|summary| sync_directory(to).map(|()| summary));
         if made.is_err() {
-            // The folder was empty, and is again: the next attempt may take the same one. The error is the first one.
-            for file in [DATA_FILE, LOG_FILE] {
-                let _ = fs::remove_file(to.join(file));
-            }
+            empty_directory(to);
         }
         made
     }
@@ -120,7 +116,7 @@ impl Storage {
                 progress.bytes += EXTENT_BYTES as u64;
                 progress.bytes_total = progress.bytes_total.max(progress.bytes);
             }
-            log.follow()?;
+            log.follow(store.log.flushed())?;
             progress.log_bytes = log.bytes;
             report(progress)?;
         }
@@ -132,9 +128,11 @@ impl Storage {
             store.log.append(&frame::encode_nothing())
         };
         store.log.flush_to(end)?;
-        log.follow()?;
-        let completed_at_us = sync::wall_clock_us();
-        log.copy.finish()?;
+        log.follow(end)?;
+        // The clock may have been set back; commits never go back.
+        let completed_at_us = store.disk.wall_clock_us();
+        let completed_at_us = completed_at_us.max(store.log.newest_commit_us());
+        log.copy.finish(completed_at_us)?;
         Ok(BackupSummary {
             bytes: progress.bytes,
             log_bytes: log.bytes,
@@ -153,9 +151,11 @@ struct CopiedLog {
 }
 
 impl CopiedLog {
-    /// Copies what is durable by now.
-    fn follow(&mut self) -> Result<()> {
-        while let Some((lsn, frames)) = self.follower.next()? {
+    /// Copies what is durable up to `end`, and no more than the chunk there: others may be faster than the copy.
+    fn follow(&mut self, end: Lsn) -> Result<()> {
+        while self.follower.position() < end
+            && let Some((lsn, frames)) = self.follower.next()?
+        {
             self.copy.add(lsn, &frames)?;
             self.bytes += frames.len() as u64;
             self.follower.release(self.follower.position());
@@ -195,16 +195,21 @@ impl DataFileCopy<'_> {
 
     /// Reads a page that was not valid when it was read from the file. False if it need not be.
     fn read_from_pool(&self, id: PageId, into: &mut Page) -> Result<bool> {
-        match self.store.pool.shared(id) {
-            Ok(page) => {
-                into.copy_from_slice(&page[..]);
-                into.seal();
-                Ok(true)
+        // A bulk build writes pages that no extent map calls used, past the pool, and enters them when they are written:
+        // so who was too early for such a page, and finds it in use nevertheless, is not too early any more.
+        for is_again in [false, true] {
+            match self.store.pool.shared(id) {
+                Ok(page) => {
+                    into.copy_from_slice(&page[..]);
+                    into.seal();
+                    return Ok(true);
+                }
+                Err(StorageError::Corrupt { .. }) if !self.is_in_use(id)? => return Ok(false),
+                Err(StorageError::Corrupt { .. }) if !is_again => {}
+                Err(error) => return Err(error),
             }
-            // A bulk build has taken it and not written it yet, or it was freed meanwhile.
-            Err(StorageError::Corrupt { .. }) if !self.is_in_use(id)? => Ok(false),
-            Err(error) => Err(error),
         }
+        Ok(false)
     }
 
     /// Whether the extent map says that the page is in use.
@@ -270,10 +275,21 @@ pub(crate) fn make_empty_directory(path: &Path) -> Result<()> {
     let failed = |error| StorageError::io("creation", path.display().to_string(), 0, error);
     fs::create_dir_all(path).map_err(failed)?;
     if fs::read_dir(path).map_err(failed)?.next().is_some() {
-        let reason = format!("{} is not empty", path.display());
+        let reason = format!(
+            "{} is not empty: name a folder that is empty, or absent",
+            path.display()
+        );
         return Err(StorageError::Backup { reason });
     }
     Ok(())
+}
+
+/// Takes away what an attempt has left in a folder that was empty, so that the next one may take the same. The error of
+/// the attempt is the one to know.
+pub(crate) fn empty_directory(path: &Path) {
+    for file in [DATA_FILE, LOG_FILE] {
+        let _ = fs::remove_file(path.join(file));
+    }
 }
 
 /// Makes the names of new files durable.

@@ -154,6 +154,13 @@ pub enum StorageError {
     #[error("{reason}")]
     Backup { reason: String },
 
+    /// A backup cannot be brought back to a moment before its end.
+    #[error(
+        "the backup was completed at position {end}, {completed_at_us} microseconds after 1970, which is after the moment \
+         that is to be restored: take an older backup"
+    )]
+    BackupIsYounger { completed_at_us: u64, end: u64 },
+
     /// Whoever wanted the work has ended it.
     #[error("cancelled")]
     Cancelled,

@@ -72,7 +72,7 @@ pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
 pub use page_store::EndTransaction;
 pub use prefetch::PrefetchSummary;
 pub use random::Random;
-pub use restore::{RestoreUntil, Restored, restore, restore_to};
+pub use restore::{BackupInfo, RestoreUntil, Restored, backup_info, restore, restore_to};
 pub use row_lock::{Interrupt, LockMode, LockWait, RangeLock};
 pub use snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use storage::{Storage, StorageOptions};

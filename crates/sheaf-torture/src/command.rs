@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{Summary, torture};
+use crate::{Summary, torture, torture_restores};
 
 /// What to do, and for how long.
 #[derive(Args, Debug)]
@@ -24,6 +24,9 @@ pub struct Options {
     /// Seeds that run at a time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub jobs: u64,
+    /// With backups and an archive of the log: moments of the past are restored as well.
+    #[arg(long)]
+    pub restores: bool,
 }
 
 /// Runs the torture. Fails at the first seed that finds something.
@@ -33,6 +36,11 @@ pub fn run(options: &Options) -> ExitCode {
     let bar = ProgressBar::new(options.crashes).with_style(style());
     let next = AtomicU64::new(first);
     let failed = AtomicBool::new(false);
+    let torture = if options.restores {
+        torture_restores
+    } else {
+        torture
+    };
     let total = Mutex::new(Summary::default());
     std::thread::scope(|scope| {
         for _ in 0..options.jobs {
@@ -47,7 +55,7 @@ pub fn run(options: &Options) -> ExitCode {
                         }
                         Err(panic) => {
                             failed.store(true, Ordering::Relaxed);
-                            bar.suspend(|| report_failure(seed, &*panic));
+                            bar.suspend(|| report_failure(options, seed, &*panic));
                         }
                     }
                 }
@@ -58,14 +66,15 @@ pub fn run(options: &Options) -> ExitCode {
     let total = *lock(&total);
     println!(
         "torture: {} seeds; {} crashes, {} restarts after errors of the disk, {} steps refused by a full disk; {} commits, \
-         {} rollbacks, {} trees, tables and indexes made or dropped",
+         {} rollbacks, {} trees, tables and indexes made or dropped; {} moments restored",
         next.load(Ordering::Relaxed) - first,
         total.crashes,
         total.restarts,
         total.refused,
         total.commits,
         total.rollbacks,
-        total.definitions
+        total.definitions,
+        total.restored
     );
     if failed.load(Ordering::Relaxed) {
         ExitCode::FAILURE
@@ -84,13 +93,14 @@ fn crashes(total: &Mutex<Summary>) -> u64 {
     lock(total).crashes
 }
 
-fn report_failure(seed: u64, panic: &(dyn Any + Send)) {
+fn report_failure(options: &Options, seed: u64, panic: &(dyn Any + Send)) {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     eprintln!(
         "torture: seed {seed} has found something: {}\n\
-         torture: to see it again: --seed {seed} --crashes 1",
-        text.unwrap_or("a panic without a message")
+         torture: to see it again: --seed {seed} --crashes 1{}",
+        text.unwrap_or("a panic without a message"),
+        if options.restores { " --restores" } else { "" }
     );
 }
 

@@ -21,13 +21,14 @@
 //! checkpoint costs those who commit meanwhile.
 //!
 //! There are two workloads. [`trees`] works on the storage alone, [`tables`] on the floor above it, where a change of a
-//! row changes several trees. The connections take turns on one thread, so that the order of everything follows from the
+//! row changes several trees. [`moments`] adds backups and an archive to the second, and restores moments of the past. The connections take turns on one thread, so that the order of everything follows from the
 //! seed; threads that really meet are the business of the simulations of sheaf-storage.
 
 pub mod checkpoint_latency;
 pub mod command;
 mod machine;
 mod measurement;
+mod moments;
 pub mod recovery_time;
 mod tables;
 mod trees;
@@ -48,6 +49,19 @@ pub fn torture(seed: u64) -> Summary {
         run(seed, &mut trees::Trees::default())
     } else {
         run(seed, &mut tables::Tables::default())
+    }
+}
+
+/// One run with backups and an archive of the log: moments are restored, and are as they were.
+///
+/// # Panics
+/// As [`torture`].
+pub fn torture_restores(seed: u64) -> Summary {
+    let mut moments = moments::Moments::new(seed);
+    let summary = run(seed, &mut moments);
+    Summary {
+        restored: moments.restored,
+        ..summary
     }
 }
 

@@ -21,6 +21,9 @@ const LONGEST_RECOVERY: u64 = 300;
 
 /// What runs on the machine, with a model of what it has done.
 pub(crate) trait Workload {
+    /// The storage will be opened with these options.
+    fn choose_options(&mut self, _random: &mut Random, _options: &mut StorageOptions) {}
+
     /// The storage was opened. Returns an error if the machine, or its disk, fails meanwhile.
     fn start(&mut self, storage: Arc<Storage>) -> Result<(), TableError>;
 
@@ -81,6 +84,8 @@ pub struct Summary {
     pub rollbacks: u64,
     /// Trees, tables and indexes that were made, loaded or dropped.
     pub definitions: u64,
+    /// Moments that were restored.
+    pub restored: u64,
 }
 
 impl AddAssign for Summary {
@@ -91,6 +96,7 @@ impl AddAssign for Summary {
         self.commits += other.commits;
         self.rollbacks += other.rollbacks;
         self.definitions += other.definitions;
+        self.restored += other.restored;
     }
 }
 
@@ -143,7 +149,8 @@ impl Machine {
     }
 
     fn open(&mut self, workload: &mut dyn Workload) -> Result<(), TableError> {
-        let options = self.storage_options();
+        let mut options = self.storage_options();
+        workload.choose_options(&mut self.random, &mut options);
         let storage = Storage::open_on(self.disk.clone(), options)?;
         workload.start(storage)
     }

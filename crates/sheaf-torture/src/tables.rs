@@ -22,7 +22,7 @@ use crate::machine::{Machine, Stop, Workload};
 
 type Row = Vec<Value>;
 type Rows = BTreeMap<Vec<u8>, Row>;
-type Model = BTreeMap<String, TableModel>;
+pub(crate) type Model = BTreeMap<String, TableModel>;
 
 const DATABASE: &str = "torture";
 
@@ -61,7 +61,7 @@ const INDEXES: [(&str, &[Part], bool); 3] = [
 
 /// What a table holds, and which indexes it has.
 #[derive(Clone, PartialEq, Default)]
-struct TableModel {
+pub(crate) struct TableModel {
     indexes: BTreeSet<&'static str>,
     /// By encoded primary key.
     rows: Rows,
@@ -101,27 +101,34 @@ fn apply(model: &mut Model, definitions: &Definitions) {
     }
 }
 
+/// A changed row's table, key, and contents before.
+type Change = (String, Vec<u8>, Option<Row>);
+
+fn take_back(changes: &[Change], model: &mut Model) {
+    for (table, key, before) in changes.iter().rev() {
+        let rows = &mut model.entry(table.clone()).or_default().rows;
+        match before {
+            Some(row) => rows.insert(key.clone(), row.clone()),
+            None => rows.remove(key),
+        };
+    }
+}
+
 /// One connection: its transaction, the tables that it holds, and what it has changed in the model.
 #[derive(Default)]
 struct Connection {
     // Dropped before the guards, as a transaction ends before its tables are given back.
     transaction: Option<Transaction>,
     guards: BTreeMap<String, RowWriteGuard>,
-    /// Each changed row's table, key, and contents before.
-    journal: Vec<(String, Vec<u8>, Option<Row>)>,
+    journal: Vec<Change>,
     /// Marks in transaction and journal.
     savepoints: Vec<(usize, usize)>,
 }
 
 impl Connection {
     fn undo(&mut self, model: &mut Model, mark: usize) {
-        for (table, key, before) in self.journal.drain(mark..).rev() {
-            let rows = &mut model.entry(table).or_default().rows;
-            match before {
-                Some(row) => rows.insert(key, row),
-                None => rows.remove(&key),
-            };
-        }
+        take_back(&self.journal[mark..], model);
+        self.journal.truncate(mark);
     }
 
     /// The transaction has ended.
@@ -197,7 +204,7 @@ impl Workload for Tables {
     }
 
     fn verify(&mut self) {
-        let found = self.found_tables();
+        let found = tables_in(self.catalog());
         let committing = self.committing.take();
         let pending = self.pending.take();
         for (number, connection) in self.connections.iter_mut().enumerate() {
@@ -222,15 +229,22 @@ impl Workload for Tables {
             }
         }
         assert!(found == self.model, "{}", difference(&self.model, &found));
-        let report = sheaf_table::check::check(self.catalog(), SORT_BYTES, &NoProgress)
-            .expect("what was recovered can be read");
-        assert_eq!(report.found, 0, "{:?}", report.findings);
+        check_sound(self.catalog());
     }
 }
 
 impl Tables {
-    fn catalog(&self) -> &Arc<Catalog> {
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         self.catalog.as_ref().expect("it was started")
+    }
+
+    /// What is committed: without the changes of live transactions.
+    pub(crate) fn committed(&self) -> Model {
+        let mut model = self.model.clone();
+        for connection in &self.connections {
+            take_back(&connection.journal, &mut model);
+        }
+        model
     }
 
     fn any_table(&self, random: &mut Random) -> Option<String> {
@@ -534,25 +548,38 @@ impl Tables {
         }
         stop
     }
+}
 
-    /// All tables, as the catalog and their rows say.
-    fn found_tables(&self) -> Model {
-        let tables = self.catalog().tables(DATABASE);
-        let tables = tables.expect("the database is there").into_iter();
-        tables
-            .map(|table| {
-                let indexes = table.definition.secondary.iter().map(|index| {
-                    let known = INDEXES.iter().find(|(name, _, _)| *name == index.name);
-                    known.expect("an index that was asked for").0
-                });
-                let found = TableModel {
-                    indexes: indexes.collect(),
-                    rows: rows_of(&table),
-                };
-                (table.definition.name.clone(), found)
-            })
-            .collect()
-    }
+/// All is there that is in the model, nothing else is, and everything is sound.
+pub(crate) fn check_is(catalog: &Arc<Catalog>, model: &Model, what: &str) {
+    let found = tables_in(catalog);
+    assert!(found == *model, "{what}: {}", difference(model, &found));
+    check_sound(catalog);
+}
+
+fn check_sound(catalog: &Arc<Catalog>) {
+    let report = sheaf_table::check::check(catalog, SORT_BYTES, &NoProgress)
+        .expect("what was recovered can be read");
+    assert_eq!(report.found, 0, "{:?}", report.findings);
+}
+
+/// All tables, as the catalog and their rows say.
+fn tables_in(catalog: &Arc<Catalog>) -> Model {
+    let tables = catalog.tables(DATABASE);
+    let tables = tables.expect("the database is there").into_iter();
+    tables
+        .map(|table| {
+            let indexes = table.definition.secondary.iter().map(|index| {
+                let known = INDEXES.iter().find(|(name, _, _)| *name == index.name);
+                known.expect("an index that was asked for").0
+            });
+            let found = TableModel {
+                indexes: indexes.collect(),
+                rows: rows_of(&table),
+            };
+            (table.definition.name.clone(), found)
+        })
+        .collect()
 }
 
 /// The changes that a statement makes in a table and in its model.
@@ -561,7 +588,7 @@ struct RowChanges<'c> {
     table: &'c Table,
     transaction: &'c mut Transaction,
     model: &'c mut TableModel,
-    journal: &'c mut Vec<(String, Vec<u8>, Option<Row>)>,
+    journal: &'c mut Vec<Change>,
 }
 
 impl RowChanges<'_> {

@@ -77,19 +77,21 @@ fn ask_server(arguments: &BackupArguments, server: &str, to: &Path) -> Result<()
     let id = connection.connection_id();
     let statement = format!("BACKUP TO {}", quoted(&to.display().to_string()));
     let working = thread::spawn(move || connection.query_first::<Row, _>(statement));
-    let spinner = bar(ProgressBar::new_spinner(), "{spinner} {msg}");
+    let progress = bar(ProgressBar::new(100), "{msg} {bar:30} {percent}% {eta}");
     while !working.is_finished() {
         let processes: Vec<Row> = watcher.query("SHOW PROCESSLIST")?;
         let own = processes
             .iter()
             .find(|row| row.get::<u64, _>("Id") == Some(u64::from(id)));
-        if let Some(Some(state)) = own.and_then(|row| row.get::<Option<String>, _>("State")) {
-            spinner.set_message(state);
+        if let Some(Some(state)) = own.and_then(|row| row.get::<Option<String>, _>("State"))
+            && let Some((what, percent)) = percent_done(&state)
+        {
+            progress.set_message(what.to_string());
+            progress.set_position(percent);
         }
-        spinner.tick();
         thread::sleep(POLL_INTERVAL);
     }
-    spinner.finish_and_clear();
+    progress.finish_and_clear();
     let made = working.join().map_err(|_| "the connection panicked")??;
     let number = |name: &str| {
         let row = made.as_ref();
@@ -97,6 +99,12 @@ fn ask_server(arguments: &BackupArguments, server: &str, to: &Path) -> Result<()
     };
     say(to, number("Data_bytes"), number("Log_bytes"));
     Ok(())
+}
+
+/// What the state of a connection in SHOW PROCESSLIST says about its work, such as `copying pages: 37%`.
+fn percent_done(state: &str) -> Option<(&str, u64)> {
+    let (what, percent) = state.strip_suffix('%')?.rsplit_once(": ")?;
+    Some((what, percent.parse().ok()?))
 }
 
 /// A string as SQL writes it.
@@ -164,7 +172,16 @@ fn bar(bar: ProgressBar, template: &str) -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{percent_done, quoted};
+
+    #[test]
+    fn the_state_of_a_backup_says_how_far_it_is() {
+        let state = "copying pages: 37%";
+        assert_eq!(percent_done(state), Some(("copying pages", 37)));
+        for other in ["", "executing", "copying pages: %", "37%"] {
+            assert_eq!(percent_done(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn paths_survive_quoting() {

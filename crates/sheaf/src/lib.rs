@@ -29,7 +29,6 @@
 //! # use arrow::{array::AsArray, datatypes::Int32Type};
 //! ```
 
-pub mod log_archive;
 pub mod serve;
 pub mod size;
 pub mod tpch;
@@ -47,6 +46,7 @@ use sheaf_sql::{
 };
 
 pub use arrow;
+pub use sheaf_archive::open_archive;
 /// An error with MySQL's number, SQLSTATE and text.
 pub use sheaf_sql::SqlError as Error;
 pub use sheaf_sql::{ColumnMeta, MysqlColumnType};

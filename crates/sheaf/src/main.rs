@@ -3,6 +3,7 @@
 mod backup;
 mod check;
 mod demo;
+mod prune;
 mod restore;
 mod result_printer;
 mod sql_shell;
@@ -36,6 +37,8 @@ enum Command {
     Backup(backup::BackupArguments),
     /// Make a database of a backup and the archived log, as it was at a chosen moment.
     Restore(restore::RestoreArguments),
+    /// Take out of the archived log what no backup needs any more.
+    Prune(prune::PruneArguments),
     /// Load TPC-H and show what each optimization does.
     Demo(demo::DemoArguments),
 }
@@ -45,7 +48,11 @@ fn main() -> ExitCode {
     // The log tells a server's operator what happens; in a shell it must not come between the answers.
     let default_level = match arguments.command {
         Command::Serve(_) | Command::Restore(_) => "info",
-        Command::Sql(_) | Command::Demo(_) | Command::Check(_) | Command::Backup(_) => "warn",
+        Command::Sql(_)
+        | Command::Demo(_)
+        | Command::Check(_)
+        | Command::Backup(_)
+        | Command::Prune(_) => "warn",
     };
     tracing_subscriber::fmt()
         .with_env_filter(
@@ -60,6 +67,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Backup(arguments) => backup::run(&arguments),
         Command::Restore(arguments) => restore::run(&arguments),
+        Command::Prune(arguments) => prune::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
     result.unwrap_or_else(|error| {

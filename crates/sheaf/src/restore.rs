@@ -1,14 +1,14 @@
 //! `sheaf restore`: a backup and the archived log become a database of a chosen moment.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use clap::Args;
-use sheaf::log_archive::open_archive;
+use sheaf::open_archive;
 use sheaf::size::parse_size;
-use sheaf_storage::{Lsn, RestoreUntil, Storage, StorageOptions, restore_to};
+use sheaf_storage::{Lsn, RestoreUntil, Storage, StorageError, StorageOptions, restore_to};
 
 use crate::backup::{copy_bar, show};
 
@@ -52,8 +52,9 @@ pub fn run(arguments: &RestoreArguments) -> Result<ExitCode, Box<dyn Error>> {
             show(&bar, progress);
             Ok(())
         },
-    )?;
+    );
     bar.finish_and_clear();
+    let restored = restored.map_err(|error| explain(&arguments.from, error))?;
     // Opening it is what applies the log.
     let options = StorageOptions {
         pool_bytes: arguments.memory / 2,
@@ -80,6 +81,23 @@ pub fn run(arguments: &RestoreArguments) -> Result<ExitCode, Box<dyn Error>> {
         None => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error of the restoration, with times as people read them.
+fn explain(from: &Path, error: StorageError) -> Box<dyn Error> {
+    match error {
+        StorageError::BackupIsYounger {
+            completed_at_us,
+            end,
+        } => format!(
+            "the backup in {} was completed at {}, position {end}, which is after the moment that is to be restored: \
+             take an older backup",
+            from.display(),
+            show_time(completed_at_us)
+        )
+        .into(),
+        error => error.into(),
+    }
 }
 
 /// A moment as people write it.

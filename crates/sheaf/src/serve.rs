@@ -14,8 +14,8 @@ use sheaf_storage::{StorageOptions, SyncLog};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::log_archive::open_archive;
 use crate::size::{format_size, parse_size};
+use sheaf_archive::open_archive;
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
@@ -57,7 +57,7 @@ struct StorageArguments {
     /// The log is kept about this short by checkpoints.
     #[arg(long, value_parser = parse_size, default_value = "1G")]
     log_limit: usize,
-    /// Where to keep the whole log, for restoring any moment: a folder.
+    /// Where to keep the whole log, for restoring any moment: a folder, or a bucket such as s3://bucket/prefix.
     #[arg(long, value_name = "DIR-or-URL")]
     archive_to: Option<String>,
     /// Seconds that log waits for the archive at most.

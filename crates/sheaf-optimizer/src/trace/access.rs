@@ -79,13 +79,12 @@ impl<'t> Alternatives<'t> {
                 .iter()
                 .map(|tried| match tried {
                     Tried::Path(path) => {
-                        let lost = (!is_same(path, chosen)).then(|| {
+                        let lost = match is_same(path, chosen) {
+                            true => None,
                             // A dearer one was taken only because a hint wants it.
-                            match path.cost_us < chosen.cost_us {
-                                true => Lost::Hint,
-                                false => Lost::Cost,
-                            }
-                        });
+                            false if path.cost_us < chosen.cost_us => Some(Lost::Hint),
+                            false => Some(Lost::Cost),
+                        };
                         with_verdict(describe(table, path), lost).into()
                     }
                     Tried::Without {

@@ -48,7 +48,11 @@ impl FolderArchive {
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&unfinished, folder.join(name))?;
-        // The name is durable with its folder, and the folder's with the one above.
+        self.sync(folder)
+    }
+
+    /// The name of an object is durable with its folder, and the folder's with the one above.
+    fn sync(&self, folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()?;
         File::open(&self.folder)?.sync_all()
     }
@@ -98,13 +102,31 @@ impl LogArchive for FolderArchive {
         // A folder that has gone, such as a share that is not mounted, is not made again elsewhere.
         fs::metadata(&self.folder).map_err(|error| failed("search", &self.folder, &error))?;
         let (folder, name) = (self.folder_of(history), range.object_name());
-        self.write(&folder, &name, bytes)
-            .map_err(|error| failed("writing", &folder.join(&name), &error))
+        let path = folder.join(&name);
+        let kept = match fs::read(&path) {
+            Ok(known) => {
+                super::check_same(&path.display(), bytes, &known)?;
+                // Whoever wrote it may have failed just then.
+                self.sync(&folder)
+            }
+            Err(_) => self.write(&folder, &name, bytes),
+        };
+        kept.map_err(|error| failed("writing", &path, &error))
     }
 
     fn get(&self, history: HistoryId, range: LogRange) -> Result<Vec<u8>> {
         let path = self.folder_of(history).join(range.object_name());
         fs::read(&path).map_err(|error| failed("reading", &path, &error))
+    }
+
+    fn remove(&self, history: HistoryId, range: LogRange) -> Result<()> {
+        let path = self.folder_of(history).join(range.object_name());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("removal", &path, &error))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -151,6 +173,26 @@ mod tests {
         assert_eq!(archive.ranges(HISTORY).unwrap(), [RANGE]);
         assert_eq!(archive.get(HISTORY, RANGE).unwrap(), b"bytes");
         assert_eq!(archive.ranges(HistoryId(1)).unwrap(), []);
+    }
+
+    #[test]
+    fn what_was_removed_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let archive = FolderArchive::open(directory.path()).unwrap();
+        archive.put(HISTORY, RANGE, b"bytes").unwrap();
+        archive.remove(HISTORY, RANGE).unwrap();
+        archive.remove(HISTORY, RANGE).unwrap();
+        assert_eq!(archive.ranges(HISTORY).unwrap(), []);
+    }
+
+    #[test]
+    fn an_object_is_never_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let archive = FolderArchive::open(directory.path()).unwrap();
+        archive.put(HISTORY, RANGE, b"bytes").unwrap();
+        let error = archive.put(HISTORY, RANGE, b"other").unwrap_err();
+        assert!(error.to_string().contains(&RANGE.object_name()), "{error}");
+        assert_eq!(archive.get(HISTORY, RANGE).unwrap(), b"bytes");
     }
 
     #[test]

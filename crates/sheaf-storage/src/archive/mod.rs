@@ -20,12 +20,14 @@
 //! error, and a new backup is due.
 
 mod folder;
+mod prune;
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use folder::FolderArchive;
+pub use prune::{Pruned, prune};
 
 use crate::error::{Result, StorageError};
 use crate::log::{HistoryId, Log, LogFollower, packed};
@@ -53,10 +55,32 @@ pub trait LogArchive: Send + Sync + Debug {
     fn ranges(&self, history: HistoryId) -> Result<Vec<LogRange>>;
 
     /// Keeps an object, whole or not at all; durable on return. Keeping the same object once more does nothing.
+    ///
+    /// # Errors
+    /// `Archive`, also if there is another object of this name: see [`check_same`].
     fn put(&self, history: HistoryId, range: LogRange, bytes: &[u8]) -> Result<()>;
 
     /// An object's bytes.
     fn get(&self, history: HistoryId, range: LogRange) -> Result<Vec<u8>>;
+
+    /// Removes an object. One that is not there is removed already.
+    fn remove(&self, history: HistoryId, range: LogRange) -> Result<()>;
+}
+
+/// To be asked when there is an object already of the name that is to be kept.
+///
+/// # Errors
+/// `Archive`: it has other bytes, so two servers write one history: somebody has copied a data directory that was not a
+/// backup, and uses both.
+pub fn check_same(name: &dyn Display, bytes: &[u8], known: &[u8]) -> Result<()> {
+    if bytes == known {
+        return Ok(());
+    }
+    let reason = format!(
+        "{name} is there already, and has something else in it: another server archives a copy of this data directory to \
+         the same place; give one of them another place"
+    );
+    Err(StorageError::Archive { reason })
 }
 
 /// How far the archive is.
@@ -136,10 +160,10 @@ impl Archiver {
 
     /// How far the archive is.
     pub(crate) fn progress(&self) -> ArchiveProgress {
-        let waiting_bytes = self.log.unarchived_bytes();
+        let position = self.log.archived();
         ArchiveProgress {
-            position: Lsn(self.log.end().0 - waiting_bytes),
-            waiting_bytes,
+            position,
+            waiting_bytes: self.log.flushed().0.saturating_sub(position.0),
         }
     }
 
@@ -207,6 +231,7 @@ impl Archiver {
                 ),
             });
         }
+        self.log.check_from(wanted)?;
         let follower = LogFollower::new(&self.log, wanted);
         let found = follower.position();
         match newest {

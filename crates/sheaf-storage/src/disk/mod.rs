@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub use buffers::{AlignedBuffer, Buffers};
 
 use crate::error::{Result, StorageError};
-use crate::sync::{Mutex, thread};
+use crate::sync::{self, Mutex, thread};
 
 /// Offsets, lengths and buffers of all transfers are multiples of this: the block size of direct I/O.
 pub const DISK_BLOCK_BYTES: usize = 4096;
@@ -172,6 +172,12 @@ pub trait Disk: Send + Sync {
         self.wait(file, offset, &|| ticket.outcome.lock().is_some());
         let outcome = ticket.outcome.lock().take();
         outcome.unwrap_or_else(|| (Err(io::ErrorKind::Interrupted.into()), None))
+    }
+
+    /// Microseconds since 1970 by the clock of the machine that has this disk, which may be set back at any time. A
+    /// simulated machine has a clock of its own: times are in the log, and so in what a run is a function of.
+    fn wall_clock_us(&self) -> u64 {
+        sync::wall_clock_us()
     }
 }
 

@@ -24,6 +24,13 @@ const SECTOR_BYTES: u64 = 512;
 /// What the simulated file system allocates at a time.
 const BLOCK_BYTES: u64 = 4096;
 
+/// The clock of a machine that was never on.
+const FIRST_START_US: u64 = 1_700_000_000_000_000;
+/// What an operation takes by the machine's clock.
+const OPERATION_US: u64 = 100;
+/// What a power loss takes by the machine's clock.
+const POWER_LOSS_US: u64 = 1_000_000;
+
 /// How a simulated disk behaves.
 #[derive(Clone, Debug)]
 pub struct SimulationOptions {
@@ -103,6 +110,8 @@ struct State {
     pending: Vec<(Operation, Token)>,
     faults: Vec<Fault>,
     operations: u64,
+    /// When the machine was started, by its clock.
+    started_us: u64,
     crashed: bool,
 }
 
@@ -127,10 +136,14 @@ enum Change {
 impl SimulatedDisk {
     /// An empty disk.
     pub fn new(options: SimulationOptions) -> Arc<SimulatedDisk> {
-        Self::with_files(options, Vec::new())
+        Self::with_files(options, Vec::new(), FIRST_START_US)
     }
 
-    fn with_files(options: SimulationOptions, files: Vec<SimulatedFile>) -> Arc<SimulatedDisk> {
+    fn with_files(
+        options: SimulationOptions,
+        files: Vec<SimulatedFile>,
+        started_us: u64,
+    ) -> Arc<SimulatedDisk> {
         let state = State {
             random: Random::new(options.seed),
             options,
@@ -138,6 +151,7 @@ impl SimulatedDisk {
             pending: Vec::new(),
             faults: Vec::new(),
             operations: 0,
+            started_us,
             crashed: false,
         };
         Arc::new(SimulatedDisk {
@@ -215,7 +229,7 @@ impl SimulatedDisk {
             .iter()
             .map(|file| file.after_power_loss(&mut random))
             .collect();
-        Self::with_files(options, survivors)
+        Self::with_files(options, survivors, state.clock_us() + POWER_LOSS_US)
     }
 }
 
@@ -385,6 +399,10 @@ impl State {
         Ok(())
     }
 
+    fn clock_us(&self) -> u64 {
+        self.started_us + self.operations * OPERATION_US
+    }
+
     fn used_bytes(&self) -> u64 {
         self.files
             .iter()
@@ -499,6 +517,10 @@ impl Disk for SimulatedDisk {
     fn reap(&self) -> usize {
         let pending = self.state.lock().pending.len();
         (0..pending).take_while(|_| self.step()).count()
+    }
+
+    fn wall_clock_us(&self) -> u64 {
+        self.state.lock().clock_us()
     }
 
     fn wait(&self, _file: FileId, _offset: u64, done: &dyn Fn() -> bool) {

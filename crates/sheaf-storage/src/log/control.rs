@@ -18,7 +18,7 @@ const MAGIC: [u8; 8] = *b"SHEAFLOG";
 const LOG_VERSION: u32 = 2;
 
 /// Bytes of a control block that are used; the checksum of the others comes first.
-const USED_BYTES: usize = 104;
+const USED_BYTES: usize = 120;
 
 /// Names what has happened to one database, in one order. A copy that is changed on its own, such as a backup that is
 /// opened or restored, has a history of its own from there on, although the positions in its log go on.
@@ -81,6 +81,10 @@ pub(crate) struct Control {
     pub history: HistoryId,
     /// What lies before this in the log has happened to the database of which this one was a copy.
     pub history_start: Lsn,
+    /// Where the log of a copy ends: the pages of the copy may have all changes up to here. 0 unless it is a copy.
+    pub copy_end: Lsn,
+    /// No commit in a copy is later than this, in microseconds since 1970. 0 unless it is a copy.
+    pub copied_at_us: u64,
 }
 
 impl Control {
@@ -90,6 +94,8 @@ impl Control {
             state: LogState::InUse,
             history: HistoryId::unique(),
             history_start: start,
+            copy_end: Lsn(0),
+            copied_at_us: 0,
             ..self
         }
     }
@@ -117,7 +123,8 @@ impl Control {
         }
         match other_version {
             Some(version) if newest.is_none() => Err(file.damaged(format!(
-                "format version of the log is {version}, this program reads {LOG_VERSION}"
+                "the format of the log has version {version}, and this program reads version {LOG_VERSION}: open it with the \
+                 program that wrote it, and copy the tables over"
             ))),
             _ => Ok(newest),
         }
@@ -147,6 +154,8 @@ impl Control {
             self.first_batch,
             self.history.0,
             self.history_start.0,
+            self.copy_end.0,
+            self.copied_at_us,
         ];
         for (i, field) in fields.into_iter().enumerate() {
             block[16 + 8 * i..24 + 8 * i].copy_from_slice(&field.to_le_bytes());
@@ -184,7 +193,23 @@ impl Control {
             first_batch: field(8),
             history: HistoryId(field(9)),
             history_start: Lsn(field(10)),
+            copy_end: Lsn(field(11)),
+            copied_at_us: field(12),
         })
+    }
+
+    /// To be asked about a log that was read to its end.
+    ///
+    /// # Errors
+    /// `UnknownFormat`: it is the log of a copy, and a part of it is lost. The pages of the copy may have changes from there.
+    pub(crate) fn check_copy(&self, file: &LogFile, end: Lsn) -> Result<()> {
+        if self.state == LogState::Copy && end < self.copy_end {
+            return Err(file.damaged(format!(
+                "the copy's log ends at {}, and had {} when the copy was made: use another backup",
+                end.0, self.copy_end.0
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -196,7 +221,29 @@ fn version_of(block: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::disk::Disk;
+    use crate::disk::simulated::{SimulatedDisk, SimulationOptions};
+    use crate::log::Log;
+
+    #[test]
+    fn a_log_of_another_version_is_refused_by_its_number() {
+        let disk: Arc<dyn Disk> = SimulatedDisk::new(SimulationOptions::new(1));
+        let file = Log::file(&disk, disk.open("sheaf.log").unwrap(), 1 << 20);
+        assert_eq!(Control::read(&file).unwrap(), None);
+        let mut block = AlignedBuffer::zeroed(2 * BLOCK_BYTES as usize).unwrap();
+        block[4..12].copy_from_slice(&MAGIC);
+        block[12] = 1;
+        let length = block.len();
+        file.write(&Arc::new(block), 0..length, 0).unwrap();
+        let error = Control::read(&file).unwrap_err().to_string();
+        assert!(
+            error.contains("version 1, and this program reads version 2"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn a_block_reads_as_it_was_written_and_a_damaged_one_does_not() {
@@ -213,6 +260,8 @@ mod tests {
             first_batch: 23,
             history: HistoryId(29),
             history_start: Lsn(31),
+            copy_end: Lsn(37),
+            copied_at_us: 41,
         };
         let mut block = vec![0; BLOCK_BYTES as usize];
         assert_eq!(Control::decode(&block), None);

@@ -32,6 +32,8 @@ impl LogCopy {
                 first_segment: 1,
                 // There is no doublewrite area yet.
                 first_batch: 0,
+                copy_end: Lsn(0),
+                copied_at_us: 0,
                 ..original
             },
             log: None,
@@ -67,8 +69,8 @@ impl LogCopy {
         Ok(())
     }
 
-    /// Makes it a log. Durable on return.
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Makes it a log, none of whose commits is later than `copied_at_us`. Durable on return.
+    pub(crate) fn finish(self, copied_at_us: u64) -> Result<()> {
         let end = self.end().unwrap_or_default();
         if end <= self.control.redo_start {
             return Err(self.file.damaged("the copy ends before recovery begins"));
@@ -76,6 +78,11 @@ impl LogCopy {
         if let Some(log) = &self.log {
             log.flush_to(end)?;
         }
-        self.control.write(&self.file)
+        let control = Control {
+            copy_end: end,
+            copied_at_us,
+            ..self.control
+        };
+        control.write(&self.file)
     }
 }

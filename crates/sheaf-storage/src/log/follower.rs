@@ -173,6 +173,22 @@ impl LogFollower {
     }
 }
 
+/// Whether a segment holds the log from its beginning to exactly `end`.
+fn is_whole(chunks: &mut ChunkReader, segment: Segment, end: Lsn) -> Result<bool> {
+    let (mut used, mut lsn, mut epoch) = (0, segment.first_lsn, 0);
+    while lsn < end {
+        match chunks.chunk_at(segment, used)? {
+            Some((header, bytes)) if header.lsn == lsn && header.epoch >= epoch => {
+                used += header.bytes_on_disk();
+                lsn.0 += bytes.len() as u64;
+                epoch = header.epoch;
+            }
+            _ => return Ok(false),
+        }
+    }
+    Ok(lsn == end)
+}
+
 impl Place {
     fn at_start(segment: Segment) -> Place {
         Place {
@@ -191,6 +207,39 @@ impl Log {
         first.map_or(Lsn(writer.pending_start), |segment| segment.first_lsn)
     }
 
+    /// Lets go of segments that cannot be followed from `position` on.
+    ///
+    /// Segments from before the redo start may be worth archiving, but recovery has not read them. They may be what an
+    /// opening wrote that crashed before it was durable, and that others have continued in another way.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(crate) fn check_from(&self, position: Lsn) -> Result<()> {
+        let segments: Vec<Segment> = self.writer.lock().segments.iter().copied().collect();
+        let mut chunks = ChunkReader::new(&self.file);
+        let mut first = segments.partition_point(|segment| segment.first_lsn < self.read_from);
+        while first > 0 && segments[first].first_lsn > position {
+            let end = segments[first].first_lsn;
+            if !is_whole(&mut chunks, segments[first - 1], end)? {
+                self.forget_before(segments[first]);
+                break;
+            }
+            first -= 1;
+        }
+        Ok(())
+    }
+
+    fn forget_before(&self, first: Segment) {
+        let mut writer = self.writer.lock();
+        while let Some(segment) = writer.segments.front().copied()
+            && segment.sequence < first.sequence
+        {
+            writer.segments.pop_front();
+            writer.free_slots.push(segment.slot);
+        }
+        self.note_free_bytes(&writer);
+    }
+
     /// The segment that has this position.
     fn segment_with(&self, lsn: Lsn) -> Option<Segment> {
         let writer = self.writer.lock();
@@ -201,5 +250,89 @@ impl Log {
         let writer = self.writer.lock();
         let next = |segment: &&Segment| segment.sequence == sequence + 1;
         writer.segments.iter().find(next).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+    use crate::disk::simulated::{SimulatedDisk, SimulationOptions};
+    use crate::log::control::Control;
+    use crate::log::log_file::LogFile;
+    use crate::log::{LOG_START, LogOptions, LogReader, MIN_SEGMENT_BYTES, frame};
+    use crate::random::Random;
+    use crate::transaction::TransactionId;
+
+    const OPTIONS: LogOptions = LogOptions {
+        limit_bytes: 1 << 30,
+        archive_lag_bytes: Some(1 << 30),
+    };
+
+    fn reopen(file: &LogFile) -> Arc<Log> {
+        let control = Control::read(file).unwrap().unwrap();
+        let mut reader = LogReader::open(file, &control).unwrap();
+        while reader.next_chunk().unwrap().is_some() {}
+        let end = reader.end().unwrap();
+        Arc::new(Log::resume(file.clone(), OPTIONS, control, end).unwrap())
+    }
+
+    /// A log of some segments that nobody needs any more but the last, on its disk; where each begins, and all of it.
+    fn log_of_four_segments() -> (Arc<SimulatedDisk>, LogFile, Vec<Segment>, Vec<u8>) {
+        let simulated = SimulatedDisk::new(SimulationOptions::new(3));
+        let disk: Arc<dyn Disk> = simulated.clone();
+        let file = Log::file(&disk, disk.open("sheaf.log").unwrap(), MIN_SEGMENT_BYTES);
+        let log = Log::create(file.clone(), OPTIONS, 1, None).unwrap();
+        let (mut random, mut all) = (Random::new(4), Vec::new());
+        while log.writer.lock().segments.len() < 4 {
+            let mut frames = Vec::new();
+            for _ in 0..2_000 {
+                frame::put_commit(&mut frames, TransactionId(random.next()), random.next());
+            }
+            all.extend_from_slice(&frames);
+            log.flush_to(log.append(&frames)).unwrap();
+        }
+        let segments = log.writer.lock().segments.iter().copied().collect();
+        log.advance(log.end(), |control| {
+            control.state = crate::log::LogState::InUse
+        })
+        .unwrap();
+        assert_eq!(log.writer.lock().segments.len(), 1);
+        (simulated, file, segments, all)
+    }
+
+    #[test]
+    fn what_is_left_of_the_log_can_be_followed_from_its_beginning() {
+        let (_, file, _, all) = log_of_four_segments();
+        let log = reopen(&file);
+        log.check_from(LOG_START).unwrap();
+        let mut follower = LogFollower::new(&log, LOG_START);
+        assert_eq!(follower.position(), LOG_START);
+        let mut found = Vec::new();
+        while let Some((lsn, frames)) = follower.next().unwrap() {
+            assert_eq!(lsn.0, LOG_START.0 + found.len() as u64);
+            found.extend_from_slice(&frames);
+        }
+        assert!(found == all);
+    }
+
+    #[test]
+    fn a_segment_that_recovery_does_not_need_and_that_is_not_whole_is_let_go() {
+        let (disk, file, segments, all) = log_of_four_segments();
+        let in_the_middle = file.slot_offset(segments[1].slot) + MIN_SEGMENT_BYTES / 2;
+        disk.flip_stored_bit(disk.open("sheaf.log").unwrap(), in_the_middle, 0);
+        let log = reopen(&file);
+        assert_eq!(log.oldest(), LOG_START);
+        // Whoever begins behind it does not look at it.
+        log.check_from(segments[2].first_lsn).unwrap();
+        assert_eq!(log.oldest(), LOG_START);
+        log.check_from(LOG_START).unwrap();
+        assert_eq!(log.oldest(), segments[2].first_lsn);
+        let mut follower = LogFollower::new(&log, LOG_START);
+        let (start, mut found) = (follower.position(), Vec::new());
+        while let Some((_, frames)) = follower.next().unwrap() {
+            found.extend_from_slice(&frames);
+        }
+        assert!(found == all[(start.0 - LOG_START.0) as usize..]);
     }
 }

@@ -50,7 +50,7 @@ use crate::disk::{AlignedBuffer, Disk, FileId};
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{self, Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 use crate::transaction::TransactionId;
 
 pub use control::HistoryId;
@@ -151,6 +151,8 @@ pub(crate) struct Log {
     flushes: AtomicU64,
     written_bytes: AtomicU64,
     opened_at: Lsn,
+    /// Recovery has read the log from here on.
+    read_from: Lsn,
 }
 
 /// What the log has done since it was opened.
@@ -239,6 +241,8 @@ impl Log {
             first_batch: 0,
             history: HistoryId::unique(),
             history_start: LOG_START,
+            copy_end: Lsn(0),
+            copied_at_us: 0,
         };
         let number = earlier.map_or(0, |earlier| earlier.number + 1);
         let control = Control { number, ..control };
@@ -253,6 +257,11 @@ impl Log {
         control: Control,
         mut end: LogEnd,
     ) -> Result<Log> {
+        control.check_copy(&file, end.lsn)?;
+        let read_from = end
+            .segments
+            .first()
+            .map_or(end.lsn, |first| first.first_lsn);
         if options.archive_lag_bytes.is_some() {
             end.segments.splice(0..0, end.earlier.drain(..));
         }
@@ -265,7 +274,8 @@ impl Log {
             }
         };
         control.write(&file)?;
-        Self::with_end(file, options, control, end)
+        let log = Self::with_end(file, options, control, end)?;
+        Ok(Log { read_from, ..log })
     }
 
     fn with_end(file: LogFile, options: LogOptions, control: Control, end: LogEnd) -> Result<Log> {
@@ -302,6 +312,7 @@ impl Log {
             archived: AtomicU64::new(u64::MAX),
             flushes: AtomicU64::new(0),
             opened_at: end.lsn,
+            read_from: end.lsn,
             written_bytes: AtomicU64::new(0),
         };
         if options.archive_lag_bytes.is_some() {
@@ -367,7 +378,8 @@ impl Log {
         assigned: impl FnOnce(Lsn),
     ) -> Lsn {
         let mut buffer = self.buffer.lock();
-        let time_us = sync::wall_clock_us().max(buffer.newest_commit_us + 1);
+        let clock_us = self.file.disk.wall_clock_us();
+        let time_us = clock_us.max(buffer.newest_commit_us + 1);
         buffer.newest_commit_us = time_us;
         let before = buffer.bytes.len();
         frame::put_commit(&mut buffer.bytes, transaction, time_us);
@@ -606,11 +618,16 @@ impl Log {
         self.archived.store(position.0, Ordering::Relaxed);
     }
 
-    /// Bytes of log that the archive does not have; 0 if there is none.
+    /// The archive has everything before this; the largest position if there is none.
+    #[inline]
+    pub(crate) fn archived(&self) -> Lsn {
+        Lsn(self.archived.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of log that the archive does not have, durable or not; 0 if there is none.
     #[inline]
     pub(crate) fn unarchived_bytes(&self) -> u64 {
-        let archived = self.archived.load(Ordering::Relaxed);
-        self.end().0.saturating_sub(archived)
+        self.end().0.saturating_sub(self.archived().0)
     }
 
     /// To be called before a change.

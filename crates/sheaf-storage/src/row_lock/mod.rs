@@ -639,7 +639,7 @@ impl RowLocks {
         };
         // Who waits out of courtesy alone is in nobody's way.
         if table.closes_cycle(own.id())
-            && !(table.end_courtesies(own.id()) && !table.closes_cycle(own.id()))
+            && (!table.end_courtesies(own.id()) || table.closes_cycle(own.id()))
         {
             return (table, Err(StorageError::Deadlock));
         }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::Utc;
 use mysql::prelude::Queryable;
 
-use crate::command_line::{check, connect, serve_with, sheaf, stdout_of, terminate};
-use crate::harness::{error_of, query_text};
+use crate::clients::{installed, mariadb};
+use crate::command_line::{check, connect, serve_logged, serve_with, sheaf, stdout_of, terminate};
+use crate::harness::{error_of, query_text, wait_until};
 
 const ACCOUNTS: u64 = 3_000;
 
@@ -153,6 +154,136 @@ fn a_server_is_backed_up_while_it_serves_and_restored_to_a_moment() {
     );
     assert!(!opened.status.success());
     assert!(String::from_utf8_lossy(&opened.stderr).contains("was opened"));
+}
+
+/// The whole way with nothing but commands, and an accident that the server does not survive.
+#[test]
+fn a_moment_of_the_servers_clock_is_restored_after_it_was_killed() {
+    if !installed("the mariadb client", &["mariadb", "--version"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let archive = at("archive");
+    let archive_to = [
+        "--archive-interval",
+        "0.1",
+        "--archive-to",
+        archive.to_str().expect("a plain path"),
+    ];
+    let (mut server, port) = serve_with(&at("data"), &archive_to);
+    let say = |sql: &str| stdout_of(&mariadb(port, &["-N", "-e", sql]));
+    say("CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, total DECIMAL(9,2))");
+    say("INSERT INTO shop.orders VALUES (1, 10.50), (2, 20)");
+    let archive_has_all = || {
+        wait_until("the archive has all", || {
+            say("SHOW STATUS LIKE 'Archive_waiting_bytes'").trim() == "Archive_waiting_bytes\t0"
+        });
+    };
+    archive_has_all();
+    let before_backup = say("SELECT UTC_TIMESTAMP(6)");
+    let backup = at("backup");
+    let made = say(&format!("BACKUP TO '{}'", backup.display()));
+    assert!(
+        made.starts_with(backup.to_str().expect("a plain path")),
+        "{made}"
+    );
+    // A load, whose pages are in the archive and not in the backup.
+    let rows: Vec<String> = (10..5_000).map(|id| format!("({id}, {id}.25)")).collect();
+    say(&format!(
+        "INSERT INTO shop.orders VALUES {}",
+        rows.join(", ")
+    ));
+    say("CREATE INDEX by_total ON shop.orders (total)");
+    let moment = say("SELECT UTC_TIMESTAMP(6)");
+    say("UPDATE shop.orders SET total = 0");
+    archive_has_all();
+    server.kill().expect("the process is ours");
+    server.wait().expect("the process is ours");
+
+    let restored = |until: &str, to: &Path| {
+        run(
+            &["restore", "--until", until],
+            &[
+                ("--from", &backup),
+                ("--archive", &archive),
+                ("--data-dir", to),
+            ],
+        )
+    };
+    stdout_of(&restored(moment.trim(), &at("restored")));
+    let sums = "SELECT COUNT(*), SUM(total) FROM shop.orders FORCE INDEX (by_total)";
+    let expected = (10..5_000).sum::<u64>() as f64 + 0.25 * 4_990.0 + 30.5;
+    let expected = format!("4992\t{expected:.2}");
+    assert_eq!(ask(&at("restored"), sums), [expected]);
+    let said = stdout_of(&check(&at("restored")));
+    assert!(said.ends_with("no problem found\n"), "{said}");
+
+    // What only older backups need is not needed for that.
+    let pruned = run(
+        &["prune"],
+        &[("--archive", &archive), ("--oldest-backup", &backup)],
+    );
+    let said = stdout_of(&pruned);
+    assert!(
+        said.contains("removed") && !said.contains(" 0 objects"),
+        "{said}"
+    );
+    stdout_of(&restored(moment.trim(), &at("again")));
+
+    let refused = restored(before_backup.trim(), &at("too early"));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && said.contains("take an older backup"),
+        "{said}"
+    );
+}
+
+/// A share that is gone, as a full disk, is no reason to stop: the server says so, and goes on as long as it may.
+#[test]
+fn an_archive_that_is_gone_is_complained_about_and_stops_changes_only_at_the_limit() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let archive = at("archive");
+    let arguments = [
+        "--archive-interval",
+        "0.1",
+        "--archive-lag-limit",
+        "1M",
+        "--archive-to",
+        archive.to_str().expect("a plain path"),
+    ];
+    let log = std::fs::File::create(at("log")).expect("the folder is ours");
+    let (mut server, port) = serve_logged(&at("data"), &arguments, log.into());
+    let mut connection = connect(port);
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (a INT PRIMARY KEY, b TEXT)",
+    ] {
+        connection.query_drop(sql).expect("it is new");
+    }
+    std::fs::rename(&archive, at("elsewhere")).expect("both names are ours");
+    let mut insert = |key: u64| {
+        connection.query_drop(format!(
+            "INSERT INTO d.t VALUES ({key}, REPEAT(HEX({key}), 2000))"
+        ))
+    };
+    insert(0).expect("the server goes on");
+    wait_until("the server says so", || {
+        let said = std::fs::read_to_string(at("log")).expect("the server writes it");
+        said.contains("the log is not archived") && said.contains("search of")
+    });
+    let refused = (1..10_000).find_map(|key| insert(key).err());
+    let refused = refused.expect("the limit is one megabyte");
+    let said = refused.to_string();
+    assert!(said.contains("archive_lag_limit_bytes"), "{said}");
+    assert_eq!(error_of::<()>(Err(refused)).0, 1021);
+    let count = query_text(&mut connect(port), "SELECT COUNT(*) > 1 FROM d.t");
+    assert_eq!(count, ["1"], "reading goes on");
+    std::fs::rename(at("elsewhere"), &archive).expect("both names are ours");
+    wait_until("changes go on", || insert(20_000).is_ok());
+    terminate(&server);
+    assert!(server.wait().expect("the process is ours").success());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use crate::harness::TestServer;
 
 /// Is the client there? The first word of `probe` is its program.
-fn installed(client: &str, probe: &[&str]) -> bool {
+pub fn installed(client: &str, probe: &[&str]) -> bool {
     let found = Command::new(probe[0])
         .args(&probe[1..])
         .output()
@@ -24,7 +24,7 @@ fn installed(client: &str, probe: &[&str]) -> bool {
     found
 }
 
-fn mariadb(server: &TestServer, arguments: &[&str]) -> Output {
+pub fn mariadb(port: u16, arguments: &[&str]) -> Output {
     Command::new("mariadb")
         .args([
             "--no-defaults",
@@ -34,7 +34,7 @@ fn mariadb(server: &TestServer, arguments: &[&str]) -> Output {
             "root",
             "--local-infile=1",
         ])
-        .arg(format!("-P{}", server.port()))
+        .arg(format!("-P{port}"))
         .args(arguments)
         .stdin(Stdio::null())
         .output()
@@ -57,7 +57,7 @@ fn the_mariadb_client_works() {
     }
     let server = TestServer::start();
     stdout_of(&mariadb(
-        &server,
+        server.port(),
         &[
             "-e",
             "CREATE DATABASE shop; USE shop; CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(20), \
@@ -66,7 +66,7 @@ fn the_mariadb_client_works() {
     ));
     // Without -A the client reads the names of all columns first.
     let output = mariadb(
-        &server,
+        server.port(),
         &["-t", "shop", "-e", "SELECT * FROM orders ORDER BY id"],
     );
     assert_eq!(
@@ -78,7 +78,7 @@ fn the_mariadb_client_works() {
          |  2 | NULL  |  0.00 |\n\
          +----+-------+-------+\n"
     );
-    let output = mariadb(&server, &["shop", "-e", "SELECT nothing FROM orders"]);
+    let output = mariadb(server.port(), &["shop", "-e", "SELECT nothing FROM orders"]);
     assert!(!output.status.success());
     assert!(
         String::from_utf8_lossy(&output.stderr)
@@ -106,7 +106,7 @@ fn the_mariadb_client_sends_a_file() {
          SELECT COUNT(*), SUM(price) FROM orders; SELECT id FROM orders WHERE item = 'item 4321'",
         file.display()
     );
-    let output = mariadb(&server, &["-N", "-e", &sql]);
+    let output = mariadb(server.port(), &["-N", "-e", &sql]);
     assert_eq!(stdout_of(&output), "5000\t12498750.00\n4321\n");
 }
 

@@ -134,6 +134,11 @@ pub fn serve(directory: &tempfile::TempDir) -> (Child, u16) {
 
 /// As [`serve`], with more arguments.
 pub fn serve_with(directory: &std::path::Path, arguments: &[&str]) -> (Child, u16) {
+    serve_logged(directory, arguments, Stdio::null())
+}
+
+/// As [`serve_with`]; what the server says goes to `log`.
+pub fn serve_logged(directory: &std::path::Path, arguments: &[&str], log: Stdio) -> (Child, u16) {
     let mut child = sheaf()
         .args([
             "serve",
@@ -146,7 +151,7 @@ pub fn serve_with(directory: &std::path::Path, arguments: &[&str]) -> (Child, u1
         .arg(directory)
         .args(arguments)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(log)
         .spawn()
         .expect("sheaf runs");
     let mut line = String::new();
