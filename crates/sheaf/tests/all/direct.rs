@@ -402,7 +402,8 @@ impl Table {
             }
         }
         if !distinct && random.one_in(4) {
-            sql.push(*random.pick(&[" for update", " for share", " for update nowait"]));
+            let lock = *random.pick(&[" for update", " for share", " for update nowait"]);
+            sql.push(lock);
         }
         (sql, ordered)
     }
