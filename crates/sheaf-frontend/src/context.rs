@@ -5,12 +5,13 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Result, TableReference, plan_err};
 use datafusion_expr::planner::ContextProvider;
 use datafusion_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use sheaf_access::CancelFlag;
+use sheaf_exec::WorkTableSource;
 use sheaf_exec::aggregates::{aggregate_function, aggregate_names};
 use sheaf_exec::functions::{function_names, scalar_function};
 
@@ -62,6 +63,10 @@ impl ContextProvider for StatementContext<'_> {
             Some(table) => Ok(Arc::clone(&table.source)),
             None => plan_err!("no table {name}"),
         }
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(Arc::new(WorkTableSource::new(name.to_string(), schema)))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

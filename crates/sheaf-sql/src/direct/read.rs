@@ -121,6 +121,11 @@ impl Read {
             Some(clause) => limit_and_offset(clause)?,
             None => (None, None),
         };
+        let is_sorted = order.is_some() || distinct.is_some();
+        if locking.is_some() && limit.is_some() && is_sorted {
+            // Which rows are shown, and so locked, is known when all are sorted.
+            return None;
+        }
         let read = Read {
             columns,
             schema: Arc::new(Schema::new(fields)),

@@ -322,10 +322,12 @@ impl RowLocks {
             }
             Err(error) => Err(error),
         };
+        // What a range of its own covers needs no lock besides.
+        let is_entered = !table.is_new(own.id(), name);
         drop(table);
         // Before the leaf is looked at: see the module's comment.
         fence(Ordering::SeqCst);
-        result.map(|()| is_new)
+        result.map(|()| is_new && is_entered)
     }
 
     /// Puts a lock of the whole tree in the place of the rows that `own` has locked there, if they are many, nobody else has
