@@ -10,10 +10,12 @@ mod concurrency;
 mod data;
 mod driver;
 mod error;
+mod generated_queries;
 mod machine;
 mod mixed;
 mod oltp;
 mod peers;
+mod plans;
 mod ranges;
 mod reference;
 mod tpcc;
@@ -44,6 +46,8 @@ enum Command {
     Mixed(mixed::Options),
     /// One month of lineitem by many clients, through the index and by scans, against MariaDB.
     Ranges(ranges::Options),
+    /// Each query under every plan that it can be forced into, and under the free choice.
+    Plans(plans::Options),
     /// What a reader pays for open transactions, writers and a held snapshot.
     Concurrency(concurrency::Options),
     /// Runs the 22 TPC-H queries on MariaDB and writes its answers to files (the tests compare with them).
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
         Command::Mixed(options) => mixed::run(&options),
         Command::Ranges(options) => ranges::run(&options),
         Command::Concurrency(options) => concurrency::run(&options),
+        Command::Plans(options) => plans::run(&options),
         Command::RecordAnswers {
             scale,
             queries,

@@ -6,32 +6,27 @@
 //! with a LIMIT makes an ordered path cheap in proportion: rows that match are taken to be spread evenly along the
 //! order.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
-use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Column, DFSchema, Result, internal_datafusion_err};
-use datafusion_expr::utils::split_conjunction;
-use datafusion_expr::{Expr, SortExpr, TableScan};
+use datafusion_expr::{Expr, SortExpr};
 use sheaf_access::{
     ColumnsCondition, Condition, EncodedCondition, Fetch, IndexRef, ScanSpec, SortKeys,
     clustered_key_position, split_ranges,
 };
-use sheaf_exec::SheafTableSource;
 use sheaf_exec::batch_condition::ExprCondition;
 use sheaf_exec::scan_exec::{ScanExec, ScanOrder, access_error};
 use sheaf_storage::{Direction, KeyRange};
-use sheaf_table::{KeyLayout, PRIMARY, Table};
+use sheaf_table::KeyLayout;
 
-use crate::condition::{self, Term};
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::IndexSwitches;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
-use crate::ranges::{self, IndexRanges};
-use crate::statistics::{self as cost, layout, tree};
+use crate::ranges::IndexRanges;
+use crate::statistics::layout;
 use crate::table_detail::TableDetail;
+use crate::table_reference::{BoundIndex, TableReference, columns_of};
 use crate::trace::Lost;
 use crate::trace::access::Alternatives;
 use crate::{PlannerContext, semantics};
@@ -41,49 +36,6 @@ const MIN_ENTRIES_PER_PARTITION: f64 = 25_000.0;
 
 /// Row lookups from which on sorting their keys can pay.
 const MIN_MRR_LOOKUPS: f64 = 64.0;
-
-/// Rows per distinct value of a column that no index starts with.
-const GUESSED_ROWS_PER_VALUE: f64 = 10.0;
-
-/// One condition on a table reference, a conjunct of its filters.
-pub(crate) struct TableFilter {
-    pub expr: Expr,
-    pub term: Term,
-    /// Table columns that it reads.
-    pub columns: Vec<usize>,
-    /// Estimated share of rows that it accepts.
-    pub selectivity: f64,
-}
-
-/// One reference to a table, with its conditions.
-pub(crate) struct TableReference<'a> {
-    pub source: &'a SheafTableSource,
-    pub table: &'a Arc<Table>,
-    /// Table columns that the plan above wants, in order.
-    pub projection: Vec<usize>,
-    /// Their schema.
-    pub schema: SchemaRef,
-    pub filters: Vec<TableFilter>,
-    /// All columns of the table under the qualifier that the filters use.
-    qualified: DFSchema,
-    fetch: Option<usize>,
-    /// Rows of the table.
-    pub table_rows: f64,
-    /// Rows that pass all conditions.
-    pub rows: f64,
-    memo: Memo,
-}
-
-/// What a plan has asked about a table, so that comparing join orders asks once.
-#[derive(Default)]
-struct Memo {
-    /// By index and number of leading parts.
-    rows_per_key: RefCell<HashMap<(IndexRef, usize), f64>>,
-    /// By index.
-    resident: RefCell<HashMap<IndexRef, f64>>,
-    /// Cost of reading the table in any order, in microseconds.
-    scan_us: Cell<Option<f64>>,
-}
 
 /// What a path that ignores FORCE INDEX costs on top, in microseconds: more than any join order that obeys it. MySQL's
 /// manual says that a table scan is then "assumed to be very expensive".
@@ -102,170 +54,19 @@ pub(crate) struct AccessPath {
     pub row_filters: Vec<usize>,
     /// Entries in the ranges.
     pub entries: f64,
+    /// Rows fetched from the clustered tree.
+    pub lookups: f64,
+    /// Leaves read, of the index and of the clustered tree, if none is in memory.
+    pub pages: f64,
+    /// Share of the leaves of the ranges that is in memory.
+    pub resident: f64,
     /// The rows come in the wanted order.
     pub ordered: bool,
     /// Estimated cost including a sort if one is needed, in microseconds.
     pub cost_us: f64,
 }
 
-impl<'a> TableReference<'a> {
-    pub(crate) fn new(
-        scan: &'a TableScan,
-        source: &'a SheafTableSource,
-    ) -> Result<TableReference<'a>> {
-        let table = &source.table;
-        let definition = &table.definition;
-        let table_schema = datafusion_expr::TableSource::schema(source);
-        let projection = scan
-            .projection
-            .clone()
-            .unwrap_or_else(|| (0..table_schema.fields().len()).collect());
-        let qualified =
-            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table_schema)?;
-        let schema = Arc::new(table_schema.project(&projection)?);
-        let mut filters = Vec::new();
-        for expr in scan.filters.iter().flat_map(split_conjunction) {
-            let columns = columns_of(expr, &qualified)?;
-            let term = condition::analyze(expr, definition);
-            filters.push(TableFilter {
-                expr: expr.clone(),
-                term,
-                columns,
-                selectivity: 1.0,
-            });
-        }
-        let mut reference = TableReference {
-            source,
-            table,
-            projection,
-            schema,
-            filters,
-            qualified,
-            fetch: scan.fetch,
-            table_rows: (table.row_count_estimate() as f64).max(1.0),
-            rows: 1.0,
-            memo: Memo::default(),
-        };
-        reference.estimate_filters()?;
-        Ok(reference)
-    }
-
-    /// The same reference with only some of its columns, under other names.
-    pub(crate) fn select<'n>(
-        self,
-        columns: &[usize],
-        names: impl Iterator<Item = &'n str>,
-    ) -> TableReference<'a> {
-        let fields = columns
-            .iter()
-            .zip(names)
-            .map(|(column, name)| Arc::new(self.schema.field(*column).clone().with_name(name)));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let projection = columns
-            .iter()
-            .map(|column| self.projection[*column])
-            .collect();
-        TableReference {
-            projection,
-            schema,
-            ..self
-        }
-    }
-
-    /// The selectivity of each filter, from a dive into an index that starts with its column where there is one.
-    fn estimate_filters(&mut self) -> Result<()> {
-        let mut rows = self.table_rows;
-        for position in 0..self.filters.len() {
-            let filter = &self.filters[position];
-            let mut selectivity = cost::default_selectivity(&filter.expr);
-            for index in self.indexes() {
-                let layout = layout(self.table, index);
-                let starts_with_column = layout
-                    .parts
-                    .first()
-                    .and_then(|part| part.column)
-                    .is_some_and(|column| filter.columns == [column]);
-                if !starts_with_column {
-                    continue;
-                }
-                let terms = std::slice::from_ref(&filter.term);
-                let found = ranges::index_ranges(terms, layout);
-                if !found.is_full() {
-                    let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
-                    selectivity = (entries / self.table_rows).clamp(0.0, 1.0);
-                    break;
-                }
-            }
-            self.filters[position].selectivity = selectivity;
-            rows *= selectivity;
-        }
-        // What several conditions leave together is known where one index binds them together.
-        let terms: Vec<Term> = self
-            .filters
-            .iter()
-            .map(|filter| filter.term.clone())
-            .collect();
-        for index in self.indexes() {
-            let found = ranges::index_ranges(&terms, layout(self.table, index));
-            if !found.is_full() && found.parts > 1 {
-                let entries = cost::entries_in(tree(self.table, index), &found.ranges)?;
-                rows = rows.min(entries);
-            }
-        }
-        self.rows = rows.max(if self.filters.is_empty() { 1.0 } else { 0.1 });
-        Ok(())
-    }
-
-    /// All indexes of the table, whatever the hints say.
-    pub(crate) fn indexes(&self) -> impl Iterator<Item = IndexRef> + use<> {
-        let secondary = self.table.definition.secondary.len();
-        std::iter::once(IndexRef::Clustered).chain((0..secondary).map(IndexRef::Secondary))
-    }
-
-    pub(crate) fn index_name(&self, index: IndexRef) -> &str {
-        match index {
-            IndexRef::Clustered => PRIMARY,
-            IndexRef::Secondary(_) => &index.definition(self.table).name,
-        }
-    }
-
-    /// Estimated distinct values of a column: what an index that starts with it knows, or a guess.
-    pub(crate) fn distinct(&self, column: usize) -> Result<f64> {
-        for index in self.indexes() {
-            let first = layout(self.table, index).parts.first();
-            if first.is_some_and(|part| part.column == Some(column) && part.prefix_length.is_none())
-            {
-                return Ok((self.table_rows / self.rows_per_key(index, 1)?).max(1.0));
-            }
-        }
-        Ok((self.table_rows / GUESSED_ROWS_PER_VALUE).max(1.0))
-    }
-
-    /// Average rows that share a key of the first `parts` parts of an index.
-    pub(crate) fn rows_per_key(&self, index: IndexRef, parts: usize) -> Result<f64> {
-        if let Some(known) = self.memo.rows_per_key.borrow().get(&(index, parts)) {
-            return Ok(*known);
-        }
-        let rows = cost::rows_per_key(self.table, index, parts)?;
-        self.memo
-            .rows_per_key
-            .borrow_mut()
-            .insert((index, parts), rows);
-        Ok(rows)
-    }
-
-    /// Share of an index's leaves that is in memory.
-    pub(crate) fn resident(&self, index: IndexRef) -> Result<f64> {
-        if let Some(known) = self.memo.resident.borrow().get(&index) {
-            return Ok(*known);
-        }
-        let share = tree(self.table, index)
-            .resident_share(&KeyRange::all())
-            .map_err(cost::storage_error)?;
-        self.memo.resident.borrow_mut().insert(index, share);
-        Ok(share)
-    }
-
+impl TableReference<'_> {
     /// The cost of reading the table in any order, in microseconds.
     pub(crate) fn scan_us(&self, context: &PlannerContext) -> Result<f64> {
         if let Some(known) = self.memo.scan_us.get() {
@@ -282,25 +83,56 @@ impl<'a> TableReference<'a> {
         context: &PlannerContext,
         wanted: &Wanted,
     ) -> Result<AccessPath> {
-        let mut best: Option<AccessPath> = None;
-        let mut forced: Option<AccessPath> = None;
         let mut tried = Alternatives::new(&context.trace);
+        let paths = self.alternatives(context, wanted, &mut tried)?;
+        let chosen = self.cheapest(paths).ok_or_else(|| {
+            internal_datafusion_err!("table {} has no access path", self.source.alias)
+        })?;
+        tried.decide(self, wanted, &chosen);
+        Ok(chosen)
+    }
+
+    /// Every way to read the table that the hints and switches leave.
+    fn alternatives(
+        &self,
+        context: &PlannerContext,
+        wanted: &Wanted,
+        tried: &mut Alternatives<'_>,
+    ) -> Result<Vec<AccessPath>> {
+        let mut paths = Vec::new();
         for index in self.indexes() {
-            let name = self.index_name(index);
-            let hints = &self.source.hints;
-            let (by_key, by_order) = (hints.allows(name), hints.allows_order(name));
+            let (name, hints) = (self.index_name(index), &self.source.hints);
+            let allowed = (hints.allows(name), hints.allows_order(name));
             // The clustered tree is also the table: it can be scanned whatever the hints say, but then not by key.
-            if !by_key && !by_order && index != IndexRef::Clustered {
+            if allowed == (false, false) && index != IndexRef::Clustered {
                 tried.without(index, Lost::Hint);
                 continue;
             }
-            let allowed = (by_key, by_order);
-            let Some(path) = self.path(context, index, allowed, wanted, &mut tried)? else {
+            let before = paths.len();
+            self.add_paths(context, index, allowed, wanted, &mut paths)?;
+            let found = paths.get(before..).unwrap_or(&[]);
+            let looks_up = found.iter().any(|path| matches!(path.fetch, Fetch::Lookup));
+            let by_mrr = |path: &AccessPath| matches!(path.fetch, Fetch::MultiRange { .. });
+            if found.is_empty() {
                 tried.without(index, Lost::NotApplicable("no condition, order or column"));
-                continue;
-            };
+            } else if looks_up && !found.iter().any(by_mrr) {
+                tried.without_multi_range(index, &context.settings);
+            }
+        }
+        for path in &paths {
+            tried.consider(path);
+        }
+        Ok(paths)
+    }
+
+    /// Of all alternatives the cheapest one. A forced index that is of any use goes before all others.
+    fn cheapest(&self, paths: Vec<AccessPath>) -> Option<AccessPath> {
+        let mut best: Option<AccessPath> = None;
+        let mut forced: Option<AccessPath> = None;
+        for path in paths {
             let useful =
                 path.ranges.parts > 0 || path.ordered || matches!(path.fetch, Fetch::Covering);
+            let (name, hints) = (self.index_name(path.index), &self.source.hints);
             let is_forced =
                 hints.forces(name) && useful || hints.order_by.forces(name) && path.ordered;
             let slot = if is_forced { &mut forced } else { &mut best };
@@ -317,30 +149,30 @@ impl<'a> TableReference<'a> {
         {
             scan.cost_us += FORCED_INDEX_SCAN_US;
         }
-        let chosen = forced.or(best).ok_or_else(|| {
-            internal_datafusion_err!("table {} has no access path", self.source.alias)
-        })?;
-        tried.decide(self, wanted, &chosen);
-        Ok(chosen)
+        forced.or(best)
     }
 
-    /// The best use of one index; `None` if it is of no use at all.
-    fn path(
+    /// Adds the ways to use one index; none if it is of no use at all.
+    fn add_paths(
         &self,
         context: &PlannerContext,
         index: IndexRef,
         (by_key, by_order): (bool, bool),
         wanted: &Wanted,
-        tried: &mut Alternatives<'_>,
-    ) -> Result<Option<AccessPath>> {
+        paths: &mut Vec<AccessPath>,
+    ) -> Result<()> {
         let layout = layout(self.table, index);
         let switches = self.switches(context, index);
-        let terms: Vec<Term> = if by_key {
-            self.terms()
+        let bound = if by_key {
+            self.bound(index)?
         } else {
-            vec![Term::Opaque; self.filters.len()]
+            Rc::new(BoundIndex {
+                ranges: IndexRanges::full(),
+                entries: self.table_rows,
+                resident: self.resident(index)?,
+            })
         };
-        let ranges = ranges::index_ranges(&terms, layout);
+        let ranges = bound.ranges.clone();
         let open: Vec<usize> = (0..self.filters.len())
             .filter(|filter| !ranges.consumed.contains(filter))
             .collect();
@@ -360,18 +192,13 @@ impl<'a> TableReference<'a> {
         });
         let is_useful = covering && by_key || !ranges.is_full() || direction.is_some();
         if !clustered && !is_useful {
-            return Ok(None);
+            return Ok(());
         }
         let (index_filters, row_filters) = if covering || !switches.index_condition {
             (Vec::new(), open)
         } else {
             open.into_iter()
                 .partition(|filter| self.filters[*filter].columns.iter().all(in_entry))
-        };
-        let entries = if ranges.is_full() {
-            self.table_rows
-        } else {
-            cost::entries_in(tree(self.table, index), &ranges.ranges)?
         };
         let mut path = AccessPath {
             index,
@@ -380,7 +207,10 @@ impl<'a> TableReference<'a> {
             fetch: Fetch::Covering,
             index_filters,
             row_filters,
-            entries,
+            entries: bound.entries,
+            lookups: 0.0,
+            pages: 0.0,
+            resident: bound.resident,
             ordered: direction.is_some() && !wanted.order.is_empty(),
             cost_us: 0.0,
         };
@@ -392,35 +222,30 @@ impl<'a> TableReference<'a> {
                 Fetch::Lookup
             };
             path.ordered = !wanted.order.is_empty();
-            tried.consider(&path);
-            return Ok(Some(path));
+            paths.push(path);
+            return Ok(());
         }
-        if covering {
-            path.cost_us = self.cost(&path, wanted)?;
-            tried.consider(&path);
-            return Ok(Some(path));
+        if !covering {
+            path.fetch = Fetch::Lookup;
         }
-        path.fetch = Fetch::Lookup;
-        path.cost_us = self.cost(&path, wanted)?;
-        tried.consider(&path);
+        self.estimate(context, &mut path, wanted)?;
         if let Some(fetch) = self.multi_range(context, &path, wanted) {
             // The order of the index is lost.
-            let sorted = AccessPath {
+            let mut sorted = AccessPath {
                 fetch,
                 ordered: false,
                 direction: Direction::Forward,
                 ..path.clone()
             };
-            let cost_us = self.cost(&sorted, wanted)?;
-            let sorted = AccessPath { cost_us, ..sorted };
-            tried.consider(&sorted);
-            if cost_us < path.cost_us || !switches.mrr_cost_based && !path.ordered {
-                return Ok(Some(sorted));
+            self.estimate(context, &mut sorted, wanted)?;
+            paths.push(sorted);
+            if !switches.mrr_cost_based && !path.ordered {
+                // Wherever it is possible, whatever it costs.
+                return Ok(());
             }
-        } else {
-            tried.without_multi_range(index, &context.settings);
         }
-        Ok(Some(path))
+        paths.push(path);
+        Ok(())
     }
 
     /// One value for every part of a unique key: a const table, as MySQL calls it. A key with a NULL may occur often.
@@ -451,7 +276,7 @@ impl<'a> TableReference<'a> {
         wanted: &Wanted,
     ) -> Option<Fetch> {
         let switches = self.switches(context, path.index);
-        if !switches.mrr {
+        if !switches.mrr || matches!(path.fetch, Fetch::Covering) {
             return None;
         }
         let buffer_bytes = context.settings.mrr_buffer_bytes;
@@ -465,95 +290,11 @@ impl<'a> TableReference<'a> {
             .limit
             .or(self.fetch)
             .map_or(f64::MAX, |limit| limit as f64);
-        let lookups = self.lookups(path).min(limit);
+        let lookups = path.lookups.min(limit);
         (lookups >= MIN_MRR_LOOKUPS).then_some(Fetch::MultiRange {
             buffer_bytes,
             sort: SortKeys::Auto,
         })
-    }
-
-    /// Rows that a path fetches from the clustered tree.
-    pub(crate) fn lookups(&self, path: &AccessPath) -> f64 {
-        if matches!(path.fetch, Fetch::Covering) {
-            return 0.0;
-        }
-        path.entries
-            * path
-                .index_filters
-                .iter()
-                .map(|filter| self.filters[*filter].selectivity)
-                .product::<f64>()
-    }
-
-    /// The cost of a path for a parent that wants `wanted`, in microseconds.
-    /// Pages of the clustered index that a multi-range read with this buffer reads for `lookups` rows.
-    pub(crate) fn fetched_pages(&self, lookups: f64, buffer_bytes: usize) -> f64 {
-        let clustered = &self.table.clustered;
-        let layout = &self.table.clustered_layout;
-        let key_bytes = layout.mysql_key_len(layout.parts.len()).max(1);
-        let keys = buffer_bytes as f64 / key_bytes as f64;
-        let leaves = clustered.statistics().leaf_pages as f64;
-        cost::pages_in_turns(lookups, leaves, keys, clustered.pool_pages() as f64)
-    }
-
-    fn cost(&self, path: &AccessPath, wanted: &Wanted) -> Result<f64> {
-        let tree = tree(self.table, path.index);
-        let statistics = tree.statistics();
-        let share = (path.entries / statistics.entries.max(1) as f64).min(1.0);
-        let pages = (statistics.leaf_pages as f64 * share).max(1.0);
-        let resident = match path.ranges.ranges.as_slice() {
-            // A part of the index: what is in memory of this part.
-            [range] if !path.ranges.is_full() => {
-                tree.resident_share(range).map_err(cost::storage_error)?
-            }
-            _ => self.resident(path.index)?,
-        };
-        let ranges = path.ranges.ranges.len() as f64;
-        let conditions = (path.index_filters.len() + path.row_filters.len()) as f64;
-        let mut total = ranges * cost::LOOKUP_US
-            + pages * (1.0 - resident) * cost::SEQUENTIAL_PAGE_US
-            + path.entries * (cost::ENTRY_US + conditions * cost::CONDITION_US);
-        let lookups = self.lookups(path);
-        if lookups > 0.0 {
-            let missing = 1.0 - self.resident(IndexRef::Clustered)?;
-            total += match path.fetch {
-                Fetch::MultiRange { sort, buffer_bytes } => {
-                    let sorts = sort == SortKeys::Always || missing > 0.02;
-                    let lookup = if sorts {
-                        cost::SORTED_LOOKUP_US
-                    } else {
-                        cost::LOOKUP_US
-                    };
-                    let sort_us = if sorts {
-                        lookups.log2().max(1.0) * cost::COMPARE_US
-                    } else {
-                        0.0
-                    };
-                    // A little for collecting the keys, so that it is not taken for nothing.
-                    lookups * (lookup + sort_us + cost::ENTRY_US * 0.2)
-                        + self.fetched_pages(lookups, buffer_bytes)
-                            * missing
-                            * cost::PREFETCHED_PAGE_US
-                }
-                _ => lookups * (cost::LOOKUP_US + missing * cost::RANDOM_PAGE_US),
-            };
-        }
-        let columns = self.projection.len() as f64;
-        total += self.rows.min(path.entries) * columns * cost::COLUMN_US;
-
-        let limit = wanted.limit.or(self.fetch);
-        if path.ordered || wanted.order.is_empty() {
-            // Stops when enough rows have come.
-            if let Some(limit) = limit {
-                total *= (limit as f64 / self.rows.max(1.0)).min(1.0);
-            }
-        } else {
-            let kept = limit
-                .map_or(self.rows, |limit| self.rows.min(limit as f64))
-                .max(2.0);
-            total += self.rows * kept.log2() * cost::COMPARE_US;
-        }
-        Ok(total)
     }
 
     /// A condition of the access method from some of the filters: what can be, on encoded bytes.
@@ -641,8 +382,28 @@ impl<'a> TableReference<'a> {
         })
     }
 
-    /// The ranges of each partition. One partition where an order is wanted (the rows stop early or are merged
-    /// anyway), where few entries are read, and for a multi-range read, whose one buffer is filled by all ranges.
+    /// Workers among which a path is divided: one where an order is wanted (the rows stop early or are merged anyway),
+    /// where few entries are read, and for a multi-range read, whose one buffer is filled by all ranges.
+    pub(crate) fn partitions(
+        &self,
+        context: &PlannerContext,
+        path: &AccessPath,
+        wanted: &Wanted,
+    ) -> usize {
+        let alone = path.ordered || wanted.limit.is_some() || self.fetch.is_some();
+        if alone || matches!(path.fetch, Fetch::MultiRange { .. }) {
+            return 1;
+        }
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a small positive number"
+        )]
+        let worth = (path.entries / MIN_ENTRIES_PER_PARTITION) as usize;
+        context.settings.target_partitions.min(worth).max(1)
+    }
+
+    /// The ranges of each partition.
     fn shares(
         &self,
         context: &PlannerContext,
@@ -650,18 +411,12 @@ impl<'a> TableReference<'a> {
         wanted: &Wanted,
         spec: &ScanSpec,
     ) -> Result<Vec<Vec<KeyRange>>> {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a small positive number"
-        )]
-        let worth = (path.entries / MIN_ENTRIES_PER_PARTITION) as usize;
-        let parts = context.settings.target_partitions.min(worth);
-        let alone = path.ordered || wanted.limit.is_some() || spec.limit.is_some();
-        if parts <= 1 || alone || matches!(path.fetch, Fetch::MultiRange { .. }) {
-            return Ok(vec![spec.ranges.clone()]);
+        match self.partitions(context, path, wanted) {
+            1 => Ok(vec![spec.ranges.clone()]),
+            parts => {
+                split_ranges(self.table, path.index, &spec.ranges, parts).map_err(access_error)
+            }
         }
-        split_ranges(self.table, path.index, &spec.ranges, parts).map_err(access_error)
     }
 
     /// The order of a path's rows in terms of the output columns: the parts of the index that follow each other
@@ -708,23 +463,17 @@ impl<'a> TableReference<'a> {
         Ok(order)
     }
 
-    /// The conditions as key ranges see them.
-    pub(crate) fn terms(&self) -> Vec<Term> {
-        let filters = self.filters.iter();
-        filters.map(|filter| filter.term.clone()).collect()
-    }
-
     /// Indexes that the conditions or `lookup_columns` could use.
     pub(crate) fn possible_keys(&self, lookup_columns: &[usize]) -> Option<String> {
-        let terms = self.terms();
+        let is_bound =
+            |index: IndexRef| self.bound(index).is_ok_and(|bound| !bound.ranges.is_full());
         let names: Vec<&str> = self
             .indexes()
             .filter(|index| self.source.hints.allows(self.index_name(*index)))
             .filter(|index| {
                 let layout = layout(self.table, *index);
                 let first = layout.parts.first().and_then(|part| part.column);
-                first.is_some_and(|column| lookup_columns.contains(&column))
-                    || !ranges::index_ranges(&terms, layout).is_full()
+                first.is_some_and(|column| lookup_columns.contains(&column)) || is_bound(*index)
             })
             .map(|index| self.index_name(index))
             .collect();
@@ -777,12 +526,11 @@ impl<'a> TableReference<'a> {
                 .min(limit as f64 * (path.entries / self.rows.max(0.1)).max(1.0)),
             _ => path.entries,
         };
-        let filters = path.index_filters.iter().chain(&path.row_filters);
-        let left = read
-            * filters
-                .map(|filter| self.filters[*filter].selectivity)
-                .product::<f64>();
-        row.estimate(read, left);
+        let tested: Vec<usize> = [path.index_filters.as_slice(), &path.row_filters].concat();
+        row.estimate(
+            read,
+            read * self.shares.kept(&tested, &path.ranges.consumed),
+        );
         if !path.index_filters.is_empty() {
             row.add(ExtraNote::UsingIndexCondition);
         }
@@ -831,21 +579,6 @@ impl<'a> TableReference<'a> {
             by_ranges: false,
         }
     }
-}
-
-/// Table columns that an expression reads, ascending.
-pub(crate) fn columns_of(expr: &Expr, schema: &DFSchema) -> Result<Vec<usize>> {
-    use datafusion_common::tree_node::TreeNode;
-    let mut columns = Vec::new();
-    expr.apply(|expr| {
-        if let Expr::Column(column) = expr {
-            columns.push(schema.index_of_column(column)?);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    columns.sort_unstable();
-    columns.dedup();
-    Ok(columns)
 }
 
 /// The direction in which reading `ranges` of an index delivers `order`; `None` if neither does.

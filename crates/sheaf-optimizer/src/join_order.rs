@@ -8,8 +8,7 @@
 //! bind from the left, a hash join with either side in memory (if it fits the memory that the statement may use), a
 //! sort-merge join otherwise, and nested loops without equalities.
 //!
-//! Cardinalities: an equality selects 1 / (the larger number of distinct values of its sides), where an index tells
-//! the number of distinct values; several equalities with one relation never select more sharply than its key.
+//! How many rows a step leaves is estimated in [`crate::join_rows`].
 
 use std::collections::BTreeMap;
 
@@ -17,13 +16,13 @@ use datafusion_common::{Column, DFSchema, NullEquality, Result, internal_datafus
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use crate::PlannerContext;
-use crate::access_path::TableReference;
+use crate::cost::hash_join::{hash_join_us, nested_loop_us};
+use crate::cost::sort::merge_join_us;
 use crate::hints::JoinHints;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
 use crate::keyed_access::{self, LookupPath};
 use crate::physical_planner::Planned;
-use crate::semantics;
-use crate::statistics as cost;
+use crate::table_reference::TableReference;
 use crate::trace::join::JoinAlternatives;
 
 /// Relations up to which all orders are compared.
@@ -247,7 +246,8 @@ impl Chooser<'_, '_> {
             Input::Derived(planned) => (planned.rows, 0.0),
         };
         let rows = self.joined_rows(before.rows, new_rows, &equalities, set, relation)?;
-        let output_us = rows * cost::JOINED_ROW_US;
+        let constants = &self.context.settings.costs;
+        let output_us = rows * constants.joined_row_us;
         // A table that a hint wants after others is not read before them.
         let in_order = self.hints.comes_after(relation);
         let mut best: Option<Step> = None;
@@ -280,18 +280,16 @@ impl Chooser<'_, '_> {
             for path in
                 keyed_access::lookup_paths(table, entry, &equalities, self.schema, self.context)?
             {
-                let step_us = path.cost_us(table, before.rows)?;
+                let step_us = path.cost_us(table, before.rows, constants)?;
                 consider(Method::Keyed(path), step_us, 0.0);
             }
         }
         if equalities.is_empty() {
-            let pairs = before.rows * new_rows * cost::HASH_PROBE_US;
+            let pairs = nested_loop_us(constants, before.rows, new_rows);
             let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind) && !in_order;
             consider(Method::NestedLoop { build_new }, scan_us + pairs, 0.0);
         } else {
             let grant = self.context.settings.query_memory_bytes as f64 * BUILD_SHARE;
-            let hash_us =
-                |build: f64, probe: f64| build * cost::HASH_BUILD_US + probe * cost::HASH_PROBE_US;
             let new_bytes = new_rows * (row_bytes(entry) + HASH_ROW_BYTES);
             let joined: f64 = set
                 .iter()
@@ -304,7 +302,7 @@ impl Chooser<'_, '_> {
                 fits = true;
                 consider(
                     Method::Hash { build_new: true },
-                    scan_us + hash_us(new_rows, before.rows),
+                    scan_us + hash_join_us(constants, new_rows, before.rows),
                     new_bytes,
                 );
             }
@@ -312,18 +310,14 @@ impl Chooser<'_, '_> {
                 fits = true;
                 consider(
                     Method::Hash { build_new: false },
-                    scan_us + hash_us(before.rows, new_rows),
+                    scan_us + hash_join_us(constants, before.rows, new_rows),
                     joined_bytes,
                 );
             }
             let without_hash = !wanted.hash && !null_aware && entry.kind != RelationKind::Mark;
             if !fits || without_hash {
-                let sort_us = |rows: f64| rows * rows.max(2.0).log2() * cost::COMPARE_US * 2.0;
-                consider(
-                    Method::Merge,
-                    scan_us + sort_us(before.rows) + sort_us(new_rows),
-                    0.0,
-                );
+                let merge_us = merge_join_us(constants, before.rows, new_rows);
+                consider(Method::Merge, scan_us + merge_us, 0.0);
             }
         }
         let step = best
@@ -331,77 +325,6 @@ impl Chooser<'_, '_> {
             .ok_or_else(|| internal_datafusion_err!("no way to join a relation"))?;
         tried.decide(plan, self.inputs, &step);
         Ok(step)
-    }
-
-    /// Estimated rows after joining `relation`.
-    fn joined_rows(
-        &self,
-        before: f64,
-        new_rows: f64,
-        equalities: &[Equality],
-        set: RelationSet,
-        relation: usize,
-    ) -> Result<f64> {
-        let mut selectivity = 1.0;
-        for equality in equalities {
-            let distinct = self
-                .distinct(&equality.inner)?
-                .max(self.distinct(&equality.outer)?);
-            selectivity /= distinct.max(1.0);
-        }
-        // Several equalities with one relation are its key at most.
-        let keyed = set
-            .iter()
-            .chain([relation])
-            .map(|relation| self.table_rows(relation))
-            .fold(1.0, f64::max);
-        selectivity = f64::max(selectivity, 1.0 / keyed);
-        let entry = &self.graph.relations[relation];
-        if entry.kind == RelationKind::Inner {
-            let used: Vec<usize> = equalities.iter().map(|equality| equality.origin).collect();
-            for (position, predicate) in self.graph.predicates.iter().enumerate() {
-                let now = predicate.relations.contains(relation)
-                    && predicate.relations.is_subset(set.with(relation));
-                if now && !used.contains(&position) {
-                    selectivity *= cost::default_selectivity(&predicate.expr);
-                }
-            }
-        }
-        let matches = new_rows * selectivity;
-        let rows = match entry.kind {
-            RelationKind::Inner => before * matches,
-            RelationKind::Outer => before * matches.max(1.0),
-            RelationKind::Semi => before * matches.clamp(0.01, 1.0),
-            RelationKind::Anti { .. } => before * (1.0 - matches).clamp(0.1, 1.0),
-            RelationKind::Mark => before,
-        };
-        Ok(rows.max(0.1))
-    }
-
-    fn table_rows(&self, relation: usize) -> f64 {
-        match &self.inputs[relation] {
-            Input::Table(table) => table.table_rows,
-            Input::Derived(planned) => planned.rows,
-        }
-    }
-
-    /// Estimated distinct values of a side of an equality.
-    fn distinct(&self, expr: &Expr) -> Result<f64> {
-        let Some(column) = semantics::compared_column(expr) else {
-            return Ok(1.0);
-        };
-        let relation = self.graph.relation_of(column)?;
-        match &self.inputs[relation] {
-            Input::Derived(planned) => Ok(planned.rows),
-            Input::Table(table) => {
-                let Some(position) = table_column(&self.graph.relations[relation], table, column)
-                else {
-                    return Ok(table.rows);
-                };
-                // A filter leaves at most as many values as rows.
-                Ok(table.distinct(position)?.min(table.rows.max(1.0)))
-            }
-        }
     }
 }
 

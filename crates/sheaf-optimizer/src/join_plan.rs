@@ -24,7 +24,6 @@ use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
 
-use crate::access_path::TableReference;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::JoinHints;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan};
@@ -35,6 +34,7 @@ use crate::plan_outline::{About, Note};
 use crate::semantics;
 use crate::statistics::layout as key_layout;
 use crate::table_detail::TableDetail;
+use crate::table_reference::TableReference;
 use crate::trace::join::chosen_order;
 
 /// Plans a tree of joins.
@@ -96,7 +96,7 @@ fn read_input<'p>(
             .fields()
             .iter()
             .map(|field| field.name().as_str());
-        let table = TableReference::new(scan, source)?.select(&columns, names);
+        let table = TableReference::new(scan, source, planner.context)?.select(&columns, names);
         return Ok(Input::Table(Box::new(table)));
     }
     let mut planned = planner.plan(relation.plan, block, &Wanted::default())?;
@@ -738,10 +738,8 @@ impl<'p> Builder<'_, '_, 'p> {
             KeySource::Join(position) => self.column_name(&equalities[*position].outer),
         });
         row.ref_ = Some(sources.collect::<Vec<_>>().join(","));
-        let filters = path.index_filters.iter().chain(&path.row_filters);
-        let kept: f64 = filters
-            .map(|filter| table.filters[*filter].selectivity)
-            .product();
+        let tested: Vec<usize> = [path.index_filters.as_slice(), &path.row_filters].concat();
+        let kept = table.shares.kept(&tested, &path.implied);
         row.estimate(path.entries_per_key, path.entries_per_key * kept);
         if !path.index_filters.is_empty() {
             row.add(ExtraNote::UsingIndexCondition);

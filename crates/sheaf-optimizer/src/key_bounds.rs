@@ -99,6 +99,13 @@ pub(crate) fn key_range(
     }
 }
 
+/// The key of a value in an index on one column.
+pub(crate) fn key_of(layout: &KeyLayout, value: &Value) -> Vec<u8> {
+    let mut key = Vec::new();
+    encode_part(layout, 0, value, &mut key);
+    key
+}
+
 /// Whether a value can bound a part: always, except for a string that is cut and whose text is not known.
 pub(crate) fn usable(part: &KeyPart, value: &Value) -> bool {
     match (part.kind, value, part.prefix_length) {

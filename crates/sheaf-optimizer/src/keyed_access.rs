@@ -8,16 +8,20 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::Expr;
 use sheaf_access::{Fetch, IndexRef, SortKeys, arrow_type, clustered_key_position};
-use sheaf_table::{ColumnType, Value};
+use sheaf_table::ColumnType;
 
 use crate::PlannerContext;
-use crate::access_path::TableReference;
 use crate::condition::{self, Term};
+use crate::cost::CostConstants;
+use crate::cost::index_condition::conditions_us;
+use crate::cost::keyed_join::KeyedLookups;
 use crate::hints::IndexSwitches;
 use crate::join_graph::Relation;
 use crate::join_order::{Equality, table_column, type_of};
-use crate::semantics;
-use crate::statistics::{self as cost, layout, tree};
+use crate::path_cost::EntryOrder;
+use crate::statistics::{layout, tree};
+use crate::table_reference::TableReference;
+use crate::{literal, semantics};
 
 /// Where one part of a looked-up key comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +42,8 @@ pub(crate) struct LookupPath {
     pub sort_keys: bool,
     /// Bytes of keys that are looked up at a time (`join_buffer_size`).
     pub buffer_bytes: usize,
+    /// Filters on columns of the key: its constants say them, or they hold for the rows so far as they do for these.
+    pub implied: Vec<usize>,
     pub index_filters: Vec<usize>,
     pub row_filters: Vec<usize>,
     /// Index entries for one key.
@@ -150,6 +156,15 @@ fn lookup_path(
     } else {
         Fetch::Lookup
     };
+    let key_columns: Vec<Option<usize>> = layout.parts[..key.len()]
+        .iter()
+        .map(|part| part.column)
+        .collect();
+    let is_implied = |filter: &usize| match &table.filters[*filter].term {
+        Term::Column { column, .. } => key_columns.contains(&Some(*column)),
+        _ => false,
+    };
+    let implied: Vec<usize> = (0..table.filters.len()).filter(is_implied).collect();
     let entries_per_key = table.rows_per_key(index, key.len())?;
     Ok(Some(LookupPath {
         index,
@@ -158,6 +173,7 @@ fn lookup_path(
         batched: switches.batched_key_access,
         sort_keys: switches.mrr_sort_keys,
         buffer_bytes: settings.join_buffer_bytes,
+        implied,
         index_filters,
         row_filters,
         entries_per_key,
@@ -166,56 +182,52 @@ fn lookup_path(
 
 impl LookupPath {
     /// The cost of looking up `outer_rows` keys, in microseconds.
-    pub(crate) fn cost_us(&self, table: &TableReference<'_>, outer_rows: f64) -> Result<f64> {
+    pub(crate) fn cost_us(
+        &self,
+        table: &TableReference<'_>,
+        outer_rows: f64,
+        constants: &CostConstants,
+    ) -> Result<f64> {
         let index_tree = tree(table.table, self.index);
-        let resident = table.resident(self.index)?;
-        let statistics = index_tree.statistics();
-        let page_us = if self.batched {
-            cost::PREFETCHED_PAGE_US
-        } else {
-            cost::RANDOM_PAGE_US
-        };
-        let lookup_us = if self.sort_keys {
-            cost::SORTED_LOOKUP_US
-        } else {
-            cost::LOOKUP_US
-        };
-        // Without sorting the keys, a page may have to be read again.
-        let reads = if self.sort_keys {
-            let key_bytes = layout(table.table, self.index).mysql_key_len(self.key.len());
-            cost::pages_in_turns(
-                outer_rows,
-                statistics.leaf_pages as f64,
-                self.buffer_bytes as f64 / key_bytes.max(1) as f64,
-                index_tree.pool_pages() as f64,
-            )
-        } else {
-            outer_rows
+        let key_bytes = layout(table.table, self.index).mysql_key_len(self.key.len());
+        let keys_per_turn = self.buffer_bytes as f64 / f64::from(key_bytes.max(1));
+        let keys = KeyedLookups {
+            keys: outer_rows,
+            entries_per_key: self.entries_per_key,
+            leaves: index_tree.statistics().leaf_pages as f64,
+            resident: table.resident(self.index)?,
+            pool_pages: index_tree.pool_pages() as f64,
+            sorted_keys_per_turn: self.sort_keys.then_some(keys_per_turn),
+            batched: self.batched,
         };
         let entries = outer_rows * self.entries_per_key;
-        let filters = (self.index_filters.len() + self.row_filters.len()) as f64;
-        let mut total = outer_rows * lookup_us
-            + reads * (1.0 - resident) * page_us
-            + entries * (cost::ENTRY_US + filters * cost::CONDITION_US);
+        let mut total =
+            keys.cost_us(constants) + conditions_us(constants, entries, self.index_filters.len());
+        let mut rows = entries;
         if !matches!(self.fetch, Fetch::Covering) {
-            let kept: f64 = self
-                .index_filters
-                .iter()
-                .map(|filter| table.filters[*filter].selectivity)
-                .product();
-            let lookups = entries * kept;
-            let missing = 1.0 - table.resident(IndexRef::Clustered)?;
+            rows *= table.shares.kept(&self.index_filters, &self.implied);
+            let lookups = table.clustered_lookups(rows, self.entry_order(table, outer_rows))?;
             total += match self.fetch {
-                Fetch::MultiRange { buffer_bytes, .. } => {
-                    lookups * cost::SORTED_LOOKUP_US
-                        + table.fetched_pages(lookups, buffer_bytes)
-                            * missing
-                            * cost::PREFETCHED_PAGE_US
-                }
-                _ => lookups * (cost::LOOKUP_US + missing * cost::RANDOM_PAGE_US),
+                Fetch::MultiRange { buffer_bytes, sort } => table
+                    .multi_range_read(lookups, sort, buffer_bytes)
+                    .cost_us(constants),
+                _ => lookups.cost_us(constants),
             };
         }
-        Ok(total)
+        Ok(total + conditions_us(constants, rows, self.row_filters.len()))
+    }
+
+    /// In which order the entries of the keys lead to rows: in that of the primary key for one key that binds all parts,
+    /// and in that of the index if the keys are sorted.
+    fn entry_order(&self, table: &TableReference<'_>, outer_rows: f64) -> EntryOrder {
+        let declared = self.index.definition(table.table).parts.len();
+        EntryOrder {
+            correlation: match self.sort_keys {
+                true => table.part_correlation(self.index, 0),
+                false => 0.0,
+            },
+            sorted_runs: (self.key.len() >= declared).then_some(outer_rows),
+        }
     }
 
     /// At most one entry for each key.
@@ -317,36 +329,10 @@ fn bound_constant(table: &TableReference<'_>, column: usize) -> Option<(usize, S
             } if *known == column => match set.points()?.as_slice() {
                 [value] => Some((
                     position,
-                    scalar(value, &table.table.definition.columns[column].ty)?,
+                    literal::scalar(value, &table.table.definition.columns[column].ty)?,
                 )),
                 _ => None,
             },
             _ => None,
         })
-}
-
-/// A column value as an Arrow scalar of the column's type; `None` for NULL and for types that never need it.
-fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
-    let data_type = arrow_type(ty);
-    let scalar = match value {
-        Value::Int(value) => ScalarValue::Int64(Some(*value)),
-        Value::UInt(value) => ScalarValue::UInt64(Some(*value)),
-        Value::Year(value) => ScalarValue::UInt16(Some(*value)),
-        Value::Decimal { unscaled, scale } => ScalarValue::Decimal128(
-            Some(*unscaled),
-            sheaf_table::types::MAX_DECIMAL_PRECISION,
-            i8::try_from(*scale).ok()?,
-        ),
-        Value::Float(value) => ScalarValue::Float32(Some(*value)),
-        Value::Double(value) => ScalarValue::Float64(Some(*value)),
-        Value::Date(days) => ScalarValue::Date32(Some(*days)),
-        Value::DateTime(micros) | Value::Timestamp(micros) => {
-            ScalarValue::TimestampMicrosecond(Some(*micros), None)
-        }
-        Value::Time(micros) => ScalarValue::DurationMicrosecond(Some(*micros)),
-        Value::Text(text) => ScalarValue::Utf8View(Some(text.clone())),
-        Value::Bytes(bytes) => ScalarValue::Binary(Some(bytes.clone())),
-        Value::Null | Value::Enum(_) => return None,
-    };
-    scalar.cast_to(&data_type).ok()
 }

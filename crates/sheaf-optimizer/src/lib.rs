@@ -5,9 +5,13 @@
 //!                 [logical]                          [physical_planner]
 //!                                                     |- [join_graph]   which relations are joined, by what
 //!                                                     |- [join_order]   in which order, by keyed or hash join
+//!                                                     |    |- [join_rows]  how many rows that leaves
 //!                                                     |- [hints]        what the statement says about all of this
+//!                                                     |- [table_reference]  a table and what is asked of it
 //!                                                     |- [access_path]  how each table is read
 //!                                                     |    |- [ranges]  filters -> key ranges of an index
+//!                                                     |    |- [selectivity], [filter_shares]  how many rows pass
+//!                                                     |    |- [path_cost], [cost]  what a path costs
 //!                                                     |- [trace]        what was considered, and why it lost
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep
 //!                                                     '- [explain]      MySQL's table
@@ -19,28 +23,35 @@ mod access_path;
 mod aggregate;
 mod column_set;
 mod condition;
+pub mod cost;
 mod explain;
 mod explain_json;
 mod explain_tree;
+mod filter_shares;
 mod hints;
 mod join_graph;
 mod join_order;
 mod join_plan;
+mod join_rows;
 pub mod json;
 mod key_bounds;
 mod keyed_access;
 mod literal;
 mod logical;
+mod match_spread;
+mod path_cost;
 mod physical_planner;
 mod physical_rules;
 mod plan_outline;
 mod range_text;
 mod ranges;
+mod selectivity;
 mod semantics;
 mod settings;
 mod sql_text;
 mod statistics;
 mod table_detail;
+mod table_reference;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -60,6 +71,7 @@ use explain_tree::Shown;
 use json::Json;
 use plan_outline::PlanOutline;
 
+pub use cost::CostConstants;
 pub use explain::ExplainRow;
 pub use explain_tree::PlanNode;
 pub use logical::optimize_logical;
@@ -87,6 +99,8 @@ pub struct PlannerContext {
 /// A plan that is ready to run, once.
 pub struct PhysicalQuery {
     pub plan: Arc<dyn ExecutionPlan>,
+    /// Estimated rows of the result.
+    pub rows: f64,
     /// MySQL's EXPLAIN of exactly this plan.
     pub explain: Vec<ExplainRow>,
     /// Hints on the order of joins that no order can obey, as warnings call them.

@@ -12,7 +12,8 @@
 use std::ops::Bound;
 
 use datafusion_common::ScalarValue;
-use sheaf_access::CompareOp;
+use sheaf_access::{CompareOp, arrow_type};
+use sheaf_table::types::MAX_DECIMAL_PRECISION;
 use sheaf_table::{ColumnType, Value};
 
 /// Microseconds of a day.
@@ -286,6 +287,32 @@ fn decimal_floor(precision: u8, scale: u8, unsigned: bool, number: Number) -> Op
         },
         exact: exact && floor <= most,
     })
+}
+
+/// A column value as an Arrow scalar of the column's type; `None` for NULL and for types that never need it.
+pub(crate) fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
+    let data_type = arrow_type(ty);
+    let scalar = match value {
+        Value::Int(value) => ScalarValue::Int64(Some(*value)),
+        Value::UInt(value) => ScalarValue::UInt64(Some(*value)),
+        Value::Year(value) => ScalarValue::UInt16(Some(*value)),
+        Value::Decimal { unscaled, scale } => ScalarValue::Decimal128(
+            Some(*unscaled),
+            MAX_DECIMAL_PRECISION,
+            i8::try_from(*scale).ok()?,
+        ),
+        Value::Float(value) => ScalarValue::Float32(Some(*value)),
+        Value::Double(value) => ScalarValue::Float64(Some(*value)),
+        Value::Date(days) => ScalarValue::Date32(Some(*days)),
+        Value::DateTime(micros) | Value::Timestamp(micros) => {
+            ScalarValue::TimestampMicrosecond(Some(*micros), None)
+        }
+        Value::Time(micros) => ScalarValue::DurationMicrosecond(Some(*micros)),
+        Value::Text(text) => ScalarValue::Utf8View(Some(text.clone())),
+        Value::Bytes(bytes) => ScalarValue::Binary(Some(bytes.clone())),
+        Value::Null | Value::Enum(_) => return None,
+    };
+    scalar.cast_to(&data_type).ok()
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::Object;
 use crate::plan_outline::Notes;
 use crate::{
-    PhysicalQuery, PlannerContext, access_path, join_graph, join_plan, physical_rules, statistics,
+    PhysicalQuery, PlannerContext, join_graph, join_plan, physical_rules, selectivity,
+    table_reference,
 };
 
 /// Chooses access paths, join order and join methods, and builds the operators.
@@ -64,6 +65,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
     let planned = planner.plan_block(plan, "PRIMARY")?;
     let cost_us = planned.cost_us;
     let outline = planner.notes.outline(&planned.plan);
+    let rows = planned.rows;
     let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
     let plan = make_interruptible(plan, &context.cancel)?;
     let mut explain = planned.explain;
@@ -82,6 +84,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
         .outcome("final_plan", || crate::explain::plan_summary(&explain));
     Ok(PhysicalQuery {
         plan,
+        rows,
         explain,
         conflicting_hints: planner.conflicting_hints,
         cost_us,
@@ -288,7 +291,7 @@ impl Planner<'_> {
 
     fn plan_table(&mut self, scan: &TableScan, block: &Block, wanted: &Wanted) -> Result<Planned> {
         if let Some(source) = scan.source.downcast_ref::<SheafTableSource>() {
-            let table = access_path::TableReference::new(scan, source)?;
+            let table = table_reference::TableReference::new(scan, source, self.context)?;
             return table.plan_scan(self, block, wanted);
         }
         if let Some(source) = scan.source.downcast_ref::<MemoryTableSource>() {
@@ -324,11 +327,7 @@ impl Planner<'_> {
             source.batches.clone(),
         ));
         let mut row = ExplainRow::table(block, &source.name, "ALL");
-        let selectivity: f64 = scan
-            .filters
-            .iter()
-            .map(statistics::default_selectivity)
-            .product();
+        let selectivity: f64 = scan.filters.iter().map(selectivity::guess).product();
         row.estimate(rows as f64, rows as f64 * selectivity);
         if let Some(filter) = datafusion_expr::utils::conjunction(scan.filters.iter().cloned()) {
             plan = Arc::new(FilterExec::try_new(
@@ -399,7 +398,7 @@ impl Planner<'_> {
             },
         )?;
         let predicate = self.expr(&filter.predicate, filter.input.schema(), block)?;
-        let rows = input.rows * statistics::default_selectivity(&filter.predicate);
+        let rows = input.rows * selectivity::guess(&filter.predicate);
         let plan = FilterExec::try_new(predicate, Arc::clone(&input.plan))?;
         Ok(Planned {
             rows,

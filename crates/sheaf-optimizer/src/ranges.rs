@@ -50,6 +50,14 @@ pub(crate) struct IndexRanges {
 }
 
 impl IndexRanges {
+    /// No condition binds the index.
+    pub(crate) fn full() -> IndexRanges {
+        IndexRanges {
+            ranges: vec![KeyRange::all()],
+            ..IndexRanges::default()
+        }
+    }
+
     /// True if the whole index has to be read.
     pub(crate) fn is_full(&self) -> bool {
         self.parts == 0 && !self.ranges.is_empty()
@@ -84,7 +92,7 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
     all.ranges = disjoint(all.ranges);
     if let Some(shortest) = shortest {
         if shortest.is_full() {
-            return full();
+            return IndexRanges::full();
         }
         // What binds every branch also binds them together. The OR itself is tested again.
         let simple: Vec<Term> = conditions
@@ -149,13 +157,6 @@ pub(crate) fn conjunctions(conditions: &[Term], layout: &KeyLayout) -> Vec<Colum
             .iter()
             .map(|branch| with_branch(&sets, branch))
             .collect(),
-    }
-}
-
-fn full() -> IndexRanges {
-    IndexRanges {
-        ranges: vec![KeyRange::all()],
-        ..IndexRanges::default()
     }
 }
 
@@ -234,7 +235,7 @@ fn compose(sets: &ColumnSets, layout: &KeyLayout) -> IndexRanges {
     }
     let parts = prefixes.first().map_or(0, Vec::len);
     if parts == 0 {
-        return full();
+        return IndexRanges::full();
     }
     let ranges = prefixes
         .iter()

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::cost::CostConstants;
+
 /// Flags of `optimizer_switch` that change what Sheaf does. Every other flag that MySQL or MariaDB know is
 /// accepted and kept, so that a client which sets and reads the whole string finds what it wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,6 +223,9 @@ pub struct PlannerSettings {
     pub mrr_buffer_bytes: usize,
     /// Bytes of keys and outer rows that a keyed join collects before it looks them up (`join_buffer_size`).
     pub join_buffer_bytes: usize,
+    /// An index is dived into for each range of a single value only if there are fewer than so many of them; 0: always
+    /// (`eq_range_index_dive_limit`).
+    pub eq_range_index_dive_limit: usize,
     /// Rows of a batch.
     pub batch_rows: usize,
     /// Into how many parts a big scan is split, at most.
@@ -230,6 +235,8 @@ pub struct PlannerSettings {
     pub query_memory_bytes: usize,
     /// Pages that a scan reads ahead.
     pub read_ahead_pages: usize,
+    /// What things cost on this machine.
+    pub costs: CostConstants,
 }
 
 impl Default for PlannerSettings {
@@ -238,10 +245,12 @@ impl Default for PlannerSettings {
             switch: OptimizerSwitch::default(),
             mrr_buffer_bytes: 256 << 10,
             join_buffer_bytes: 256 << 10,
+            eq_range_index_dive_limit: 200,
             batch_rows: 8192,
             target_partitions: 1,
             query_memory_bytes: 64 << 20,
             read_ahead_pages: 64,
+            costs: CostConstants::default(),
         }
     }
 }

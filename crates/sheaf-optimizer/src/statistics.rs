@@ -1,44 +1,20 @@
-//! What is known about the data: entries in a range, distinct keys, what is in memory, and what things cost.
+//! What the trees know about the data: entries in a range, distinct keys, what is in memory.
 //!
 //! Nothing here is remembered between statements: every number comes from the trees' inner nodes (index dives) or
 //! from ANALYZE TABLE. A dive costs a few microseconds.
-//!
-//! Costs are microseconds on the class of machine that the constants were measured on. They need only be right
-//! relative to each other.
 
 use datafusion_common::{DataFusionError, Result};
-use datafusion_expr::{Expr, Operator};
 use sheaf_access::IndexRef;
 use sheaf_storage::{KeyRange, StorageError, Tree};
 use sheaf_table::{KeyLayout, Table};
 
-/// Going from one entry of a leaf to the next and reading its fixed columns.
-pub(crate) const ENTRY_US: f64 = 0.05;
-/// One column of one row into an Arrow array, a string or number on average.
-pub(crate) const COLUMN_US: f64 = 0.006;
-/// Descending a tree whose pages are in memory, keys in no order.
-pub(crate) const LOOKUP_US: f64 = 0.7;
-/// The same for keys in order, many to a leaf.
-pub(crate) const SORTED_LOOKUP_US: f64 = 0.35;
-/// Evaluating one condition on one row.
-pub(crate) const CONDITION_US: f64 = 0.01;
-/// Reading a page at random, waiting for it.
-pub(crate) const RANDOM_PAGE_US: f64 = 40.0;
-/// Reading a page that was asked for ahead, in order with gaps.
-pub(crate) const PREFETCHED_PAGE_US: f64 = 14.0;
-/// Reading the next page of a sequential scan.
-pub(crate) const SEQUENTIAL_PAGE_US: f64 = 9.0;
-/// Comparing two rows while sorting.
-pub(crate) const COMPARE_US: f64 = 0.02;
-/// Putting a row into a hash table.
-pub(crate) const HASH_BUILD_US: f64 = 0.12;
-/// Probing a hash table with a row.
-pub(crate) const HASH_PROBE_US: f64 = 0.07;
-/// Copying a joined row into the output.
-pub(crate) const JOINED_ROW_US: f64 = 0.05;
+use crate::ranges::IndexRanges;
 
 /// Ranges of one index that are looked up in the tree for an estimate; the others are taken to be like them.
 const MAX_DIVES: usize = 100;
+
+/// Ranges of one index whose pages are looked for in memory; the others are taken to be like them.
+const MAX_RESIDENCY_LOOKS: usize = 16;
 
 /// Keys at which the number of rows per key is sampled.
 const SAMPLED_KEYS: usize = 16;
@@ -63,12 +39,29 @@ pub(crate) fn layout(table: &Table, index: IndexRef) -> &KeyLayout {
     }
 }
 
-/// Estimated entries in `ranges`.
-pub(crate) fn entries_in(tree: &Tree, ranges: &[KeyRange]) -> Result<f64> {
+/// Estimated entries in ranges of an index, by dives.
+///
+/// From `dive_limit` ranges of single values on (0: never), each is taken to hold as many entries as the average key, as
+/// MySQL does: dives cost time, and the statistics do not change with every row.
+pub(crate) fn entries_in(
+    table: &Table,
+    index: IndexRef,
+    found: &IndexRanges,
+    dive_limit: usize,
+) -> Result<f64> {
+    let ranges = &found.ranges;
     let dives = ranges.len().min(MAX_DIVES);
     if dives == 0 {
         return Ok(0.0);
     }
+    let equal = found.parts > 0 && found.equal_parts == found.parts;
+    if equal && dive_limit > 0 && ranges.len() >= dive_limit {
+        let parts = found.parts.min(index.definition(table).parts.len());
+        let entries = tree(table, index).statistics().entries as f64;
+        let average = ranges.len() as f64 * rows_per_key(table, index, parts)?;
+        return Ok(average.min(entries));
+    }
+    let tree = tree(table, index);
     let mut entries = 0.0;
     // Spread over all ranges, so that neighbours do not stand for the rest.
     for dive in 0..dives {
@@ -76,6 +69,17 @@ pub(crate) fn entries_in(tree: &Tree, ranges: &[KeyRange]) -> Result<f64> {
         entries += tree.estimate_entries(range).map_err(storage_error)? as f64;
     }
     Ok(entries * ranges.len() as f64 / dives as f64)
+}
+
+/// Share of the leaves of some ranges that is in memory; of many ranges, from some of them.
+pub(crate) fn resident_share(tree: &Tree, ranges: &[KeyRange]) -> Result<f64> {
+    let looks = ranges.len().min(MAX_RESIDENCY_LOOKS);
+    let mut sum = 0.0;
+    for look in 0..looks {
+        let range = &ranges[look * ranges.len() / looks];
+        sum += tree.resident_share(range).map_err(storage_error)?;
+    }
+    Ok(if looks == 0 { 1.0 } else { sum / looks as f64 })
 }
 
 /// Average rows that share a key of the first `parts` parts of an index.
@@ -127,61 +131,3 @@ pub(crate) fn rows_per_key(table: &Table, index: IndexRef, parts: usize) -> Resu
 
 /// Rows per key of a tree that is too small to be cut.
 const SMALL_TREE_ROWS_PER_KEY: f64 = 2.0;
-
-/// Share of the rows that a condition is guessed to accept when no index knows better.
-pub(crate) fn default_selectivity(expr: &Expr) -> f64 {
-    match expr {
-        Expr::BinaryExpr(binary) => match binary.op {
-            Operator::And => default_selectivity(&binary.left) * default_selectivity(&binary.right),
-            Operator::Or => {
-                let (left, right) = (
-                    default_selectivity(&binary.left),
-                    default_selectivity(&binary.right),
-                );
-                left + right - left * right
-            }
-            Operator::Eq | Operator::IsNotDistinctFrom => 0.1,
-            Operator::NotEq => 0.9,
-            Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => 0.33,
-            _ => 0.5,
-        },
-        Expr::Between(between) if between.negated => 0.89,
-        Expr::Between(_) => 0.11,
-        Expr::InList(list) => {
-            let share = (0.1 * list.list.len() as f64).min(0.5);
-            if list.negated { 1.0 - share } else { share }
-        }
-        Expr::Like(like) if like.negated => 0.89,
-        Expr::Like(_) => 0.11,
-        Expr::IsNull(_) => 0.1,
-        Expr::IsNotNull(_) => 0.9,
-        Expr::Not(inner) => 1.0 - default_selectivity(inner),
-        Expr::IsTrue(inner) => default_selectivity(inner),
-        Expr::Alias(alias) => default_selectivity(&alias.expr),
-        _ => 0.5,
-    }
-}
-
-/// Pages touched when `lookups` random keys of a tree of `pages` leaves are read (Cardenas).
-pub(crate) fn distinct_pages(lookups: f64, pages: f64) -> f64 {
-    if pages <= 1.0 {
-        return pages.min(lookups);
-    }
-    pages * (1.0 - (lookups * (1.0 - 1.0 / pages).ln()).exp())
-}
-
-/// Pages read when `lookups` rows of a tree of `leaves` pages are fetched in turns, each sorted, of at most
-/// `keys_per_turn` keys. A tree that does not fit in the pool's `pool_pages` is gone through anew in each turn.
-pub(crate) fn pages_in_turns(
-    lookups: f64,
-    leaves: f64,
-    keys_per_turn: f64,
-    pool_pages: f64,
-) -> f64 {
-    let once = distinct_pages(lookups, leaves);
-    if leaves <= pool_pages {
-        return once;
-    }
-    let turns = (lookups / keys_per_turn.max(1.0)).ceil().max(1.0);
-    turns * distinct_pages(lookups / turns, leaves)
-}

@@ -106,11 +106,18 @@ impl Session {
                 read_only,
             } => self.set_transaction(scope, isolation, read_only, sink),
             Statement::Show(show) => self.show(show, text, sink),
-            Statement::FlushStatus => {
-                self.engine.flush_status(&self.handle);
+            Statement::Flush {
+                status,
+                optimizer_costs,
+            } => {
+                if status {
+                    self.engine.flush_status(&self.handle);
+                }
+                if optimizer_costs {
+                    self.engine.reload_costs()?;
+                }
                 self.ok(sink, 0, String::new())
             }
-            Statement::Flush => self.ok(sink, 0, String::new()),
             Statement::Kill { connection, id } => self.kill(connection, &id, text, sink),
             Statement::Prepare { name, source } => self.prepare_by_name(&name, source, sink),
             Statement::Execute { name, using } => self.execute_by_name(&name, &using, sink),
@@ -230,7 +237,7 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::Use(_) => Command::ChangeDb,
         Statement::Set(_) | Statement::SetTransaction { .. } => Command::SetOption,
         Statement::Show(_) => Command::Show,
-        Statement::FlushStatus | Statement::Flush => Command::Flush,
+        Statement::Flush { .. } => Command::Flush,
         Statement::Kill { .. } => Command::Kill,
         Statement::Prepare { .. } => Command::PrepareSql,
         Statement::Execute { .. } => Command::ExecuteSql,

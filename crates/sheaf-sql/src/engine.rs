@@ -22,11 +22,13 @@ use std::time::Instant;
 
 use sheaf_access::SessionCounters;
 use sheaf_exec::{QueryRuntime, RuntimeOptions};
+use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::Catalog;
 
 use crate::direct::SharedPlans;
 use crate::error::{Result, SqlError};
+use crate::maintenance::Maintenance;
 use crate::rewrite_rules::RewriteRegistry;
 use crate::session::{Session, SessionInfo};
 use crate::session_handle::SessionHandle;
@@ -140,6 +142,9 @@ pub struct Engine {
     handler_total: SessionCounters,
     command_total: CommandCounters,
     pub(crate) rewrite_rules: RewriteRegistry,
+    /// What statements are planned with, from the tables of cost constants.
+    pub(crate) costs: Mutex<CostConstants>,
+    maintenance: Mutex<Option<Maintenance>>,
     shutting_down: AtomicBool,
     closed: AtomicBool,
 }
@@ -175,7 +180,7 @@ impl Engine {
         })?;
         let globals = Self::global_variables(path, &options, memory, &storage);
         let rewrite_rules = RewriteRegistry::new(&catalog);
-        Ok(Arc::new(Engine {
+        let engine = Arc::new(Engine {
             options,
             memory,
             storage,
@@ -192,9 +197,13 @@ impl Engine {
             handler_total: SessionCounters::default(),
             command_total: CommandCounters::default(),
             rewrite_rules,
+            costs: Mutex::default(),
+            maintenance: Mutex::default(),
             shutting_down: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-        }))
+        });
+        engine.reload_costs()?;
+        Ok(engine)
     }
 
     fn global_variables(
@@ -384,6 +393,19 @@ impl Engine {
         }
     }
 
+    pub(crate) fn set_maintenance(&self, maintenance: Maintenance) {
+        let earlier = self.lock_maintenance().replace(maintenance);
+        if let Some(earlier) = earlier {
+            earlier.end();
+        }
+    }
+
+    fn lock_maintenance(&self) -> MutexGuard<'_, Option<Maintenance>> {
+        self.maintenance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// No new sessions and no new statements from now on (error 1053); running statements go on.
     pub fn begin_shutdown(&self) {
         self.shutting_down.store(true, Ordering::Release);
@@ -415,6 +437,10 @@ impl Engine {
         }
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
+        }
+        let maintenance = self.lock_maintenance().take();
+        if let Some(maintenance) = maintenance {
+            maintenance.end();
         }
         // The storage is closed whatever becomes of the counters.
         let saved = self.catalog.save_auto_increments();

@@ -354,6 +354,8 @@ impl Session {
             batch_rows: BATCH_ROWS,
             target_partitions: self.engine.worker_threads(),
             query_memory_bytes: self.engine.memory().query_bytes,
+            eq_range_index_dive_limit: self.variables.eq_range_index_dive_limit(),
+            costs: self.engine.costs(),
             ..PlannerSettings::default()
         };
         PlannerContext {

@@ -6,10 +6,12 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
 use sheaf_table::Value;
 
@@ -268,6 +270,11 @@ impl Session {
         } else {
             self.run("", |_| Err(SqlError::empty_query()))
         }
+    }
+
+    /// Runs a statement of the engine's own, whatever it returns.
+    pub(crate) fn run_own(&mut self, sql: &str) -> Result<()> {
+        self.execute(sql, &mut IgnoredResult)
     }
 
     /// Runs one statement with everything around it: counters, warnings, stack, panics.
@@ -554,6 +561,33 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.close_all_prepared();
         self.engine.end_session(&self.handle);
+    }
+}
+
+/// Takes the results that nobody asked for.
+struct IgnoredResult;
+
+impl ResultSink for IgnoredResult {
+    fn columns(&mut self, _columns: &[ColumnMeta]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _batch: &RecordBatch) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _ok: OkInfo) -> Result<()> {
+        Ok(())
+    }
+
+    fn local_infile(&mut self, _name: &str) -> Result<Box<dyn Read + '_>> {
+        Err(SqlError::unknown(
+            "a statement of the engine's own reads a file",
+        ))
     }
 }
 

@@ -535,6 +535,15 @@ impl Variables {
         self.integer("read_rnd_buffer_size") as usize
     }
 
+    pub fn eq_range_index_dive_limit(&self) -> usize {
+        self.integer("eq_range_index_dive_limit") as usize
+    }
+
+    /// Tables are analyzed when enough of them has changed.
+    pub fn stats_auto_recalc(&self) -> bool {
+        self.boolean("innodb_stats_auto_recalc")
+    }
+
     pub fn join_buffer_bytes(&self) -> usize {
         self.integer("join_buffer_size") as usize
     }

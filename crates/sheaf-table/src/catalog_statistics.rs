@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalog::Catalog;
-use crate::error::Result;
+use crate::error::{Result, TableError};
 use crate::statistics::{
     AnalyzeOptions, ColumnStatistics, MAX_BUCKETS, TableStatistics, analyze, analyze_columns,
 };
@@ -122,24 +122,28 @@ impl Catalog {
         Ok(dropped)
     }
 
-    /// Analyzes the first table for which that is due; false: there is none. To be called by a background thread, again
-    /// and again, for as long as automatic analysis is switched on.
+    /// Analyzes the first table for which that is due, and on which no DDL is going on; false: there is none. To be called
+    /// by a background thread, again and again, for as long as automatic analysis is switched on.
     ///
     /// # Errors
-    /// As [`Self::analyze_with`]; `LockWaitTimeout` if DDL is going on, which is no reason to stop.
+    /// What the storage reports.
     pub fn analyze_step(&self, due: &AutoAnalyze, options: &AnalyzeOptions) -> Result<bool> {
         let tables = self.all_tables();
-        let Some(table) = tables.iter().find(|table| due.is_due(table)) else {
-            return Ok(false);
-        };
-        let definition = &table.definition;
-        self.analyze_with(
-            &definition.database,
-            &definition.name,
-            options,
-            Duration::ZERO,
-        )?;
-        Ok(true)
+        for table in tables.iter().filter(|table| due.is_due(table)) {
+            let definition = &table.definition;
+            let (database, name) = (&definition.database, &definition.name);
+            match self.analyze_with(database, name, options, Duration::ZERO) {
+                Ok(_) => return Ok(true),
+                // Somebody is changing it, or has dropped it.
+                Err(
+                    TableError::LockWaitTimeout
+                    | TableError::UnknownTable { .. }
+                    | TableError::UnknownDatabase { .. },
+                ) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 }
 

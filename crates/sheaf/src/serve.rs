@@ -130,6 +130,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             ..EngineOptions::default()
         },
     )?;
+    engine.start_maintenance()?;
     tracing::info!(data_dir = %arguments.data_dir.display(), memory = format_size(arguments.memory), "opened");
     let options = ServerOptions {
         listen: Some(arguments.listen),

@@ -608,15 +608,20 @@ impl StatementParser<'_> {
     fn flush(&mut self) -> Parsed<Statement> {
         self.tokens.advance_token();
         let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
-        let kinds = self.list(|parser| {
+        let (mut status, mut optimizer_costs) = (false, false);
+        self.list(|parser| {
             if parser.accept("STATUS") {
-                return Ok(true);
+                status = true;
+                return Ok(());
+            }
+            if parser.accept("OPTIMIZER_COSTS") {
+                optimizer_costs = true;
+                return Ok(());
             }
             let known = parser.accept_one_of(&[
                 "PRIVILEGES",
                 "HOSTS",
                 "USER_RESOURCES",
-                "OPTIMIZER_COSTS",
                 "BINARY LOGS",
                 "ENGINE LOGS",
                 "ERROR LOGS",
@@ -637,12 +642,11 @@ impl StatementParser<'_> {
                 }
                 let _ = parser.accept_one_of(&["WITH READ LOCK", "FOR EXPORT"]);
             }
-            Ok(false)
+            Ok(())
         })?;
-        Ok(if kinds.contains(&true) {
-            Statement::FlushStatus
-        } else {
-            Statement::Flush
+        Ok(Statement::Flush {
+            status,
+            optimizer_costs,
         })
     }
 

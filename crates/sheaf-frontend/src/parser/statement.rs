@@ -74,10 +74,11 @@ pub enum Statement {
         read_only: Option<bool>,
     },
     Show(Show),
-    /// FLUSH STATUS.
-    FlushStatus,
-    /// The other FLUSH statements, which have nothing to do here.
-    Flush,
+    /// FLUSH. What it names besides has nothing to do here.
+    Flush {
+        status: bool,
+        optimizer_costs: bool,
+    },
     Kill {
         connection: bool,
         id: Box<ast::Expr>,

@@ -21,7 +21,8 @@ use sheaf_exec::{
 };
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{
-    Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec, Table, Value,
+    AnalyzeOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec, Table,
+    Value,
 };
 
 use crate::{
@@ -144,6 +145,20 @@ impl Lab {
         );
     }
 
+    /// Analyzes all tables from a sample of so many leaves.
+    pub(super) fn analyze(&self, seed: u64, sample_leaves: usize) {
+        let options = AnalyzeOptions {
+            seed,
+            sample_leaves,
+            ..AnalyzeOptions::default()
+        };
+        for name in self.tables.keys() {
+            let catalog = self.catalog();
+            let analyzed = catalog.analyze_with(DATABASE, name, &options, Duration::ZERO);
+            analyzed.unwrap();
+        }
+    }
+
     pub(super) fn force_index(&mut self, table: &str, index: &str) {
         let hints = IndexHints {
             force_index: vec![index.to_string()],
@@ -224,6 +239,15 @@ impl Lab {
     /// The rows of a query as text, one line each.
     pub(super) fn rows(&self, sql: &str) -> String {
         self.run(sql).text()
+    }
+
+    /// How many rows the planner expects of a query.
+    pub(super) fn estimated_rows(&self, sql: &str) -> f64 {
+        let planned = self.plan(sql);
+        planned
+            .unwrap_or_else(|error| panic!("{sql}\n{error}"))
+            .0
+            .rows
     }
 
     /// EXPLAIN as text, one line for each table.

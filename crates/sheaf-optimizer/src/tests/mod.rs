@@ -1,5 +1,7 @@
 //! Whole statements through the planner: plans as text, and rows against what they should be.
 
+mod choices;
+mod estimates;
 mod harness;
 mod operators;
 mod stored;

@@ -4,11 +4,12 @@ use sheaf_access::{Fetch, IndexRef, SortKeys};
 use sheaf_storage::Direction;
 
 use crate::PlannerSettings;
-use crate::access_path::{AccessPath, TableReference};
+use crate::access_path::AccessPath;
 use crate::json::{Json, Object};
 use crate::physical_planner::Wanted;
 use crate::range_text::range_texts;
-use crate::statistics::{layout, tree};
+use crate::statistics::layout;
+use crate::table_reference::TableReference;
 use crate::trace::{Lost, Trace, with_verdict};
 
 /// Ranges of an index that are shown, at most.
@@ -127,8 +128,6 @@ fn describe(table: &TableReference<'_>, path: &AccessPath) -> Object {
         (_, true) => "index_scan",
         (_, false) => "range",
     };
-    let entries = tree(table.table, index).statistics();
-    let share = (path.entries / entries.entries.max(1) as f64).min(1.0);
     let mut object = Object::new()
         .with("access_type", access_type)
         .with("index", table.index_name(index));
@@ -144,26 +143,14 @@ fn describe(table: &TableReference<'_>, path: &AccessPath) -> Object {
         object.add("used_key_parts", path.ranges.parts);
     }
     object.add("rows", Json::count(path.entries));
-    object.add(
-        "pages",
-        Json::count((entries.leaf_pages as f64 * share).max(1.0)),
-    );
-    object = object.with_some(
-        "resident",
-        table
-            .resident(index)
-            .ok()
-            .map(|share| Json::fixed(share, 2)),
-    );
+    object.add("pages", Json::count(path.pages));
+    object.add("resident", Json::fixed(path.resident, 2));
     let conditions = [
         ("index_condition", &path.index_filters),
         ("attached_condition", &path.row_filters),
     ];
     for (name, filters) in conditions {
-        let selectivity: f64 = filters
-            .iter()
-            .map(|filter| table.filters[*filter].selectivity)
-            .product();
+        let selectivity = table.shares.kept(filters, &path.ranges.consumed);
         if !filters.is_empty() {
             let condition = Object::new()
                 .with("conditions", filters.len())
@@ -174,7 +161,7 @@ fn describe(table: &TableReference<'_>, path: &AccessPath) -> Object {
     if index != IndexRef::Clustered {
         object.add("index_only", matches!(path.fetch, Fetch::Covering));
         if !matches!(path.fetch, Fetch::Covering) {
-            object.add("rows_fetched", Json::count(table.lookups(path)));
+            object.add("rows_fetched", Json::count(path.lookups));
             let resident = table.resident(IndexRef::Clustered).ok();
             object = object.with_some("rows_resident", resident.map(|share| Json::fixed(share, 2)));
         }

@@ -5,6 +5,7 @@ mod direct;
 mod explains;
 mod inserts;
 mod loads;
+mod optimizer;
 mod queries;
 mod sessions;
 

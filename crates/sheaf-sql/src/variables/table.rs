@@ -93,6 +93,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("innodb_read_io_threads", Lives::ReadOnly, Kind::Integer { min: 1, max: 64 }, "4"),
     define("innodb_read_only", Lives::ReadOnly, Kind::Bool, "OFF"),
     define("innodb_redo_log_capacity", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "1073741824"),
+    define("innodb_stats_auto_recalc", Lives::Global, Kind::Bool, "ON"),
     define("innodb_stats_on_metadata", Lives::Global, Kind::Bool, "OFF"),
     define("innodb_stats_persistent", Lives::Global, Kind::Bool, "ON"),
     define("innodb_stats_persistent_sample_pages", Lives::Global, Kind::Integer { min: 1, max: u64::MAX }, "20"),

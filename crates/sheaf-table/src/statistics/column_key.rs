@@ -35,6 +35,11 @@ impl ColumnKey {
         }
     }
 
+    /// The layout of an index on this column alone.
+    pub fn layout(&self) -> &KeyLayout {
+        &self.layout
+    }
+
     pub(crate) fn kind(&self) -> PartKind {
         self.layout.parts[0].kind
     }

@@ -5,8 +5,13 @@
 
 use std::sync::Arc;
 
+use sheaf_storage::KeyRange;
+
+use crate::error::Result;
 use crate::key_range::PartBounds;
+use crate::schema::TableDefinition;
 use crate::statistics::column_key::ColumnKey;
+use crate::statistics::histogram::SampledValue;
 use crate::statistics::{ColumnStatistics, TableStatistics};
 use crate::value::Value;
 
@@ -36,6 +41,11 @@ impl ColumnEstimator {
         &self.statistics.columns[self.column]
     }
 
+    /// How the column's values become the keys that [`Self::equal_key`] and [`Self::within_keys`] take.
+    pub fn key(&self) -> &ColumnKey {
+        &self.key
+    }
+
     /// IS NULL.
     pub fn null(&self) -> f64 {
         self.statistics().null_share.clamp(0.0, 1.0)
@@ -43,13 +53,18 @@ impl ColumnEstimator {
 
     /// `= value`. Without a histogram, the average value's share.
     pub fn equal(&self, value: &Value) -> f64 {
-        if value.is_null() {
-            return 0.0;
+        match value.is_null() {
+            true => 0.0,
+            false => self.equal_key(&self.key.key(value)),
         }
+    }
+
+    /// `= value`, a value that is not NULL, by its key.
+    pub fn equal_key(&self, key: &[u8]) -> f64 {
         let statistics = self.statistics();
         let not_null = 1.0 - self.null();
         let share = match &statistics.histogram {
-            Some(histogram) => histogram.share_of_value(&self.key.key(value)),
+            Some(histogram) => histogram.share_of_value(key),
             None => not_null / statistics.distinct.value.max(1) as f64,
         };
         let one_row = 1.0 / self.statistics.rows.max(1) as f64;
@@ -71,11 +86,38 @@ impl ColumnEstimator {
 
     /// `<`, `<=`, `>`, `>=`, BETWEEN, `LIKE 'text%'`, IS NOT NULL. `None`: there is no histogram to tell.
     pub fn within(&self, bounds: &PartBounds) -> Option<f64> {
+        self.within_keys(&self.key.range(bounds))
+    }
+
+    /// The same by the keys of the values, which leave NULL out.
+    pub fn within_keys(&self, range: &KeyRange) -> Option<f64> {
         let histogram = self.statistics().histogram.as_ref()?;
-        let range = self.key.range(bounds);
         if range.is_empty() {
             return Some(0.0);
         }
-        Some(histogram.share_of_range(&range, &self.key).clamp(0.0, 1.0))
+        Some(histogram.share_of_range(range, &self.key).clamp(0.0, 1.0))
+    }
+
+    /// Values that stand for the column, each with the share of the rows that it stands for: the common ones, and the
+    /// first and the last of each bucket. What a condition that is no range accepts of them, it accepts of the rows.
+    /// Strings are cut as the histogram has them. `None`: there is no histogram.
+    ///
+    /// # Errors
+    /// `Corrupt` if the histogram does not hold values of the column.
+    pub fn sample(&self, definition: &TableDefinition) -> Option<Result<Vec<(Value, f64)>>> {
+        let histogram = self.statistics().histogram.as_ref()?;
+        let common = histogram
+            .common
+            .iter()
+            .map(|common| (&common.value, common.share));
+        let bounds = histogram.buckets.iter().flat_map(|bucket| {
+            let half = bucket.share / 2.0;
+            [(&bucket.lower, half), (&bucket.upper, half)]
+        });
+        let decode = |(value, share): (&SampledValue, f64)| {
+            let value = self.key.decode(definition, &value.key, &value.payload)?;
+            Ok((value, share))
+        };
+        Some(common.chain(bounds).map(decode).collect())
     }
 }

@@ -1,0 +1,12 @@
+//! Testing conditions: on index entries before the row is fetched (index condition pushdown), or on rows.
+
+use super::CostConstants;
+
+/// ```text
+///   tested x conditions x condition
+/// ```
+///
+/// What an index condition saves is not here: it is in the number of lookups, which is that of the entries it keeps.
+pub(crate) fn conditions_us(constants: &CostConstants, tested: f64, conditions: usize) -> f64 {
+    tested * conditions as f64 * constants.condition_us
+}

@@ -1,0 +1,47 @@
+//! Looking keys up in an index for the rows of the other side of a join. What follows from an entry to its row is a
+//! [lookup](super::lookup) or a [multi-range read](super::multi_range_read).
+
+use super::CostConstants;
+use super::pages::{pages_in_no_order, pages_in_turns};
+
+/// Keys to be looked up, and the index that they are in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyedLookups {
+    pub keys: f64,
+    pub entries_per_key: f64,
+    /// Leaves of the index.
+    pub leaves: f64,
+    /// Share of them that is in memory.
+    pub resident: f64,
+    /// Pages that the pool can hold.
+    pub pool_pages: f64,
+    /// Keys are collected, so many at a time, and sorted before they are looked up.
+    pub sorted_keys_per_turn: Option<f64>,
+    /// Pages are asked for ahead, a buffer-full of keys at a time.
+    pub batched: bool,
+}
+
+impl KeyedLookups {
+    /// ```text
+    ///   keys x (descent, sorted or not) + keys x entries x entry
+    ///     + missing x pages x (prefetched or random) read
+    /// ```
+    pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
+        let (descent_us, pages) = match self.sorted_keys_per_turn {
+            Some(keys_per_turn) => (
+                constants.sorted_descent_us,
+                pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages),
+            ),
+            None => (
+                constants.descent_us,
+                pages_in_no_order(self.keys, self.leaves, self.pool_pages),
+            ),
+        };
+        let read_us = match self.batched {
+            true => constants.prefetched_read_us,
+            false => constants.random_read_us,
+        };
+        self.keys * (descent_us + self.entries_per_key * constants.entry_us)
+            + pages * (1.0 - self.resident) * read_us
+    }
+}

@@ -1,0 +1,50 @@
+//! Fetching rows from the clustered tree one by one, in the order of a secondary index.
+
+use super::CostConstants;
+use super::pages::{distinct_pages, pages_in_no_order, with_correlation};
+
+/// Rows to be fetched, and the tree that they are in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lookups {
+    pub lookups: f64,
+    /// Rows and leaves of the clustered tree.
+    pub rows: f64,
+    pub leaves: f64,
+    /// Pages that the pool can hold.
+    pub pool_pages: f64,
+    /// Share of the leaves that is in memory.
+    pub resident: f64,
+    /// Correlation of the order of the lookups with the tree's, -1 to 1.
+    pub correlation: f64,
+    /// The entries of each of so many ranges come in the order of the primary key, because all parts of the index before
+    /// it are bound to one value.
+    pub sorted_runs: Option<f64>,
+}
+
+impl Lookups {
+    /// Pages read if none is in memory.
+    pub(crate) fn pages(&self) -> f64 {
+        let no_order = pages_in_no_order(self.lookups, self.leaves, self.pool_pages);
+        let scattered = match self.sorted_runs {
+            Some(runs) if runs >= 1.0 => {
+                no_order.min(runs * distinct_pages(self.lookups / runs, self.leaves))
+            }
+            _ => no_order,
+        };
+        with_correlation(
+            scattered,
+            self.lookups,
+            self.rows,
+            self.leaves,
+            self.correlation,
+        )
+    }
+
+    /// ```text
+    ///   lookups x descent + pages x missing x random read
+    /// ```
+    pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
+        self.lookups * constants.descent_us
+            + self.pages() * (1.0 - self.resident) * constants.random_read_us
+    }
+}

@@ -1,0 +1,48 @@
+//! Reading ranges of a tree in its order: the clustered scan, and the index range scan without its lookups.
+
+use super::CostConstants;
+use super::pages::distinct_pages;
+
+/// What is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RangeScan {
+    pub ranges: f64,
+    /// Entries in them.
+    pub entries: f64,
+    /// Leaves of the tree, and its entries.
+    pub tree_pages: f64,
+    pub tree_entries: f64,
+    /// Share of the ranges' leaves that is in memory.
+    pub resident: f64,
+}
+
+impl RangeScan {
+    /// Leaves that the ranges cover; the first of a range is counted whole.
+    pub(crate) fn pages(&self) -> f64 {
+        let share = (self.entries / self.tree_entries.max(1.0)).min(1.0);
+        let inside = self.tree_pages * share;
+        inside
+            .max(distinct_pages(self.ranges, self.tree_pages))
+            .max(1.0)
+    }
+
+    /// ```text
+    ///   ranges x descent + entries x entry
+    /// ```
+    pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
+        self.ranges * constants.descent_us + self.entries * constants.entry_us
+    }
+
+    /// ```text
+    ///   missing x (first pages x random read + other pages x sequential read)
+    /// ```
+    ///
+    /// First pages are those in which ranges begin, each page once; the one of a single range is read ahead with the rest.
+    pub(crate) fn device_us(&self, constants: &CostConstants) -> f64 {
+        let pages = self.pages();
+        let first = distinct_pages((self.ranges - 1.0).max(0.0), self.tree_pages).min(pages);
+        let missing = 1.0 - self.resident;
+        missing
+            * (first * constants.random_read_us + (pages - first) * constants.sequential_read_us)
+    }
+}

@@ -1,0 +1,221 @@
+//! Where along a walk in order the rows lie that match: what decides whether a LIMIT stops it early.
+//!
+//! Two sources, the better one first:
+//!
+//! - **An index that the conditions bind completely.** Behind its parts come primary keys, so the first and the last entry
+//!   of each of its ranges are the first and the last match in the clustered order. Looking at both ends of a range costs
+//!   two descents, and tells for certain that all matches lie at the far end.
+//! - **Correlation.** A condition on a column that goes with the order of the walk leaves a part of the walk: with a
+//!   correlation of 1, the rows between the 60th and the 70th percentile of the column are those between 60% and 70% of
+//!   the way. With a correlation of c, that is believed by c^2.
+//!
+//! Otherwise matches are taken to be spread evenly from end to end.
+
+use std::ops::Bound;
+
+use datafusion_common::Result;
+use sheaf_access::IndexRef;
+use sheaf_storage::{Direction, KeyRange, ReadAhead};
+
+use crate::access_path::AccessPath;
+use crate::column_set::{ColumnSet, Interval};
+use crate::condition::Term;
+use crate::cost::early_stop::{Piece, Spread};
+use crate::statistics::{layout, storage_error, tree};
+use crate::table_reference::TableReference;
+
+/// Ranges of an index both ends of which are looked at, at most.
+const MAX_RANGES: usize = 8;
+
+/// Leaves without entries that are passed by on the way to the end of a range, at most.
+const MAX_EMPTY_LEAVES: usize = 4;
+
+/// Columns whose correlation with the walk is less say nothing about it.
+const LEAST_CORRELATION: f64 = 0.2;
+
+impl TableReference<'_> {
+    /// Where the matches lie along the path.
+    pub(crate) fn match_spread(&self, path: &AccessPath) -> Result<Spread> {
+        let open: Vec<usize> = [path.index_filters.as_slice(), &path.row_filters].concat();
+        if open.is_empty() {
+            return Ok(Spread::default());
+        }
+        let ends = match path.index {
+            IndexRef::Clustered => self.ends_of_matches(&open)?,
+            IndexRef::Secondary(_) => None,
+        };
+        let spread = match ends {
+            Some(ends) => ends,
+            None => self.correlated_spread(path, &open)?,
+        };
+        let spread = self.within_ranges(path, spread)?;
+        Ok(match path.direction {
+            Direction::Forward => spread,
+            Direction::Backward => spread.reversed(),
+        })
+    }
+
+    /// The first and the last match in the clustered order, from an index whose parts are all bound to single values by
+    /// conditions among `open`.
+    fn ends_of_matches(&self, open: &[usize]) -> Result<Option<Spread>> {
+        let mut known: Option<Spread> = None;
+        for index in self.indexes().filter(|index| *index != IndexRef::Clustered) {
+            let declared = index.definition(self.table).parts.len();
+            let bound = self.bound(index)?;
+            let layout = layout(self.table, index);
+            let parts = &layout.parts[..declared];
+            // Conditions on the primary key, which follows, are the walk's own.
+            let is_open = open.iter().any(|filter| {
+                let columns = &self.filters[*filter].columns;
+                columns
+                    .iter()
+                    .any(|column| parts.iter().any(|part| part.column == Some(*column)))
+            });
+            let count = bound.ranges.ranges.len();
+            if bound.ranges.equal_parts < declared || count > MAX_RANGES || !is_open {
+                continue;
+            }
+            let mut pieces = Vec::new();
+            for range in &bound.ranges.ranges {
+                let first = self.end_of(index, range, Direction::Forward)?;
+                let last = self.end_of(index, range, Direction::Backward)?;
+                if let (Some(first), Some(last)) = (first, last) {
+                    let entries = tree(self.table, index).estimate_entries(range);
+                    pieces.push(Piece {
+                        first: self.position(Bound::Excluded(first))?,
+                        last: self.position(Bound::Included(last))?,
+                        share: entries.map_err(storage_error)? as f64,
+                    });
+                }
+            }
+            let all: f64 = pieces.iter().map(|piece| piece.share).sum();
+            for piece in &mut pieces {
+                piece.share /= all.max(f64::MIN_POSITIVE);
+            }
+            let found = Spread { pieces };
+            known = Some(match known {
+                Some(known) => known.intersect(&found),
+                None => found,
+            });
+        }
+        Ok(known)
+    }
+
+    /// The clustered key of the first or last entry in a range of a secondary index; `None` if there is none, or none
+    /// near.
+    fn end_of(
+        &self,
+        index: IndexRef,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Option<Vec<u8>>> {
+        let mut cursor = tree(self.table, index).scan(range.clone(), direction, ReadAhead::Off);
+        for _ in 0..MAX_EMPTY_LEAVES {
+            let Some(leaf) = cursor.next_leaf().map_err(storage_error)? else {
+                return Ok(None);
+            };
+            let Some(last) = leaf.len().checked_sub(1) else {
+                continue;
+            };
+            let entry = match direction {
+                Direction::Forward => 0,
+                Direction::Backward => last,
+            };
+            let (mut key, mut clustered) = (Vec::new(), Vec::new());
+            leaf.key_into(entry, &mut key);
+            let found = layout(self.table, index).primary_key_into(&key, &mut clustered);
+            return Ok(found.is_ok().then_some(clustered));
+        }
+        Ok(None)
+    }
+
+    /// Share of the rows from the first one to a key of the clustered tree.
+    fn position(&self, upper: Bound<Vec<u8>>) -> Result<f64> {
+        let range = KeyRange {
+            lower: Bound::Unbounded,
+            upper,
+        };
+        let clustered = &self.table.clustered;
+        let before = clustered.estimate_entries(&range).map_err(storage_error)?;
+        Ok((before as f64 / self.table_rows).min(1.0))
+    }
+
+    /// What conditions on columns that go with the walk's order leave of it.
+    fn correlated_spread(&self, path: &AccessPath, open: &[usize]) -> Result<Spread> {
+        let of_walk = match path.index {
+            IndexRef::Clustered => 1.0,
+            index => self.part_correlation(index, path.ranges.constant_parts),
+        };
+        let mut spread = Spread::default();
+        for filter in open {
+            let Term::Column { column, set, .. } = &self.filters[*filter].term else {
+                continue;
+            };
+            let correlation = self.correlation(*column) * of_walk;
+            if correlation.abs() < LEAST_CORRELATION {
+                continue;
+            }
+            let Some(percentiles) = self.percentiles(*column, set) else {
+                continue;
+            };
+            let along = match correlation < 0.0 {
+                true => percentiles.reversed(),
+                false => percentiles,
+            };
+            spread = spread.intersect(&along.weakened(correlation * correlation));
+        }
+        Ok(spread)
+    }
+
+    /// Between which shares of a column's values a set lies; `None` if nothing is known.
+    fn percentiles(&self, column: usize, set: &ColumnSet) -> Option<Spread> {
+        let ranges = set.intervals.iter().filter_map(|interval| match interval {
+            Interval::Null => None,
+            Interval::Range { lower, upper } => Some((lower, upper)),
+        });
+        let ranges: Vec<_> = ranges.collect();
+        let (lower, upper) = (ranges.first()?.0, ranges.last()?.1);
+        let not_null = (1.0 - self.nulls(column)).max(f64::MIN_POSITIVE);
+        let share = |lower, upper| {
+            let share = self.share_of_set(column, &ColumnSet::between(lower, upper))?;
+            Some((share / not_null).clamp(0.0, 1.0))
+        };
+        let below = match lower {
+            Bound::Unbounded => 0.0,
+            Bound::Included(value) => share(Bound::Unbounded, Bound::Excluded(value.clone()))?,
+            Bound::Excluded(value) => share(Bound::Unbounded, Bound::Included(value.clone()))?,
+        };
+        let above = match upper {
+            Bound::Unbounded => 0.0,
+            Bound::Included(value) => share(Bound::Excluded(value.clone()), Bound::Unbounded)?,
+            Bound::Excluded(value) => share(Bound::Included(value.clone()), Bound::Unbounded)?,
+        };
+        Some(Spread::between(below.min(1.0 - above), 1.0 - above))
+    }
+
+    /// A spread along the whole index as one along the single range that the path reads of it.
+    fn within_ranges(&self, path: &AccessPath, spread: Spread) -> Result<Spread> {
+        let [range] = path.ranges.ranges.as_slice() else {
+            return Ok(Spread::default());
+        };
+        if path.ranges.is_full() {
+            return Ok(spread);
+        }
+        if path.ranges.constant_parts > 0 {
+            // A part of the index in which the order begins anew.
+            return Ok(Spread::default());
+        }
+        let tree = tree(self.table, path.index);
+        let before = match &range.lower {
+            Bound::Unbounded => 0,
+            Bound::Included(key) | Bound::Excluded(key) => tree
+                .estimate_entries(&KeyRange {
+                    lower: Bound::Unbounded,
+                    upper: Bound::Excluded(key.clone()),
+                })
+                .map_err(storage_error)?,
+        };
+        let start = before as f64 / self.table_rows;
+        Ok(spread.within(start, path.entries / self.table_rows))
+    }
+}

@@ -1,0 +1,159 @@
+//! What an access path is estimated to cost: which of the functions in [`crate::cost`] apply to it, and to what.
+
+use datafusion_common::Result;
+use sheaf_access::{Fetch, IndexRef, SortKeys};
+
+use crate::PlannerContext;
+use crate::access_path::AccessPath;
+use crate::cost::index_condition::conditions_us;
+use crate::cost::lookup::Lookups;
+use crate::cost::multi_range_read::MultiRangeRead;
+use crate::cost::range_scan::RangeScan;
+use crate::cost::sort::sort_us;
+use crate::physical_planner::Wanted;
+use crate::statistics::{layout, tree};
+use crate::table_reference::TableReference;
+
+/// In which order the entries that an index delivers lead to rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EntryOrder {
+    /// With the clustered order, -1 to 1.
+    pub correlation: f64,
+    /// See [`Lookups::sorted_runs`].
+    pub sorted_runs: Option<f64>,
+}
+
+impl TableReference<'_> {
+    /// Fills in what a path is estimated to read, and its cost for a parent that wants `wanted`.
+    pub(crate) fn estimate(
+        &self,
+        context: &PlannerContext,
+        path: &mut AccessPath,
+        wanted: &Wanted,
+    ) -> Result<()> {
+        let constants = &context.settings.costs;
+        let statistics = tree(self.table, path.index).statistics();
+        let scan = RangeScan {
+            ranges: path.ranges.ranges.len() as f64,
+            entries: path.entries,
+            tree_pages: statistics.leaf_pages as f64,
+            tree_entries: statistics.entries as f64,
+            resident: path.resident,
+        };
+        path.pages = scan.pages();
+        path.lookups = self.lookups(path);
+        let fetched = match path.fetch {
+            Fetch::Covering => path.entries,
+            _ => path.lookups,
+        };
+        let columns = self.rows.min(path.entries) * self.projection.len() as f64;
+        // What the workers share among them.
+        let mut shared = scan.processor_us(constants)
+            + conditions_us(constants, path.entries, path.index_filters.len())
+            + conditions_us(constants, fetched, path.row_filters.len())
+            + columns * constants.column_us;
+        let mut alone = scan.device_us(constants);
+        // Share of the path that is read before the first row comes.
+        let mut least_walked = 0.0;
+        if path.lookups > 0.0 {
+            let order = self.entry_order(path);
+            let lookups = self.clustered_lookups(path.lookups, order)?;
+            match path.fetch {
+                Fetch::MultiRange { sort, buffer_bytes } => {
+                    let read = self.multi_range_read(lookups, sort, buffer_bytes);
+                    path.pages += read.pages();
+                    alone += read.cost_us(constants);
+                    least_walked = (read.keys_per_turn / path.lookups).min(1.0);
+                }
+                _ => {
+                    path.pages += lookups.pages();
+                    shared += lookups.cost_us(constants);
+                }
+            }
+        }
+        let workers = self.partitions(context, path, wanted) as f64;
+        let mut total = alone + shared / workers;
+        let limit = wanted.limit.or(self.fetch).map(|limit| limit as f64);
+        if path.ordered || wanted.order.is_empty() {
+            // Stops when enough rows have come.
+            if let Some(limit) = limit {
+                let walked = self
+                    .match_spread(path)?
+                    .walked(limit, self.rows)
+                    .max(least_walked);
+                let first = constants.descent_us + (1.0 - path.resident) * constants.random_read_us;
+                total = (total * walked).max(first.min(total));
+            }
+        } else {
+            total += sort_us(constants, self.rows, limit.unwrap_or(self.rows));
+        }
+        path.cost_us = total;
+        Ok(())
+    }
+
+    /// Rows that a path fetches from the clustered tree.
+    pub(crate) fn lookups(&self, path: &AccessPath) -> f64 {
+        if matches!(path.fetch, Fetch::Covering) {
+            return 0.0;
+        }
+        let kept = self.shares.kept(&path.index_filters, &path.ranges.consumed);
+        path.entries * kept
+    }
+
+    /// Lookups of so many rows in the clustered tree, in this order.
+    pub(crate) fn clustered_lookups(&self, lookups: f64, order: EntryOrder) -> Result<Lookups> {
+        let clustered = &self.table.clustered;
+        Ok(Lookups {
+            lookups,
+            rows: self.table_rows,
+            leaves: clustered.statistics().leaf_pages as f64,
+            pool_pages: clustered.pool_pages() as f64,
+            resident: self.resident(IndexRef::Clustered)?,
+            correlation: order.correlation,
+            sorted_runs: order.sorted_runs,
+        })
+    }
+
+    /// The same as a multi-range read with a buffer of so many bytes.
+    pub(crate) fn multi_range_read(
+        &self,
+        lookups: Lookups,
+        sort: SortKeys,
+        buffer_bytes: usize,
+    ) -> MultiRangeRead {
+        let layout = &self.table.clustered_layout;
+        let key_bytes = layout.mysql_key_len(layout.parts.len()).max(1);
+        MultiRangeRead {
+            lookups,
+            keys_per_turn: buffer_bytes as f64 / f64::from(key_bytes),
+            always_sorts: sort == SortKeys::Always,
+        }
+    }
+
+    /// In which order a path's entries lead to rows.
+    ///
+    /// Behind the last declared part of an index comes the primary key, so the entries of a range that binds all parts to
+    /// single values lead to rows in clustered order. Otherwise the first part that is not bound to one value decides,
+    /// as far as its column goes with the clustered order.
+    fn entry_order(&self, path: &AccessPath) -> EntryOrder {
+        let declared = path.index.definition(self.table).parts.len();
+        if path.ranges.equal_parts >= declared {
+            let correlation = self.part_correlation(path.index, 0);
+            return EntryOrder {
+                correlation,
+                sorted_runs: Some(path.ranges.ranges.len() as f64),
+            };
+        }
+        EntryOrder {
+            correlation: self.part_correlation(path.index, path.ranges.constant_parts),
+            sorted_runs: None,
+        }
+    }
+
+    /// Correlation of the column of an index's part with the clustered order, -1 to 1.
+    pub(crate) fn part_correlation(&self, index: IndexRef, part: usize) -> f64 {
+        let part = layout(self.table, index).parts.get(part);
+        let column = part.and_then(|part| part.column);
+        column.map_or(0.0, |column| self.correlation(column))
+    }
+}

@@ -1,0 +1,109 @@
+//! What an engine knows for its plans: the tables of cost constants, and statistics that renew themselves.
+
+use super::Bench;
+
+#[test]
+fn cost_constants_are_set_in_tables() {
+    let mut bench = Bench::new();
+    let built_in = bench.engine.costs();
+    bench.engine.create_cost_tables().unwrap();
+    assert_eq!(
+        bench.engine.costs(),
+        built_in,
+        "nothing was measured, nothing set"
+    );
+    let constants = "SELECT cost_name, cost_value, default_value FROM mysql.engine_cost \
+                     WHERE cost_name LIKE 'io%' ORDER BY cost_name";
+    assert_eq!(
+        bench.rows(constants),
+        [
+            "io_block_read_cost|NULL|NULL",
+            "io_prefetched_block_read_cost|NULL|NULL",
+            "io_sequential_block_read_cost|NULL|NULL",
+        ]
+    );
+    bench.ok(
+        "UPDATE mysql.engine_cost SET cost_value = 120.5 WHERE cost_name = 'io_block_read_cost'",
+    );
+    bench.ok("UPDATE mysql.server_cost SET default_value = 3 WHERE cost_name = 'hash_build_cost'");
+    bench.ok("UPDATE mysql.server_cost SET cost_value = -1 WHERE cost_name = 'row_evaluate_cost'");
+    assert_eq!(
+        bench.engine.costs(),
+        built_in,
+        "not before they are flushed"
+    );
+    bench.ok("FLUSH OPTIMIZER_COSTS");
+    let costs = bench.engine.costs();
+    assert_eq!((costs.random_read_us, costs.hash_build_us), (120.5, 3.0));
+    assert_eq!(costs.condition_us, built_in.condition_us, "-1 is no cost");
+    bench.ok(
+        "UPDATE mysql.engine_cost SET cost_value = DEFAULT WHERE cost_name = 'io_block_read_cost'",
+    );
+    bench.ok("FLUSH OPTIMIZER_COSTS");
+    assert_eq!(bench.engine.costs().random_read_us, built_in.random_read_us);
+    // Making them again changes nothing, and brings back what is missing.
+    bench.ok("DELETE FROM mysql.server_cost WHERE cost_name = 'key_compare_cost'");
+    bench.ok("DROP TABLE mysql.engine_cost");
+    bench.engine.create_cost_tables().unwrap();
+    assert_eq!(bench.engine.costs().hash_build_us, 3.0);
+    assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql.server_cost"), ["6"]);
+    assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql.engine_cost"), ["6"]);
+}
+
+#[test]
+fn constants_are_measured_once() {
+    let mut bench = Bench::new();
+    assert!(
+        !bench.engine.measure_costs().unwrap(),
+        "there is no table for them"
+    );
+    bench.engine.create_cost_tables().unwrap();
+    assert!(bench.engine.measure_costs().unwrap());
+    let measured = bench.engine.costs();
+    assert!(!bench.engine.measure_costs().unwrap());
+    assert_eq!(bench.engine.costs(), measured);
+    let unknown = "SELECT COUNT(*) FROM mysql.engine_cost WHERE default_value IS NULL";
+    assert_eq!(bench.rows(unknown), ["0"]);
+}
+
+#[test]
+fn tables_are_analyzed_again_when_they_have_changed() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT, KEY (a))");
+    let cardinality = "SELECT CARDINALITY FROM information_schema.STATISTICS \
+                       WHERE TABLE_SCHEMA = 'test' AND TABLE_NAME = 't' AND INDEX_NAME = 'a'";
+    let fill = |bench: &mut Bench, ids: std::ops::Range<u32>, values: u32| {
+        let rows: Vec<String> = ids.map(|id| format!("({id},{})", id % values)).collect();
+        bench.ok(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+    };
+    fill(&mut bench, 0..500, 10);
+    assert!(!bench.engine.analyze_step().unwrap(), "too few rows");
+    fill(&mut bench, 500..2000, 10);
+    bench.ok("SET GLOBAL innodb_stats_auto_recalc = OFF");
+    assert!(!bench.engine.analyze_step().unwrap(), "it is switched off");
+    bench.ok("SET GLOBAL innodb_stats_auto_recalc = ON");
+    assert!(bench.engine.analyze_step().unwrap());
+    assert!(
+        !bench.engine.analyze_step().unwrap(),
+        "nothing changed since"
+    );
+    assert_eq!(bench.rows(cardinality), ["10"]);
+    fill(&mut bench, 2000..4000, 50);
+    assert_eq!(
+        bench.rows(cardinality),
+        ["10"],
+        "statistics do not change by themselves"
+    );
+    assert!(bench.engine.analyze_step().unwrap());
+    assert_eq!(bench.rows(cardinality), ["50"]);
+}
+
+/// The thread ends with the engine, also when it is the last to hold it.
+#[test]
+fn maintenance_ends_with_the_engine() {
+    let mut bench = Bench::new();
+    bench.engine.start_maintenance().unwrap();
+    bench.engine.start_maintenance().unwrap();
+    assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql.server_cost"), ["6"]);
+    bench.engine.close().unwrap();
+}
