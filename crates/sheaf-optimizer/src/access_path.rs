@@ -12,7 +12,7 @@ use std::sync::Arc;
 use datafusion_common::{Column, DFSchema, Result, internal_datafusion_err};
 use datafusion_expr::{Expr, SortExpr};
 use sheaf_access::{
-    ColumnsCondition, Condition, EncodedCondition, Fetch, IndexRef, ScanSpec, SortKeys,
+    ColumnsCondition, Condition, EncodedCondition, Fetch, FirstOf, IndexRef, ScanSpec, SortKeys,
     clustered_key_position, split_ranges,
 };
 use sheaf_exec::batch_condition::ExprCondition;
@@ -22,6 +22,8 @@ use sheaf_table::KeyLayout;
 
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::IndexSwitches;
+use crate::index_merge::PlannedMerge;
+use crate::jumps::IndexJumps;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 use crate::ranges::IndexRanges;
 use crate::statistics::layout;
@@ -46,6 +48,12 @@ const FORCED_INDEX_SCAN_US: f64 = 1e12;
 pub(crate) struct AccessPath {
     pub index: IndexRef,
     pub ranges: IndexRanges,
+    /// Jumps inside the ranges.
+    pub jumps: Option<Rc<IndexJumps>>,
+    /// A loose index scan: one entry for each group.
+    pub first_of: Option<FirstOf>,
+    /// Several indexes in place of `index`, which is the clustered one then, and of `ranges`, which are all of it.
+    pub merge: Option<Rc<PlannedMerge>>,
     pub direction: Direction,
     pub fetch: Fetch,
     /// Filters that are tested on the index entry before the lookup.
@@ -54,6 +62,8 @@ pub(crate) struct AccessPath {
     pub row_filters: Vec<usize>,
     /// Entries in the ranges.
     pub entries: f64,
+    /// Entries that the walk delivers: all of them, or those that its jumps do not leave out.
+    pub walked: f64,
     /// Rows fetched from the clustered tree.
     pub lookups: f64,
     /// Leaves read, of the index and of the clustered tree, if none is in memory.
@@ -64,6 +74,41 @@ pub(crate) struct AccessPath {
     pub ordered: bool,
     /// Estimated cost including a sort if one is needed, in microseconds.
     pub cost_us: f64,
+}
+
+impl AccessPath {
+    /// A walk over `ranges` of an index in its order; what it reads and costs is still to be said.
+    pub(crate) fn whole(
+        index: IndexRef,
+        ranges: IndexRanges,
+        jumps: Option<Rc<IndexJumps>>,
+        fetch: Fetch,
+    ) -> AccessPath {
+        AccessPath {
+            index,
+            ranges,
+            jumps,
+            first_of: None,
+            merge: None,
+            direction: Direction::Forward,
+            fetch,
+            index_filters: Vec::new(),
+            row_filters: Vec::new(),
+            entries: 0.0,
+            walked: 0.0,
+            lookups: 0.0,
+            pages: 0.0,
+            resident: 1.0,
+            ordered: false,
+            cost_us: 0.0,
+        }
+    }
+
+    /// Filters that the keys say, by ranges or jumps.
+    pub(crate) fn key_filters(&self) -> Vec<usize> {
+        let jumps = self.jumps.iter().flat_map(|jumps| &jumps.consumed);
+        self.ranges.consumed.iter().chain(jumps).copied().collect()
+    }
 }
 
 impl TableReference<'_> {
@@ -119,6 +164,7 @@ impl TableReference<'_> {
                 tried.without_multi_range(index, &context.settings);
             }
         }
+        self.add_merges(context, wanted, &mut paths)?;
         for path in &paths {
             tried.consider(path);
         }
@@ -130,8 +176,10 @@ impl TableReference<'_> {
         let mut best: Option<AccessPath> = None;
         let mut forced: Option<AccessPath> = None;
         for path in paths {
-            let useful =
-                path.ranges.parts > 0 || path.ordered || matches!(path.fetch, Fetch::Covering);
+            let useful = path.ranges.parts > 0
+                || path.jumps.is_some()
+                || path.ordered
+                || matches!(path.fetch, Fetch::Covering);
             let (name, hints) = (self.index_name(path.index), &self.source.hints);
             let is_forced =
                 hints.forces(name) && useful || hints.order_by.forces(name) && path.ordered;
@@ -161,6 +209,24 @@ impl TableReference<'_> {
         wanted: &Wanted,
         paths: &mut Vec<AccessPath>,
     ) -> Result<()> {
+        let allowed = (by_key, by_order);
+        self.add_walks(context, index, allowed, None, wanted, paths)?;
+        match self.jumps(context, index)?.filter(|_| by_key) {
+            Some(jumps) => self.add_walks(context, index, allowed, Some(jumps), wanted, paths),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the ways to walk over one index, with these jumps.
+    fn add_walks(
+        &self,
+        context: &PlannerContext,
+        index: IndexRef,
+        (by_key, by_order): (bool, bool),
+        jumps: Option<Rc<IndexJumps>>,
+        wanted: &Wanted,
+        paths: &mut Vec<AccessPath>,
+    ) -> Result<()> {
         let layout = layout(self.table, index);
         let switches = self.switches(context, index);
         let bound = if by_key {
@@ -175,6 +241,10 @@ impl TableReference<'_> {
         let ranges = bound.ranges.clone();
         let open: Vec<usize> = (0..self.filters.len())
             .filter(|filter| !ranges.consumed.contains(filter))
+            .filter(|filter| {
+                let jumps = jumps.as_ref();
+                !jumps.is_some_and(|jumps| jumps.consumed.contains(filter))
+            })
             .collect();
         let clustered = index == IndexRef::Clustered;
         // Every entry leads to the clustered key.
@@ -190,7 +260,8 @@ impl TableReference<'_> {
             let for_limit = ranges.is_full() && wanted.limit.is_some();
             by_order && (context.settings.switch.prefer_ordering_index || !for_limit)
         });
-        let is_useful = covering && by_key || !ranges.is_full() || direction.is_some();
+        let is_useful =
+            covering && by_key || !ranges.is_full() || direction.is_some() || jumps.is_some();
         if !clustered && !is_useful {
             return Ok(());
         }
@@ -203,11 +274,15 @@ impl TableReference<'_> {
         let mut path = AccessPath {
             index,
             ranges,
+            jumps,
+            first_of: None,
+            merge: None,
             direction: direction.unwrap_or(Direction::Forward),
             fetch: Fetch::Covering,
             index_filters,
             row_filters,
             entries: bound.entries,
+            walked: bound.entries,
             lookups: 0.0,
             pages: 0.0,
             resident: bound.resident,
@@ -340,16 +415,30 @@ impl TableReference<'_> {
         block: &Block,
         wanted: &Wanted,
     ) -> Result<Planned> {
+        let path = self.best_path(planner.context, wanted)?;
+        self.plan_path(planner, block, wanted, &path)
+    }
+
+    /// Builds the operator of a path.
+    pub(crate) fn plan_path(
+        &self,
+        planner: &Planner<'_>,
+        block: &Block,
+        wanted: &Wanted,
+        path: &AccessPath,
+    ) -> Result<Planned> {
         let context = planner.context;
-        let path = self.best_path(context, wanted)?;
         let spec = Arc::new(ScanSpec {
             table: Arc::clone(self.table),
             view: context.view.clone(),
             index: path.index,
             ranges: path.ranges.ranges.clone(),
-            key_filter: None,
-            first_of: None,
-            merge: None,
+            key_filter: path.jumps.as_ref().map(|jumps| Arc::clone(&jumps.filter)),
+            first_of: path.first_of,
+            merge: path
+                .merge
+                .as_ref()
+                .map(|merge| merge.spec(context.settings.mrr_buffer_bytes)),
             direction: path.direction,
             index_condition: self.condition(planner, block, &path.index_filters)?,
             row_condition: self.condition(planner, block, &path.row_filters)?,
@@ -359,8 +448,8 @@ impl TableReference<'_> {
             batch_rows: context.settings.batch_rows,
             read_ahead_pages: context.settings.read_ahead_pages,
         });
-        let order = self.scan_order(planner, block, &path)?;
-        let shares = self.shares(context, &path, wanted, &spec)?;
+        let order = self.scan_order(planner, block, path)?;
+        let shares = self.shares(context, path, wanted, &spec)?;
         let plan = ScanExec::new(
             Arc::clone(&spec),
             shares,
@@ -378,7 +467,7 @@ impl TableReference<'_> {
             plan: Arc::new(plan),
             rows,
             cost_us: path.cost_us,
-            explain: vec![self.explain_scan(block, &path, wanted)],
+            explain: vec![self.explain_scan(block, path, wanted)],
         })
     }
 
@@ -390,7 +479,8 @@ impl TableReference<'_> {
         path: &AccessPath,
         wanted: &Wanted,
     ) -> usize {
-        let alone = path.ordered || wanted.limit.is_some() || self.fetch.is_some();
+        let alone =
+            path.merge.is_some() || path.ordered || wanted.limit.is_some() || self.fetch.is_some();
         if alone || matches!(path.fetch, Fetch::MultiRange { .. }) {
             return 1;
         }
@@ -485,14 +575,19 @@ impl TableReference<'_> {
         let layout = layout(self.table, path.index);
         let definition = path.index.definition(self.table);
         let clustered = path.index == IndexRef::Clustered;
-        let single =
-            ranges.ranges.len() == 1 && ranges.parts > 0 && ranges.equal_parts == ranges.parts;
+        let single = ranges.ranges.len() == 1
+            && ranges.parts > 0
+            && ranges.equal_parts == ranges.parts
+            && path.jumps.is_none()
+            && path.first_of.is_none();
         let by_order = path.ordered && !wanted.order.is_empty();
-        let type_ = if self.is_one_row(path) {
+        let type_ = if path.merge.is_some() {
+            "index_merge"
+        } else if self.is_one_row(path) {
             "const"
         } else if single {
             "ref"
-        } else if !ranges.is_full() {
+        } else if !ranges.is_full() || path.jumps.is_some() || path.first_of.is_some() {
             "range"
         } else if clustered && !by_order {
             "ALL"
@@ -501,18 +596,34 @@ impl TableReference<'_> {
         };
         let mut row = ExplainRow::table(block, &self.source.alias, type_);
         row.possible_keys = self.possible_keys(&[]);
+        match &path.merge {
+            Some(merge) => merge.inputs.iter().for_each(|input| {
+                row.add_possible_key(self.index_name(input.index));
+            }),
+            None if type_ == "range" => row.add_possible_key(self.index_name(path.index)),
+            None => {}
+        }
         if type_ != "ALL" {
             row.key = Some(self.index_name(path.index).to_string());
-            let parts = if ranges.is_full() {
-                definition.parts.len()
-            } else {
-                ranges.parts
+            let parts = match &path.jumps {
+                Some(jumps) => jumps.filter.parts().max(ranges.parts),
+                None if ranges.is_full() => definition.parts.len(),
+                None => ranges.parts,
             };
             row.key_len = Some(
                 layout
                     .mysql_key_len(parts.min(layout.parts.len()))
                     .to_string(),
             );
+        }
+        if let Some(merge) = &path.merge {
+            merge.explain(self, &mut row);
+        }
+        if let Some(first_of) = path.first_of {
+            row.add(match first_of.parts > path.ranges.constant_parts {
+                true => ExtraNote::UsingIndexForGroupBy,
+                false => ExtraNote::TablesOptimizedAway,
+            });
         }
         if matches!(type_, "const" | "ref") {
             row.ref_ = Some(vec!["const"; ranges.parts].join(","));
@@ -522,17 +633,28 @@ impl TableReference<'_> {
         }
         let read = match wanted.limit.or(self.fetch) {
             Some(limit) if path.ordered || wanted.order.is_empty() => path
-                .entries
-                .min(limit as f64 * (path.entries / self.rows.max(0.1)).max(1.0)),
-            _ => path.entries,
+                .walked
+                .min(limit as f64 * (path.walked / self.rows.max(0.1)).max(1.0)),
+            _ => path.walked,
         };
         let tested: Vec<usize> = [path.index_filters.as_slice(), &path.row_filters].concat();
-        row.estimate(
-            read,
-            read * self.shares.kept(&tested, &path.ranges.consumed),
-        );
-        if !path.index_filters.is_empty() {
+        let left = match &path.merge {
+            Some(_) => self.rows.min(read),
+            None => read * self.shares.kept(&tested, &path.key_filters()),
+        };
+        row.estimate(read, left);
+        let by_jumps = path
+            .jumps
+            .as_ref()
+            .filter(|_| !matches!(path.fetch, Fetch::Covering));
+        if !path.index_filters.is_empty() || by_jumps.is_some() {
             row.add(ExtraNote::UsingIndexCondition);
+        }
+        if path.jumps.is_some() {
+            row.add(match path.ranges.is_full() {
+                true => ExtraNote::UsingIndexForSkipScan,
+                false => ExtraNote::UsingJumps,
+            });
         }
         if !path.row_filters.is_empty() {
             row.add(ExtraNote::UsingWhere);
@@ -582,7 +704,7 @@ impl TableReference<'_> {
 }
 
 /// The direction in which reading `ranges` of an index delivers `order`; `None` if neither does.
-fn order_direction(
+pub(crate) fn order_direction(
     order: &[SortExpr],
     layout: &KeyLayout,
     ranges: &IndexRanges,

@@ -16,6 +16,7 @@ use datafusion_physical_plan::InputOrderMode;
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 
 use crate::explain::ExtraNote;
+use crate::loose_scan::plan_groups;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 
 pub(crate) fn plan_aggregate(
@@ -23,7 +24,10 @@ pub(crate) fn plan_aggregate(
     aggregate: &Aggregate,
     block: &Block,
 ) -> Result<Planned> {
-    let mut input = planner.plan(&aggregate.input, block, &Wanted::default())?;
+    let mut input = match plan_groups(planner, aggregate, block)? {
+        Some(loose) => loose,
+        None => planner.plan(&aggregate.input, block, &Wanted::default())?,
+    };
     let logical_schema = aggregate.input.schema();
     let physical_schema = input.plan.schema();
     let groups = group_by(planner, &aggregate.group_expr, aggregate, &input, block)?;

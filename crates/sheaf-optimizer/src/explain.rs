@@ -4,7 +4,9 @@
 //! the specification that it hands to the access method, and whoever adds a sort or a hash table notes it.
 //!
 //! One difference from MySQL: "Using where" and "Using index condition" stand only where a condition is tested. MySQL
-//! also shows them for conditions that the key ranges say completely.
+//! also shows them for conditions that the key ranges say completely. "Using jumps" is Sheaf's own: inside the ranges the
+//! walk jumps over entries that cannot match; conditions that the jumps say completely are not tested again, and the
+//! parts that they restrict count in `key_len`. "Using index for skip scan": the same where the first part is not bound.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,6 +54,13 @@ pub(crate) enum ExtraNote {
     NoTablesUsed,
     ImpossibleWhere,
     UsingIndexCondition,
+    UsingJumps,
+    UsingIndexForSkipScan,
+    UsingIndexForGroupBy,
+    TablesOptimizedAway,
+    UsingUnion,
+    UsingSortUnion,
+    UsingIntersect,
     UsingWhere,
     UsingMrr,
     NotExists,
@@ -73,6 +82,13 @@ impl ExtraNote {
             ExtraNote::NoTablesUsed => "No tables used",
             ExtraNote::ImpossibleWhere => "Impossible WHERE",
             ExtraNote::UsingIndexCondition => "Using index condition",
+            ExtraNote::UsingJumps => "Using jumps",
+            ExtraNote::UsingIndexForSkipScan => "Using index for skip scan",
+            ExtraNote::UsingIndexForGroupBy => "Using index for group-by",
+            ExtraNote::TablesOptimizedAway => "Select tables optimized away",
+            ExtraNote::UsingUnion => "Using union",
+            ExtraNote::UsingSortUnion => "Using sort_union",
+            ExtraNote::UsingIntersect => "Using intersect",
             ExtraNote::UsingWhere => "Using where",
             ExtraNote::UsingMrr => "Using MRR",
             ExtraNote::NotExists => "Not exists",
@@ -131,9 +147,27 @@ impl ExplainRow {
         }
     }
 
+    /// Names a key that is used although no condition binds its first part.
+    pub(crate) fn add_possible_key(&mut self, name: &str) {
+        let keys = self.possible_keys.get_or_insert_default();
+        if !keys.split(',').any(|known| known == name) {
+            if !keys.is_empty() {
+                keys.push(',');
+            }
+            keys.push_str(name);
+        }
+    }
+
     pub(crate) fn add(&mut self, note: ExtraNote) {
         self.notes.insert(note);
-        let texts: Vec<_> = self.notes.iter().map(|note| note.text()).collect();
+        let text = |note: &ExtraNote| match (note, &self.key) {
+            (
+                ExtraNote::UsingUnion | ExtraNote::UsingSortUnion | ExtraNote::UsingIntersect,
+                Some(keys),
+            ) => format!("{}({keys})", note.text()),
+            _ => note.text().to_string(),
+        };
+        let texts: Vec<_> = self.notes.iter().map(text).collect();
         self.extra = Some(texts.join("; "));
     }
 

@@ -23,9 +23,11 @@ const NOT_NULL: u8 = 0x01;
 /// Ends a string part whose sort key does not end itself.
 const TEXT_END: u8 = 0x00;
 
-/// Bounds on the part after the equal ones; they imply IS NOT NULL.
+/// Bounds on the part after the equal ones; all but `Null` imply IS NOT NULL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next<'a> {
+    /// IS NULL.
+    Null,
     Between {
         lower: &'a Bound<Value>,
         upper: &'a Bound<Value>,
@@ -53,7 +55,17 @@ pub(crate) fn key_range(
     let Some(next) = next else {
         return Some(KeyRange::prefix(&prefix));
     };
-    let position = equal.len();
+    part_range(layout, equal.len(), prefix, next)
+}
+
+/// The same for keys that begin with `prefix`, where part `position` starts. With an empty one: what begins a key from
+/// that part on.
+pub(crate) fn part_range(
+    layout: &KeyLayout,
+    position: usize,
+    mut prefix: Vec<u8>,
+    next: Next<'_>,
+) -> Option<KeyRange> {
     let part = &layout.parts[position];
     let cut = part.prefix_length.is_some();
     let with = |value: &Value| {
@@ -62,6 +74,11 @@ pub(crate) fn key_range(
         key
     };
     match next {
+        Next::Null if part.nullable => {
+            prefix.push(NULL);
+            Some(KeyRange::prefix(&prefix))
+        }
+        Next::Null => None,
         Next::Between { lower, upper } => {
             let lower = match lower {
                 Bound::Unbounded => {

@@ -6,6 +6,7 @@ use sheaf_access::{Fetch, IndexRef, SortKeys};
 use crate::PlannerContext;
 use crate::access_path::AccessPath;
 use crate::cost::index_condition::conditions_us;
+use crate::cost::jumps::JumpingWalk;
 use crate::cost::lookup::Lookups;
 use crate::cost::multi_range_read::MultiRangeRead;
 use crate::cost::range_scan::RangeScan;
@@ -40,19 +41,28 @@ impl TableReference<'_> {
             tree_entries: statistics.entries as f64,
             resident: path.resident,
         };
-        path.pages = scan.pages();
+        let walk = self.jumping_walk(path, scan)?;
+        path.walked = walk.map_or(path.entries, |walk| walk.matches);
+        path.pages = walk.map_or_else(|| scan.pages(), |walk| walk.pages());
         path.lookups = self.lookups(path);
         let fetched = match path.fetch {
-            Fetch::Covering => path.entries,
+            Fetch::Covering => path.walked,
             _ => path.lookups,
         };
         let columns = self.rows.min(path.entries) * self.projection.len() as f64;
         // What the workers share among them.
-        let mut shared = scan.processor_us(constants)
-            + conditions_us(constants, path.entries, path.index_filters.len())
+        let walk_us = walk.map_or_else(
+            || scan.processor_us(constants),
+            |walk| walk.processor_us(constants),
+        );
+        let mut shared = walk_us
+            + conditions_us(constants, path.walked, path.index_filters.len())
             + conditions_us(constants, fetched, path.row_filters.len())
             + columns * constants.column_us;
-        let mut alone = scan.device_us(constants);
+        let mut alone = walk.map_or_else(
+            || scan.device_us(constants),
+            |walk| walk.device_us(constants),
+        );
         // Share of the path that is read before the first row comes.
         let mut least_walked = 0.0;
         if path.lookups > 0.0 {
@@ -96,8 +106,33 @@ impl TableReference<'_> {
         if matches!(path.fetch, Fetch::Covering) {
             return 0.0;
         }
-        let kept = self.shares.kept(&path.index_filters, &path.ranges.consumed);
-        path.entries * kept
+        path.walked * self.shares.kept(&path.index_filters, &path.key_filters())
+    }
+
+    /// What a path with jumps is estimated to walk over; `None` if it has none.
+    pub(crate) fn jumping_walk(
+        &self,
+        path: &AccessPath,
+        scan: RangeScan,
+    ) -> Result<Option<JumpingWalk>> {
+        let Some(jumps) = &path.jumps else {
+            return Ok(None);
+        };
+        let declared = path.index.definition(self.table).parts.len();
+        let mut keys = Vec::new();
+        for parts in 0..=jumps.filter.parts() {
+            keys.push(match parts {
+                0 => 1.0,
+                parts if parts > declared => path.entries,
+                parts => path.entries / self.rows_per_key(path.index, parts)?,
+            });
+        }
+        let kept = self.shares.kept(&jumps.consumed, &path.ranges.consumed);
+        Ok(Some(JumpingWalk {
+            scan,
+            matches: path.entries * kept,
+            jumps: jumps.estimate(path.entries, |parts| keys[parts].max(1.0)),
+        }))
     }
 
     /// Lookups of so many rows in the clustered tree, in this order.

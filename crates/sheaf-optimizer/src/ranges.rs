@@ -47,6 +47,10 @@ pub(crate) struct IndexRanges {
     pub consumed: Vec<usize>,
     /// The last bound part had too many values and is bound to its hull.
     widened: bool,
+    /// The ranges are those of branches of an OR, which bind different parts.
+    branched: bool,
+    /// Columns that the ranges bind by the beginning of a LIKE alone, whatever else is said of them.
+    like_columns: Vec<usize>,
 }
 
 impl IndexRanges {
@@ -62,6 +66,21 @@ impl IndexRanges {
     pub(crate) fn is_full(&self) -> bool {
         self.parts == 0 && !self.ranges.is_empty()
     }
+
+    /// Whether the ranges hold all that the conditions say of a column, if its part is among the exact ones.
+    pub(crate) fn says_all_of(&self, column: usize) -> bool {
+        !self.like_columns.contains(&column)
+    }
+
+    /// Leading parts of which nothing is to be said beyond the ranges.
+    pub(crate) fn said_parts(&self) -> usize {
+        self.parts - usize::from(self.widened)
+    }
+
+    /// Leading parts of which the ranges hold just what the conditions on them say together.
+    pub(crate) fn exact_parts(&self) -> usize {
+        if self.branched { 0 } else { self.said_parts() }
+    }
 }
 
 /// The ranges that `conditions` (a conjunction) leave of the index with `layout`.
@@ -73,11 +92,15 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
         found.ranges = disjoint(found.ranges);
         return found;
     };
-    let mut all = IndexRanges::default();
+    let mut all = IndexRanges {
+        branched: true,
+        ..IndexRanges::default()
+    };
     let mut shortest: Option<IndexRanges> = None;
     for branch in branches {
         let found = compose(&with_branch(&sets, branch), layout);
         all.ranges.extend(found.ranges.iter().cloned());
+        all.like_columns.extend(&found.like_columns);
         if found.ranges.is_empty() {
             continue;
         }
@@ -90,7 +113,8 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
         }
     }
     all.ranges = disjoint(all.ranges);
-    if let Some(shortest) = shortest {
+    if let Some(mut shortest) = shortest {
+        shortest.like_columns.clone_from(&all.like_columns);
         if shortest.is_full() {
             return IndexRanges::full();
         }
@@ -110,17 +134,23 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
     all
 }
 
-/// What `conditions` leave of each column, and the branches of the OR that the index follows, if there is one.
-fn sets_and_branches<'c>(
-    conditions: &'c [Term],
-    layout: &KeyLayout,
-) -> (ColumnSets, Option<&'c [Term]>) {
+/// What a conjunction says of each column.
+pub(crate) fn column_sets(conditions: &[Term]) -> ColumnSets {
     let mut sets = ColumnSets::new();
     for term in conditions.iter().flat_map(conjuncts) {
         if let Term::Column { column, set, .. } = term {
             intersect_into(&mut sets, *column, set);
         }
     }
+    sets
+}
+
+/// What `conditions` leave of each column, and the branches of the OR that the index follows, if there is one.
+fn sets_and_branches<'c>(
+    conditions: &'c [Term],
+    layout: &KeyLayout,
+) -> (ColumnSets, Option<&'c [Term]>) {
+    let sets = column_sets(conditions);
     // One OR over several columns can be followed: the first that the index can use.
     let branches = conditions
         .iter()
@@ -161,7 +191,7 @@ pub(crate) fn conjunctions(conditions: &[Term], layout: &KeyLayout) -> Vec<Colum
 }
 
 /// The term's own conjuncts.
-fn conjuncts(term: &Term) -> Box<dyn Iterator<Item = &Term> + '_> {
+pub(crate) fn conjuncts(term: &Term) -> Box<dyn Iterator<Item = &Term> + '_> {
     match term {
         Term::And(terms) => Box::new(terms.iter().flat_map(conjuncts)),
         other => Box::new(std::iter::once(other)),
@@ -169,7 +199,7 @@ fn conjuncts(term: &Term) -> Box<dyn Iterator<Item = &Term> + '_> {
 }
 
 /// Sets on columns under AND only.
-fn is_simple(term: &Term) -> bool {
+pub(crate) fn is_simple(term: &Term) -> bool {
     conjuncts(term).all(|term| matches!(term, Term::Column { .. }))
 }
 
@@ -219,6 +249,11 @@ fn compose(sets: &ColumnSets, layout: &KeyLayout) -> IndexRanges {
                 equal_parts: position,
                 constant_parts,
                 widened,
+                like_columns: part
+                    .column
+                    .filter(|_| set.starts_with.is_some())
+                    .into_iter()
+                    .collect(),
                 ..IndexRanges::default()
             };
         };
@@ -345,7 +380,8 @@ fn consumed(conditions: &[Term], layout: &KeyLayout, found: &IndexRanges) -> Vec
         is_simple(term)
             && conjuncts(term).all(|term| match term {
                 Term::Column { column, set, exact } => {
-                    *exact && says(*column) && set.starts_with.is_none()
+                    let is_said = says(*column) && found.says_all_of(*column);
+                    *exact && is_said && set.starts_with.is_none()
                 }
                 _ => false,
             })
@@ -643,6 +679,21 @@ mod tests {
                 .join(" "),
             "parts=1 consumed=[]",
             "a prefix does not say the whole string"
+        );
+        let like = Term::Column {
+            column: 3,
+            set: ColumnSet::starts_with("ab".into()),
+            exact: false,
+        };
+        let equal = analyze(&s().eq(text("abc")), &table());
+        let found = index_ranges(
+            &[equal, like],
+            &KeyLayout::secondary(&table(), &index(&["s"])),
+        );
+        assert_eq!(
+            (found.parts, found.consumed),
+            (1, vec![]),
+            "the range is that of LIKE"
         );
         let other = collation_key(col("s"), Collation::Utf8mb4_bin);
         let key = collation_key(lit("abc"), Collation::Utf8mb4_bin);

@@ -20,13 +20,15 @@ pub struct OptimizerSwitch {
     pub batched_key_access: bool,
     /// Hash joins. Since MySQL 8.0.20 block_nested_loop is about them; MariaDB: join_cache_hashed.
     pub hash_join: bool,
-    /// Reads of several indexes of a table, merged; and the three ways to merge them.
+    /// Reads of several indexes of a table, merged; and the ways to merge them.
     pub index_merge: bool,
     pub index_merge_union: bool,
     pub index_merge_sort_union: bool,
     pub index_merge_intersection: bool,
-    /// Ranges of later parts of an index, for each value of the first part.
+    /// Jumps over what cannot match where the first part of an index is not bound.
     pub skip_scan: bool,
+    /// The same inside ranges of an index (Sheaf's own flag).
+    pub index_jumps: bool,
     /// Subqueries in IN and EXISTS are joined in any order; off: after the tables around them.
     pub semijoin: bool,
     /// Semijoins that look for the first match of each row.
@@ -57,6 +59,7 @@ impl Default for OptimizerSwitch {
             index_merge_sort_union: true,
             index_merge_intersection: true,
             skip_scan: true,
+            index_jumps: true,
             semijoin: true,
             firstmatch: true,
             materialization: true,
@@ -81,6 +84,7 @@ const FLAGS: &[&str] = &[
     "index_merge_sort_union",
     "index_merge_intersection",
     "skip_scan",
+    "index_jumps",
     "semijoin",
     "firstmatch",
     "materialization",
@@ -144,6 +148,7 @@ impl OptimizerSwitch {
             "index_merge_sort_union" => &mut self.index_merge_sort_union,
             "index_merge_intersection" => &mut self.index_merge_intersection,
             "skip_scan" => &mut self.skip_scan,
+            "index_jumps" => &mut self.index_jumps,
             "semijoin" => &mut self.semijoin,
             "firstmatch" => &mut self.firstmatch,
             "materialization" => &mut self.materialization,

@@ -22,6 +22,7 @@ use crate::PlannerContext;
 use crate::column_set::ColumnSet;
 use crate::condition::{self, Term};
 use crate::filter_shares::{FilterShares, Group};
+use crate::jumps::{self, IndexJumps};
 use crate::ranges::{self, IndexRanges};
 use crate::selectivity::Selectivity;
 use crate::statistics::{self, layout, tree};
@@ -60,7 +61,7 @@ pub(crate) struct TableReference<'a> {
     /// Rows that pass all conditions.
     pub rows: f64,
     /// Ranges of single values from which on an index is not dived into for each (`eq_range_index_dive_limit`).
-    dive_limit: usize,
+    pub dive_limit: usize,
     pub memo: Memo,
 }
 
@@ -290,6 +291,28 @@ impl<'a> TableReference<'a> {
             .borrow_mut()
             .insert(index, Rc::clone(&bound));
         Ok(bound)
+    }
+
+    /// The jumps that the filters allow inside their ranges of an index, if the switches do.
+    pub(crate) fn jumps(
+        &self,
+        context: &PlannerContext,
+        index: IndexRef,
+    ) -> Result<Option<Rc<IndexJumps>>> {
+        let switch = &context.settings.switch;
+        let bound = self.bound(index)?;
+        let allowed = match bound.ranges.is_full() {
+            true => {
+                let hinted = self.source.hints.skip_scan.of(self.index_name(index));
+                hinted.unwrap_or(switch.skip_scan)
+            }
+            false => switch.index_jumps,
+        };
+        if !allowed {
+            return Ok(None);
+        }
+        let jumps = jumps::index_jumps(&self.terms(), layout(self.table, index), &bound.ranges);
+        Ok(jumps.map(Rc::new))
     }
 
     /// All indexes of the table, whatever the hints say.

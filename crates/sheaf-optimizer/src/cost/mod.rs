@@ -6,6 +6,7 @@
 //! | [`measure`] | how they are measured |
 //! | [`pages`] | how many pages so many lookups touch |
 //! | [`range_scan`] | reading ranges of a tree in order: the clustered scan and the index range scan |
+//! | [`jumps`] | the same with jumps over entries that cannot match |
 //! | [`index_condition`] | testing conditions on entries before, or on rows after, they are fetched |
 //! | [`lookup`] | fetching rows one by one, in the order of the index |
 //! | [`multi_range_read`] | fetching rows in the order of the primary key |
@@ -21,6 +22,7 @@ pub mod constants;
 pub(crate) mod early_stop;
 pub(crate) mod hash_join;
 pub(crate) mod index_condition;
+pub(crate) mod jumps;
 pub(crate) mod keyed_join;
 pub(crate) mod lookup;
 pub mod measure;

@@ -1,5 +1,6 @@
 //! Whole statements through the planner: plans as text, and rows against what they should be.
 
+mod access_methods;
 mod choices;
 mod estimates;
 mod harness;

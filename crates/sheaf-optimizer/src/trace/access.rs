@@ -118,6 +118,8 @@ fn is_same(path: &AccessPath, chosen: &AccessPath) -> bool {
         && path.fetch == chosen.fetch
         && path.direction == chosen.direction
         && path.ranges == chosen.ranges
+        && path.jumps.is_some() == chosen.jumps.is_some()
+        && path.merge.is_some() == chosen.merge.is_some()
 }
 
 fn describe(table: &TableReference<'_>, path: &AccessPath) -> Object {
@@ -179,6 +181,8 @@ fn describe(table: &TableReference<'_>, path: &AccessPath) -> Object {
         }
     }
     object
+        .with_flag("using_jumps", path.jumps.is_some())
+        .with_flag("index_merge", path.merge.is_some())
         .with_flag("backward", path.direction == Direction::Backward)
         .with_flag("ordered", path.ordered)
         .with("cost", Json::fixed(path.cost_us, 2))

@@ -1,0 +1,242 @@
+//! Loose index scans: grouping that needs one entry of an index per group.
+//!
+//! With KEY (a, b), `SELECT a, MIN(b) FROM t GROUP BY a` needs the first entry of each `a`, `SELECT DISTINCT a` any, and
+//! `SELECT MAX(a) FROM t` the last entry of all. The walk jumps from group to group; the aggregate above it then finds one
+//! row per group (or a few, where ranges begin within a group), and is the same as ever.
+//!
+//! This needs an index that begins with the grouped columns, followed by the one of MIN or MAX, holds all columns that are
+//! read, and whose ranges and jumps say every condition: a condition that is tested later would lose a group whose first
+//! entry fails. Parts that are bound to one value may stand between.
+//!
+//! It wins when groups are large. MySQL says "Using index for group-by", and of MIN and MAX alone that the tables are
+//! optimized away.
+
+use datafusion_common::Result;
+use datafusion_expr::expr::AggregateFunction;
+use datafusion_expr::{Aggregate, Expr, LogicalPlan, TableScan};
+use sheaf_access::{Fetch, FirstOf, IndexRef, clustered_key_position};
+use sheaf_exec::SheafTableSource;
+use sheaf_storage::Direction;
+
+use crate::PlannerContext;
+use crate::access_path::AccessPath;
+use crate::cost::jumps::JumpingWalk;
+use crate::cost::range_scan::RangeScan;
+use crate::physical_planner::{Block, Planned, Planner, Wanted};
+use crate::semantics;
+use crate::statistics::{layout, tree};
+use crate::table_reference::TableReference;
+
+/// Which value of a column is wanted of each group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extreme {
+    Least,
+    Greatest,
+}
+
+/// What an aggregate wants of a table.
+#[derive(Debug)]
+struct WantedGroups {
+    /// Table columns that are grouped by, each once.
+    columns: Vec<usize>,
+    extreme: Option<(usize, Extreme)>,
+}
+
+/// Plans the input of an aggregate as a loose index scan, where that is cheaper than any other way.
+pub(crate) fn plan_groups(
+    planner: &mut Planner<'_>,
+    aggregate: &Aggregate,
+    block: &Block,
+) -> Result<Option<Planned>> {
+    let Some(scan) = scanned_table(&aggregate.input) else {
+        return Ok(None);
+    };
+    let Some(source) = scan.source.downcast_ref::<SheafTableSource>() else {
+        return Ok(None);
+    };
+    let table = TableReference::new(scan, source, planner.context)?;
+    let Some(wanted) = WantedGroups::of(aggregate, &table) else {
+        return Ok(None);
+    };
+    let usual = table.best_path(planner.context, &Wanted::default())?;
+    let mut best: Option<AccessPath> = None;
+    for index in table.indexes() {
+        if !table.source.hints.allows(table.index_name(index)) {
+            continue;
+        }
+        if let Some(path) = table.loose_path(planner.context, index, &wanted)?
+            && best.as_ref().unwrap_or(&usual).cost_us > path.cost_us
+        {
+            best = Some(path);
+        }
+    }
+    best.map(|path| table.plan_path(planner, block, &Wanted::default(), &path))
+        .transpose()
+}
+
+/// The table that an aggregate reads directly.
+fn scanned_table(input: &LogicalPlan) -> Option<&TableScan> {
+    match input {
+        // A LIMIT below is one of rows, not of groups.
+        LogicalPlan::TableScan(scan) if scan.fetch.is_none() => Some(scan),
+        LogicalPlan::SubqueryAlias(alias) => scanned_table(&alias.input),
+        _ => None,
+    }
+}
+
+impl WantedGroups {
+    fn of(aggregate: &Aggregate, table: &TableReference<'_>) -> Option<WantedGroups> {
+        let definition = &table.table.definition;
+        let mut columns = Vec::new();
+        for expr in &aggregate.group_expr {
+            let column = semantics::ordered_column(unalias(expr), definition)?;
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        let mut extreme = None;
+        for expr in &aggregate.aggr_expr {
+            let Expr::AggregateFunction(AggregateFunction { func, params }) = unalias(expr) else {
+                return None;
+            };
+            let [Expr::Column(argument)] = params.args.as_slice() else {
+                return None;
+            };
+            let column = definition.column_position(&argument.name)?;
+            if params.filter.is_some() || !params.order_by.is_empty() {
+                return None;
+            }
+            let which = match func.name() {
+                "min" => Extreme::Least,
+                "max" => Extreme::Greatest,
+                // All rows of a group have the same value, as far as the collation goes.
+                "first_value" if columns.contains(&column) => continue,
+                _ => return None,
+            };
+            // Strings are not compared by the bytes of the column.
+            let is_text = definition.columns[column].ty.collation().is_some();
+            if is_text || extreme.is_some_and(|known| known != (column, which)) {
+                return None;
+            }
+            extreme = Some((column, which));
+        }
+        (!columns.is_empty() || extreme.is_some()).then_some(WantedGroups { columns, extreme })
+    }
+}
+
+fn unalias(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => unalias(&alias.expr),
+        other => other,
+    }
+}
+
+impl TableReference<'_> {
+    /// A loose scan of one index.
+    fn loose_path(
+        &self,
+        context: &PlannerContext,
+        index: IndexRef,
+        wanted: &WantedGroups,
+    ) -> Result<Option<AccessPath>> {
+        let bound = self.bound(index)?;
+        let layout = layout(self.table, index);
+        let jumps = self.jumps(context, index)?;
+        let is_said = |filter: &usize| {
+            bound.ranges.consumed.contains(filter)
+                || jumps
+                    .as_ref()
+                    .is_some_and(|jumps| jumps.consumed.contains(filter))
+        };
+        let clustered_key = clustered_key_position(&self.table.definition);
+        let in_entry = |column: &usize| {
+            index == IndexRef::Clustered
+                || *column == clustered_key
+                || layout.part_of(*column).is_some()
+        };
+        let constant = bound.ranges.constant_parts;
+        let Some(parts) = group_parts(layout, constant, wanted) else {
+            return Ok(None);
+        };
+        if !(0..self.filters.len()).all(|filter| is_said(&filter))
+            || !self.projection.iter().all(in_entry)
+            || bound.ranges.ranges.is_empty()
+        {
+            return Ok(None);
+        }
+        let jumps = jumps.filter(|jumps| !jumps.consumed.is_empty());
+        let declared = index.definition(self.table).parts.len();
+        let groups = match parts {
+            parts if parts <= constant => bound.ranges.ranges.len() as f64,
+            parts if parts > declared => bound.entries,
+            parts => bound.entries / self.rows_per_key(index, parts)?,
+        };
+        let greatest = matches!(wanted.extreme, Some((_, Extreme::Greatest)));
+        let mut path = AccessPath {
+            entries: bound.entries,
+            resident: bound.resident,
+            first_of: Some(FirstOf {
+                parts,
+                nulls_apart: matches!(wanted.extreme, Some((_, Extreme::Least))),
+            }),
+            direction: match greatest {
+                true => Direction::Backward,
+                false => Direction::Forward,
+            },
+            ..AccessPath::whole(index, bound.ranges.clone(), jumps, Fetch::Covering)
+        };
+        let statistics = tree(self.table, index).statistics();
+        let scan = RangeScan {
+            ranges: bound.ranges.ranges.len() as f64,
+            entries: bound.entries,
+            tree_pages: statistics.leaf_pages as f64,
+            tree_entries: statistics.entries as f64,
+            resident: bound.resident,
+        };
+        let groups = groups.clamp(1.0, bound.entries.max(1.0));
+        let jumping = self.jumping_walk(&path, scan)?;
+        let walk = JumpingWalk {
+            scan,
+            matches: groups,
+            jumps: groups + jumping.map_or(0.0, |walk| walk.jumps),
+        };
+        let constants = &context.settings.costs;
+        path.walked = groups;
+        path.entries = groups;
+        path.pages = walk.pages();
+        path.cost_us = walk.processor_us(constants)
+            + walk.device_us(constants)
+            + groups * self.projection.len() as f64 * constants.column_us;
+        Ok(Some(path))
+    }
+}
+
+/// How many leading parts of an index make up the groups; `None` if it does not begin with them.
+fn group_parts(
+    layout: &sheaf_table::KeyLayout,
+    constant: usize,
+    wanted: &WantedGroups,
+) -> Option<usize> {
+    let mut missing = wanted.columns.clone();
+    let mut parts = 0;
+    for (position, part) in layout.parts.iter().enumerate() {
+        if missing.is_empty() && position >= constant {
+            break;
+        }
+        let column = part.column?;
+        let is_group = part.prefix_length.is_none() && wanted.columns.contains(&column);
+        if !is_group && position >= constant {
+            return None;
+        }
+        missing.retain(|known| *known != column);
+        parts = position + 1;
+    }
+    if !missing.is_empty() {
+        return None;
+    }
+    let Some((column, _)) = wanted.extreme else {
+        return Some(parts);
+    };
+    let next = layout.parts.get(parts)?;
+    (next.column == Some(column) && next.prefix_length.is_none()).then_some(parts)
+}
