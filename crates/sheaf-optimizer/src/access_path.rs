@@ -104,6 +104,13 @@ impl AccessPath {
         }
     }
 
+    /// Leading parts of the index that ranges or jumps restrict, and open ones between them.
+    fn key_parts(&self) -> usize {
+        let jumps = self.jumps.as_ref();
+        let by_jumps = jumps.map_or(0, |jumps| jumps.filter.parts());
+        by_jumps.max(self.ranges.parts)
+    }
+
     /// Filters that the keys say, by ranges or jumps.
     pub(crate) fn key_filters(&self) -> Vec<usize> {
         let jumps = self.jumps.iter().flat_map(|jumps| &jumps.consumed);
@@ -605,10 +612,9 @@ impl TableReference<'_> {
         }
         if type_ != "ALL" {
             row.key = Some(self.index_name(path.index).to_string());
-            let parts = match &path.jumps {
-                Some(jumps) => jumps.filter.parts().max(ranges.parts),
-                None if ranges.is_full() => definition.parts.len(),
-                None => ranges.parts,
+            let parts = match ranges.is_full() && path.jumps.is_none() {
+                true => definition.parts.len(),
+                false => path.key_parts(),
             };
             row.key_len = Some(
                 layout
@@ -672,8 +678,8 @@ impl TableReference<'_> {
         row.detail = Some(Arc::new(TableDetail {
             fetch: path.fetch,
             is_backward: matches!(path.direction, Direction::Backward),
-            key_parts: path.ranges.parts,
-            by_ranges: true,
+            key_parts: path.key_parts(),
+            by_ranges: path.ranges.parts > 0,
             ..self.detail(path.index, &path.index_filters, &path.row_filters)
         }));
         row

@@ -58,20 +58,30 @@ pub(crate) fn plan_groups(
     let Some(wanted) = WantedGroups::of(aggregate, &table) else {
         return Ok(None);
     };
-    let usual = table.best_path(planner.context, &Wanted::default())?;
     let mut best: Option<AccessPath> = None;
     for index in table.indexes() {
-        if !table.source.hints.allows(table.index_name(index)) {
+        let (name, hints) = (table.index_name(index), &table.source.hints);
+        if !hints.allows(name) || !hints.allows_group(name) {
             continue;
         }
         if let Some(path) = table.loose_path(planner.context, index, &wanted)?
-            && best.as_ref().unwrap_or(&usual).cost_us > path.cost_us
+            && best
+                .as_ref()
+                .is_none_or(|known| path.cost_us < known.cost_us)
         {
             best = Some(path);
         }
     }
-    best.map(|path| table.plan_path(planner, block, &Wanted::default(), &path))
-        .transpose()
+    let Some(path) = best else {
+        return Ok(None);
+    };
+    // Only now: it is asked again if it is the better one.
+    let usual = table.best_path(planner.context, &Wanted::default())?;
+    if usual.cost_us <= path.cost_us {
+        return Ok(None);
+    }
+    let planned = table.plan_path(planner, block, &Wanted::default(), &path)?;
+    Ok(Some(planned))
 }
 
 /// The table that an aggregate reads directly.

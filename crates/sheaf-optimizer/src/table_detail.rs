@@ -37,7 +37,7 @@ pub(crate) struct TableDetail {
     pub columns: Vec<usize>,
     /// Leading parts of the index that ranges or looked-up keys bind.
     pub key_parts: usize,
-    /// By ranges; otherwise by keys that a join looks up.
+    /// By ranges; otherwise by keys that a join looks up, or by jumps alone.
     pub by_ranges: bool,
 }
 
