@@ -26,6 +26,7 @@ use crate::physical_planner::{Block, Planned, Planner, Wanted};
 use crate::semantics;
 use crate::statistics::{layout, tree};
 use crate::table_reference::TableReference;
+use crate::trace::access::Alternatives;
 
 /// Which value of a column is wanted of each group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,16 +59,20 @@ pub(crate) fn plan_groups(
     let Some(wanted) = WantedGroups::of(aggregate, &table) else {
         return Ok(None);
     };
+    let mut tried = Alternatives::new(&planner.context.trace);
     let mut best: Option<AccessPath> = None;
     for index in table.indexes() {
         let (name, hints) = (table.index_name(index), &table.source.hints);
         if !hints.allows(name) || !hints.allows_group(name) {
             continue;
         }
-        if let Some(path) = table.loose_path(planner.context, index, &wanted)?
-            && best
-                .as_ref()
-                .is_none_or(|known| path.cost_us < known.cost_us)
+        let Some(path) = table.loose_path(planner.context, index, &wanted)? else {
+            continue;
+        };
+        tried.consider(&path);
+        if best
+            .as_ref()
+            .is_none_or(|known| path.cost_us < known.cost_us)
         {
             best = Some(path);
         }
@@ -75,8 +80,14 @@ pub(crate) fn plan_groups(
     let Some(path) = best else {
         return Ok(None);
     };
-    // Only now: it is asked again if it is the better one.
+    // Only now: if it is the better one, the rest of the planner asks for it again.
     let usual = table.best_path(planner.context, &Wanted::default())?;
+    tried.consider(&usual);
+    let cheaper = match usual.cost_us <= path.cost_us {
+        true => &usual,
+        false => &path,
+    };
+    tried.decide(&table, &Wanted::default(), cheaper);
     if usual.cost_us <= path.cost_us {
         return Ok(None);
     }

@@ -119,6 +119,7 @@ fn is_same(path: &AccessPath, chosen: &AccessPath) -> bool {
         && path.direction == chosen.direction
         && path.ranges == chosen.ranges
         && path.jumps.is_some() == chosen.jumps.is_some()
+        && path.first_of == chosen.first_of
         && path.merge.is_some() == chosen.merge.is_some()
 }
 
@@ -143,6 +144,17 @@ fn describe(table: &TableReference<'_>, path: &AccessPath) -> Object {
         object.add("ranges", texts);
         object.add("range_count", path.ranges.ranges.len());
         object.add("used_key_parts", path.ranges.parts);
+    }
+    if let Some(merge) = &path.merge {
+        let names: Vec<Json> = merge
+            .inputs
+            .iter()
+            .map(|input| table.index_name(input.index).into())
+            .collect();
+        object.add("merged_indexes", names);
+    }
+    if path.jumps.is_some() || path.first_of.is_some() {
+        object.add("rows_walked", Json::count(path.walked));
     }
     object.add("rows", Json::count(path.entries));
     object.add("pages", Json::count(path.pages));
@@ -182,6 +194,7 @@ fn describe(table: &TableReference<'_>, path: &AccessPath) -> Object {
     }
     object
         .with_flag("using_jumps", path.jumps.is_some())
+        .with_flag("loose_scan", path.first_of.is_some())
         .with_flag("index_merge", path.merge.is_some())
         .with_flag("backward", path.direction == Direction::Backward)
         .with_flag("ordered", path.ordered)
