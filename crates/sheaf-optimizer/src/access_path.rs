@@ -345,7 +345,7 @@ impl TableReference<'_> {
             && path.entries <= 1.0
     }
 
-    fn switches(&self, context: &PlannerContext, index: IndexRef) -> IndexSwitches {
+    pub(crate) fn switches(&self, context: &PlannerContext, index: IndexRef) -> IndexSwitches {
         let name = self.index_name(index);
         IndexSwitches::of(&self.source.hints, name, &context.settings.switch)
     }

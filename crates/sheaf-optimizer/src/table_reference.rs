@@ -308,7 +308,10 @@ impl<'a> TableReference<'a> {
             }
             false => switch.index_jumps,
         };
-        if !allowed {
+        // Jumps test conditions on entries as well: without the one there is not the other.
+        let tests_entries =
+            index == IndexRef::Clustered || self.switches(context, index).index_condition_pushdown;
+        if !allowed || !tests_entries {
             return Ok(None);
         }
         let jumps = jumps::index_jumps(&self.terms(), layout(self.table, index), &bound.ranges);

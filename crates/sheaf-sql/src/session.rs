@@ -244,7 +244,11 @@ impl Session {
             self.more_results = false;
             return self.run(sql, |session| match session.run_cached(sink)? {
                 true => Ok(()),
-                false => session.parse_and_dispatch(sql, sink),
+                false => {
+                    let statement =
+                        scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
+                    session.parse_and_dispatch(statement, sink)
+                }
             });
         }
         let text = scan::resolve_executable_comments(sql);

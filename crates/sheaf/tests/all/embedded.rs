@@ -129,7 +129,7 @@ fn rows_of(connection: &mut Connection, sql: &str) -> RecordBatch {
 
 fn direct_statements(connection: &mut Connection) -> String {
     let status = rows_of(connection, "SHOW STATUS LIKE 'Statements_direct'");
-    status.column(1).as_string_view().value(0).to_string()
+    status.column(1).as_string::<i32>().value(0).to_string()
 }
 
 /// A direct plan gives the library the batches that a vectorised one would give.
