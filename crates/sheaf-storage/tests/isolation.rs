@@ -608,3 +608,32 @@ fn a_row_that_is_given_back_goes_to_who_waits_for_it() {
     });
     assert_eq!(table.committed()[0], (1, 13));
 }
+
+/// Locks of many rows become one of the tree, but not where somebody else is changing it: that would wait for the one who
+/// has locked it, and soon they would wait for each other.
+#[test]
+fn many_locks_become_one_of_the_tree_where_nobody_changes_it() {
+    let table = Table::new();
+    let lock = |session: &mut Session<'_>, rows: std::ops::Range<u32>| {
+        for row in rows {
+            let (key, mode) = (row.to_be_bytes(), LockMode::Exclusive);
+            session
+                .transaction
+                .lock_row(&table.tree, &key, mode, LockWait::No)
+                .unwrap();
+        }
+    };
+    let row_locks = || table.storage.transaction_counters().row_locks;
+    let (mut writer, mut many) = (table.begin(ReadCommitted), table.begin(ReadCommitted));
+    assert!(writer.update(1, 11).unwrap());
+    lock(&mut many, 0..10_000);
+    assert_eq!(row_locks(), 10_000);
+    assert!(writer.update(2, 21).unwrap());
+    writer.commit();
+    lock(&mut many, 10_000..20_000);
+    assert_eq!(row_locks(), 1);
+    let mut late = table.begin(ReadCommitted);
+    assert!(waits(late.update(1, 12)));
+    many.commit();
+    assert!(late.update(1, 12).unwrap());
+}

@@ -280,7 +280,9 @@ impl LockTable {
             return None;
         }
         let ranges = &self.ranges;
-        let mut owners = ranges.owners_against_lock(transaction, name.tree, &name.key, mode);
+        let lets_pass = |owner| self.reaches(owner, transaction);
+        let mut owners =
+            ranges.owners_against_lock(transaction, name.tree, &name.key, mode, lets_pass);
         owners.next().cloned()
     }
 
@@ -663,7 +665,7 @@ impl LockTable {
         match wanted.purpose {
             Purpose::Lock(mode) => {
                 let ranges = &self.ranges;
-                let owners = ranges.owners_against_lock(transaction, *tree, key, mode);
+                let owners = ranges.owners_against_lock(transaction, *tree, key, mode, |_| true);
                 owners.map(ids).collect()
             }
             Purpose::Change { is_insert } => {

@@ -25,8 +25,8 @@
 //!
 //! Who locks a range enters it, looks at the leaves, and waits for those who have changed something there and not
 //! committed, and for those who hold locks there that the range excludes. Meanwhile the range is *pending*: newcomers
-//! wait for it, so that its owner comes to its turn, but who has changed the tree before passes, and who the owner waits
-//! for.
+//! wait for it, with changes and with locks that it excludes, so that its owner comes to its turn; but who the owner waits
+//! for passes, and who has changed the tree before changes more of it.
 //!
 //! **Nobody is overlooked.** A writer, holding the leaf's exclusive latch, looks for locks and then makes its version.
 //! Who locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second sees the other.

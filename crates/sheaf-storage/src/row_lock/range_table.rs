@@ -164,13 +164,14 @@ impl RangeTable {
         against.map(|locked| &locked.owner)
     }
 
-    /// Whose ranges keep the transaction from locking a row.
+    /// Whose ranges keep the transaction from locking a row. `lets_pass` as for a change.
     pub(super) fn owners_against_lock<'t>(
         &'t self,
         transaction: TransactionId,
         tree: TreeId,
         key: &'t [u8],
         mode: LockMode,
+        lets_pass: impl Fn(TransactionId) -> bool + 't,
     ) -> impl Iterator<Item = &'t Arc<StatusCell>> {
         let weakest = match mode {
             LockMode::Shared => RangeLock::NoLocks,
@@ -179,8 +180,8 @@ impl RangeTable {
         let against = self.of_tree(tree).iter().filter(move |locked| {
             !locked.is_of(transaction)
                 && locked.kind >= weakest
-                && !locked.is_pending
                 && locked.range.contains(key)
+                && !(locked.is_pending && lets_pass(locked.owner.id()))
         });
         against.map(|locked| &locked.owner)
     }

@@ -750,3 +750,34 @@ fn a_range_waits_no_longer_than_it_may_in_all() {
     end(&locks, &reader);
     assert_eq!(locks.count(), 0);
 }
+
+/// One who locks a row after the other could keep the owner of a range waiting for ever.
+#[test]
+fn newcomers_lock_no_rows_of_a_range_that_waits_for_locks() {
+    let locks = locks();
+    let (holder, reader, newcomer) = (transaction(1), transaction(2), transaction(3));
+    let no_wait = LockWait::No.into();
+    let exclusive = |own, key| locks.lock(own, &row(key), LockMode::Exclusive, &no_wait);
+    exclusive(&holder, "k").unwrap();
+    let (waiting, own) = (locks.clone(), reader.clone());
+    let reading = thread::spawn(move || {
+        let all = KeyRange::all();
+        let locked = keys(&all, RangeLock::NoChanges);
+        waiting.lock_range(&own, locked, &LONG.into(), settled)
+    });
+    await_waiters(&locks, &[2]);
+    assert!(matches!(
+        exclusive(&newcomer, "j"),
+        Err(StorageError::LockNotAvailable)
+    ));
+    locks
+        .lock(&newcomer, &row("j"), LockMode::Shared, &no_wait)
+        .unwrap();
+    exclusive(&holder, "i").unwrap();
+    end(&locks, &holder);
+    reading.join().unwrap().unwrap();
+    end(&locks, &reader);
+    exclusive(&newcomer, "j").unwrap();
+    end(&locks, &newcomer);
+    assert_eq!(locks.count(), 0);
+}

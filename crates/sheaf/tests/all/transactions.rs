@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use mysql::Conn;
 use mysql::prelude::Queryable;
+use sheaf::StorageOptions;
+use sheaf_sql::EngineOptions;
 
 use crate::harness::TestServer;
 use crate::raw_client::{COM_QUERY, RawClient};
@@ -793,4 +795,39 @@ fn a_client_that_disappears_while_it_waits_gives_its_locks_back() {
     run(&mut two, "update t set n = n + 1 where id = 2");
     run(&mut one, "commit");
     assert_eq!(rows(&mut one), [(1, 11), (2, 21)]);
+}
+
+/// What takes a transaction back lies in the log, which is kept for it. One that somebody forgot is ended before that is too
+/// much.
+#[test]
+fn a_forgotten_transaction_is_ended() {
+    let server = TestServer::start_with(
+        EngineOptions {
+            memory_bytes: 256 << 20,
+            storage: StorageOptions {
+                max_pinned_log_bytes: 1 << 20,
+                ..StorageOptions::default()
+            },
+            ..EngineOptions::default()
+        },
+        |_, _| {},
+    );
+    let (mut one, mut two) = two_sessions(&server, "forgotten");
+    run(&mut two, "create table long_text (t text)");
+    run(&mut one, "begin");
+    run(&mut one, "update t set n = n + 100 where id = 1");
+    let (id, mut random) = (one.connection_id(), Random(1));
+    let is_there = format!("select count(*) from information_schema.processlist where id = {id}");
+    while two.query_first(&is_there).expect("a count") == Some(1) {
+        let text: String = (0..600)
+            .map(|_| format!("{:016x}", random.below(u64::MAX)))
+            .collect();
+        run(
+            &mut two,
+            &format!("insert into long_text values ('{text}')"),
+        );
+    }
+    run(&mut two, "update t set n = n + 1 where id = 1");
+    assert_eq!(rows(&mut two), [(1, 11), (2, 20)]);
+    assert!(one.query_drop("commit").is_err());
 }
