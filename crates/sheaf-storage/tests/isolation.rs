@@ -637,3 +637,23 @@ fn many_locks_become_one_of_the_tree_where_nobody_changes_it() {
     many.commit();
     assert!(late.update(1, 12).unwrap());
 }
+
+/// Why a change fails is locked, unless a range that was read before covers it.
+#[test]
+fn a_key_that_is_there_already_stays_once_a_serializable_insert_has_found_it() {
+    for reads_first in [false, true] {
+        let table = Table::new();
+        let (mut t1, mut t2) = (table.begin(Serializable), table.begin(ReadCommitted));
+        t1.transaction.keep_reasons(true);
+        if reads_first {
+            assert_eq!(t1.scan().unwrap().len(), 2);
+        }
+        for _ in 0..2 {
+            let refused = t1.insert(1, 11);
+            assert!(matches!(refused, Err(StorageError::DuplicateKey { .. })));
+        }
+        assert!(waits(t2.delete(1)));
+        t1.commit();
+        assert!(t2.delete(1).unwrap());
+    }
+}

@@ -346,7 +346,8 @@ fn pages_that_were_lost_after_a_checkpoint_are_found_at_the_next_start() {
     let disk = disk(13);
     let storage = open(&disk);
     let mut builder = BulkBuilder::new(&storage).unwrap();
-    for i in 0..500u32 {
+    // So many that there are pages above the leaves.
+    for i in 0..120_000u32 {
         builder.append(&i.to_be_bytes(), &[7; 150]).unwrap();
     }
     storage.checkpoint().unwrap();

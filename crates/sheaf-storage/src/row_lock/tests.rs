@@ -443,6 +443,8 @@ fn locks_of_many_rows_become_one_of_the_tree() {
     assert_eq!(locks.count(), 1);
     lock_rows(LockMode::Exclusive, 0, 10);
     assert_eq!(locks.count(), 1);
+    let is_new = locks.lock(&many, &row("0"), LockMode::Exclusive, &no_wait);
+    assert!(!is_new.unwrap(), "the tree's lock covers it");
     let late = transaction(3);
     let refused = locks.lock(&late, &row("elsewhere"), LockMode::Shared, &no_wait);
     assert!(matches!(refused, Err(StorageError::LockNotAvailable)));

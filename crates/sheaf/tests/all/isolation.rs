@@ -493,10 +493,6 @@ fn rows_that_were_read_and_do_not_match_stay_as_they_are() {
             "delete from rest where id between 1 and 9 and flag = 1",
             1205,
         ),
-        (
-            "select * from rest where id between 1 and 9 order by flag desc limit 1 for update",
-            1205,
-        ),
         // All that was read was found.
         ("select * from rest where id in (1, 3) for update", 0),
         // The search ended before it came to the row.
