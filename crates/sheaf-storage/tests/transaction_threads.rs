@@ -230,9 +230,19 @@ fn every_snapshot_sees_all_of_the_money_when_the_past_is_spilled() {
     assert!(counters.spill_written_bytes > 0 && counters.spill_read_bytes > 0);
 }
 
+/// Says that it is over when the writers are through, also if one of them has failed.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn count_money_while_it_moves(bank: &Bank) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let over = Over(&is_over);
         let writers: Vec<_> = (1..=WRITERS)
             .map(|seed| scope.spawn(move || bank.write(seed)))
             .collect();
@@ -260,7 +270,7 @@ fn count_money_while_it_moves(bank: &Bank) {
         writers
             .into_iter()
             .for_each(|writer| writer.join().unwrap());
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
     });
     bank.count_money(&ReadView::newest(), &mut Random(1));
     bank.storage.collect_versions_step().unwrap();

@@ -54,7 +54,7 @@ impl SpilledTable {
 }
 
 /// A range of keys: `low <= key < high`, either of them absent.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 struct Bounds {
     low: Option<Box<[u8]>>,
     high: Option<Box<[u8]>>,
@@ -104,6 +104,11 @@ impl Part {
     fn may_hold(&self, key: &[u8]) -> bool {
         let bounds = self.bounds.as_ref();
         bounds.is_none_or(|bounds| bounds.contain(key)) && self.table.keys.may_hold(key)
+    }
+
+    /// Whether both are the same share in the same table.
+    fn is_same(&self, other: &Part) -> bool {
+        Arc::ptr_eq(&self.table, &other.table) && self.bounds == other.bounds
     }
 
     /// Bytes of the spilled table, of which other leaves may have shares.
@@ -274,11 +279,14 @@ impl LeafVersions {
         }
     }
 
-    /// The table was spilled as these parts, from new to old, together with so many of the newest parts that there were.
-    /// `has_forgotten`: what nobody needs of these was left out, and with it all that there was of a key.
-    pub(super) fn set_spilled(&mut self, parts: Vec<Part>, joined: usize, has_forgotten: bool) {
+    /// The table was spilled as these parts, from new to old, together with those of the leaf's parts that it was `joined`
+    /// with; a purge may have dropped some of them meanwhile. `has_forgotten`: what nobody needs was left out, and with it all
+    /// that there was of a key.
+    pub(super) fn set_spilled(&mut self, parts: Vec<Part>, joined: &[Part], has_forgotten: bool) {
         self.table = None;
-        drop(self.parts.splice(..joined, parts));
+        let is_joined = |part: &Part| joined.iter().any(|joined| joined.is_same(part));
+        self.parts.retain(|part| !is_joined(part));
+        drop(self.parts.splice(..0, parts));
         self.parts.shrink_to_fit();
         self.has_garbage |= has_forgotten && self.ghost.is_some();
     }

@@ -763,6 +763,40 @@ mod tests {
         }
     }
 
+    /// A purge comes between, which nobody is told of.
+    #[test]
+    fn tables_are_joined_although_a_purge_drops_some_of_them_meanwhile() {
+        let store = store();
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let writers: Vec<_> = (1..6)
+            .map(|id| StatusCell::new(TransactionId(id)))
+            .collect();
+        for (writer, first) in writers.iter().zip((0..).step_by(100)) {
+            let spilled = store
+                .shard(LEAF)
+                .read()
+                .leaves
+                .get(&LEAF)
+                .map_or(0, |l| l.parts.len());
+            push_many(&store, LEAF, first..first + 100, writer);
+            if spilled < 4 {
+                spill_all(&store);
+            }
+        }
+        for (writer, lsn) in writers[1..4].iter().zip(5..) {
+            writer.commit(Lsn(lsn));
+        }
+        registry.advance_to(Lsn(9));
+        let candidates = store.gather(&mut store.hand.lock(), usize::MAX);
+        assert!(store.purge_leaf(LEAF, &registry.live()));
+        assert_eq!(store.shard(LEAF).read().leaves[&LEAF].parts.len(), 1);
+        assert_eq!(store.spill(candidates, &registry.live()).unwrap(), 1);
+        let view = ReadView::take(&registry, None).unwrap();
+        for i in [7, 407] {
+            assert_eq!(seen(&store, LEAF, &key(i), &view), value(i));
+        }
+    }
+
     #[test]
     fn a_spilled_table_that_cannot_be_read_disturbs_its_readers_alone() {
         let disk = disk();

@@ -245,7 +245,8 @@ impl VersionStore {
             });
             let parts = parts.collect();
             let is_dropped = self.change_leaf_if(candidate.page, candidate.copy.stamp, |leaf| {
-                leaf.set_spilled(parts, candidate.joined, candidate.has_forgotten);
+                let joined = &candidate.copy.parts[..candidate.joined];
+                leaf.set_spilled(parts, joined, candidate.has_forgotten);
             });
             dropped += usize::from(is_dropped);
         }
