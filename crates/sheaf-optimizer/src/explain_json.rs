@@ -146,8 +146,9 @@ impl Blocks<'_> {
             table.add(change, true);
         }
         let detail = row.detail.as_deref();
-        let names = detail.map(|detail| Names::Quoted {
-            database: &detail.table.definition.database,
+        let names = detail.map(|detail| Names {
+            database: Some(&detail.table.definition.database),
+            table: row.table.as_deref(),
         });
         table = table
             .with_some("table_name", row.table.as_deref())

@@ -244,20 +244,23 @@ fn add_counters(plan: &Arc<dyn ExecutionPlan>, node: &mut PlanNode) {
         return;
     };
     let is_ours = plan.is::<ScanExec>() || plan.is::<KeyedJoinExec>();
-    let counters: Vec<(String, u64)> = metrics
-        .aggregate_by_name()
-        .iter()
-        .map(|metric| metric.value())
-        .filter(|value| {
-            is_ours && matches!(value, MetricValue::Count { .. })
-                || matches!(
-                    value,
-                    MetricValue::SpillCount(_) | MetricValue::SpilledBytes(_)
-                )
-        })
-        .map(|value| (value.name().to_string(), value.as_usize() as u64))
-        .filter(|(_, count)| *count > 0)
-        .collect();
+    // By name, over all workers, in the order in which the operator has them.
+    let mut counters: Vec<(String, u64)> = Vec::new();
+    for value in metrics.iter().map(|metric| metric.value()) {
+        let is_shown = is_ours && matches!(value, MetricValue::Count { .. })
+            || matches!(
+                value,
+                MetricValue::SpillCount(_) | MetricValue::SpilledBytes(_)
+            );
+        let count = value.as_usize() as u64;
+        if !is_shown || count == 0 {
+            continue;
+        }
+        match counters.iter_mut().find(|(name, _)| name == value.name()) {
+            Some((_, sum)) => *sum += count,
+            None => counters.push((value.name().to_string(), count)),
+        }
+    }
     match node.children.last_mut() {
         Some(lookup) if plan.is::<KeyedJoinExec>() => lookup.counters = counters,
         _ => node.counters = counters,
@@ -313,7 +316,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     }
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         let order = match about {
-            About::Order(order) => order_text(order, Names::Plain),
+            About::Order(order) => order_text(order, Names::PLAIN),
             _ => sort.expr().to_string(),
         };
         return line(match sort.fetch() {
@@ -326,7 +329,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     }
     if plan.is::<FilterExec>() {
         let text = match about {
-            About::Condition(conditions) => conditions_text(conditions, Names::Plain),
+            About::Condition(conditions) => conditions_text(conditions, Names::PLAIN),
             _ => None,
         };
         return line(match text {
@@ -353,7 +356,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 fn list(exprs: &[datafusion_expr::Expr]) -> String {
-    let texts = exprs.iter().map(|expr| expression_text(expr, Names::Plain));
+    let texts = exprs.iter().map(|expr| expression_text(expr, Names::PLAIN));
     texts.collect::<Vec<_>>().join(", ")
 }
 
@@ -409,10 +412,14 @@ fn conditions(row: &ExplainRow) -> String {
     let Some(detail) = &row.detail else {
         return text;
     };
-    if let Some(condition) = detail.index_condition(Names::Plain) {
+    let names = Names {
+        table: row.table.as_deref(),
+        ..Names::PLAIN
+    };
+    if let Some(condition) = detail.index_condition(names) {
         text.push_str(&format!(", with index condition: {condition}"));
     }
-    if let Some(condition) = detail.attached_condition(Names::Plain) {
+    if let Some(condition) = detail.attached_condition(names) {
         text.push_str(&format!(", with row condition: {condition}"));
     }
     if matches!(detail.fetch, Fetch::MultiRange { .. }) {
@@ -478,7 +485,7 @@ fn join_condition(about: &About) -> String {
     let pairs: Vec<String> = on
         .iter()
         .map(|(left, right)| {
-            let side = |expr| expression_text(expr, Names::Plain);
+            let side = |expr| expression_text(expr, Names::PLAIN);
             format!("({} = {})", side(left), side(right))
         })
         .collect();
@@ -486,7 +493,7 @@ fn join_condition(about: &About) -> String {
         true => String::new(),
         false => format!(" {}", pairs.join(", ")),
     };
-    if let Some(rest) = conditions_text(rest, Names::Plain) {
+    if let Some(rest) = conditions_text(rest, Names::PLAIN) {
         text.push_str(&format!(", extra conditions: {rest}"));
     }
     text

@@ -276,7 +276,9 @@ impl<'p> Builder<'_, '_, 'p> {
             }
         };
         if let (Method::Keyed(_), Some(row)) = (&step.method, joined.explain.last()) {
-            about = About::Table(Box::new(row.clone()));
+            let mut row = row.clone();
+            row.cost_us = Some(step.cost_us - joined.cost_us);
+            about = About::Table(Box::new(row));
         }
         let (rows, cost_us) = (step.rows, step.cost_us);
         let note = Note {

@@ -20,11 +20,18 @@ const MAX_CHARACTERS: usize = 4 << 10;
 
 /// How columns are named.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Names<'a> {
-    /// `` `database`.`table`.`column` `` (FORMAT=JSON).
-    Quoted { database: &'a str },
-    /// `table.column` (FORMAT=TREE).
-    Plain,
+pub(crate) struct Names<'a> {
+    /// Some: `` `database`.`table`.`column` ``, as in FORMAT=JSON; otherwise `table.column`, as in FORMAT=TREE.
+    pub database: Option<&'a str>,
+    /// The table of columns that are qualified with the number of a table reference.
+    pub table: Option<&'a str>,
+}
+
+impl Names<'static> {
+    pub(crate) const PLAIN: Names<'static> = Names {
+        database: None,
+        table: None,
+    };
 }
 
 /// The conjunction of conditions; `None` if there are none.
@@ -150,15 +157,29 @@ fn not(negated: bool) -> &'static str {
 }
 
 fn column_text(column: &Column, names: Names<'_>) -> String {
-    let table = column.relation.as_ref().map(|relation| relation.table());
-    match (names, table) {
-        (Names::Quoted { database }, Some(table)) => {
-            format!("`{database}`.`{table}`.`{}`", column.name)
-        }
-        (Names::Quoted { .. }, None) => format!("`{}`", column.name),
-        (Names::Plain, Some(table)) => format!("{table}.{}", column.name),
-        (Names::Plain, None) => column.name.clone(),
+    let relation = column.relation.as_ref().map(|relation| relation.table());
+    let (table, column) = match relation {
+        Some(relation) if is_numbered(relation, '#') => (names.table, column.name.as_str()),
+        // A column of a join graph, whose name is the whole one.
+        Some(relation) if is_numbered(relation, 'r') => match column.name.rsplit_once('.') {
+            Some((table, name)) => (Some(table), name),
+            None => (None, column.name.as_str()),
+        },
+        table => (table, column.name.as_str()),
+    };
+    match (names.database, table) {
+        (Some(database), Some(table)) => format!("`{database}`.`{table}`.`{column}`"),
+        (Some(_), None) => format!("`{column}`"),
+        (None, Some(table)) => format!("{table}.{column}"),
+        (None, None) => column.to_string(),
     }
+}
+
+/// Whether a qualifier is a number behind a letter, as the planner makes them.
+fn is_numbered(relation: &str, letter: char) -> bool {
+    relation.strip_prefix(letter).is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    })
 }
 
 fn binary_text(binary: &BinaryExpr, names: Names<'_>) -> String {
@@ -371,7 +392,7 @@ mod tests {
     use sheaf_exec::collation::collation_key;
 
     fn plain(expr: &Expr) -> String {
-        expression_text(expr, Names::Plain)
+        expression_text(expr, Names::PLAIN)
     }
 
     #[test]
@@ -411,7 +432,7 @@ mod tests {
             (a().eq(lit("it's")), "(t.a = 'it''s')"),
             (
                 !a().between(lit(1i64), lit(2i64)),
-                "(t.a not between 1 and 2)",
+                "(not((t.a between 1 and 2)))",
             ),
         ] {
             assert_eq!(plain(&expr), expected);
@@ -420,11 +441,24 @@ mod tests {
 
     #[test]
     fn json_names_columns_in_full() {
-        let names = Names::Quoted { database: "d" };
-        let conditions = [col("t.a").gt(lit(5i64)), col("b").is_null()];
+        let names = Names {
+            database: Some("d"),
+            table: Some("u"),
+        };
+        let of = |relation: &str, name: &str| {
+            Expr::Column(Column::new(Some(relation.to_string()), name))
+        };
+        let conditions = [
+            col("t.a").gt(lit(5i64)),
+            col("b").is_null(),
+            of("#3", "c").is_null(),
+            of("r0", "t.d").is_null(),
+        ];
         assert_eq!(
             conditions_text(&conditions, names).as_deref(),
-            Some("((`d`.`t`.`a` > 5) and (`b` is null))")
+            Some(
+                "((`d`.`t`.`a` > 5) and (`b` is null) and (`d`.`u`.`c` is null) and (`d`.`t`.`d` is null))"
+            )
         );
         assert_eq!(conditions_text(&[], names), None);
     }
