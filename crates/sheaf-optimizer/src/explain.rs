@@ -76,6 +76,24 @@ pub(crate) enum ExtraNote {
     UsingFilesort,
 }
 
+/// Notes that FORMAT=JSON has members for, and FORMAT=TREE lines or words.
+const TOLD: &[ExtraNote] = &[
+    ExtraNote::NoTablesUsed,
+    ExtraNote::UsingIndexCondition,
+    ExtraNote::UsingWhere,
+    ExtraNote::UsingMrr,
+    ExtraNote::NotExists,
+    ExtraNote::BackwardIndexScan,
+    ExtraNote::UsingIndex,
+    ExtraNote::BatchedKeyAccess,
+    ExtraNote::JoinBufferHash,
+    ExtraNote::JoinBufferMerge,
+    ExtraNote::JoinBufferNestedLoop,
+    ExtraNote::FirstMatch,
+    ExtraNote::UsingTemporary,
+    ExtraNote::UsingFilesort,
+];
+
 impl ExtraNote {
     fn text(self) -> &'static str {
         match self {
@@ -180,6 +198,14 @@ impl ExplainRow {
         self.has(ExtraNote::UsingIndex)
     }
 
+    /// What Extra says and the trees have no words of their own for.
+    pub(crate) fn other_notes(&self) -> Vec<&str> {
+        let is_told = |text: &&str| TOLD.iter().any(|note| note.text() == *text);
+        let extra = self.extra.as_deref().unwrap_or_default();
+        let notes = extra.split("; ").filter(|text| !text.is_empty());
+        notes.filter(|text| !is_told(text)).collect()
+    }
+
     pub(crate) fn cost(&mut self, cost_us: f64, prefix_us: f64, produced: f64) {
         self.cost_us = Some(cost_us);
         self.prefix_cost_us = Some(prefix_us);
@@ -257,6 +283,9 @@ mod tests {
             row.extra.as_deref(),
             Some("Using index condition; Using MRR; Using filesort")
         );
+        assert!(row.other_notes().is_empty());
+        row.add(ExtraNote::Recursive);
+        assert_eq!(row.other_notes(), ["Recursive"]);
     }
 
     #[test]

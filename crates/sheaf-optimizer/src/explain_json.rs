@@ -174,6 +174,8 @@ impl Blocks<'_> {
             .with_flag("first_match", row.has(ExtraNote::FirstMatch))
             .with_flag("using_MRR", row.has(ExtraNote::UsingMrr))
             .with_some("using_join_buffer", join_buffer(row));
+        let notes = row.other_notes();
+        table = table.with_some("notes", (!notes.is_empty()).then_some(notes));
         if let (Some(detail), Some(names)) = (detail, names) {
             let ranges = detail.range_texts();
             table = table

@@ -425,6 +425,11 @@ fn conditions(row: &ExplainRow) -> String {
     if matches!(detail.fetch, Fetch::MultiRange { .. }) {
         text.push_str(", using MRR");
     }
+    for note in row.other_notes() {
+        text.push_str(", ");
+        // As the other words of a line.
+        text.push_str(&note.replacen("Using", "using", 1));
+    }
     text
 }
 
