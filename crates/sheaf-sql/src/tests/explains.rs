@@ -247,6 +247,16 @@ fn analyze_runs_the_statement_and_counts() {
 }
 
 #[test]
+fn analyze_counts_the_runs_of_a_recursive_query() {
+    let mut bench = bench();
+    let tree = document(
+        &mut bench,
+        "EXPLAIN ANALYZE WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT SUM(i) FROM n",
+    );
+    assert!(tree.contains("loops=5"), "{tree}");
+}
+
+#[test]
 fn the_cost_of_the_last_query_is_kept() {
     let mut bench = bench();
     bench.ok("SELECT COUNT(*) FROM t WHERE c LIKE '%7%'");
