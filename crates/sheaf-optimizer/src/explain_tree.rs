@@ -374,6 +374,8 @@ fn scan_text(row: &ExplainRow) -> String {
         (_, None) => format!("Table scan on {table}"),
         (Some("const"), Some(key)) => format!("Single-row index lookup on {table} using {key}"),
         (Some("ref"), Some(key)) => format!("Index lookup on {table} using {key}"),
+        // The note names the indexes and what is made of them.
+        (Some("index_merge"), Some(_)) => format!("Index merge on {table}"),
         (Some("range"), Some(key)) => {
             format!("{}ndex range scan on {table} using {key}", covering(row))
         }
