@@ -310,7 +310,7 @@ impl<'a> TableReference<'a> {
         };
         // Jumps test conditions on entries as well: without the one there is not the other.
         let tests_entries =
-            index == IndexRef::Clustered || self.switches(context, index).index_condition_pushdown;
+            index == IndexRef::Clustered || self.switches(context, index).index_condition;
         if !allowed || !tests_entries {
             return Ok(None);
         }
