@@ -230,7 +230,7 @@ impl ColumnSet {
 }
 
 /// A value as the access methods take it: strings as text.
-fn column_value(value: &Value, ty: &ColumnType) -> Option<Value> {
+pub(crate) fn column_value(value: &Value, ty: &ColumnType) -> Option<Value> {
     match (value, ty.collation()) {
         (Value::Bytes(key), Some(collation)) => text_of_sort_key(key, collation).map(Value::Text),
         (value, _) => Some(value.clone()),

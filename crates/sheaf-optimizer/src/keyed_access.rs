@@ -11,6 +11,7 @@ use sheaf_access::{Fetch, IndexRef, SortKeys, arrow_type, clustered_key_position
 use sheaf_table::ColumnType;
 
 use crate::PlannerContext;
+use crate::column_set::column_value;
 use crate::condition::{self, Term};
 use crate::cost::CostConstants;
 use crate::cost::index_condition::conditions_us;
@@ -327,10 +328,12 @@ fn bound_constant(table: &TableReference<'_>, column: usize) -> Option<(usize, S
                 set,
                 exact: true,
             } if *known == column => match set.points()?.as_slice() {
-                [value] => Some((
-                    position,
-                    literal::scalar(value, &table.table.definition.columns[column].ty)?,
-                )),
+                // The set knows strings by their sort keys.
+                [value] => {
+                    let ty = &table.table.definition.columns[column].ty;
+                    let value = column_value(value, ty)?;
+                    Some((position, literal::scalar(&value, ty)?))
+                }
                 _ => None,
             },
             _ => None,

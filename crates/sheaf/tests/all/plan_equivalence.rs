@@ -14,6 +14,8 @@ use crate::harness::{TestServer, query_text};
 
 /// Queries of a seed.
 const QUERIES: usize = 30;
+/// Seeds that found something: a string constant in the key of a join was taken by its sort key.
+const FOUND: [u64; 1] = [100];
 /// Combinations of hints for each query.
 const COMBINATIONS: usize = 10;
 
@@ -371,8 +373,12 @@ fn every_plan_gives_the_same_rows() {
     let (first, end) = seeds.split_once("..").expect("a range of seeds");
     let (first, end): (u64, u64) = (first.parse().expect("a seed"), end.parse().expect("a seed"));
     let server = TestServer::start();
-    let plans: usize = (first..end).map(|seed| run(&server, seed)).sum();
-    let queries = QUERIES * (end - first) as usize;
+    let found = FOUND
+        .into_iter()
+        .filter(|seed| !(first..end).contains(seed));
+    let seeds: Vec<u64> = found.chain(first..end).collect();
+    let plans: usize = seeds.iter().map(|seed| run(&server, *seed)).sum();
+    let queries = QUERIES * seeds.len();
     assert!(
         plans > 3 * queries,
         "{queries} queries had only {plans} plans"
