@@ -117,6 +117,18 @@ impl TableHints {
         self.rows.forces(index)
     }
 
+    /// Whether an index merge must be taken, if one is possible: of all indexes, or of those that are named.
+    pub fn forces_merge(&self) -> bool {
+        let Toggle { table, indexes } = &self.index_merge;
+        *table == Some(true) || indexes.iter().any(|(_, on)| *on)
+    }
+
+    /// Whether `index` may be one of those that are merged.
+    pub fn may_merge(&self, index: &str) -> bool {
+        let others_are_named = self.index_merge.indexes.iter().any(|(_, on)| *on);
+        self.index_merge.of(index).unwrap_or(!others_are_named)
+    }
+
     /// Whether rows may be read in the order of `index`.
     pub fn allows_order(&self, index: &str) -> bool {
         self.order_by.allows(index)
@@ -211,6 +223,18 @@ mod tests {
         });
         assert!(!hints.allows("i") && !hints.allows_order("I") && !hints.allows_group("i"));
         assert!(hints.allows("j") && !hints.forces("j"));
+    }
+
+    #[test]
+    fn a_merge_of_named_indexes_is_of_no_others() {
+        let mut hints = TableHints::default();
+        assert!(hints.may_merge("i") && !hints.forces_merge());
+        hints.index_merge.indexes.push(("i".into(), true));
+        assert!(hints.may_merge("I") && !hints.may_merge("j") && hints.forces_merge());
+        hints.index_merge.indexes = vec![("i".into(), false)];
+        assert!(!hints.may_merge("i") && hints.may_merge("j") && !hints.forces_merge());
+        hints.index_merge.table = Some(false);
+        assert!(!hints.may_merge("j"));
     }
 
     #[test]

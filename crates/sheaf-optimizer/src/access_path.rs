@@ -188,8 +188,16 @@ impl TableReference<'_> {
                 || path.ordered
                 || matches!(path.fetch, Fetch::Covering);
             let (name, hints) = (self.index_name(path.index), &self.source.hints);
-            let is_forced =
-                hints.forces(name) && useful || hints.order_by.forces(name) && path.ordered;
+            let is_hinted = match &path.merge {
+                Some(_) => hints.forces_merge(),
+                None => {
+                    let skips = path.jumps.is_some() && path.ranges.is_full();
+                    skips && hints.skip_scan.of(name) == Some(true)
+                }
+            };
+            let is_forced = is_hinted
+                || hints.forces(name) && useful
+                || hints.order_by.forces(name) && path.ordered;
             let slot = if is_forced { &mut forced } else { &mut best };
             if slot
                 .as_ref()

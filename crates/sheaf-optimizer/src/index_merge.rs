@@ -113,9 +113,10 @@ impl TableReference<'_> {
         paths: &mut Vec<AccessPath>,
     ) -> Result<()> {
         let switch = &context.settings.switch;
+        let hints = &self.source.hints;
+        let forced = hints.forces_merge();
         // A forced index is meant to be read by itself.
-        let merges = self.source.hints.index_merge.table;
-        if !merges.unwrap_or(switch.index_merge) || !self.source.hints.rows.force_index.is_empty() {
+        if !(forced || switch.index_merge) || !hints.rows.force_index.is_empty() {
             return Ok(());
         }
         for filter in 0..self.filters.len() {
@@ -127,13 +128,13 @@ impl TableReference<'_> {
                         true => switch.index_merge_union,
                         false => switch.index_merge_sort_union,
                     };
-                    if allowed {
+                    if forced || allowed {
                         paths.push(self.merge_path(context, merge, wanted)?);
                     }
                 }
             }
         }
-        if switch.index_merge_intersection
+        if (forced || switch.index_merge_intersection)
             && let Some(merge) = self.intersection()?
         {
             paths.push(self.merge_path(context, merge, wanted)?);
@@ -222,8 +223,10 @@ impl TableReference<'_> {
     }
 
     fn usable_indexes(&self) -> impl Iterator<Item = IndexRef> {
-        self.indexes()
-            .filter(|index| self.source.hints.allows(self.index_name(*index)))
+        self.indexes().filter(|index| {
+            let (name, hints) = (self.index_name(*index), &self.source.hints);
+            hints.allows(name) && hints.may_merge(name)
+        })
     }
 
     /// Filters that all inputs of an intersection say together.

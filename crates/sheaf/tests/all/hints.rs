@@ -122,6 +122,34 @@ fn access_paths_are_as_told() {
 }
 
 #[test]
+fn skip_scans_and_index_merges_are_as_told() {
+    let server = TestServer::start();
+    let mut c = with_tables(&server, "merges");
+    let mut key = |hint: &str, condition: &str| {
+        let sql = format!("select /*+ {hint} */ c from t where {condition}");
+        let line = explain(&mut c, &sql).remove(0);
+        (line.type_, line.key)
+    };
+    let either = "a = 3 or b = 7";
+    let off = "SET_VAR(optimizer_switch='index_merge=off,skip_scan=off')";
+    for hint in ["INDEX_MERGE(t)", "INDEX_MERGE(t a, b)"] {
+        assert_eq!(key(hint, either).0, "index_merge", "{hint}");
+        let hint = format!("{off} {hint}");
+        assert_eq!(key(&hint, either).0, "index_merge", "{hint}");
+    }
+    for hint in ["NO_INDEX_MERGE(t)", "NO_INDEX_MERGE(t b)", off] {
+        assert_ne!(key(hint, either).0, "index_merge", "{hint}");
+    }
+    assert_eq!(key("INDEX_MERGE(t a, b)", either).1, "a,b");
+    assert_eq!(key("INDEX_MERGE(t ab, b)", either).1, "ab,b");
+
+    // Index b would find the rows at once.
+    assert_eq!(key("SKIP_SCAN(t ab)", "b = 53").1, "ab");
+    assert_eq!(key(&format!("{off} SKIP_SCAN(t)"), "b = 53").1, "ab");
+    assert_ne!(key("NO_SKIP_SCAN(t)", "b = 53").1, "ab");
+}
+
+#[test]
 fn orders_are_as_told() {
     let server = TestServer::start();
     let mut c = with_tables(&server, "orders");
