@@ -52,31 +52,41 @@ pub(crate) enum PartJumps {
 
 impl IndexJumps {
     /// Estimated entries at which a walk over `entries` entries finds that it has to jump. `keys(n)` is the number of
-    /// distinct prefixes of `n` parts in the ranges.
-    pub(crate) fn estimate(&self, entries: f64, keys: impl Fn(usize) -> f64) -> f64 {
-        jumps_over(&self.parts, self.first_part, keys).min(entries)
+    /// distinct prefixes of `n` parts in the ranges, `share(p)` the share of rows that the conditions on part `p` accept.
+    pub(crate) fn estimate(
+        &self,
+        entries: f64,
+        keys: impl Fn(usize) -> f64,
+        share: impl Fn(usize) -> f64,
+    ) -> f64 {
+        jumps_over(&self.parts, self.first_part, keys, share).min(entries)
     }
 }
 
-/// From left to right: a part with values multiplies the places to jump to by their number, an open part, or one with
-/// intervals, by the values that it has behind one prefix. From each place before it a restricted part takes a jump to
-/// each of its values or intervals, and one that finds that there are no more.
-fn jumps_over(parts: &[PartJumps], first_part: usize, keys: impl Fn(usize) -> f64) -> f64 {
+/// From left to right: behind each prefix, a restricted part takes a jump to each of its values or intervals and one that
+/// finds that there are no more, but never more than there are values; what it lets in are the prefixes of the part after
+/// it.
+fn jumps_over(
+    parts: &[PartJumps],
+    first_part: usize,
+    keys: impl Fn(usize) -> f64,
+    share: impl Fn(usize) -> f64,
+) -> f64 {
     let mut places = keys(first_part).max(1.0);
     let mut jumps = 0.0;
     for (offset, part) in parts.iter().enumerate() {
         let position = first_part + offset;
         let values = (keys(position + 1) / keys(position).max(1.0)).max(1.0);
+        let let_in = values * share(position);
         match part {
             PartJumps::Open => places *= values,
             PartJumps::Points(count) => {
-                let there = (*count as f64).min(values);
-                jumps += places * (there + 1.0);
-                places *= there;
+                jumps += places * (*count as f64 + 1.0).min(values);
+                places *= let_in.min(*count as f64);
             }
             PartJumps::Intervals(count) => {
-                jumps += places * ((*count as f64).min(values) + 1.0);
-                places *= values;
+                jumps += places * (*count as f64 + 1.0).min(values);
+                places *= let_in;
             }
         }
     }
@@ -211,16 +221,17 @@ mod tests {
 
     #[test]
     fn jumps_are_counted_part_by_part() {
-        // 3,080 entries: 11 quantities, with 7 modes each, with 4 instructions each.
-        let keys = |parts: usize| [1.0, 1.0, 11.0, 77.0, 308.0][parts];
+        // 3,080 entries: 11 quantities, with 8 modes each, with 4 instructions each.
+        let keys = |parts: usize| [1.0, 1.0, 11.0, 88.0, 352.0][parts];
+        let share = |part: usize| [1.0, 0.25, 0.25, 0.25][part];
         let q19 = [PartJumps::Points(2), PartJumps::Points(1)];
-        assert_eq!(jumps_over(&q19, 2, keys), 11.0 * 3.0 + 22.0 * 2.0);
+        assert_eq!(jumps_over(&q19, 2, keys, share), 11.0 * 3.0 + 22.0 * 2.0);
         // To the value and past it, for each of the values that are skipped.
         let skipped = [PartJumps::Open, PartJumps::Points(1)];
         let keys = |parts: usize| [1.0, 5.0, 200.0][parts];
-        assert_eq!(jumps_over(&skipped, 0, keys), 10.0);
-        // No more values than there are.
+        assert_eq!(jumps_over(&skipped, 0, keys, share), 10.0);
+        // No more jumps than there are values.
         let many = [PartJumps::Points(1000)];
-        assert_eq!(jumps_over(&many, 1, keys), 5.0 * 41.0);
+        assert_eq!(jumps_over(&many, 1, keys, share), 200.0);
     }
 }

@@ -5,6 +5,7 @@ use sheaf_access::{Fetch, IndexRef, SortKeys};
 
 use crate::PlannerContext;
 use crate::access_path::AccessPath;
+use crate::condition::Term;
 use crate::cost::index_condition::conditions_us;
 use crate::cost::jumps::JumpingWalk;
 use crate::cost::lookup::Lookups;
@@ -127,11 +128,20 @@ impl TableReference<'_> {
                 parts => path.entries / self.rows_per_key(path.index, parts)?,
             });
         }
+        let parts = &layout(self.table, path.index).parts;
+        let share = |part: usize| {
+            let is_said = |filter: &usize| match &self.filters[*filter].term {
+                Term::Column { column, .. } => parts[part].column == Some(*column),
+                _ => false,
+            };
+            let said: Vec<usize> = (0..self.filters.len()).filter(is_said).collect();
+            self.shares.of(&said)
+        };
         let kept = self.shares.kept(&jumps.consumed, &path.ranges.consumed);
         Ok(Some(JumpingWalk {
             scan,
             matches: path.entries * kept,
-            jumps: jumps.estimate(path.entries, |parts| keys[parts].max(1.0)),
+            jumps: jumps.estimate(path.entries, |parts| keys[parts].max(1.0), share),
         }))
     }
 
