@@ -308,10 +308,7 @@ impl<'a> TableReference<'a> {
             }
             false => switch.index_jumps,
         };
-        // Jumps test conditions on entries as well: without the one there is not the other.
-        let tests_entries =
-            index == IndexRef::Clustered || self.switches(context, index).index_condition;
-        if !allowed || !tests_entries {
+        if !allowed {
             return Ok(None);
         }
         let jumps = jumps::index_jumps(&self.terms(), layout(self.table, index), &bound.ranges);
