@@ -226,7 +226,12 @@ impl TableReference<'_> {
     ) -> Result<()> {
         let allowed = (by_key, by_order);
         self.add_walks(context, index, allowed, None, wanted, paths)?;
-        match self.jumps(context, index)?.filter(|_| by_key) {
+        // Jumps inside ranges test entries before rows are fetched: what NO_ICP is against.
+        let is_allowed = by_key
+            && (index == IndexRef::Clustered
+                || self.switches(context, index).index_condition
+                || self.bound(index)?.ranges.is_full());
+        match self.jumps(context, index)?.filter(|_| is_allowed) {
             Some(jumps) => self.add_walks(context, index, allowed, Some(jumps), wanted, paths),
             None => Ok(()),
         }
