@@ -24,6 +24,18 @@ pub use object_archive::ObjectArchive;
 /// # Errors
 /// `Archive` if there can be none.
 pub fn open_archive(place: &str) -> Result<Arc<dyn LogArchive>> {
+    open(place, FolderArchive::open)
+}
+
+/// As [`open_archive`], but a folder must be there already: for whoever wants to read.
+pub fn existing_archive(place: &str) -> Result<Arc<dyn LogArchive>> {
+    open(place, FolderArchive::existing)
+}
+
+fn open(
+    place: &str,
+    open_folder: impl FnOnce(&Path) -> Result<FolderArchive>,
+) -> Result<Arc<dyn LogArchive>> {
     let cannot = |reason: String| StorageError::Archive {
         reason: format!("'{place}' is no place for an archive: {reason}"),
     };
@@ -39,7 +51,7 @@ pub fn open_archive(place: &str) -> Result<Arc<dyn LogArchive>> {
             return Ok(Arc::new(ObjectArchive::open(&url)?));
         }
     };
-    Ok(Arc::new(FolderArchive::open(Path::new(folder))?))
+    Ok(Arc::new(open_folder(Path::new(folder))?))
 }
 
 /// The schemes of object storage, and the features that they need.
@@ -75,7 +87,11 @@ mod tests {
     fn folders_have_two_names() {
         let directory = tempfile::tempdir().unwrap();
         let folder = directory.path().join("archive");
-        open_archive(&folder.display().to_string()).unwrap();
+        let name = folder.display().to_string();
+        let absent = existing_archive(&name).unwrap_err().to_string();
+        assert!(absent.contains(&name) && !folder.exists(), "{absent}");
+        open_archive(&name).unwrap();
+        existing_archive(&name).unwrap();
         assert!(folder.is_dir());
         let url = format!("file://{}/other", directory.path().display());
         open_archive(&url).unwrap();

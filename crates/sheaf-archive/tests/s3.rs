@@ -1,7 +1,7 @@
 //! An archive in S3, spoken to over HTTP: `cargo test -p sheaf-archive --features s3`.
 //!
-//! The other side is a few lines that know three requests of S3 ("Amazon S3 API Reference": PutObject with
-//! `If-None-Match`, GetObject, ListObjectsV2) and no signatures.
+//! The other side is a few lines that know four requests of S3 ("Amazon S3 API Reference": PutObject with
+//! `If-None-Match`, GetObject, ListObjectsV2, DeleteObjects) and no signatures.
 
 #![cfg(feature = "s3")]
 
@@ -80,6 +80,14 @@ fn answer(stream: &mut TcpStream, objects: &Objects) {
             xml += "<IsTruncated>false</IsTruncated></ListBucketResult>";
             ("200 OK", xml.into_bytes())
         }
+        "POST" if query.contains("delete") => {
+            let request = String::from_utf8(body).unwrap();
+            let (_, key) = request.split_once("<Key>").unwrap();
+            let (key, _) = key.split_once("</Key>").unwrap();
+            objects.remove(key);
+            let xml = format!("<DeleteResult><Deleted><Key>{key}</Key></Deleted></DeleteResult>");
+            ("200 OK", xml.into_bytes())
+        }
         "GET" => match objects.get(&key) {
             Some(object) => ("200 OK", object.clone()),
             None => ("404 Not Found", Vec::new()),
@@ -140,4 +148,6 @@ fn an_archive_in_s3_keeps_what_it_was_given() {
         .unwrap_err()
         .to_string();
     assert!(absent.contains("reading s3://bank/log/main/"), "{absent}");
+    archive.remove(HISTORY, one).unwrap();
+    assert_eq!(archive.ranges(HISTORY).unwrap(), [other]);
 }

@@ -171,6 +171,14 @@ pub fn restore(
     control.check_copy(&file, joined.read_to)?;
     if let Some(archive) = archive {
         let ranges = archive.ranges(control.history)?;
+        if ranges.is_empty() {
+            let reason = format!(
+                "it has nothing of history {}, to which the backup belongs: name the archive of the server that was backed \
+                 up, or none to have the backup as it is",
+                control.history
+            );
+            return Err(StorageError::Archive { reason });
+        }
         while let Some(range) = joined.next_range(&ranges)? {
             let bytes = archive.get(control.history, range)?;
             joined.add_from_archive(range, &bytes).map_err(|error| {

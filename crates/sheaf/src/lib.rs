@@ -46,7 +46,7 @@ use sheaf_sql::{
 };
 
 pub use arrow;
-pub use sheaf_archive::open_archive;
+pub use sheaf_archive::{existing_archive, open_archive};
 /// An error with MySQL's number, SQLSTATE and text.
 pub use sheaf_sql::SqlError as Error;
 pub use sheaf_sql::{ColumnMeta, MysqlColumnType};

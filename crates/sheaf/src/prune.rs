@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sheaf::open_archive;
+use sheaf::existing_archive;
 use sheaf::size::format_size;
 use sheaf_storage::archive::prune;
 use sheaf_storage::backup_info;
@@ -22,7 +22,7 @@ pub struct PruneArguments {
 
 pub fn run(arguments: &PruneArguments) -> Result<ExitCode, Box<dyn Error>> {
     let oldest = backup_info(&arguments.oldest_backup)?;
-    let pruned = prune(&*open_archive(&arguments.archive)?, &oldest)?;
+    let pruned = prune(&*existing_archive(&arguments.archive)?, &oldest)?;
     println!(
         "{}: {} objects of history {} removed, {} of log; {} and younger backups can be restored",
         arguments.archive,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use clap::Args;
-use sheaf::open_archive;
+use sheaf::existing_archive;
 use sheaf::size::parse_size;
 use sheaf_storage::{Lsn, RestoreUntil, Storage, StorageError, StorageOptions, restore_to};
 
@@ -36,7 +36,8 @@ pub struct RestoreArguments {
 }
 
 pub fn run(arguments: &RestoreArguments) -> Result<ExitCode, Box<dyn Error>> {
-    let archive = arguments.archive.as_deref().map(open_archive).transpose()?;
+    let archive = arguments.archive.as_deref();
+    let archive = archive.map(existing_archive).transpose()?;
     let until = match (arguments.until, arguments.until_position) {
         (Some(time), _) => RestoreUntil::TimeUs(u64::try_from(time.timestamp_micros())?),
         (None, Some(position)) => RestoreUntil::Position(Lsn(position)),

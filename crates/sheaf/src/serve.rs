@@ -87,6 +87,9 @@ impl StorageArguments {
     fn options(&self) -> Result<StorageOptions, Box<dyn Error>> {
         let default = StorageOptions::default();
         let archive = self.archive_to.as_deref().map(open_archive).transpose()?;
+        if let Some(place) = &self.archive_to {
+            tracing::info!("the log is archived to {place}");
+        }
         Ok(StorageOptions {
             sync_log: self.sync_log,
             recovery_time_goal: Duration::try_from_secs_f64(self.recovery_time_goal)?,

@@ -37,6 +37,14 @@ impl FolderArchive {
         })
     }
 
+    /// The archive in a folder that is there.
+    pub fn existing(folder: &Path) -> Result<FolderArchive> {
+        fs::read_dir(folder).map_err(|error| failed("reading", folder, &error))?;
+        Ok(FolderArchive {
+            folder: folder.to_owned(),
+        })
+    }
+
     fn folder_of(&self, history: HistoryId) -> PathBuf {
         self.folder.join(history.to_string())
     }
@@ -199,6 +207,7 @@ mod tests {
     fn a_folder_that_has_gone_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let folder = directory.path().join("archive");
+        assert!(FolderArchive::existing(&folder).is_err());
         let archive = FolderArchive::open(&folder).unwrap();
         fs::remove_dir(&folder).unwrap();
         assert!(archive.ranges(HISTORY).is_err());

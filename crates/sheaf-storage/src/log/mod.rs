@@ -377,8 +377,8 @@ impl Log {
         transaction: TransactionId,
         assigned: impl FnOnce(Lsn),
     ) -> Lsn {
-        let mut buffer = self.buffer.lock();
         let clock_us = self.file.disk.wall_clock_us();
+        let mut buffer = self.buffer.lock();
         let time_us = clock_us.max(buffer.newest_commit_us + 1);
         buffer.newest_commit_us = time_us;
         let before = buffer.bytes.len();

@@ -37,6 +37,10 @@ fn what_cannot_be_restored_says_why() {
     assert!(error.contains("take an older backup"), "{error}");
     let error = restore_fails(&backup, &archive, RestoreUntil::Position(Lsn(1)));
     assert!(error.contains("take an older backup"), "{error}");
+    let other = MemoryArchive::default();
+    let error = restore_fails(&backup, &other, RestoreUntil::End);
+    assert!(error.contains("nothing of history"), "{error}");
+    storage.archive_step(true).unwrap();
     let error = restore_fails(&backup, &archive, RestoreUntil::Position(Lsn(1 << 40)));
     assert!(error.contains("and not to"), "{error}");
 
