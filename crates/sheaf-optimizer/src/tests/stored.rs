@@ -187,6 +187,7 @@ fn every_path_finds_the_same_rows() {
 #[test]
 fn hints_are_obeyed() {
     let mut lab = lab();
+    lab.settings.switch.apply("skip_scan=off").unwrap();
     let sql = "SELECT note FROM orders WHERE id < 1500 AND day < DATE '1994-09-01'";
     lab.force_index("orders", "PRIMARY");
     assert_eq!(path(&lab, sql), "range PRIMARY 4 | Using where");
@@ -206,6 +207,11 @@ fn switches_are_obeyed() {
     lab.force_index("orders", "by_customer");
     let sql = "SELECT note FROM orders WHERE customer < 60 AND day = DATE '1994-09-01'";
     lab.settings.switch.apply("mrr=off").unwrap();
+    assert_eq!(
+        path(&lab, sql),
+        "range by_customer 9 | Using index condition; Using jumps"
+    );
+    lab.settings.switch.apply("index_jumps=off").unwrap();
     assert_eq!(
         path(&lab, sql),
         "range by_customer 5 | Using index condition"

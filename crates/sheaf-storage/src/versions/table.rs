@@ -375,24 +375,6 @@ impl VersionTable {
         upper
     }
 
-    /// The table in tables that take at most `bytes` when they are encoded. They are in the order of the keys, and where the
-    /// versions of one key are divided, the newer ones come first.
-    pub(super) fn divided(&self, bytes: usize) -> Vec<VersionTable> {
-        let mut tables: Vec<VersionTable> = Vec::new();
-        for (at, version) in self.versions.iter().enumerate() {
-            let more = ENCODED_VERSION_BYTES + version.length();
-            match tables.last_mut() {
-                Some(table) if table.encoded_bytes() + more <= bytes => table.append(self, at),
-                _ => {
-                    let mut table = VersionTable::default();
-                    table.append(self, at);
-                    tables.push(table);
-                }
-            }
-        }
-        tables
-    }
-
     /// Adds the versions of the right neighbour, whose keys are all greater.
     pub(crate) fn join(&mut self, right: &VersionTable) {
         (0..right.versions.len()).for_each(|i| self.append(right, i));
