@@ -48,7 +48,6 @@ pub struct ServerOptions {
     pub listen: Option<SocketAddr>,
     /// A Unix socket. A file left behind by a server that is gone is replaced.
     pub socket: Option<PathBuf>,
-    pub max_connections: usize,
 }
 
 impl Default for ServerOptions {
@@ -56,7 +55,6 @@ impl Default for ServerOptions {
         ServerOptions {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 3306))),
             socket: None,
-            max_connections: 151,
         }
     }
 }
@@ -78,7 +76,6 @@ struct Acceptor {
 /// The clients of a server, known to its acceptors and to whoever shuts it down.
 struct Clients {
     engine: Arc<Engine>,
-    max_connections: usize,
     stopping: AtomicBool,
     open: Mutex<OpenClients>,
     one_left: Condvar,
@@ -101,7 +98,6 @@ impl Server {
     pub fn start(engine: Arc<Engine>, options: ServerOptions) -> io::Result<Server> {
         let clients = Arc::new(Clients {
             engine,
-            max_connections: options.max_connections,
             stopping: AtomicBool::new(false),
             open: Mutex::default(),
             one_left: Condvar::new(),
@@ -252,7 +248,7 @@ impl Clients {
     /// A number for a new client; `None` if there are enough.
     fn admit(&self, socket: &Arc<Socket>) -> Option<u64> {
         let mut open = self.lock();
-        if open.by_number.len() >= self.max_connections {
+        if open.by_number.len() >= self.engine.max_connections() {
             return None;
         }
         let number = open.next;

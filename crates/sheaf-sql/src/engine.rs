@@ -287,7 +287,8 @@ impl Engine {
         Ok(session)
     }
 
-    fn max_connections(&self) -> usize {
+    /// Clients that may be connected at the same time, as `max_connections` says now.
+    pub fn max_connections(&self) -> usize {
         match self.globals().get("max_connections") {
             Ok(VariableValue::Integer(limit)) => usize::try_from(*limit).unwrap_or(usize::MAX),
             _ => self.options.max_connections,

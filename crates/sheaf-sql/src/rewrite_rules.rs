@@ -7,19 +7,17 @@
 //!
 //! A statement that was rewritten has a note (1105) that says so. Without rules a statement pays one look at a flag.
 
-use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use arrow::array::RecordBatch;
 use sheaf_table::{Catalog, Value};
 
 use crate::error::{Result, SqlError};
 use crate::parser::rewrite::RewriteRules;
 use crate::parser::{self, Statement};
-use crate::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::result::ResultSink;
 use crate::rows::value_at;
-use crate::session::Session;
+use crate::session::{IgnoredResult, Session};
 
 const DATABASE: &str = "query_rewrite";
 const TABLE: &str = "rewrite_rules";
@@ -35,31 +33,6 @@ const INSTALL: [&str; 2] = [
        enabled ENUM('YES', 'NO') NOT NULL DEFAULT 'YES',
        message VARCHAR(1000) COLLATE utf8mb4_bin)",
 ];
-
-/// What INSTALL tells of a table that is there already nobody wants to know, nor what an UPDATE has done.
-struct DiscardingSink;
-
-impl ResultSink for DiscardingSink {
-    fn columns(&mut self, _columns: &[ColumnMeta]) -> Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, _batch: &RecordBatch) -> Result<()> {
-        Ok(())
-    }
-
-    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _ok: OkInfo) -> Result<()> {
-        Ok(())
-    }
-
-    fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>> {
-        Err(SqlError::unknown(format!("nobody sends {name}")))
-    }
-}
 
 const READ: &str = "SELECT id, pattern, pattern_database, replacement, message FROM query_rewrite.rewrite_rules \
                     WHERE enabled = 'YES' ORDER BY id";
@@ -244,7 +217,7 @@ impl Session {
                 Ok(rows)
             }
             statement => {
-                self.dispatch(statement, text, &mut DiscardingSink)?;
+                self.dispatch(statement, text, &mut IgnoredResult)?;
                 Ok(Vec::new())
             }
         }

@@ -569,7 +569,7 @@ impl Drop for Session {
 }
 
 /// Takes the results that nobody asked for.
-struct IgnoredResult;
+pub(crate) struct IgnoredResult;
 
 impl ResultSink for IgnoredResult {
     fn columns(&mut self, _columns: &[ColumnMeta]) -> Result<()> {

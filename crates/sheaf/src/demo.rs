@@ -86,7 +86,6 @@ fn run_in(folder: &Path, arguments: &DemoArguments) -> Result<(), Box<dyn Error>
         let options = ServerOptions {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], SERVE_PORT))),
             socket: None,
-            max_connections: engine.options().max_connections,
         };
         return serve_until_signal(&engine, options, DRAIN_TIME);
     }

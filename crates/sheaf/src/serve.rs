@@ -138,7 +138,6 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
     let options = ServerOptions {
         listen: Some(arguments.listen),
         socket: arguments.socket,
-        max_connections: arguments.max_connections,
     };
     serve_until_signal(
         &engine,
