@@ -8,9 +8,7 @@ mod common;
 
 use std::sync::Arc;
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
-
-use common::{disk, options};
+use common::{disk, explore, options};
 use sheaf_storage::sync::thread;
 use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, RangeLock, ReadAhead, ReadView, Settled, Storage,
@@ -27,16 +25,6 @@ const ACCOUNTS: [u8; 4] = [10, 20, 30, 40];
 const OPENING_BALANCE: u8 = 50;
 /// Simulated time does not pass: a wait without end is a deadlock that the scheduler finds.
 const LONG: LockWait = LockWait::AtMost(std::time::Duration::MAX);
-
-/// Stack of a simulated thread: some page images fit.
-const STACK_BYTES: usize = 512 << 10;
-
-fn explore(body: fn()) {
-    let mut config = shuttle::Config::new();
-    config.stack_size = STACK_BYTES;
-    shuttle::Runner::new(RandomScheduler::new(SCHEDULES), config.clone()).run(body);
-    shuttle::Runner::new(PctScheduler::new(3, SCHEDULES), config).run(body);
-}
 
 struct Bank {
     storage: Arc<Storage>,
@@ -131,7 +119,7 @@ fn spawn(bank: &Arc<Bank>, work: impl FnOnce(&Bank) + Send + 'static) -> thread:
 
 #[test]
 fn a_snapshot_sees_every_transfer_whole_or_not_at_all() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = vec![
             spawn(&bank, |bank| {
@@ -158,7 +146,7 @@ fn a_snapshot_sees_every_transfer_whole_or_not_at_all() {
 
 #[test]
 fn a_snapshot_sees_the_same_when_the_past_is_spilled_beside_it() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open_with(TINY_VERSION_BYTES);
         let view = bank.storage.read_view().unwrap();
         let threads = vec![
@@ -196,7 +184,7 @@ fn a_snapshot_sees_the_same_when_the_past_is_spilled_beside_it() {
 
 #[test]
 fn a_snapshot_sees_through_splits_and_merges_of_uncommitted_rows() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = vec![
             spawn(&bank, |bank| {
@@ -224,7 +212,7 @@ fn a_snapshot_sees_through_splits_and_merges_of_uncommitted_rows() {
 
 #[test]
 fn no_update_is_lost_when_writers_wait_for_each_other() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = (0..3)
             .map(|_| spawn(&bank, |bank| bank.transfer(10, 20).unwrap()))
@@ -236,7 +224,7 @@ fn no_update_is_lost_when_writers_wait_for_each_other() {
 
 #[test]
 fn writers_without_explicit_locks_wait_for_each_others_versions() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = (1..=3)
             .map(|value| {
@@ -266,7 +254,7 @@ fn writers_without_explicit_locks_wait_for_each_others_versions() {
 
 #[test]
 fn transfers_in_opposite_directions_never_wait_for_ever() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = [(10, 20), (20, 10), (10, 20)]
             .into_iter()
@@ -283,7 +271,7 @@ fn transfers_in_opposite_directions_never_wait_for_ever() {
 
 #[test]
 fn one_of_two_inserts_of_a_unique_prefix_fails() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = [1u8, 2].into_iter().map(|row| {
             let bank = bank.clone();
@@ -338,7 +326,7 @@ fn add_the_only_row(bank: &Bank, key: u8, reads_first: bool) -> Result<bool, Sto
 
 #[test]
 fn who_locks_what_it_reads_reads_what_is_there_when_it_commits() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads: Vec<_> = [(5, false), (25, true), (45, true)]
             .into_iter()
@@ -366,7 +354,7 @@ fn who_locks_what_it_reads_reads_what_is_there_when_it_commits() {
 /// A writer that was in the range before its reader goes on; one that comes later waits. Nobody is a victim.
 #[test]
 fn a_reader_of_a_range_waits_for_writers_that_are_not_through() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = vec![
             spawn(&bank, |bank| {
@@ -409,7 +397,7 @@ fn is_there(bank: &Bank, transaction: &mut Transaction, prefix: u8) -> Result<bo
 fn parent_and_child_see_each_other_come_and_go() {
     const CHILD: u8 = 90;
     const PARENT: u8 = 10;
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let mut threads: Vec<_> = [1, 2]
             .into_iter()
@@ -460,7 +448,7 @@ fn parent_and_child_see_each_other_come_and_go() {
 /// Who takes changes back and begins again stands behind those who wait for the rows, and they do not wait for it.
 #[test]
 fn nobody_waits_for_changes_that_were_taken_back() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = vec![
             spawn(&bank, |bank| {
@@ -495,7 +483,7 @@ fn nobody_waits_for_changes_that_were_taken_back() {
 #[test]
 fn entries_of_a_unique_key_replace_each_other() {
     const UNIQUE: u8 = 50;
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let mut first = bank.storage.begin_transaction();
         let taken = bank.tree.insert_unique(&mut first, &[UNIQUE, 0], 1, &[]);
@@ -538,7 +526,7 @@ fn entries_of_a_unique_key_replace_each_other() {
 /// of courtesy.
 #[test]
 fn who_locks_a_range_behind_locks_of_its_rows_is_never_in_a_deadlock() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = vec![
             spawn(&bank, |bank| {

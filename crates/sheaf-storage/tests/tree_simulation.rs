@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{disk, options};
+use common::{disk, explore, options};
 use sheaf_storage::sync::thread;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Storage, StorageOptions, Tree};
 
@@ -16,11 +16,6 @@ const SCHEDULES: usize = 300;
 const VALUE_BYTES: usize = 3_900;
 /// Keys that are there all the time.
 const STABLE: [u8; 4] = [10, 20, 30, 40];
-
-fn explore(body: fn()) {
-    shuttle::check_random(body, SCHEDULES);
-    shuttle::check_pct(body, SCHEDULES, 3);
-}
 
 fn value(key: u8) -> Vec<u8> {
     vec![key; VALUE_BYTES]
@@ -70,7 +65,7 @@ fn finish(storage: &Storage, tree: &Tree, threads: Vec<thread::JoinHandle<()>>) 
 
 #[test]
 fn lookups_find_every_stable_key_while_leaves_split_and_merge() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let (storage, tree) = with_stable_keys();
         let mut threads = Vec::new();
         let (writing, written) = (storage.clone(), tree.clone());
@@ -127,7 +122,7 @@ fn scans_deliver_every_stable_key_once_while_leaves_split_and_merge() {
 
 #[test]
 fn writers_of_neighbouring_keys_do_not_disturb_each_other() {
-    explore(|| {
+    explore(SCHEDULES, || {
         let (storage, tree) = with_stable_keys();
         let threads = [[11u8, 13, 21], [12, 14, 22]]
             .into_iter()

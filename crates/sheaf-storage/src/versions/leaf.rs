@@ -54,7 +54,7 @@ impl SpilledTable {
 }
 
 /// A range of keys: `low <= key < high`, either of them absent.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 struct Bounds {
     low: Option<Box<[u8]>>,
     high: Option<Box<[u8]>>,
@@ -104,6 +104,26 @@ impl Part {
     fn may_hold(&self, key: &[u8]) -> bool {
         let bounds = self.bounds.as_ref();
         bounds.is_none_or(|bounds| bounds.contain(key)) && self.table.keys.may_hold(key)
+    }
+
+    /// Whether both are the same share in the same table.
+    fn is_same(&self, other: &Part) -> bool {
+        Arc::ptr_eq(&self.table, &other.table) && self.bounds == other.bounds
+    }
+
+    /// Bytes of the spilled table, of which other leaves may have shares.
+    pub(super) fn spilled_bytes(&self) -> usize {
+        self.table.bytes.length()
+    }
+
+    /// The versions of the part.
+    fn add_to(&self, newer: &mut VersionTable) -> Result<()> {
+        let older = self.table.load()?;
+        let bounds = self.bounds.as_deref();
+        let low = bounds.and_then(|bounds| bounds.low.as_deref());
+        let high = bounds.and_then(|bounds| bounds.high.as_deref());
+        newer.add_older(&older, low, high);
+        Ok(())
     }
 
     /// Whether a snapshot may look for a version of the part.
@@ -182,10 +202,19 @@ impl LeafVersions {
         self.table.as_deref().unwrap_or(&NO_VERSIONS)
     }
 
-    /// As [`VersionTable::pop`].
+    /// The newest change of `key`, which is `writer`'s, has been taken back.
     pub(super) fn pop(&mut self, key: &[u8], writer: &Arc<StatusCell>) {
-        if let Some(table) = &mut self.table {
-            table.pop(key, writer);
+        let mut table = self.table.as_mut();
+        if table.as_mut().is_some_and(|table| table.pop(key, writer)) {
+            return;
+        }
+        let is_own = |other: &Arc<StatusCell>| Arc::ptr_eq(other, writer);
+        if self
+            .parts
+            .iter()
+            .any(|part| part.may_matter(Some(key), is_own))
+        {
+            self.table_mut().pop_spilled(key, writer);
         }
     }
 
@@ -259,6 +288,18 @@ impl LeafVersions {
         }
     }
 
+    /// The table was spilled as these parts, from new to old, together with those of the leaf's parts that it was `joined`
+    /// with; a purge may have dropped some of them meanwhile. `has_forgotten`: what nobody needs was left out, and with it all
+    /// that there was of a key.
+    pub(super) fn set_spilled(&mut self, parts: Vec<Part>, joined: &[Part], has_forgotten: bool) {
+        self.table = None;
+        let is_joined = |part: &Part| joined.iter().any(|joined| joined.is_same(part));
+        self.parts.retain(|part| !is_joined(part));
+        drop(self.parts.splice(..0, parts));
+        self.parts.shrink_to_fit();
+        self.has_garbage |= has_forgotten && self.ghost.is_some();
+    }
+
     /// Takes the past of the keys from `separator` on out. Both sides may have ghosts if there were any. `low_fence` is
     /// the leaf's.
     pub(super) fn split_off(&mut self, separator: &[u8], low_fence: &[u8]) -> LeafVersions {
@@ -314,12 +355,17 @@ impl LeafCopy {
     /// Reads the parts: the table has everything then.
     pub(super) fn load_parts(&mut self) -> Result<()> {
         for part in std::mem::take(&mut self.parts) {
-            let older = part.table.load()?;
-            let bounds = part.bounds.as_deref();
-            let low = bounds.and_then(|bounds| bounds.low.as_deref());
-            let high = bounds.and_then(|bounds| bounds.high.as_deref());
-            self.table.add_older(&older, low, high);
+            part.add_to(&mut self.table)?;
         }
         Ok(())
+    }
+
+    /// The table with so many of the newest parts.
+    pub(super) fn with_newest_parts(&self, parts: usize) -> Result<VersionTable> {
+        let mut table = self.table.clone();
+        for part in &self.parts[..parts] {
+            part.add_to(&mut table)?;
+        }
+        Ok(table)
     }
 }

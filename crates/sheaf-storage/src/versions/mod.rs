@@ -467,8 +467,11 @@ impl VersionStore {
 mod tests {
     use std::ops::Range;
 
+    use super::spiller::Spared;
     use super::*;
-    use crate::disk::simulated::{SimulatedDisk, SimulationOptions};
+    use crate::disk::simulated::{
+        Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
+    };
     use crate::error::StorageError;
     use crate::page::Lsn;
     use crate::snapshot::{ReadView, SnapshotRegistry};
@@ -479,8 +482,15 @@ mod tests {
     const OTHER: PageId = PageId(41);
 
     fn store_of(budget_bytes: usize, spill_bytes: u64) -> VersionStore {
-        let disk = SimulatedDisk::new(SimulationOptions::new(1));
-        VersionStore::new(budget_bytes, SpillFile::new(disk, spill_bytes))
+        store_on(&disk(), budget_bytes, spill_bytes)
+    }
+
+    fn disk() -> Arc<SimulatedDisk> {
+        SimulatedDisk::new(SimulationOptions::new(1))
+    }
+
+    fn store_on(disk: &Arc<SimulatedDisk>, budget_bytes: usize, spill_bytes: u64) -> VersionStore {
+        VersionStore::new(budget_bytes, SpillFile::new(disk.clone(), spill_bytes))
     }
 
     fn store() -> VersionStore {
@@ -499,10 +509,15 @@ mod tests {
 
     /// Everything that can be spilled is, however often it was used.
     fn spill_all(store: &VersionStore) {
+        spill_all_for(store, &SnapshotRegistry::new(Lsn(1)).live());
+    }
+
+    /// As [`spill_all`], with these snapshots in use.
+    fn spill_all_for(store: &VersionStore, live: &LiveSnapshots) {
         let mut hand = store.hand.lock();
         loop {
-            let mut candidates = store.gather(&mut hand, usize::MAX);
-            if candidates.is_empty() || store.spill(&mut candidates).unwrap() == 0 {
+            let candidates = store.gather(&mut hand, usize::MAX, Spared::Hot);
+            if candidates.is_empty() || store.spill(candidates, live).unwrap() == 0 {
                 return;
             }
         }
@@ -515,13 +530,17 @@ mod tests {
     /// So many versions of keys on a leaf, by one writer: each key was the number's bytes, repeated.
     fn push_many(store: &VersionStore, page: PageId, keys: Range<u32>, writer: &Arc<StatusCell>) {
         for i in keys {
-            let value = key(i).repeat(10);
+            let value = value_of(i);
             store.push(page, TREE, &key(i), writer, Before::Value(&value), false);
         }
     }
 
+    fn value_of(i: u32) -> Vec<u8> {
+        key(i).repeat(10)
+    }
+
     fn value(i: u32) -> String {
-        format!("{:?}", Seen::Value(&key(i).repeat(10)))
+        format!("{:?}", Seen::Value(&value_of(i)))
     }
 
     #[test]
@@ -679,6 +698,153 @@ mod tests {
         let found: Vec<Vec<u8>> = keys(store.sweep(&registry.live(), |_| {}));
         assert_eq!(found, [b"z"]);
         assert_eq!((store.memory_bytes(), store.leaves()), (0, 0));
+    }
+
+    /// A leaf whose past is larger than a piece of the file is spilled in several, and does not keep others from it.
+    #[test]
+    fn a_leaf_may_have_more_versions_than_a_piece_holds() {
+        let (budget, keys) = (2_000_000, 6_000);
+        let store = store_of(budget, 100 << 20);
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let writers: Vec<_> = (1..8)
+            .map(|id| StatusCell::new(TransactionId(id)))
+            .collect();
+        // The versions of one key, and of many, are divided.
+        for writer in &writers {
+            push_many(&store, LEAF, 0..keys, writer);
+        }
+        let long_value = |i: u32| value_of(i).repeat(8);
+        for i in 100..5_000 {
+            let writer = StatusCell::new(TransactionId(i.into()));
+            let before = long_value(i);
+            store.push(OTHER, TREE, b"k", &writer, Before::Value(&before), false);
+        }
+        spill_all(&store);
+        assert!(store.memory_bytes() < budget);
+        let view = ReadView::take(&registry, None).unwrap();
+        for page in 100..300 {
+            store.make_room(|| Arc::new(registry.live())).unwrap();
+            push_many(&store, PageId(page), 0..200, &writers[0]);
+            assert!(store.memory_bytes() <= budget);
+        }
+        for page in 100..300 {
+            assert_eq!(seen(&store, PageId(page), &key(7), &view), value(7));
+        }
+        for i in (0..keys).step_by(500) {
+            assert_eq!(seen(&store, LEAF, &key(i), &view), value(i));
+        }
+        let oldest = format!("{:?}", Seen::Value(&long_value(100)));
+        assert_eq!(seen(&store, OTHER, b"k", &view), oldest);
+    }
+
+    #[test]
+    fn spilled_tables_are_joined_without_what_nobody_needs() {
+        const WRITERS: u64 = 40;
+        let store = store_of(1 << 20, 10 << 20);
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let old = ReadView::take(&registry, None).unwrap();
+        for id in 1..=WRITERS {
+            let writer = StatusCell::new(TransactionId(id));
+            let keys = 100 * u32::try_from(id).unwrap();
+            push_many(&store, LEAF, 0..100, &writer);
+            push_many(&store, OTHER, keys..keys + 100, &writer);
+            writer.commit(Lsn(10 * id));
+            registry.advance_to(Lsn(10 * id));
+            spill_all_for(&store, &registry.live());
+        }
+        // Of the one leaf the old snapshot needs the first version of each key alone; of the other it needs all.
+        let parts = |page: PageId| store.shard(page).read().leaves[&page].parts.len();
+        assert!(parts(LEAF) <= 8 && parts(OTHER) <= 8);
+        assert!(store.spill_file.used_bytes() < 2 * WRITERS * 100 * 60);
+        for i in 0..100 {
+            assert_eq!(seen(&store, LEAF, &key(i), &old), value(i));
+        }
+        for i in 100..4_100 {
+            assert_eq!(seen(&store, OTHER, &key(i), &old), value(i));
+        }
+    }
+
+    /// A purge comes between, which nobody is told of.
+    #[test]
+    fn tables_are_joined_although_a_purge_drops_some_of_them_meanwhile() {
+        let store = store();
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let writers: Vec<_> = (1..6)
+            .map(|id| StatusCell::new(TransactionId(id)))
+            .collect();
+        for (writer, first) in writers.iter().zip((0..).step_by(100)) {
+            let spilled = store
+                .shard(LEAF)
+                .read()
+                .leaves
+                .get(&LEAF)
+                .map_or(0, |l| l.parts.len());
+            push_many(&store, LEAF, first..first + 100, writer);
+            if spilled < 4 {
+                spill_all(&store);
+            }
+        }
+        for (writer, lsn) in writers[1..4].iter().zip(5..) {
+            writer.commit(Lsn(lsn));
+        }
+        registry.advance_to(Lsn(9));
+        let candidates = store.gather(&mut store.hand.lock(), usize::MAX, Spared::Hot);
+        assert!(store.purge_leaf(LEAF, &registry.live()));
+        assert_eq!(store.shard(LEAF).read().leaves[&LEAF].parts.len(), 1);
+        assert_eq!(store.spill(candidates, &registry.live()).unwrap(), 1);
+        let view = ReadView::take(&registry, None).unwrap();
+        for i in [7, 407] {
+            assert_eq!(seen(&store, LEAF, &key(i), &view), value(i));
+        }
+    }
+
+    #[test]
+    fn a_spilled_table_that_cannot_be_read_disturbs_its_readers_alone() {
+        let disk = disk();
+        let store = store_on(&disk, 200_000, 10 << 20);
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let writers: Vec<_> = (1..10)
+            .map(|id| StatusCell::new(TransactionId(id)))
+            .collect();
+        for writer in &writers[1..5] {
+            push_many(&store, LEAF, 0..100, writer);
+            spill_all(&store);
+        }
+        disk.inject(Fault {
+            operation: FaultyOperation::Read,
+            kind: FaultKind::IoError,
+            file: "temp/sheaf.spill".into(),
+            bytes: 0..u64::MAX,
+            times: u32::MAX,
+        });
+        push_many(&store, LEAF, 0..100, &writers[5]);
+        for page in 100..200 {
+            store.make_room(|| Arc::new(registry.live())).unwrap();
+            push_many(&store, PageId(page), 0..60, &writers[0]);
+        }
+        assert!(store.shard(LEAF).read().leaves[&LEAF].table().is_empty());
+        let view = ReadView::take(&registry, None).unwrap();
+        let read = |page| store.read(page, None, |_| true, |_| ());
+        assert!(read(LEAF).is_err());
+        disk.heal();
+        assert!(read(LEAF).is_ok());
+        assert_eq!(seen(&store, LEAF, &key(7), &view), value(7));
+    }
+
+    /// What does not fit in the file does not keep from it what does.
+    #[test]
+    fn the_last_room_of_the_file_is_used() {
+        let store = store_of(1_000_000, 100_000);
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let writer = StatusCell::new(TransactionId(1));
+        push_many(&store, LEAF, 0..10_000, &writer);
+        push_many(&store, OTHER, 0..1_000, &writer);
+        let candidates = store.gather(&mut store.hand.lock(), usize::MAX, Spared::Hot);
+        assert_eq!(store.spill(candidates, &registry.live()).unwrap(), 1);
+        assert!(store.shard(OTHER).read().leaves[&OTHER].table().is_empty());
+        assert!(!store.shard(LEAF).read().leaves[&LEAF].table().is_empty());
+        let view = ReadView::take(&registry, None).unwrap();
+        assert_eq!(seen(&store, OTHER, &key(7), &view), value(7));
     }
 
     #[test]

@@ -17,14 +17,19 @@
 //! if the leaf's past is still the one that was copied: it carries a stamp that every change renews. Otherwise what was
 //! written is given up. So readers, changes, splits, merges, the collector and the dropping of trees need not know that
 //! a table is being spilled, and when the write fails, nothing has happened.
+//!
+//! A leaf that is spilled again and again has its newest spilled tables joined with the next one, as far as they fit in
+//! one piece together, and what nobody needs any more is left out. So each version is written again a few times at most,
+//! and a leaf's tables are few and small, or large. A table that is larger than a piece is spilled in several.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
 use crate::snapshot::{LiveSnapshots, StatusCell};
-use crate::spill_file::MAX_PIECE_BYTES;
+use crate::spill_file::{MAX_PIECE_BYTES, Spilled};
 use crate::versions::key_filter::KeyFilter;
 use crate::versions::leaf::{LeafCopy, LeafVersions, Part, SpilledTable};
 use crate::versions::{SHARDS, TABLES_PER_LOCK, VersionStore, VersionTable};
@@ -39,8 +44,12 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Smaller tables take hardly more memory than what is left of a spilled one.
 const WORTH_SPILLING_BYTES: usize = 512;
 
-/// A leaf with so many spilled tables has them joined the next time one is spilled.
-const MAX_PARTS: usize = 4;
+/// So many spilled tables of a leaf are joined with the next one, if they fit in one piece.
+const PARTS_TO_JOIN: usize = 4;
+
+/// A batch of which nothing could be dropped, because all of it has changed meanwhile, is no reason to give up before
+/// there were so many.
+const MOST_FRUITLESS_ROUNDS: u32 = 64;
 
 /// Where the spiller goes on.
 #[derive(Default)]
@@ -50,12 +59,72 @@ pub(super) struct Hand {
     page: Option<PageId>,
 }
 
+/// Tables that the hand passes by although they are worth spilling.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spared {
+    /// Those that were used since it came by last.
+    Hot,
+    None,
+}
+
 /// A leaf whose table is to be spilled.
 pub(super) struct Candidate {
     page: PageId,
     copy: LeafCopy,
-    /// The table has what the parts had.
-    joins_parts: bool,
+    /// So many of the newest parts are to be joined with the table.
+    joined: usize,
+    /// Joining has left out all that there was of a key.
+    has_forgotten: bool,
+}
+
+impl Candidate {
+    fn new(page: PageId, copy: LeafCopy) -> Candidate {
+        let mut bytes = copy.table.encoded_bytes();
+        let fit = copy.parts.iter().take_while(|part| {
+            bytes += part.spilled_bytes();
+            bytes <= MAX_PIECE_BYTES
+        });
+        let joined = match fit.count() {
+            few if few < PARTS_TO_JOIN => 0,
+            parts => parts,
+        };
+        Candidate {
+            page,
+            copy,
+            joined,
+            has_forgotten: false,
+        }
+    }
+
+    /// Joins the newest parts with the table. If one of them cannot be read, they stay as they are.
+    fn join(&mut self, live: &LiveSnapshots) {
+        match self.copy.with_newest_parts(self.joined) {
+            Ok(mut table) => {
+                self.has_forgotten = table.purge(live);
+                self.copy.table = table;
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "old versions of page {} are not joined: {error}",
+                    self.page.0
+                );
+                self.joined = 0;
+            }
+        }
+    }
+
+    /// The table as it will be in the file.
+    fn pieces(&self) -> Vec<Cow<'_, VersionTable>> {
+        let table = &self.copy.table;
+        match table.encoded_bytes() <= MAX_PIECE_BYTES {
+            true if table.is_empty() => Vec::new(),
+            true => vec![Cow::Borrowed(table)],
+            false => {
+                let tables = table.divided(MAX_PIECE_BYTES);
+                tables.into_iter().map(Cow::Owned).collect()
+            }
+        }
+    }
 }
 
 impl VersionStore {
@@ -91,13 +160,26 @@ impl VersionStore {
         if self.memory_bytes() <= self.high_water() {
             return Ok(());
         }
+        let live = live();
         // Bits of pages whose tables go stay set, which is allowed: the next reader takes them away.
-        self.purge_all(&live());
-        while self.memory_bytes() > self.low_water() {
+        self.purge_all(&live);
+        let mut fruitless = 0;
+        while self.memory_bytes() > self.low_water() && fruitless < MOST_FRUITLESS_ROUNDS {
             let surplus = self.memory_bytes() - self.low_water();
-            let mut candidates = self.gather(&mut hand, surplus);
-            if candidates.is_empty() || self.spill(&mut candidates)? == 0 {
+            let mut candidates = self.gather(&mut hand, surplus, Spared::Hot);
+            if candidates.is_empty() {
+                // Readers may have used all leaves again while the hand went round.
+                candidates = self.gather(&mut hand, surplus, Spared::None);
+            }
+            if candidates.is_empty() {
                 break;
+            }
+            match self.spill(candidates, &live) {
+                Ok(0) => fruitless += 1,
+                Ok(_) => fruitless = 0,
+                // What was spilled before may be enough.
+                Err(StorageError::VersionStoreFull { .. }) => break,
+                Err(error) => return Err(error),
             }
         }
         if self.memory_bytes() > self.high_water() {
@@ -114,7 +196,7 @@ impl VersionStore {
     }
 
     /// The next tables to be spilled: together about [`BATCH_BYTES`], or `surplus` bytes of memory if that is less.
-    pub(super) fn gather(&self, hand: &mut Hand, surplus: usize) -> Vec<Candidate> {
+    pub(super) fn gather(&self, hand: &mut Hand, surplus: usize, spared: Spared) -> Vec<Candidate> {
         let (mut candidates, mut bytes, mut memory) = (Vec::new(), 0, 0);
         // Leaves that come while the hand goes round twice are not waited for.
         let mut left = 2 * self.leaves() + SHARDS;
@@ -127,17 +209,14 @@ impl VersionStore {
             for (&page, leaf) in range.take(TABLES_PER_LOCK) {
                 hand.page = Some(page);
                 passed += 1;
-                if leaf.cool_down() || !is_worth_spilling(leaf) {
+                let is_spared = leaf.cool_down() && spared == Spared::Hot;
+                if is_spared || !is_worth_spilling(leaf) {
                     continue;
                 }
                 let copy = leaf.copy();
                 bytes += copy.table.encoded_bytes();
                 memory += copy.table.memory_bytes();
-                candidates.push(Candidate {
-                    page,
-                    joins_parts: copy.parts.len() >= MAX_PARTS,
-                    copy,
-                });
+                candidates.push(Candidate::new(page, copy));
             }
             left = left.saturating_sub(passed);
             if passed < TABLES_PER_LOCK {
@@ -151,49 +230,70 @@ impl VersionStore {
 
     /// Writes the candidates' tables, and drops them from memory where nothing has changed meanwhile. Returns how many
     /// were dropped.
-    pub(super) fn spill(&self, candidates: &mut Vec<Candidate>) -> Result<usize> {
-        for candidate in candidates
-            .iter_mut()
-            .filter(|candidate| candidate.joins_parts)
-        {
-            candidate.copy.load_parts()?;
+    ///
+    /// # Errors
+    /// `VersionStoreFull` if the file has room for none of them, and those of the file.
+    pub(super) fn spill(
+        &self,
+        mut candidates: Vec<Candidate>,
+        live: &LiveSnapshots,
+    ) -> Result<usize> {
+        for candidate in &mut candidates {
+            if candidate.joined > 0 {
+                candidate.join(live);
+            }
         }
-        candidates.retain(|candidate| candidate.copy.table.encoded_bytes() <= MAX_PIECE_BYTES);
-        let pieces: Vec<_> = candidates
-            .iter()
-            .map(|candidate| candidate.copy.table.encode())
-            .collect();
-        let spilled = self
-            .spill_file
-            .store(&pieces)
-            .map_err(|error| match error {
-                StorageError::SpillFileFull { .. } => self.full(),
-                error => error,
-            })?;
+        let tables: Vec<_> = candidates.iter().map(Candidate::pieces).collect();
+        let stored = self.store(&tables)?;
         let mut dropped = 0;
-        for (candidate, bytes) in candidates.drain(..).zip(spilled) {
-            let table = &candidate.copy.table;
-            let part = Part::new(SpilledTable {
-                bytes,
-                writers: table.writers().into(),
-                keys: KeyFilter::of(table.len(), table.keys()),
+        for ((candidate, tables), spilled) in candidates.iter().zip(&tables).zip(stored) {
+            // Another one may have left the file no room for it.
+            let Some(spilled) = spilled else { continue };
+            let parts = tables.iter().zip(spilled).map(|(table, bytes)| {
+                Part::new(SpilledTable {
+                    bytes,
+                    writers: table.writers().into(),
+                    keys: KeyFilter::of(table.len(), table.keys()),
+                })
             });
-            let Candidate {
-                page,
-                copy,
-                joins_parts,
-            } = candidate;
-            let is_dropped = self.change_leaf_if(page, copy.stamp, |leaf| {
-                leaf.set_table(VersionTable::new());
-                if joins_parts {
-                    leaf.parts = Vec::new();
-                }
-                leaf.parts.reserve_exact(1);
-                leaf.parts.insert(0, part);
+            let parts = parts.collect();
+            let is_dropped = self.change_leaf_if(candidate.page, candidate.copy.stamp, |leaf| {
+                let joined = &candidate.copy.parts[..candidate.joined];
+                leaf.set_spilled(parts, joined, candidate.has_forgotten);
             });
             dropped += usize::from(is_dropped);
         }
         Ok(dropped)
+    }
+
+    /// Stores the tables of several leaves: all of them side by side, or those that the file has room for.
+    fn store(&self, leaves: &[Vec<Cow<'_, VersionTable>>]) -> Result<Vec<Option<Vec<Spilled>>>> {
+        let encode = |tables: &[Cow<'_, VersionTable>]| -> Vec<_> {
+            tables.iter().map(|table| table.encode()).collect()
+        };
+        let pieces: Vec<_> = leaves.iter().flat_map(|tables| encode(tables)).collect();
+        match self.spill_file.store(&pieces) {
+            Ok(spilled) => {
+                let mut spilled = spilled.into_iter();
+                let of_leaf = |tables: &Vec<_>| Some(spilled.by_ref().take(tables.len()).collect());
+                return Ok(leaves.iter().map(of_leaf).collect());
+            }
+            Err(StorageError::SpillFileFull { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        drop(pieces);
+        let mut stored = Vec::with_capacity(leaves.len());
+        for tables in leaves {
+            stored.push(match self.spill_file.store(&encode(tables)) {
+                Ok(spilled) => Some(spilled),
+                Err(StorageError::SpillFileFull { .. }) => None,
+                Err(error) => return Err(error),
+            });
+        }
+        match stored.iter().any(Option::is_some) {
+            true => Ok(stored),
+            false => Err(self.full()),
+        }
     }
 
     /// Reads back what was spilled of a leaf's past, and keeps it in memory. The caller holds no latch.
@@ -243,7 +343,6 @@ impl VersionStore {
 
 fn is_worth_spilling(leaf: &LeafVersions) -> bool {
     leaf.table().memory_bytes() >= WORTH_SPILLING_BYTES
-        && leaf.table().encoded_bytes() <= MAX_PIECE_BYTES
 }
 
 /// Whether somebody whom `matters` picks has perhaps written in a part of the leaf's past that was spilled.

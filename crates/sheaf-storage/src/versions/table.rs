@@ -18,10 +18,10 @@
 //! itself, which sees the page. Its one version counts its changes, so that taking them back one by one ends with it.
 //!
 //! **A version may outlive its change.** When a change is taken back, its version goes with it if it is at hand; if it
-//! was spilled, it stays behind. That does no harm. The oldest versions of a writer stay, so who does not see the
-//! writer finds what was there before it, which is what the page holds again; who sees it takes the page. Until the
-//! transaction ends the key counts as changed by it. When all of it has been taken back, readers pass its versions by,
-//! whichever of them are left, and a purge drops them.
+//! was spilled, a version that counts less than none is noted here, and the two become one when the spilled table comes
+//! back: what is left of a key is what the writer has changed and not taken back. So the writer itself finds again what
+//! others had done to the key before it came, which its snapshot may not see. When all of a transaction has been taken
+//! back, readers pass its versions by, whichever of them are left, and a purge drops them.
 //!
 //! The table is flat: keys and before-images lie in one block of bytes, and a version is 16 bytes that point into it.
 //! A version costs 16 bytes, the key and the before-image, and no allocation of its own; a table is moved, split with
@@ -63,8 +63,9 @@ struct Version {
     writer: u32,
     key_length: u16,
     before_length: u16,
-    /// Changes that the writer made to the key and has not taken back.
-    changes: u32,
+    /// Changes that the writer made to the key and has not taken back; below zero: it has taken back so many of those
+    /// that were spilled. Never zero.
+    changes: i32,
 }
 
 /// Bytes of a version in a spilled table.
@@ -170,7 +171,7 @@ impl VersionTable {
     pub(crate) fn newest_writer(&self, key: &[u8]) -> Option<&Arc<StatusCell>> {
         let versions = self.versions[self.lower_bound(key)..].iter();
         versions
-            .take_while(|&&version| self.key(version) == key)
+            .take_while(|&&version| self.key(version) == key && version.changes > 0)
             .map(|&version| self.writer(version))
             .find(|writer| !writer.is_rolled_back())
     }
@@ -189,13 +190,38 @@ impl VersionTable {
     /// Notes that `writer` is changing `key`, which was `before`.
     pub(crate) fn push(&mut self, key: &[u8], writer: &Arc<StatusCell>, before: Before<'_>) {
         let at = self.lower_bound(key);
-        if let Some(&newest) = self.versions.get(at)
-            && self.key(newest) == key
-            && Arc::ptr_eq(self.writer(newest), writer)
-        {
-            self.versions[at].changes = newest.changes.saturating_add(1);
-            return;
+        if self.is_newest(at, key, writer) {
+            self.add_changes(at, 1);
+        } else {
+            self.insert(at, key, writer, before, 1);
         }
+    }
+
+    /// Whether the version there is the newest of `key`, and the writer's.
+    fn is_newest(&self, at: usize, key: &[u8], writer: &Arc<StatusCell>) -> bool {
+        let version = self.versions.get(at).copied();
+        version.is_some_and(|version| {
+            self.key(version) == key && Arc::ptr_eq(self.writer(version), writer)
+        })
+    }
+
+    fn add_changes(&mut self, at: usize, changes: i32) {
+        let version = &mut self.versions[at];
+        version.changes = version.changes.saturating_add(changes);
+        if version.changes == 0 {
+            self.dead_bytes += version.length();
+            self.versions.remove(at);
+        }
+    }
+
+    fn insert(
+        &mut self,
+        at: usize,
+        key: &[u8],
+        writer: &Arc<StatusCell>,
+        before: Before<'_>,
+        changes: i32,
+    ) {
         let (value, before_length) = match before {
             Before::Absent => (&[][..], ABSENT),
             Before::Value(value) => (value, value.len() as u16),
@@ -205,7 +231,7 @@ impl VersionTable {
             writer: self.writer_index(writer),
             key_length: key.len() as u16,
             before_length,
-            changes: 1,
+            changes,
         };
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
@@ -213,21 +239,19 @@ impl VersionTable {
     }
 
     /// The newest change of `key`, which is `writer`'s, has been taken back. Its version goes unless the writer has
-    /// changed the key before, or the version is not here.
-    pub(crate) fn pop(&mut self, key: &[u8], writer: &Arc<StatusCell>) {
+    /// changed the key before. Returns false if it is not here.
+    pub(crate) fn pop(&mut self, key: &[u8], writer: &Arc<StatusCell>) -> bool {
         let at = self.lower_bound(key);
-        let Some(&version) = self.versions.get(at) else {
-            return;
-        };
-        if self.key(version) != key || !Arc::ptr_eq(self.writer(version), writer) {
-            return;
+        let is_here = self.is_newest(at, key, writer);
+        if is_here {
+            self.add_changes(at, -1);
         }
-        if version.changes > 1 {
-            self.versions[at].changes -= 1;
-        } else {
-            self.dead_bytes += version.length();
-            self.versions.remove(at);
-        }
+        is_here
+    }
+
+    /// The newest change of `key`, which is `writer`'s and was spilled, has been taken back.
+    pub(super) fn pop_spilled(&mut self, key: &[u8], writer: &Arc<StatusCell>) {
+        self.insert(self.lower_bound(key), key, writer, Before::Absent, -1);
     }
 
     fn writer_index(&mut self, writer: &Arc<StatusCell>) -> u32 {
@@ -256,11 +280,11 @@ impl VersionTable {
         let mut seen = Seen::Page;
         for &version in &self.versions[chain] {
             let writer = self.writer(version);
+            if writer.is_rolled_back() || version.changes < 0 {
+                continue;
+            }
             if view.sees(writer) {
                 break;
-            }
-            if writer.is_rolled_back() {
-                continue;
             }
             seen = match self.before(version) {
                 Before::Absent => Seen::Absent,
@@ -300,7 +324,7 @@ impl VersionTable {
         let versions = self.versions[self.lower_bound(from)..].iter();
         versions
             .take_while(|&&version| !range.is_above(self.key(version)))
-            .filter(|&&version| range.contains(self.key(version)))
+            .filter(|&&version| version.changes > 0 && range.contains(self.key(version)))
             .map(|&version| self.writer(version))
             .find(|writer| writer.is_active() && !Arc::ptr_eq(own, writer))
             .cloned()
@@ -322,8 +346,9 @@ impl VersionTable {
                 TransactionStatus::RolledBack => return false,
             };
             let older = self.versions.get(i + 1).copied();
+            // What a writer has taken back may be all that it changed: then it did not begin with that writer.
             let created = older
-                .filter(|&older| self.key(older) == self.key(version))
+                .filter(|&older| self.key(older) == self.key(version) && older.changes > 0)
                 .and_then(committed)
                 .unwrap_or(Lsn(0));
             live.need(created, ended)
@@ -375,6 +400,24 @@ impl VersionTable {
         upper
     }
 
+    /// The table in tables that take at most `bytes` when they are encoded. They are in the order of the keys, and where the
+    /// versions of one key are divided, the newer ones come first.
+    pub(super) fn divided(&self, bytes: usize) -> Vec<VersionTable> {
+        let mut tables: Vec<VersionTable> = Vec::new();
+        for (at, version) in self.versions.iter().enumerate() {
+            let more = ENCODED_VERSION_BYTES + version.length();
+            match tables.last_mut() {
+                Some(table) if table.encoded_bytes() + more <= bytes => table.append(self, at),
+                _ => {
+                    let mut table = VersionTable::default();
+                    table.append(self, at);
+                    tables.push(table);
+                }
+            }
+        }
+        tables
+    }
+
     /// Adds the versions of the right neighbour, whose keys are all greater.
     pub(crate) fn join(&mut self, right: &VersionTable) {
         (0..right.versions.len()).for_each(|i| self.append(right, i));
@@ -413,7 +456,7 @@ impl VersionTable {
     }
 
     /// As [`append`](Self::append). If the version before this one is the same writer's, of the same key, they become
-    /// one.
+    /// one, or none if the writer has taken back all of its changes.
     fn append_older(&mut self, source: &VersionTable, at: usize) {
         let older = source.versions[at];
         let newer = self.versions.last().copied().filter(|&newer| {
@@ -425,10 +468,8 @@ impl VersionTable {
             self.versions.pop();
         }
         self.append(source, at);
-        if let Some(newer) = newer
-            && let Some(joined) = self.versions.last_mut()
-        {
-            joined.changes = joined.changes.saturating_add(newer.changes);
+        if let Some(newer) = newer {
+            self.add_changes(self.versions.len() - 1, newer.changes);
         }
     }
 
@@ -490,9 +531,10 @@ impl VersionTable {
                     writer: word(4),
                     key_length: half(8),
                     before_length: half(10),
-                    changes: word(12),
+                    changes: word(12).cast_signed(),
                 };
-                let is_sound = (version.writer as usize) < writers.len()
+                let is_sound = version.changes != 0
+                    && (version.writer as usize) < writers.len()
                     && version.start as usize + version.length() <= bytes.len();
                 is_sound.then_some(version)
             })
@@ -671,10 +713,63 @@ mod tests {
         assert_eq!(table.resolve(b"k", &views[2]), Seen::Value(b"3"));
         assert_eq!(table.resolve(b"b", &views[1]), Seen::Value(b"b"));
         // Two changes of the third transaction, taken back.
-        table.pop(b"k", &third);
+        assert!(table.pop(b"k", &third));
         assert_eq!(table.len(), 3);
-        table.pop(b"k", &third);
+        assert!(table.pop(b"k", &third));
         assert_eq!(table.resolve(b"k", &views[2]), Seen::Page);
+        assert!(!table.pop(b"k", &third));
+    }
+
+    /// The writer of the snapshot 3 changes twice what another has committed at 5, and takes it back after it was
+    /// spilled: its snapshot does not see the other's change.
+    #[test]
+    fn what_is_taken_back_after_it_was_spilled_is_gone_when_it_comes_back() {
+        let (registry, mut views) = views(&[3]);
+        let (other, own, later) = (committed(1, 5), transaction(2), committed(3, 9));
+        let own_view = ReadView::take(&registry, Some(own.clone())).unwrap();
+        registry.advance_to(Lsn(6));
+        views.push(ReadView::take(&registry, None).unwrap());
+        let mut oldest = VersionTable::default();
+        oldest.push(b"k", &other, Before::Value(b"1"));
+        oldest.push(b"k", &own, Before::Value(b"2"));
+        let mut old = VersionTable::default();
+        old.push(b"k", &own, Before::Value(b"3"));
+        let all = |newest: &VersionTable| {
+            let mut table = newest.clone();
+            for older in [&old, &oldest] {
+                let older = VersionTable::decode(&older.encode(), older.writers()).unwrap();
+                table.add_older(&older, None, None);
+            }
+            table
+        };
+        let mut table = VersionTable::default();
+        table.pop_spilled(b"k", &own);
+        // One of two is left.
+        assert_eq!(all(&table).resolve(b"k", &own_view), Seen::Page);
+        assert_eq!(all(&table).resolve(b"k", &views[1]), Seen::Value(b"2"));
+        assert!(table.pop(b"k", &own));
+        assert_eq!(table.newest_writer(b"k").map(|_| ()), None);
+        let taken_back = all(&table);
+        assert_eq!(taken_back.len(), 1);
+        assert_eq!(taken_back.resolve(b"k", &own_view), Seen::Value(b"1"));
+        assert_eq!(taken_back.resolve(b"k", &views[1]), Seen::Page);
+        // It changes the key again, twice: once more than it has taken back.
+        for before in [b"2", b"4"] {
+            table.push(b"k", &own, Before::Value(before));
+        }
+        assert!(table.is_empty());
+        assert_eq!(all(&table).resolve(b"k", &views[1]), Seen::Value(b"2"));
+
+        // A purge does not take what the writer took back for the beginning of what came later.
+        let mut table = VersionTable::default();
+        table.pop_spilled(b"k", &own);
+        table.pop(b"k", &own);
+        own.commit(Lsn(8));
+        table.push(b"k", &later, Before::Value(b"2"));
+        registry.advance_to(Lsn(9));
+        table.purge(&registry.live());
+        assert_eq!(all(&table).resolve(b"k", &views[1]), Seen::Value(b"2"));
+        assert_eq!(all(&table).resolve(b"k", &views[0]), Seen::Value(b"1"));
     }
 
     #[test]

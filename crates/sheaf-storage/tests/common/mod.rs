@@ -88,3 +88,25 @@ pub fn check(tree: &Tree, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let checked = tree.check().unwrap();
     assert_eq!(checked.entries, model.len() as u64);
 }
+
+/// Of the schedulers, unless `SHUTTLE_RANDOM_SEED` says another.
+#[cfg(feature = "simulation")]
+const SCHEDULER_SEED: u64 = 1;
+
+/// Stack of a simulated thread: some page images fit.
+#[cfg(feature = "simulation")]
+const STACK_BYTES: usize = 512 << 10;
+
+/// Runs the body under so many schedules chosen at random, and under so many with a few preemptions where they hurt
+/// most (probabilistic concurrency testing).
+#[cfg(feature = "simulation")]
+pub fn explore(schedules: usize, body: fn()) {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    const PREEMPTIONS: usize = 3;
+    let mut config = shuttle::Config::new();
+    config.stack_size = STACK_BYTES;
+    let random = RandomScheduler::new_from_seed(SCHEDULER_SEED, schedules);
+    shuttle::Runner::new(random, config.clone()).run(body);
+    let preempting = PctScheduler::new_from_seed(SCHEDULER_SEED, PREEMPTIONS, schedules);
+    shuttle::Runner::new(preempting, config).run(body);
+}
