@@ -11,8 +11,8 @@ use sheaf_storage::disk::simulated::{
     Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
 };
 use sheaf_storage::{
-    Direction, KeyRange, ReadAhead, ReadView, Storage, StorageError, StorageOptions, Transaction,
-    Tree,
+    Direction, KeyRange, LockMode, LockWait, ReadAhead, ReadView, Storage, StorageError,
+    StorageOptions, Transaction, Tree,
 };
 
 const SPILL_FILE: &str = "temp/sheaf.spill";
@@ -349,6 +349,24 @@ fn a_crash_at_any_operation_of_a_long_transaction_leaves_nothing_of_it() {
         table.check(&ReadView::newest(), |_| 0);
         table.check_nothing_is_kept();
     }
+}
+
+/// Who locks a row asks whether it has changed it before, and what was spilled may have to tell.
+#[test]
+fn locking_rows_whose_past_was_spilled_keeps_to_the_budget() {
+    let table = Table::filled(&disk(10), spilling());
+    let mut transaction = table.storage.begin_transaction();
+    table.update(&mut transaction, 0..ROWS, 1).unwrap();
+    for row in 0..ROWS {
+        let (key, mode) = (row.to_be_bytes(), LockMode::Exclusive);
+        let is_new = transaction.lock_row(&table.tree, &key, mode, LockWait::No);
+        assert!(!is_new.unwrap(), "its own change locks row {row}");
+        let counters = table.storage.transaction_counters();
+        assert!(counters.version_bytes <= VERSION_BYTES as u64);
+    }
+    transaction.rollback().unwrap();
+    table.check(&ReadView::newest(), |_| 0);
+    table.check_nothing_is_kept();
 }
 
 #[test]
