@@ -7,10 +7,9 @@
 //! Integers and floats have the width of the column's type, little-endian. Dates and times begin with their
 //! length and leave out what is zero at their end. Everything else, decimals too, is text as in `text_row`.
 
-use sheaf_sql::{Cell, ColumnMeta, MysqlColumnType, SqlError};
+use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError};
 use sheaf_table::temporal::civil_from_days;
 
-use crate::cell::CellReader;
 use crate::text_format;
 use crate::text_row::encode_text;
 
@@ -157,10 +156,10 @@ fn encode_time(micros: i64, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::readers;
     use crate::text_row::tests::{column, every_type};
     use arrow::array::{ArrayRef, StringViewArray};
     use arrow::record_batch::RecordBatch;
+    use sheaf_sql::cell_readers as readers;
     use std::sync::Arc;
 
     #[test]

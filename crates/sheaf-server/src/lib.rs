@@ -16,7 +16,6 @@
 //! "Client/Server Protocol". Constants and the packets of the handshake come from the `mysql_common` crate.
 
 mod binary_row;
-mod cell;
 mod command;
 mod connection;
 mod handshake;

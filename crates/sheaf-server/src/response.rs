@@ -20,11 +20,11 @@ use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::io::BufMutExt;
 use mysql_common::packets::{ErrPacket, LocalInfilePacket, ServerError, SqlState};
 use mysql_common::proto::MySerialize;
-use sheaf_sql::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, SqlError};
+use sheaf_sql::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, SqlError, cell_readers};
 
 use crate::local_infile::LocalInfile;
 use crate::packet::{PacketStream, Transport};
-use crate::{binary_row, cell, text_row};
+use crate::{binary_row, text_row};
 
 const OK_HEADER: u8 = 0x00;
 const EOF_HEADER: u8 = 0xFE;
@@ -128,7 +128,7 @@ impl<T: Transport> ResultSink for Response<'_, T> {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), SqlError> {
-        let readers = cell::readers(batch, &self.columns)?;
+        let readers = cell_readers(batch, &self.columns)?;
         for row in 0..batch.num_rows() {
             self.packets.write_packet(|out| match self.format {
                 RowFormat::Text => {

@@ -4,10 +4,9 @@
 
 use arrow::record_batch::RecordBatch;
 use mysql_common::io::BufMutExt;
-use sheaf_sql::{Cell, ColumnMeta, MysqlColumnType, SqlError};
+use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers};
 use sheaf_table::temporal::DAY;
 
-use crate::cell::{self, CellReader};
 use crate::text_format;
 
 const NULL: u8 = 0xFB;
@@ -62,7 +61,7 @@ impl<'a> TextRows<'a> {
     /// Error 1105 if the batch is not of these columns.
     pub fn new(batch: &'a RecordBatch, columns: &'a [ColumnMeta]) -> Result<Self, SqlError> {
         Ok(TextRows {
-            readers: cell::readers(batch, columns)?,
+            readers: cell_readers(batch, columns)?,
             columns,
         })
     }
@@ -216,7 +215,7 @@ pub(crate) mod tests {
     #[test]
     fn a_row_is_texts_with_their_lengths() {
         let (batch, columns) = every_type();
-        let readers = cell::readers(&batch, &columns).expect("all types are known");
+        let readers = cell_readers(&batch, &columns).expect("all types are known");
         let mut out = Vec::new();
         encode(&readers, &columns, 0, &mut out);
         let texts: Vec<&[u8]> = vec![
@@ -257,7 +256,7 @@ pub(crate) mod tests {
         ]));
         let batch = RecordBatch::try_from_iter([("text", array)]).expect("one column");
         let columns = [column("text", MysqlColumnType::Blob, 0)];
-        let readers = cell::readers(&batch, &columns).expect("texts are known");
+        let readers = cell_readers(&batch, &columns).expect("texts are known");
         for (row, head) in [
             (0, &[250][..]),
             (1, &[0xFC, 251, 0]),
@@ -299,13 +298,11 @@ pub(crate) mod tests {
         let batch = RecordBatch::try_from_iter([("list", lists)]).expect("one column");
         let columns = [column("list", MysqlColumnType::VarString, 0)];
         assert_eq!(
-            cell::readers(&batch, &columns)
-                .err()
-                .map(|error| error.code),
+            cell_readers(&batch, &columns).err().map(|error| error.code),
             Some(1105)
         );
         assert_eq!(
-            cell::readers(&batch, &[]).err().map(|error| error.code),
+            cell_readers(&batch, &[]).err().map(|error| error.code),
             Some(1105)
         );
     }

@@ -8,6 +8,7 @@
 mod backup;
 mod batch_builder;
 mod catalog_text;
+mod cell_reader;
 mod change_query;
 mod column_statistics;
 mod ddl;
@@ -51,6 +52,7 @@ pub mod variables;
 mod warnings;
 
 pub use batch_builder::BatchBuilder;
+pub use cell_reader::{CellReader, cell_readers};
 pub use engine::{Engine, EngineOptions};
 pub use error::SqlError;
 pub use result::{

@@ -31,6 +31,7 @@
 
 pub mod serve;
 pub mod size;
+mod statement;
 pub mod tpch;
 
 use std::fs::File;
@@ -49,8 +50,10 @@ pub use arrow;
 pub use sheaf_archive::{existing_archive, open_archive};
 /// An error with MySQL's number, SQLSTATE and text.
 pub use sheaf_sql::SqlError as Error;
-pub use sheaf_sql::{ColumnMeta, MysqlColumnType};
+pub use sheaf_sql::{Cell, ColumnMeta, MysqlColumnType};
 pub use sheaf_storage::{LogArchive, StorageOptions, SyncLog};
+pub use sheaf_table::Value;
+pub use statement::{Row, Statement};
 
 /// What an operation gives back.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -177,9 +180,21 @@ impl Connection {
         Ok(sink.affected_rows)
     }
 
-    /// The session itself, for prepared statements, warnings and cancelling.
+    /// The session itself, for warnings and cancelling.
     pub fn session(&mut self) -> &mut Session {
         &mut self.session
+    }
+}
+
+/// A file of this process, for LOAD DATA LOCAL INFILE.
+fn own_file(name: &str) -> Result<Box<dyn Read>> {
+    match File::open(name) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => Err(Error::file_not_found(
+            name,
+            error.raw_os_error().unwrap_or_default(),
+            &error.to_string(),
+        )),
     }
 }
 
@@ -242,13 +257,6 @@ impl<F: FnMut(&RecordBatch) -> Result<()>> ResultSink for Batches<F> {
 
     /// The client is this process, so its files are here.
     fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>> {
-        match File::open(name) {
-            Ok(file) => Ok(Box::new(file)),
-            Err(error) => Err(Error::file_not_found(
-                name,
-                error.raw_os_error().unwrap_or_default(),
-                &error.to_string(),
-            )),
-        }
+        own_file(name).map(|file| file as Box<dyn Read + '_>)
     }
 }

@@ -1,13 +1,25 @@
-//! How a TPC-C client reaches its database: prepared statements over the MySQL protocol.
+//! How a TPC-C client reaches its database: prepared statements, over the MySQL protocol or in the same process.
+
+use std::collections::HashMap;
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Params, Row, Value};
+use mysql::{Conn, OptsBuilder, Params, Value};
+use sheaf::Cell;
 
 use super::DATABASE;
 use crate::error::BenchError;
 
 /// Statements of the five transactions, with room.
 const STATEMENTS: usize = 64;
+
+/// What a session begins with.
+const SETTINGS: [&str; 2] = [
+    "set session transaction isolation level read committed",
+    "set autocommit = 0",
+];
+
+/// The name of the library in messages.
+pub const LIBRARY: &str = "sheaf, in-process";
 
 /// Why a statement failed.
 pub enum Failure {
@@ -22,14 +34,42 @@ impl From<BenchError> for Failure {
     }
 }
 
-/// One connection.
-pub struct Client {
+impl Failure {
+    fn new(server: &'static str, code: u16, statement: &str, message: &str) -> Failure {
+        match code {
+            1205 | 1213 => Failure::Conflict,
+            _ => Failure::Other(BenchError::server(
+                server,
+                format!("{statement}: {message}"),
+            )),
+        }
+    }
+}
+
+/// The values of a row.
+pub type Row = Vec<Value>;
+
+/// One session with a database.
+pub enum Client {
+    Protocol(ProtocolClient),
+    Library(LibraryClient),
+}
+
+/// A connection to a server.
+pub struct ProtocolClient {
     server: &'static str,
     connection: Conn,
 }
 
-impl Client {
-    pub fn connect(server: &'static str, port: u16) -> Result<Client, BenchError> {
+/// A session in this process.
+pub struct LibraryClient {
+    connection: sheaf::Connection,
+    /// By the address of their text: each place in the program has a statement of its own.
+    statements: HashMap<usize, sheaf::Statement>,
+}
+
+impl ProtocolClient {
+    pub fn connect(server: &'static str, port: u16) -> Result<ProtocolClient, BenchError> {
         let options = OptsBuilder::new()
             .ip_or_hostname(Some("127.0.0.1"))
             .tcp_port(port)
@@ -39,26 +79,140 @@ impl Client {
             .stmt_cache_size(STATEMENTS);
         let mut connection =
             Conn::new(options).map_err(|error| BenchError::server(server, error))?;
-        for setting in [
-            "set session transaction isolation level read committed",
-            "set autocommit = 0",
-        ] {
+        for setting in SETTINGS {
             connection
                 .query_drop(setting)
                 .map_err(|error| BenchError::server(server, error))?;
         }
-        Ok(Client { server, connection })
+        Ok(ProtocolClient { server, connection })
     }
 
-    fn failure(&self, statement: &str, error: mysql::Error) -> Failure {
-        match error {
-            mysql::Error::MySqlError(error) if matches!(error.code, 1205 | 1213) => {
-                Failure::Conflict
-            }
-            error => Failure::Other(BenchError::server(
-                self.server,
-                format!("{statement}: {error}"),
-            )),
+    fn failure(server: &'static str, statement: &str, error: &mysql::Error) -> Failure {
+        let code = match error {
+            mysql::Error::MySqlError(error) => error.code,
+            _ => 0,
+        };
+        Failure::new(server, code, statement, &error.to_string())
+    }
+
+    fn run(
+        &mut self,
+        statement: &'static str,
+        values: Params,
+        mut take: impl FnMut(Row),
+    ) -> Result<(), Failure> {
+        let server = self.server;
+        let failed = |error: mysql::Error| Self::failure(server, statement, &error);
+        let rows = self
+            .connection
+            .exec_iter(statement, values)
+            .map_err(failed)?;
+        for row in rows {
+            take(row.map_err(failed)?.unwrap());
+        }
+        Ok(())
+    }
+}
+
+impl LibraryClient {
+    pub fn new(database: &sheaf::Database) -> Result<LibraryClient, BenchError> {
+        let mut connection = database.connect().map_err(BenchError::from_display)?;
+        for setting in [SETTINGS[0], SETTINGS[1], "use tpcc"] {
+            connection
+                .execute(setting)
+                .map_err(|error| BenchError::server(LIBRARY, error))?;
+        }
+        Ok(LibraryClient {
+            connection,
+            statements: HashMap::with_capacity(STATEMENTS),
+        })
+    }
+
+    fn run(
+        &mut self,
+        text: &'static str,
+        values: Params,
+        mut take: impl FnMut(Row),
+    ) -> Result<(), Failure> {
+        let failed =
+            |error: sheaf::Error| Failure::new(LIBRARY, error.code, text, &error.to_string());
+        let address = text.as_ptr() as usize;
+        if !self.statements.contains_key(&address) {
+            let statement = self.connection.prepare(text).map_err(failed)?;
+            self.statements.insert(address, statement);
+        }
+        let values = match values {
+            Params::Positional(values) => values.into_iter().map(library_value).collect(),
+            _ => Vec::new(),
+        };
+        self.connection
+            .run(&self.statements[&address], &values, |row| {
+                let columns = 0..row.columns().len();
+                take(
+                    columns
+                        .map(|column| protocol_value(row.cell(column)))
+                        .collect(),
+                );
+                Ok(())
+            })
+            .map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// A parameter as the library takes it.
+fn library_value(value: Value) -> sheaf::Value {
+    match value {
+        Value::Int(value) => sheaf::Value::Int(value),
+        Value::UInt(value) => sheaf::Value::UInt(value),
+        Value::Bytes(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => sheaf::Value::Text(text),
+            Err(bytes) => sheaf::Value::Bytes(bytes.into_bytes()),
+        },
+        // No other types are among the parameters.
+        _ => sheaf::Value::Null,
+    }
+}
+
+/// A value of the library's as it comes over the protocol, as far as the transactions look at it.
+fn protocol_value(cell: Cell<'_>) -> Value {
+    match cell {
+        Cell::Signed(value) => Value::Int(value),
+        Cell::Unsigned(value) => Value::UInt(value),
+        Cell::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
+        Cell::Decimal { unscaled, scale } => Value::Bytes(decimal_text(unscaled, scale)),
+        Cell::Date(value) => Value::Int(value.into()),
+        Cell::DateTime(value) | Cell::Time(value) => Value::Int(value),
+        Cell::Float(value) => Value::Float(value),
+        Cell::Double(value) => Value::Double(value),
+        Cell::Null => Value::NULL,
+    }
+}
+
+fn decimal_text(unscaled: i128, scale: i8) -> Vec<u8> {
+    let digits = usize::try_from(scale).unwrap_or(0);
+    let sign = if unscaled < 0 { "-" } else { "" };
+    let mut text = format!(
+        "{sign}{:0width$}",
+        unscaled.unsigned_abs(),
+        width = digits + 1 + sign.len()
+    );
+    if digits > 0 {
+        text.insert(text.len() - digits, '.');
+    }
+    text.into_bytes()
+}
+
+impl Client {
+    fn run(
+        &mut self,
+        statement: &'static str,
+        values: impl Into<Params>,
+        take: impl FnMut(Row),
+    ) -> Result<(), Failure> {
+        match self {
+            Client::Protocol(client) => client.run(statement, values.into(), take),
+            Client::Library(client) => client.run(statement, values.into(), take),
         }
     }
 
@@ -66,57 +220,72 @@ impl Client {
     pub fn query(
         &mut self,
         statement: &'static str,
-        parameters: impl Into<Params>,
+        values: impl Into<Params>,
     ) -> Result<Vec<Row>, Failure> {
-        self.connection
-            .exec(statement, parameters)
-            .map_err(|error| self.failure(statement, error))
+        let mut rows = Vec::new();
+        self.run(statement, values, |row| rows.push(row))?;
+        Ok(rows)
     }
 
     /// The first row of a query that must have one.
     pub fn row(
         &mut self,
         statement: &'static str,
-        parameters: impl Into<Params>,
+        values: impl Into<Params>,
     ) -> Result<Row, Failure> {
-        let mut rows = self.query(statement, parameters)?;
-        if rows.is_empty() {
-            return Err(Failure::Other(BenchError::server(
-                self.server,
-                format!("{statement}: no row"),
-            )));
-        }
-        Ok(rows.swap_remove(0))
+        let mut first = None;
+        self.run(statement, values, |row| {
+            first.get_or_insert(row);
+        })?;
+        first.ok_or_else(|| Failure::new(self.name(), 0, statement, "no row"))
     }
 
-    /// A statement without a result; returns the rows that it changed.
+    /// A statement without a result.
     pub fn execute(
         &mut self,
         statement: &'static str,
-        parameters: impl Into<Params>,
-    ) -> Result<u64, Failure> {
-        self.connection
-            .exec_drop(statement, parameters)
-            .map_err(|error| self.failure(statement, error))?;
-        Ok(self.connection.affected_rows())
+        values: impl Into<Params>,
+    ) -> Result<(), Failure> {
+        self.run(statement, values, drop)
     }
 
     pub fn commit(&mut self) -> Result<(), Failure> {
-        self.connection
-            .query_drop("commit")
-            .map_err(|error| self.failure("commit", error))
+        self.end("commit")
     }
 
     pub fn rollback(&mut self) -> Result<(), Failure> {
-        self.connection
-            .query_drop("rollback")
-            .map_err(|error| self.failure("rollback", error))
+        self.end("rollback")
+    }
+
+    fn end(&mut self, statement: &'static str) -> Result<(), Failure> {
+        match self {
+            Client::Protocol(client) => client
+                .connection
+                .query_drop(statement)
+                .map_err(|error| ProtocolClient::failure(client.server, statement, &error)),
+            Client::Library(client) => match client.connection.execute(statement) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(Failure::new(
+                    LIBRARY,
+                    error.code,
+                    statement,
+                    &error.to_string(),
+                )),
+            },
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Client::Protocol(client) => client.server,
+            Client::Library(_) => LIBRARY,
+        }
     }
 }
 
 /// The value of a column as an integer: amounts in hundredths, shares in ten thousandths.
 pub fn integer(row: &Row, column: usize) -> i64 {
-    match row.as_ref(column) {
+    match row.get(column) {
         Some(Value::Int(value)) => *value,
         Some(Value::UInt(value)) => i64::try_from(*value).unwrap_or(i64::MAX),
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes)
@@ -129,8 +298,24 @@ pub fn integer(row: &Row, column: usize) -> i64 {
 
 /// The value of a column as text.
 pub fn text(row: &Row, column: usize) -> String {
-    match row.as_ref(column) {
+    match row.get(column) {
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_written_with_all_their_digits() {
+        let text =
+            |unscaled, scale| String::from_utf8(decimal_text(unscaled, scale)).expect("digits");
+        assert_eq!(text(12345, 2), "123.45");
+        assert_eq!(text(5, 2), "0.05");
+        assert_eq!(text(-5, 2), "-0.05");
+        assert_eq!(text(0, 4), "0.0000");
+        assert_eq!(text(-17, 0), "-17");
     }
 }

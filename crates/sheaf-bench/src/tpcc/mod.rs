@@ -6,6 +6,7 @@
 //! server that has lost something is worth nothing.
 
 mod client;
+mod library;
 mod random;
 mod schema;
 mod transactions;
@@ -26,8 +27,7 @@ use crate::machine;
 use crate::peers::{self, Server, mysql_client};
 use crate::reference::write_section;
 
-use client::{Client, Failure};
-use random::Input;
+use client::{Client, Failure, ProtocolClient};
 use transactions::{KINDS, Terminal};
 
 /// The database that clients work in.
@@ -41,6 +41,9 @@ pub struct Options {
     against: Vec<String>,
     #[arg(long, default_value_t = 4)]
     warehouses: u64,
+    /// Measures the library: the clients are threads of the process that has the database.
+    #[arg(long, conflicts_with = "against")]
+    in_process: bool,
     /// Numbers of clients.
     #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
     clients: Vec<u64>,
@@ -75,6 +78,9 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
         .work
         .clone()
         .unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"));
+    if options.in_process {
+        return library::run(options, &work);
+    }
     let mut servers = peers::mysql_servers(&work, "tpcc", &options.against, options.memory as u64)?;
     let mut versions = Vec::new();
     for server in &mut servers {
@@ -139,22 +145,29 @@ fn measure(options: &Options, server: &dyn Server, clients: u64) -> Result<Measu
     let (name, endpoint) = (server.name(), server.endpoint());
     let terminals = (0..clients)
         .map(|number| {
-            Ok(Terminal {
-                client: Client::connect(name, endpoint.port)?,
-                input: Input::new(clients * 1_000 + number),
-                warehouse: number % options.warehouses + 1,
-                warehouses: options.warehouses,
-                conflicts: 0,
-            })
+            let client = Client::Protocol(ProtocolClient::connect(name, endpoint.port)?);
+            Ok(Terminal::new(client, number, clients, options.warehouses))
         })
         .collect::<Result<Vec<_>, BenchError>>()?;
+    let used = || machine::processor_time_of_family(endpoint.process);
+    work(options, name, terminals, used)
+}
+
+/// Lets the terminals work, and says what they did.
+fn work(
+    options: &Options,
+    name: &'static str,
+    terminals: Vec<Terminal>,
+    processor_time: impl Fn() -> Duration,
+) -> Result<Measured, BenchError> {
+    let clients = terminals.len() as u64;
     let conflicts = AtomicU64::new(0);
     let driven = drive(
         terminals,
         KINDS.len(),
         Duration::from_secs(options.warm_up),
         Duration::from_secs(options.seconds),
-        || machine::processor_time_of_family(endpoint.process),
+        processor_time,
         |terminal: &mut Terminal| {
             let outcome = terminal.work();
             conflicts.fetch_add(std::mem::take(&mut terminal.conflicts), Ordering::Relaxed);

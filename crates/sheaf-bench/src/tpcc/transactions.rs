@@ -30,6 +30,17 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// The terminal with this number of so many.
+    pub fn new(client: Client, number: u64, terminals: u64, warehouses: u64) -> Terminal {
+        Terminal {
+            client,
+            input: Input::new(terminals * 1_000 + number),
+            warehouse: number % warehouses + 1,
+            warehouses,
+            conflicts: 0,
+        }
+    }
+
     /// Does one transaction of the mix (clause 5.2.3, as weights instead of a deck of cards), and returns its kind.
     pub fn work(&mut self) -> Result<usize, Failure> {
         let kind = match self.input.uniform(1, 100) {

@@ -4,7 +4,7 @@ use arrow::array::AsArray;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
-use sheaf::{Connection, Database, Options};
+use sheaf::{Cell, Connection, Database, Options, Value};
 
 fn options() -> Options {
     Options {
@@ -177,4 +177,59 @@ fn direct_reads_are_batches_too() {
         assert_eq!(names(&direct), names(&vectorised), "{sql}");
     }
     assert_eq!(direct_statements(&mut connection) - before, 4);
+}
+
+#[test]
+fn prepared_statements_run_with_other_values_and_give_rows_one_by_one() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let database = Database::open(directory.path(), options()).expect("an empty database");
+    let mut connection = database.connect().expect("a session");
+    for sql in [
+        "CREATE DATABASE shop",
+        "USE shop",
+        "CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(20))",
+    ] {
+        connection.execute(sql).expect("the names are free");
+    }
+    let insert = connection.prepare("INSERT INTO t VALUES (?, ?, ?)");
+    let insert = insert.expect("a statement");
+    for a in 1..=6 {
+        let values = [
+            Value::Int(a),
+            Value::Int(a % 3),
+            Value::Text(format!("row {a}")),
+        ];
+        assert_eq!(connection.run(&insert, &values, |_| Ok(())), Ok(1));
+    }
+    let too_few = connection.run(&insert, &[Value::Int(7)], |_| Ok(()));
+    assert_eq!(too_few.map_err(|error| error.code), Err(1210));
+
+    // Of a plan that gives single rows, and of one that gives batches.
+    let mut run = |sql: &str, value: i64| {
+        let statement = connection.prepare(sql).expect("a statement");
+        let mut rows = Vec::new();
+        let outcome = connection.run(&statement, &[Value::Int(value)], |row| {
+            let name = row.columns()[0].name.clone();
+            rows.push(format!("{name} {:?} {:?}", row.cell(0), row.cell(9)));
+            Ok(())
+        });
+        assert_eq!(outcome, Ok(0));
+        assert_eq!(statement.parameters(), 1);
+        connection.close(statement);
+        rows
+    };
+    let text = format!("c {:?} Null", Cell::Bytes(b"row 4"));
+    assert_eq!(run("SELECT c FROM t WHERE a = ?", 4), [text]);
+    let count = |n| format!("n {:?} Null", Cell::Signed(n));
+    let grouped = "SELECT COUNT(*) n FROM t WHERE a <= ? GROUP BY b ORDER BY b";
+    assert_eq!(run(grouped, 4), [count(1), count(2), count(1)]);
+
+    let all = connection.prepare("SELECT a FROM t").expect("a statement");
+    let mut seen = 0;
+    let outcome = connection.run(&all, &[], |_| {
+        seen += 1;
+        Err(sheaf::Error::unknown("enough"))
+    });
+    assert_eq!(outcome.map_err(|error| error.code), Err(1105));
+    assert_eq!(seen, 1, "nothing comes after an error");
 }

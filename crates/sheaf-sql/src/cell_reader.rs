@@ -1,4 +1,4 @@
-//! One value of an Arrow batch.
+//! One value of an Arrow batch, for clients that want rows.
 //!
 //! Arrow has many types that mean the same to a client (four widths of integers, three layouts of strings). A
 //! [`CellReader`] knows a column's Arrow type and gives each value as a [`Cell`], of which there are few, so the
@@ -15,7 +15,9 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, TimeUnit};
 use arrow::record_batch::RecordBatch;
-use sheaf_sql::{Cell, ColumnMeta, SqlError};
+
+use crate::error::{Result, SqlError};
+use crate::result::{Cell, ColumnMeta};
 
 /// One column of a batch.
 pub struct CellReader<'a> {
@@ -54,12 +56,15 @@ enum Values<'a> {
     DurationMicrosecond(&'a DurationMicrosecondArray),
 }
 
-/// Readers of all columns of a batch. Error 1105 if the batch is not of the columns that were announced, or has
+/// Readers of all columns of a batch.
+///
+/// # Errors
+/// 1105 if the batch is not of the columns that were announced, or has
 /// a type that the protocol cannot carry: either is a fault of the planner.
-pub fn readers<'a>(
+pub fn cell_readers<'a>(
     batch: &'a RecordBatch,
     columns: &[ColumnMeta],
-) -> Result<Vec<CellReader<'a>>, SqlError> {
+) -> Result<Vec<CellReader<'a>>> {
     if batch.num_columns() != columns.len() {
         return Err(SqlError::unknown(format!(
             "a result of {} columns has a row of {}",
