@@ -29,16 +29,8 @@ fn record_in(work: &Path, scale: f64, queries: &Path, out: &Path) -> Result<(), 
     server.start()?;
     server.load(&tbl)?;
     fs::create_dir_all(out).map_err(|error| BenchError::file(out, error))?;
-    let mut files: Vec<_> = fs::read_dir(queries)
-        .map_err(|error| BenchError::file(queries, error))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sql"))
-        .collect();
-    files.sort();
-    for file in files {
-        let sql = fs::read_to_string(&file).map_err(|error| BenchError::file(&file, error))?;
-        let rows = server.run(sql.trim().trim_end_matches(';'), &[])?.rows;
-        let name = file.file_stem().unwrap_or_default();
+    for (name, sql) in data::query_files(queries)? {
+        let rows = server.run(&sql, &[])?.rows;
         let path = out.join(name).with_extension("tsv");
         fs::write(&path, as_tsv(&rows)).map_err(|error| BenchError::file(&path, error))?;
         println!("{}: {} rows", path.display(), rows.len());

@@ -1,4 +1,5 @@
-//! Line charts as SVG, for the documents: one line for each server, the x axis by powers of two.
+//! Charts as SVG, for the documents: lines, one for each server, the x axis by powers of two; and points, both axes by
+//! powers of ten.
 
 use std::fmt::Write as _;
 
@@ -40,13 +41,7 @@ pub fn line_chart(title: &str, x_label: &str, y_label: &str, series: &[Series]) 
         LEFT + (value.max(1e-9).log2() - first) / (last - first).max(1e-9) * (WIDTH - LEFT - RIGHT)
     };
     let y = |value: f64| HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
-         <text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"14\">{}</text>\n",
-        WIDTH / 2.0,
-        escape(title)
-    );
+    let mut svg = frame(title, x_label, y_label);
     for step in 0..=STEPS {
         let value = top * f64::from(step) / f64::from(STEPS);
         let _ = writeln!(
@@ -70,17 +65,6 @@ pub fn line_chart(title: &str, x_label: &str, y_label: &str, series: &[Series]) 
             number(*value)
         );
     }
-    let _ = writeln!(
-        svg,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
-         <text x=\"16\" y=\"{}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {})\">{}</text>",
-        WIDTH / 2.0,
-        HEIGHT - 12.0,
-        escape(x_label),
-        HEIGHT / 2.0,
-        HEIGHT / 2.0,
-        escape(y_label)
-    );
     for (position, series) in series.iter().enumerate() {
         let colour = COLOURS[position % COLOURS.len()];
         let line: Vec<String> = series
@@ -100,19 +84,101 @@ pub fn line_chart(title: &str, x_label: &str, y_label: &str, series: &[Series]) 
                 "<circle cx=\"{x}\" cy=\"{y}\" r=\"3\" fill=\"{colour}\"/>"
             );
         }
-        let legend = TOP + 8.0 + 16.0 * position as f64;
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{}\" y=\"{}\" width=\"10\" height=\"10\" fill=\"{colour}\"/><text x=\"{}\" y=\"{}\">{}</text>",
-            LEFT + 8.0,
-            legend - 9.0,
-            LEFT + 22.0,
-            legend,
-            escape(&series.name)
-        );
+        svg.push_str(&legend(position, &series.name));
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+/// The smallest and the largest power of ten of a chart's axis when there is nothing to show.
+const EMPTY_AXIS: (f64, f64) = (1e-3, 1.0);
+
+/// A chart of points with logarithmic axes of the same range, and the line on which both coordinates are equal.
+pub fn scatter_chart(title: &str, x_label: &str, y_label: &str, series: &[Series]) -> String {
+    let points = || series.iter().flat_map(|series| &series.points);
+    let values = || points().flat_map(|point| [point.0, point.1]);
+    let (least, most) = match points().next() {
+        Some(_) => (
+            values().fold(f64::MAX, f64::min).max(1e-9),
+            values().fold(0.0, f64::max).max(1e-9),
+        ),
+        None => EMPTY_AXIS,
+    };
+    let (first, last) = (
+        least.log10().floor(),
+        most.log10().ceil().max(least.log10().floor() + 1.0),
+    );
+    let share = |value: f64| (value.max(1e-9).log10() - first) / (last - first);
+    let x = |value: f64| LEFT + share(value) * (WIDTH - LEFT - RIGHT);
+    let y = |value: f64| HEIGHT - BOTTOM - share(value) * (HEIGHT - TOP - BOTTOM);
+    let mut svg = frame(title, x_label, y_label);
+    let mut power = first;
+    while power <= last {
+        let value = 10f64.powf(power);
+        let (x, y) = (x(value), y(value));
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#dddddd\"/>\
+             <line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{}\" stroke=\"#dddddd\"/>\
+             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value}</text>\
+             <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{value}</text>",
+            WIDTH - RIGHT,
+            HEIGHT - BOTTOM,
+            LEFT - 6.0,
+            y + 4.0,
+            HEIGHT - BOTTOM + 18.0,
+        );
+        power += 1.0;
+    }
+    let _ = writeln!(
+        svg,
+        "<line x1=\"{LEFT}\" y1=\"{}\" x2=\"{}\" y2=\"{TOP}\" stroke=\"#888888\"/>",
+        HEIGHT - BOTTOM,
+        WIDTH - RIGHT
+    );
+    for (position, series) in series.iter().enumerate() {
+        let colour = COLOURS[position % COLOURS.len()];
+        for point in &series.points {
+            let _ = writeln!(
+                svg,
+                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\" fill=\"{colour}\" fill-opacity=\"0.6\"/>",
+                x(point.0),
+                y(point.1)
+            );
+        }
+        svg.push_str(&legend(position, &series.name));
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// What every chart begins with: its title and the names of its axes.
+fn frame(title: &str, x_label: &str, y_label: &str) -> String {
+    let (middle, centre) = (WIDTH / 2.0, HEIGHT / 2.0);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
+         <text x=\"{middle}\" y=\"20\" text-anchor=\"middle\" font-size=\"14\">{}</text>\n\
+         <text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
+         <text x=\"16\" y=\"{centre}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {centre})\">{}</text>\n",
+        escape(title),
+        HEIGHT - 12.0,
+        escape(x_label),
+        escape(y_label)
+    )
+}
+
+/// The line of the legend for the series at `position`.
+fn legend(position: usize, name: &str) -> String {
+    let colour = COLOURS[position % COLOURS.len()];
+    let y = TOP + 8.0 + 16.0 * position as f64;
+    format!(
+        "<rect x=\"{}\" y=\"{}\" width=\"10\" height=\"10\" fill=\"{colour}\"/><text x=\"{}\" y=\"{y}\">{}</text>\n",
+        LEFT + 8.0,
+        y - 9.0,
+        LEFT + 22.0,
+        escape(name)
+    )
 }
 
 /// The next number of the form 1, 2 or 5 times a power of ten.

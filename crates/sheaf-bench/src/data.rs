@@ -1,4 +1,4 @@
-//! TPC-H data as `.tbl` files, generated once per scale and kept in a cache folder.
+//! TPC-H data as `.tbl` files, generated once per scale and kept in a cache folder; and its queries.
 
 use std::fs::{self, File};
 use std::io;
@@ -36,4 +36,20 @@ pub fn tbl_folder(work: &Path, scale: f64) -> Result<PathBuf, BenchError> {
     }
     File::create(&complete).map_err(|error| BenchError::file(&complete, error))?;
     Ok(folder)
+}
+
+/// The queries of a folder with one `.sql` file each, as (name, text without the semicolon), by name.
+pub fn query_files(folder: &Path) -> Result<Vec<(String, String)>, BenchError> {
+    let entries = fs::read_dir(folder).map_err(|error| BenchError::file(folder, error))?;
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(|error| BenchError::file(folder, error))?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "sql"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let sql = fs::read_to_string(&path).map_err(|error| BenchError::file(&path, error))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let sql = sql.trim().trim_end_matches(';').to_string();
+        Ok((name.into_owned(), sql))
+    };
+    paths.into_iter().map(read).collect()
 }

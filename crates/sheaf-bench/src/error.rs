@@ -3,6 +3,9 @@
 use std::fmt::Display;
 use std::path::Path;
 
+/// ER_QUERY_TIMEOUT of MySQL, and ER_STATEMENT_TIMEOUT of MariaDB.
+const TIMEOUTS: [u16; 2] = [3024, 1969];
+
 /// An error of a benchmark run.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -21,6 +24,12 @@ pub enum BenchError {
         server: &'static str,
         /// What happened, with the way out where there is one.
         message: String,
+    },
+    /// A statement took longer than it was allowed to.
+    #[error("{server}: the statement took too long")]
+    TimedOut {
+        /// The server's name as the tables print it.
+        server: &'static str,
     },
     /// Anything else, already worded.
     #[error("{0}")]
@@ -41,6 +50,16 @@ impl BenchError {
         BenchError::Server {
             server,
             message: error.to_string(),
+        }
+    }
+
+    /// Wraps an error of a statement that a server of the MySQL protocol was asked to run.
+    pub fn of_statement(server: &'static str, error: mysql::Error) -> Self {
+        match error {
+            mysql::Error::MySqlError(error) if TIMEOUTS.contains(&error.code) => {
+                BenchError::TimedOut { server }
+            }
+            error => BenchError::server(server, error),
         }
     }
 

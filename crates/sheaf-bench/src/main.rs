@@ -19,6 +19,7 @@ mod plans;
 mod ranges;
 mod reference;
 mod tpcc;
+mod tpch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,6 +49,8 @@ enum Command {
     Ranges(ranges::Options),
     /// Each query under every plan that it can be forced into, and under the free choice.
     Plans(plans::Options),
+    /// The 22 queries of TPC-H, warm, against MariaDB and PostgreSQL.
+    Tpch(tpch::Options),
     /// What a reader pays for open transactions, writers and a held snapshot.
     Concurrency(concurrency::Options),
     /// Runs the 22 TPC-H queries on MariaDB and writes its answers to files (the tests compare with them).
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Command::Ranges(options) => ranges::run(&options),
         Command::Concurrency(options) => concurrency::run(&options),
         Command::Plans(options) => plans::run(&options),
+        Command::Tpch(options) => tpch::run(&options),
         Command::RecordAnswers {
             scale,
             queries,

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::Budget;
 use super::mysql_server::MySqlServer;
@@ -27,7 +28,8 @@ pub fn server(folder: PathBuf, budget: Budget) -> Result<MySqlServer, BenchError
     if !folder.join("data").exists() {
         install(&folder)?;
     }
-    MySqlServer::new(NAME, folder, budget, serve_command)
+    let limit = ("max_statement_time", Duration::from_secs(1));
+    MySqlServer::new(NAME, folder, budget, serve_command, limit)
 }
 
 fn install(folder: &Path) -> Result<(), BenchError> {

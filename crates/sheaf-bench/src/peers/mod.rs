@@ -9,12 +9,14 @@ pub mod mysql_server;
 pub mod postgres;
 pub mod sheaf;
 
+use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::data;
 use crate::error::BenchError;
 
 /// What a server may use.
@@ -74,6 +76,9 @@ pub trait Server {
     fn recreate_database(&mut self, name: &str) -> Result<(), BenchError>;
     /// True when the server understands MySQL's switches, so that a case's variants differ.
     fn has_switches(&self) -> bool;
+    /// The setting that lets no query of a session take longer; then [`Server::run`] fails with
+    /// [`BenchError::TimedOut`].
+    fn limit_statements(&self, limit: Duration) -> String;
 }
 
 /// Sheaf and the peers that are called `against`, in that order, with data in folders of `work` named after the server
@@ -102,6 +107,24 @@ pub fn servers(
         });
     }
     Ok(servers)
+}
+
+/// Loads TPC-H at `scale` into a running server of [`servers`] whose data is named after the scale, unless that was done
+/// before. Returns whether it was done now.
+pub fn load_tpch_once(
+    work: &Path,
+    scale: f64,
+    server: &mut dyn Server,
+) -> Result<bool, BenchError> {
+    let mark = work.join(format!("loaded-{}-{scale}", server.name()));
+    let is_new = !mark.exists();
+    if is_new {
+        let tbl = data::tbl_folder(work, scale)?;
+        eprintln!("loading {}", server.name());
+        server.load(&tbl)?;
+        fs::write(&mark, "").map_err(|error| BenchError::file(&mark, error))?;
+    }
+    Ok(is_new)
 }
 
 /// As [`servers`], for a benchmark whose clients speak the MySQL protocol only.

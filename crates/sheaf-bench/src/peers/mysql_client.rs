@@ -1,7 +1,7 @@
 //! A timing client over the MySQL protocol, for Sheaf and MariaDB alike.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler, OptsBuilder, Value};
@@ -30,7 +30,18 @@ pub fn connect(
     port: u16,
     database: Option<&str>,
 ) -> Result<Conn, BenchError> {
+    connect_for(server, port, database, None)
+}
+
+/// As [`connect`]; a server that sends nothing for so long is taken to hang.
+pub fn connect_for(
+    server: &'static str,
+    port: u16,
+    database: Option<&str>,
+    patience: Option<Duration>,
+) -> Result<Conn, BenchError> {
     let options = OptsBuilder::new()
+        .read_timeout(patience)
         .ip_or_hostname(Some("127.0.0.1"))
         .tcp_port(port)
         .user(Some("root"))
@@ -54,7 +65,9 @@ pub fn run(
     }
     session.query_drop("flush status").map_err(failed)?;
     let start = Instant::now();
-    let rows: Vec<mysql::Row> = session.query(sql).map_err(failed)?;
+    let rows: Vec<mysql::Row> = session
+        .query(sql)
+        .map_err(|error| BenchError::of_statement(server, error))?;
     let elapsed = start.elapsed();
     let status: Vec<(String, String)> = session
         .query("show session status like 'Handler%'")
@@ -104,6 +117,10 @@ pub fn load(server: &'static str, port: u16, folder: &Path) -> Result<(), BenchE
         std::io::copy(&mut file, out)?;
         Ok(())
     })));
+    // What a load that was interrupted has left.
+    session
+        .query_drop(format!("drop database if exists {DATABASE}"))
+        .map_err(failed)?;
     session
         .query_drop(format!("create database {DATABASE}"))
         .map_err(failed)?;

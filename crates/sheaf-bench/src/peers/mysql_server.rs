@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use super::{
     Budget, Endpoint, Server, Timed, end_process, free_port, mysql_client, wait_until_listening,
@@ -19,18 +20,22 @@ pub struct MySqlServer {
     folder: PathBuf,
     budget: Budget,
     command: ServeCommand,
+    /// The variable that limits a query's time, and its unit.
+    limit: (&'static str, Duration),
     port: u16,
     process: Option<Child>,
     counters: Vec<(String, u64)>,
 }
 
 impl MySqlServer {
-    /// Prepares a server whose data and log live in `folder`.
+    /// Prepares a server whose data and log live in `folder`. `limit` is the variable that limits a query's time, and its
+    /// unit.
     pub fn new(
         name: &'static str,
         folder: PathBuf,
         budget: Budget,
         command: ServeCommand,
+        limit: (&'static str, Duration),
     ) -> Result<Self, BenchError> {
         fs::create_dir_all(&folder).map_err(|error| BenchError::file(&folder, error))?;
         Ok(Self {
@@ -38,6 +43,7 @@ impl MySqlServer {
             folder,
             budget,
             command,
+            limit,
             port: 0,
             process: None,
             counters: Vec::new(),
@@ -136,6 +142,14 @@ impl Server for MySqlServer {
 
     fn has_switches(&self) -> bool {
         true
+    }
+
+    fn limit_statements(&self, limit: Duration) -> String {
+        let (variable, unit) = self.limit;
+        format!(
+            "set {variable} = {}",
+            limit.as_nanos().div_ceil(unit.as_nanos())
+        )
     }
 }
 

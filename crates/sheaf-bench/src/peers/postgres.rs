@@ -89,10 +89,11 @@ impl Postgres {
             .output()
             .map_err(|error| BenchError::server(NAME, error))?;
         if !output.status.success() {
-            return Err(BenchError::server(
-                NAME,
-                String::from_utf8_lossy(&output.stderr),
-            ));
+            let message = String::from_utf8_lossy(&output.stderr);
+            if message.contains("statement timeout") {
+                return Err(BenchError::TimedOut { server: NAME });
+            }
+            return Err(BenchError::server(NAME, message));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -243,7 +244,7 @@ impl Server for Postgres {
     }
 
     fn load(&mut self, folder: &Path) -> Result<(), BenchError> {
-        self.psql("postgres", &["-c", "create database tpch"])?;
+        self.recreate_database("tpch")?;
         let mut indexes = Vec::new();
         for statement in schema_statements() {
             let (create, more) = translate_schema(statement);
@@ -265,8 +266,13 @@ impl Server for Postgres {
         Ok(())
     }
 
-    fn run(&mut self, sql: &str, _settings: &[&str]) -> Result<Timed, BenchError> {
-        let printed = self.psql("tpch", &["-c", "\\timing on", "-c", &translate_query(sql)])?;
+    fn run(&mut self, sql: &str, settings: &[&str]) -> Result<Timed, BenchError> {
+        let query = translate_query(sql);
+        let settings = settings.iter().flat_map(|setting| ["-c", setting]);
+        let arguments: Vec<&str> = settings
+            .chain(["-c", "\\timing on", "-c", &query])
+            .collect();
+        let printed = self.psql("tpch", &arguments)?;
         let mut lines: Vec<&str> = printed.lines().collect();
         let elapsed_ms = lines
             .pop()
@@ -333,6 +339,10 @@ impl Server for Postgres {
 
     fn has_switches(&self) -> bool {
         false
+    }
+
+    fn limit_statements(&self, limit: Duration) -> String {
+        format!("set statement_timeout = {}", limit.as_millis())
     }
 }
 

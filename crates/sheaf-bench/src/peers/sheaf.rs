@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use super::Budget;
 use super::mysql_server::MySqlServer;
@@ -9,7 +10,8 @@ use crate::error::BenchError;
 
 /// A Sheaf server in `folder`.
 pub fn server(folder: PathBuf, budget: Budget) -> Result<MySqlServer, BenchError> {
-    MySqlServer::new("Sheaf", folder, budget, serve_command)
+    let limit = ("max_execution_time", Duration::from_millis(1));
+    MySqlServer::new("Sheaf", folder, budget, serve_command, limit)
 }
 
 fn serve_command(folder: &Path, budget: Budget, port: u16) -> Result<Command, BenchError> {
