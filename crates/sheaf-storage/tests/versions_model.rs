@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use common::{Random, disk, open};
 use sheaf_storage::{
-    Direction, KeyRange, LockWait, ReadAhead, ReadView, Storage, StorageError, StorageOptions,
-    Transaction, Tree,
+    Direction, KeyRange, LeafCursor, LockWait, ReadAhead, ReadView, Storage, StorageError,
+    StorageOptions, Transaction, Tree,
 };
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -38,6 +38,8 @@ struct Viewer {
     view: ReadView,
     committed: State,
     own: Option<u64>,
+    /// Lives as long as the view, and may find what is sought in a leaf that it has copied before.
+    cursor: LeafCursor,
 }
 
 struct Model {
@@ -244,7 +246,14 @@ impl Model {
             Some(id) => self.writers[&id].transaction.read_view().unwrap(),
             None => self.storage.read_view().unwrap(),
         };
+        let cursor = self.tree.scan_at(
+            view.clone(),
+            KeyRange::all(),
+            Direction::Forward,
+            ReadAhead::Off,
+        );
         self.viewers.push(Viewer {
+            cursor,
             view,
             committed: self.committed.clone(),
             own,
@@ -270,13 +279,32 @@ impl Model {
 
     fn compare(&mut self) {
         let mut viewers = std::mem::take(&mut self.viewers);
-        for viewer in &viewers {
+        for viewer in &mut viewers {
             let expected = self.expected(viewer);
             self.compare_view(&viewer.view, &expected);
+            // Statements do not seek on in what they change themselves.
+            if viewer.own.is_none() {
+                self.compare_cursor(&mut viewer.cursor, &expected);
+            }
         }
         self.viewers.append(&mut viewers);
         let newest = self.newest.clone();
         self.compare_view(&ReadView::newest(), &newest);
+    }
+
+    fn compare_cursor(&mut self, cursor: &mut LeafCursor, expected: &State) {
+        let mut keys: Vec<_> = (0..20).map(|_| self.key()).collect();
+        keys.sort();
+        for key in keys {
+            cursor.seek(&key);
+            let leaf = cursor.next_leaf().unwrap();
+            let found = leaf.map(|leaf| {
+                let key = [leaf.prefix(), leaf.suffix(0)].concat();
+                (key, leaf.value(0).to_vec())
+            });
+            let next = expected.range(key..).next();
+            assert_eq!(found, next.map(|(key, value)| (key.clone(), value.clone())));
+        }
     }
 
     fn compare_view(&mut self, view: &ReadView, expected: &State) {

@@ -41,6 +41,8 @@ pub struct LeafCursor {
     /// The part of the range that lies ahead; none when the scan is over.
     ahead: Option<KeyRange>,
     leaf: LeafEntries,
+    /// The first key, inclusive, for which `leaf` is what the view sees of the leaf that it is a copy of.
+    exact_from: Option<Vec<u8>>,
     read_ahead: Option<LeafReadAhead>,
 }
 
@@ -67,6 +69,7 @@ impl LeafCursor {
             direction,
             ahead,
             leaf: LeafEntries::empty(),
+            exact_from: None,
             read_ahead,
         }
     }
@@ -86,14 +89,31 @@ impl LeafCursor {
                     Bound::Unbounded => Target::Last,
                 },
             };
-            if let Some(read_ahead) = &mut self.read_ahead {
-                read_ahead.advance(&self.tree, target, ahead, self.direction)?;
+            let is_there = match (&self.exact_from, target) {
+                (Some(from), Target::Key(key)) => {
+                    key >= from.as_slice() && Node(&self.leaf.page).view().covers(key)
+                }
+                _ => false,
+            };
+            if !is_there {
+                if let Some(read_ahead) = &mut self.read_ahead {
+                    read_ahead.advance(&self.tree, target, ahead, self.direction)?;
+                }
+                let mut exact_from = self.exact_from.take().unwrap_or_default();
+                let LeafEntries {
+                    page, differences, ..
+                } = &mut self.leaf;
+                self.tree
+                    .copy_leaf_at(&self.view, target, ahead, page, differences)?;
+                // What a snapshot sees stays as it is, so a key that is sought later may be found in this copy.
+                if let Target::Key(key) = target
+                    && !self.view.is_newest()
+                {
+                    exact_from.clear();
+                    exact_from.extend_from_slice(key);
+                    self.exact_from = Some(exact_from);
+                }
             }
-            let LeafEntries {
-                page, differences, ..
-            } = &mut self.leaf;
-            self.tree
-                .copy_leaf_at(&self.view, target, ahead, page, differences)?;
             let node = Node(&self.leaf.page);
             let slots = slots_in_range(node, ahead);
             let rest = match self.direction {
@@ -117,7 +137,7 @@ impl LeafCursor {
 
     /// Goes on from `key`, inclusive: the next leaf delivered begins (backward: ends) with the first entry in scan
     /// direction that is not before `key` and lies in the range. A key on the leaf that was delivered last delivers
-    /// the rest of that leaf again.
+    /// the rest of that leaf again; a snapshot's cursor does not copy it again for a key behind the last one.
     pub fn seek(&mut self, key: &[u8]) {
         let mut ahead = self.range.clone();
         match self.direction {
