@@ -16,6 +16,8 @@ use sheaf_storage::{
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const KEYS: u64 = 5_000;
+/// Distance of the keys that a cursor goes to one after the other.
+const SOUGHT_EVERY: u64 = 37;
 const MOST_TRANSACTIONS: usize = 5;
 const MOST_VIEWS: usize = 6;
 /// So little that most versions are in the spill file most of the time.
@@ -292,10 +294,11 @@ impl Model {
         self.compare_view(&ReadView::newest(), &newest);
     }
 
-    fn compare_cursor(&mut self, cursor: &mut LeafCursor, expected: &State) {
-        let mut keys: Vec<_> = (0..20).map(|_| self.key()).collect();
-        keys.sort();
-        for key in keys {
+    fn compare_cursor(&self, cursor: &mut LeafCursor, expected: &State) {
+        // Keys in order, a few to a leaf.
+        let first = self.begun % SOUGHT_EVERY;
+        for key in (first..KEYS).step_by(SOUGHT_EVERY as usize) {
+            let key = (key as u16).to_be_bytes().to_vec();
             cursor.seek(&key);
             let leaf = cursor.next_leaf().unwrap();
             let found = leaf.map(|leaf| {
