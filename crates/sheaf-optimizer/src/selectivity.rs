@@ -168,7 +168,7 @@ impl Selectivity {
         let sum: f64 = intervals.map(|interval| within(&estimator, interval)).sum();
         let prefix = set.starts_with.as_ref().map(|text| {
             let range = key_range(estimator.key().layout(), &[], Some(Next::StartsWith(text)));
-            let share = range.map_or(Some(0.0), |range| estimator.within_keys(&range));
+            let share = range.map_or(Some(0.0), |range| estimator.with_prefix(&range));
             share.unwrap_or(GUESSED_RANGE * (1.0 - estimator.null()))
         });
         Some(sum.min(prefix.unwrap_or(1.0)).clamp(0.0, 1.0))

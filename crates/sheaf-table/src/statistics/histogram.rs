@@ -227,6 +227,26 @@ impl Histogram {
 
     /// Share of the rows whose value's key is in the range. `column` knows what lies between two keys.
     pub(crate) fn share_of_range(&self, range: &KeyRange, column: &ColumnKey) -> f64 {
+        self.share_of(range, |bucket| covered(bucket, range, column))
+    }
+
+    /// The same for the strings that begin with a text, whose keys `range` has.
+    ///
+    /// Strings are not evenly spread: of all that could follow a few letters, few things do. So where the range has an end
+    /// of a bucket, it is taken to have at least half of it; and a quarter of one that has it whole.
+    pub(crate) fn share_of_prefix(&self, range: &KeyRange, column: &ColumnKey) -> f64 {
+        self.share_of(range, |bucket| {
+            let has_end = range.contains(&bucket.lower.key) || range.contains(&bucket.upper.key);
+            let least = match has_end {
+                true => PREFIX_SHARE_WITH_END,
+                false => PREFIX_SHARE_WITHIN,
+            };
+            covered(bucket, range, column).max(least)
+        })
+    }
+
+    /// Share of the rows in a range, of whose buckets `covered` says which share is in it.
+    fn share_of(&self, range: &KeyRange, covered: impl Fn(&Bucket) -> f64) -> f64 {
         let common: f64 = self
             .common
             .iter()
@@ -242,11 +262,15 @@ impl Histogram {
         let inside = self.buckets.get(first..end).unwrap_or(&[]);
         let buckets: f64 = inside
             .iter()
-            .map(|bucket| bucket.share * covered(bucket, range, column))
+            .map(|bucket| bucket.share * covered(bucket))
             .sum();
         common + buckets
     }
 }
+
+/// Shares of a bucket that begin with a text, at least: if one of its ends does, and if neither does.
+const PREFIX_SHARE_WITH_END: f64 = 0.5;
+const PREFIX_SHARE_WITHIN: f64 = 0.25;
 
 /// Share of a bucket's values, evenly spread, that lie in a range.
 fn covered(bucket: &Bucket, range: &KeyRange, column: &ColumnKey) -> f64 {

@@ -98,6 +98,12 @@ impl ColumnEstimator {
         Some(histogram.share_of_range(range, &self.key).clamp(0.0, 1.0))
     }
 
+    /// The same for `LIKE 'text%'`, by the keys of the strings that begin with the text.
+    pub fn with_prefix(&self, range: &KeyRange) -> Option<f64> {
+        let histogram = self.statistics().histogram.as_ref()?;
+        Some(histogram.share_of_prefix(range, &self.key).clamp(0.0, 1.0))
+    }
+
     /// Values that stand for the column, each with the share of the rows that it stands for: the common ones, and the
     /// first and the last of each bucket. What a condition that is no range accepts of them, it accepts of the rows.
     /// Strings are cut as the histogram has them. `None`: there is no histogram.
