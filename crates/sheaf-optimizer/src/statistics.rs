@@ -92,18 +92,16 @@ pub(crate) fn rows_per_key(table: &Table, index: IndexRef, parts: usize) -> Resu
     if (definition.unique || definition.primary) && parts >= declared {
         return Ok(1.0);
     }
+    let layout = layout(table, index);
+    if parts >= layout.parts.len() {
+        // With the primary key behind the declared parts every entry is unique.
+        return Ok(1.0);
+    }
     let tree = tree(table, index);
     let entries = tree.statistics().entries.max(1) as f64;
-    let secondary = match index {
-        IndexRef::Clustered => None,
-        IndexRef::Secondary(position) => Some(position),
-    };
-    if let Some(distinct) = table.distinct_prefixes(secondary)
-        && let Some(keys) = distinct.get(parts.saturating_sub(1).min(declared.saturating_sub(1)))
-    {
-        return Ok((entries / (*keys).max(1) as f64).max(1.0));
+    if let Some(keys) = analyzed_keys(table, index, declared, parts) {
+        return Ok((entries / keys.max(1) as f64).max(1.0));
     }
-    let layout = layout(table, index);
     let keys = tree
         .split_points(&KeyRange::all(), SAMPLED_KEYS)
         .map_err(storage_error)?;
@@ -127,6 +125,21 @@ pub(crate) fn rows_per_key(table: &Table, index: IndexRef, parts: usize) -> Resu
     } else {
         (sampled / inverse).clamp(1.0, entries)
     })
+}
+
+/// Distinct keys of the first `parts` parts of an index, of which `declared` parts are its own; `None`: never analyzed.
+///
+/// Of the parts behind those, which are the primary key's, as many values are taken to occur as in the clustered tree:
+/// at least that many there are.
+fn analyzed_keys(table: &Table, index: IndexRef, declared: usize, parts: usize) -> Option<u64> {
+    let distinct = match index {
+        IndexRef::Clustered => table.distinct_prefixes(None),
+        IndexRef::Secondary(position) => table.distinct_prefixes(Some(position)),
+    }?;
+    let own = distinct.get(parts.min(declared).checked_sub(1)?).copied()?;
+    let behind = parts.saturating_sub(declared).checked_sub(1);
+    let of_primary = behind.and_then(|last| table.distinct_prefixes(None)?.get(last).copied());
+    Some(own.max(of_primary.unwrap_or(0)))
 }
 
 /// Rows per key of a tree that is too small to be cut.
