@@ -13,7 +13,8 @@ use crate::data;
 use crate::error::BenchError;
 use crate::machine;
 use crate::peers::{self, Server, TextRows};
-use crate::reference::{same_answer, write_section};
+use crate::plans::report::replace_section;
+use crate::reference::same_answer;
 
 /// Options of `sheaf-bench tpch`.
 #[derive(Args)]
@@ -81,7 +82,7 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
         lines.push((name, ran));
         text = report(options, &versions, &names, &lines);
         if options.out != "-" {
-            write_section(Path::new(&options.out), &text)?;
+            replace_section(Path::new(&options.out), &text)?;
         }
     }
     for server in &mut servers {

@@ -12,7 +12,7 @@
 //! query that fails or takes too long is left out with a line that says so.
 
 mod forces;
-mod report;
+pub mod report;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -135,13 +135,17 @@ pub fn write(options: &Options, memory: usize, results: &Results) -> Result<Stri
         }
     }
     if options.out != "-" {
-        let path = Path::new(&options.out);
-        if !path.exists() {
-            fs::write(path, HEAD).map_err(|error| BenchError::file(path, error))?;
-        }
-        write_section(path, &text)?;
+        replace_section(Path::new(&options.out), &text)?;
     }
     Ok(text)
+}
+
+/// Puts a section into the document, which is begun if it is not there yet.
+pub fn replace_section(path: &Path, section: &str) -> Result<(), BenchError> {
+    if !path.exists() {
+        fs::write(path, HEAD).map_err(|error| BenchError::file(path, error))?;
+    }
+    write_section(path, section)
 }
 
 /// How many choices are good, and those that are not.
