@@ -36,8 +36,8 @@ use crate::{PlannerContext, semantics};
 /// Entries below which a scan is not split: starting another partition costs about as much as reading them.
 const MIN_ENTRIES_PER_PARTITION: f64 = 25_000.0;
 
-/// Row lookups from which on sorting their keys can pay.
-const MIN_MRR_LOOKUPS: f64 = 64.0;
+/// Row lookups from which on asking for their pages ahead can pay.
+const MIN_MRR_LOOKUPS: f64 = 4.0;
 
 /// What a path that ignores FORCE INDEX costs on top, in microseconds: more than any join order that obeys it. MySQL's
 /// manual says that a table scan is then "assumed to be very expensive".
@@ -119,14 +119,16 @@ impl AccessPath {
 }
 
 impl TableReference<'_> {
-    /// The cost of reading the table in any order, in microseconds.
-    pub(crate) fn scan_us(&self, context: &PlannerContext) -> Result<f64> {
-        if let Some(known) = self.memo.scan_us.get() {
+    /// The cost of reading the table in any order, in microseconds, and the workers that share it.
+    pub(crate) fn scan_cost(&self, context: &PlannerContext) -> Result<(f64, usize)> {
+        if let Some(known) = self.memo.scan_cost.get() {
             return Ok(known);
         }
-        let cost_us = self.best_path(context, &Wanted::default())?.cost_us;
-        self.memo.scan_us.set(Some(cost_us));
-        Ok(cost_us)
+        let wanted = Wanted::default();
+        let path = self.best_path(context, &wanted)?;
+        let cost = (path.cost_us, self.partitions(context, &path, &wanted));
+        self.memo.scan_cost.set(Some(cost));
+        Ok(cost)
     }
 
     /// The cheapest way to read the table for a parent that wants `wanted`.

@@ -15,6 +15,7 @@ use datafusion_physical_plan::ExecutionPlanProperties;
 use datafusion_physical_plan::InputOrderMode;
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 
+use crate::cost::grouping::grouping_us;
 use crate::explain::ExtraNote;
 use crate::loose_scan::plan_groups;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
@@ -49,6 +50,9 @@ pub(crate) fn plan_aggregate(
     }
 
     let partitions = input.plan.output_partitioning().partition_count();
+    let constants = &planner.context.settings.costs;
+    let own_us = grouping_us(constants, input.rows, grouped, functions.len(), partitions);
+    let cost_us = input.cost_us + own_us;
     let first_mode = if partitions > 1 {
         AggregateMode::Partial
     } else {
@@ -78,7 +82,7 @@ pub(crate) fn plan_aggregate(
         return Ok(Planned {
             plan: Arc::new(first),
             rows,
-            cost_us: input.cost_us,
+            cost_us,
             explain: input.explain,
         });
     }
@@ -99,7 +103,7 @@ pub(crate) fn plan_aggregate(
     Ok(Planned {
         plan: Arc::new(last),
         rows,
-        cost_us: input.cost_us,
+        cost_us,
         explain: input.explain,
     })
 }

@@ -89,7 +89,7 @@ pub(crate) struct Relation<'p> {
     pub plan: &'p LogicalPlan,
     pub kind: RelationKind,
     /// The condition by which a relation that is not Inner is joined; empty for Inner.
-    pub on: Vec<Expr>,
+    pub on: Vec<Predicate>,
     pub null_equality: NullEquality,
     /// Relations that must be joined before.
     pub needs: RelationSet,
@@ -104,6 +104,8 @@ pub(crate) struct Relation<'p> {
 pub(crate) struct Predicate {
     pub expr: Expr,
     pub relations: RelationSet,
+    /// For `left = right`, the relations of each side.
+    pub sides: Option<(RelationSet, RelationSet)>,
 }
 
 /// The relations and predicates of a tree of joins.
@@ -134,7 +136,7 @@ pub(crate) fn is_join_tree(plan: &LogicalPlan) -> bool {
 }
 
 /// The column that a projection passes on, under whatever name.
-fn plain_column(expr: &Expr) -> Option<&Column> {
+pub(crate) fn plain_column(expr: &Expr) -> Option<&Column> {
     match expr {
         Expr::Column(column) => Some(column),
         Expr::Alias(alias) => plain_column(&alias.expr),
@@ -270,16 +272,12 @@ impl<'p> JoinGraph<'p> {
         {
             // Then it is an inner join whose columns nobody reads, and may come in any order.
             self.relations[relation].kind = RelationKind::Inner;
-            for expr in condition {
-                let relations = self.relations_of(&expr)?;
-                self.predicates.push(Predicate { expr, relations });
-            }
+            self.predicates.extend(self.as_predicates(condition)?);
             return Ok(outer_scope);
         }
-        let mut needs = RelationSet::default();
-        for expr in &condition {
-            needs = needs.union(self.relations_of(expr)?);
-        }
+        let condition = self.as_predicates(condition)?;
+        let needs = condition.iter().map(|predicate| predicate.relations);
+        let needs = needs.fold(RelationSet::default(), RelationSet::union);
         let needs = RelationSet(needs.0 & !RelationSet::one(relation).0);
         let needs = if needs.is_empty() {
             RelationSet::one(0)
@@ -374,8 +372,8 @@ impl<'p> JoinGraph<'p> {
                     Box::new(right_key),
                 )),
             };
-            let relations = self.relations_of(&expr)?;
-            self.predicates.push(Predicate { expr, relations });
+            let predicate = self.as_predicate(expr)?;
+            self.predicates.push(predicate);
         }
         let scope: Vec<Column> = left.into_iter().chain(right).collect();
         if let Some(filter) = &join.filter {
@@ -386,11 +384,30 @@ impl<'p> JoinGraph<'p> {
     }
 
     fn add_predicate(&mut self, expr: &Expr, schema: &DFSchema, scope: &[Column]) -> Result<()> {
-        for expr in split_conjunction_owned(rename(expr, schema, scope)?) {
-            let relations = self.relations_of(&expr)?;
-            self.predicates.push(Predicate { expr, relations });
-        }
+        let parts = split_conjunction_owned(rename(expr, schema, scope)?);
+        self.predicates.extend(self.as_predicates(parts)?);
         Ok(())
+    }
+
+    fn as_predicates(&self, exprs: Vec<Expr>) -> Result<Vec<Predicate>> {
+        let predicates = exprs.into_iter().map(|expr| self.as_predicate(expr));
+        predicates.collect()
+    }
+
+    fn as_predicate(&self, expr: Expr) -> Result<Predicate> {
+        let sides = match &expr {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::Eq,
+                right,
+            }) => Some((self.relations_of(left)?, self.relations_of(right)?)),
+            _ => None,
+        };
+        Ok(Predicate {
+            relations: self.relations_of(&expr)?,
+            expr,
+            sides,
+        })
     }
 
     fn add_relation(&mut self, plan: &'p LogicalPlan, kind: RelationKind) -> Result<usize> {

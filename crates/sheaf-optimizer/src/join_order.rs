@@ -13,13 +13,14 @@
 use std::collections::BTreeMap;
 
 use datafusion_common::{Column, DFSchema, NullEquality, Result, internal_datafusion_err};
-use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
+use datafusion_physical_plan::ExecutionPlanProperties;
 
 use crate::PlannerContext;
-use crate::cost::hash_join::{hash_join_us, nested_loop_us};
+use crate::cost::hash_join::{hash_build_us, hash_probe_us, nested_loop_us};
 use crate::cost::sort::merge_join_us;
 use crate::hints::JoinHints;
-use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
+use crate::join_graph::{JoinGraph, Predicate, Relation, RelationKind, RelationSet};
 use crate::keyed_access::{self, LookupPath};
 use crate::physical_planner::Planned;
 use crate::table_reference::TableReference;
@@ -67,6 +68,8 @@ pub(crate) struct Step {
     pub rows: f64,
     /// Estimated cost of the plan up to here, in microseconds.
     pub cost_us: f64,
+    /// Workers among which the rows up to here are divided.
+    pub workers: usize,
     /// Estimated bytes that the joins up to here keep in memory. A table that was consumed by the join after it still
     /// counts, because that join's rows refer to its strings.
     pub held_bytes: f64,
@@ -81,6 +84,14 @@ pub(crate) struct Equality {
     pub outer: Expr,
     /// The side over the new relation.
     pub inner: Expr,
+}
+
+/// What reading a relation by itself takes.
+struct Read {
+    rows: f64,
+    /// In microseconds, by its workers.
+    cost_us: f64,
+    workers: usize,
 }
 
 /// What choosing an order needs to know.
@@ -121,7 +132,7 @@ impl Chooser<'_, '_> {
             for bits in sets {
                 let set = RelationSet::from_bits(bits);
                 let plan = best[&bits].clone();
-                for relation in self.candidates(set)? {
+                for relation in self.candidates(set) {
                     let step = self.step(set, &plan, relation)?;
                     let key = set.with(relation).bits();
                     let known = best
@@ -162,7 +173,7 @@ impl Chooser<'_, '_> {
         let mut plan = vec![first];
         while plan.len() < self.graph.relations.len() {
             let mut best: Option<Step> = None;
-            for relation in self.candidates(set)? {
+            for relation in self.candidates(set) {
                 let step = self.step(set, &plan, relation)?;
                 if best
                     .as_ref()
@@ -190,7 +201,7 @@ impl Chooser<'_, '_> {
     }
 
     /// Relations that may come next: their constraints are met, and something connects them if anything does.
-    fn candidates(&self, set: RelationSet) -> Result<Vec<usize>> {
+    fn candidates(&self, set: RelationSet) -> Vec<usize> {
         let open = (0..self.graph.relations.len()).filter(|relation| {
             let entry = &self.graph.relations[*relation];
             let before = entry.needs.union(self.hints.before(*relation));
@@ -198,40 +209,50 @@ impl Chooser<'_, '_> {
         });
         let (mut connected, mut others) = (Vec::new(), Vec::new());
         for relation in open {
-            let list = if self.equalities(set, relation)?.is_empty() {
-                &mut others
-            } else {
-                &mut connected
-            };
-            list.push(relation);
+            match is_connected(self.graph, set, relation) {
+                true => connected.push(relation),
+                false => others.push(relation),
+            }
         }
         connected.extend(others.extract_if(.., |relation| {
             self.graph.relations[*relation].kind != RelationKind::Inner
         }));
-        Ok(if connected.is_empty() {
+        if connected.is_empty() {
             others
         } else {
             connected
-        })
+        }
     }
 
     fn first(&self, relation: usize) -> Result<Step> {
-        let (rows, cost_us) = match &self.inputs[relation] {
-            Input::Table(table) => (table.rows, table.scan_us(self.context)?),
-            Input::Derived(planned) => (planned.rows, 0.0),
-        };
+        let read = self.read(relation)?;
         Ok(Step {
             relation,
             method: Method::First,
-            rows,
-            cost_us,
+            rows: read.rows,
+            cost_us: read.cost_us,
+            workers: read.workers,
             held_bytes: 0.0,
         })
     }
 
-    /// The equalities that join `relation` to `set`.
-    pub(crate) fn equalities(&self, set: RelationSet, relation: usize) -> Result<Vec<Equality>> {
-        equalities(self.graph, set, relation)
+    /// What reading a relation by itself takes.
+    fn read(&self, relation: usize) -> Result<Read> {
+        Ok(match &self.inputs[relation] {
+            Input::Table(table) => {
+                let (cost_us, workers) = table.scan_cost(self.context)?;
+                Read {
+                    rows: table.rows,
+                    cost_us,
+                    workers,
+                }
+            }
+            Input::Derived(planned) => Read {
+                rows: planned.rows,
+                cost_us: planned.cost_us,
+                workers: planned.plan.output_partitioning().partition_count(),
+            },
+        })
     }
 
     /// The cheapest way to join `relation` to the plan of `set`.
@@ -239,15 +260,15 @@ impl Chooser<'_, '_> {
         let before = plan
             .last()
             .ok_or_else(|| internal_datafusion_err!("a plan without a first step"))?;
-        let equalities = self.equalities(set, relation)?;
+        let equalities = equalities(self.graph, set, relation);
         let entry = &self.graph.relations[relation];
-        let (new_rows, scan_us) = match &self.inputs[relation] {
-            Input::Table(table) => (table.rows, table.scan_us(self.context)?),
-            Input::Derived(planned) => (planned.rows, 0.0),
-        };
+        let Read {
+            rows: new_rows,
+            cost_us: scan_us,
+            workers: new_workers,
+        } = self.read(relation)?;
         let rows = self.joined_rows(before.rows, new_rows, &equalities, set, relation)?;
         let constants = &self.context.settings.costs;
-        let output_us = rows * constants.joined_row_us;
         // A table that a hint wants after others is not read before them.
         let in_order = self.hints.comes_after(relation);
         let mut best: Option<Step> = None;
@@ -255,8 +276,19 @@ impl Chooser<'_, '_> {
         let mut excluded: Option<Step> = None;
         let wanted = self.hints.methods(relation);
         let mut tried = JoinAlternatives::new(&self.context.trace);
-        let mut consider = |method: Method, step_us: f64, build_bytes: f64| {
+        // With what it costs one after the other, and what workers share among them.
+        let mut consider = |method: Method, (alone_us, shared_us): (f64, f64), build_bytes: f64| {
+            // The side that streams by decides how many workers there are.
+            let workers = match method {
+                Method::Hash { build_new: false } | Method::NestedLoop { build_new: false } => {
+                    new_workers
+                }
+                Method::Merge => 1,
+                _ => before.workers,
+            };
+            let step_us = alone_us + shared_us / workers.max(1) as f64;
             tried.consider(&self.inputs[relation], &method, step_us);
+            let output_us = rows * constants.joined_row_us / workers.max(1) as f64;
             let cost_us = before.cost_us + step_us + output_us;
             let best = match wanted.allow(&method) {
                 true => &mut best,
@@ -268,6 +300,7 @@ impl Chooser<'_, '_> {
                     method,
                     rows,
                     cost_us,
+                    workers,
                     held_bytes: before.held_bytes + build_bytes,
                 });
             }
@@ -281,13 +314,13 @@ impl Chooser<'_, '_> {
                 keyed_access::lookup_paths(table, entry, &equalities, self.schema, self.context)?
             {
                 let step_us = path.cost_us(table, before.rows, constants)?;
-                consider(Method::Keyed(path), step_us, 0.0);
+                consider(Method::Keyed(path), (0.0, step_us), 0.0);
             }
         }
         if equalities.is_empty() {
             let pairs = nested_loop_us(constants, before.rows, new_rows);
             let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind) && !in_order;
-            consider(Method::NestedLoop { build_new }, scan_us + pairs, 0.0);
+            consider(Method::NestedLoop { build_new }, (scan_us, pairs), 0.0);
         } else {
             let grant = self.context.settings.query_memory_bytes as f64 * BUILD_SHARE;
             let new_bytes = new_rows * (row_bytes(entry) + HASH_ROW_BYTES);
@@ -302,7 +335,10 @@ impl Chooser<'_, '_> {
                 fits = true;
                 consider(
                     Method::Hash { build_new: true },
-                    scan_us + hash_join_us(constants, new_rows, before.rows),
+                    (
+                        scan_us + hash_build_us(constants, new_rows),
+                        hash_probe_us(constants, before.rows),
+                    ),
                     new_bytes,
                 );
             }
@@ -310,14 +346,17 @@ impl Chooser<'_, '_> {
                 fits = true;
                 consider(
                     Method::Hash { build_new: false },
-                    scan_us + hash_join_us(constants, before.rows, new_rows),
+                    (
+                        scan_us + hash_build_us(constants, before.rows),
+                        hash_probe_us(constants, new_rows),
+                    ),
                     joined_bytes,
                 );
             }
             let without_hash = !wanted.hash && !null_aware && entry.kind != RelationKind::Mark;
             if !fits || without_hash {
                 let merge_us = merge_join_us(constants, before.rows, new_rows);
-                consider(Method::Merge, scan_us + merge_us, 0.0);
+                consider(Method::Merge, (scan_us + merge_us, 0.0), 0.0);
             }
         }
         let step = best
@@ -344,52 +383,65 @@ pub(crate) fn table_column(
     table.projection.get(position).copied()
 }
 
+/// The conditions that join a relation: its own, or for an inner relation the predicates.
+fn conditions<'g>(graph: &'g JoinGraph<'_>, relation: usize) -> &'g [Predicate] {
+    let entry = &graph.relations[relation];
+    match entry.kind {
+        RelationKind::Inner => &graph.predicates,
+        _ => &entry.on,
+    }
+}
+
+/// Where an equality has the expression over the relations so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JoiningSide {
+    OuterIsLeft,
+    OuterIsRight,
+}
+
+/// Which side of an equality is over `set`, if the other one is over `relation`.
+fn joining_side(predicate: &Predicate, set: RelationSet, relation: usize) -> Option<JoiningSide> {
+    let (left, right) = predicate.sides?;
+    let new = RelationSet::one(relation);
+    let joins = |outer: RelationSet, inner: RelationSet| {
+        inner == new && !outer.is_empty() && outer.is_subset(set)
+    };
+    if joins(left, right) {
+        Some(JoiningSide::OuterIsLeft)
+    } else {
+        joins(right, left).then_some(JoiningSide::OuterIsRight)
+    }
+}
+
+/// Whether an equality joins `relation` to `set`.
+fn is_connected(graph: &JoinGraph<'_>, set: RelationSet, relation: usize) -> bool {
+    let mut conditions = conditions(graph, relation).iter();
+    conditions.any(|predicate| joining_side(predicate, set, relation).is_some())
+}
+
 /// The equalities that join `relation` to `set`: from its own condition, or for an inner relation from the predicates.
 pub(crate) fn equalities(
     graph: &JoinGraph<'_>,
     set: RelationSet,
     relation: usize,
-) -> Result<Vec<Equality>> {
-    let entry = &graph.relations[relation];
-    let conditions: Vec<&Expr> = if entry.kind == RelationKind::Inner {
-        graph
-            .predicates
-            .iter()
-            .map(|predicate| &predicate.expr)
-            .collect()
-    } else {
-        entry.on.iter().collect()
-    };
-    let new = RelationSet::one(relation);
-    let mut found = Vec::new();
-    for (origin, expr) in conditions.into_iter().enumerate() {
-        let Expr::BinaryExpr(BinaryExpr {
-            left,
-            op: Operator::Eq,
-            right,
-        }) = expr
-        else {
-            continue;
+) -> Vec<Equality> {
+    let conditions = conditions(graph, relation).iter().enumerate();
+    let found = conditions.filter_map(|(origin, predicate)| {
+        let side = joining_side(predicate, set, relation)?;
+        let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = &predicate.expr else {
+            return None;
         };
-        let (left_set, right_set) = (graph.relations_of(left)?, graph.relations_of(right)?);
-        let joins = |outer: RelationSet, inner: RelationSet| {
-            inner == new && !outer.is_empty() && outer.is_subset(set)
+        let (outer, inner) = match side {
+            JoiningSide::OuterIsLeft => (left, right),
+            JoiningSide::OuterIsRight => (right, left),
         };
-        if joins(left_set, right_set) {
-            found.push(Equality {
-                origin,
-                outer: left.as_ref().clone(),
-                inner: right.as_ref().clone(),
-            });
-        } else if joins(right_set, left_set) {
-            found.push(Equality {
-                origin,
-                outer: right.as_ref().clone(),
-                inner: left.as_ref().clone(),
-            });
-        }
-    }
-    Ok(found)
+        Some(Equality {
+            origin,
+            outer: outer.as_ref().clone(),
+            inner: inner.as_ref().clone(),
+        })
+    });
+    found.collect()
 }
 
 /// Estimated bytes of a relation's row.

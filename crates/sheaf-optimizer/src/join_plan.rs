@@ -28,6 +28,7 @@ use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::JoinHints;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan};
 use crate::join_order::{Chooser, Equality, Input, Method, Step, equalities, table_column};
+use crate::join_reduction::reduced;
 use crate::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 use crate::plan_outline::{About, Note};
@@ -46,10 +47,7 @@ pub(crate) fn plan_joins(
 ) -> Result<Planned> {
     let switch = &planner.context.settings.switch;
     let graph = JoinGraph::new(node, switch)?;
-    let mut inputs = Vec::with_capacity(graph.relations.len());
-    for relation in &graph.relations {
-        inputs.push(read_input(planner, relation, block)?);
-    }
+    let inputs = read_inputs(planner, &graph, block)?;
     let schema = whole_schema(&graph)?;
     let mut hints = JoinHints::new(&graph, switch)?;
     planner.conflicting_hints.append(&mut hints.conflicts);
@@ -80,26 +78,49 @@ pub(crate) fn plan_joins(
     joined.into_output(&graph, node)
 }
 
-/// How a relation is read: a table if it is one (under aliases and projections of plain columns), else planned now.
-fn read_input<'p>(
+/// How each relation is read: a table if it is one, else planned now.
+fn read_inputs<'p>(
     planner: &mut Planner<'_>,
-    relation: &Relation<'p>,
+    graph: &JoinGraph<'p>,
     block: &Block,
-) -> Result<Input<'p>> {
-    if let Some((scan, columns)) = plain_scan(relation.plan)
-        && let Some(source) = scan.source.downcast_ref::<SheafTableSource>()
-        && scan.fetch.is_none()
-    {
-        let names = relation
-            .plan
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| field.name().as_str());
-        let table = TableReference::new(scan, source, planner.context)?.select(&columns, names);
-        return Ok(Input::Table(Box::new(table)));
+) -> Result<Vec<Input<'p>>> {
+    let mut inputs: Vec<Option<Input<'p>>> = Vec::with_capacity(graph.relations.len());
+    for relation in &graph.relations {
+        inputs.push(stored_table(planner, relation)?);
     }
-    let mut planned = planner.plan(relation.plan, block, &Wanted::default())?;
+    // What the tables leave decides what is needed of the others.
+    for (number, relation) in graph.relations.iter().enumerate() {
+        if inputs[number].is_none() {
+            let planned = match reduced(graph, number, &inputs)? {
+                Some(plan) => read_derived(planner, &plan, block)?,
+                None => read_derived(planner, relation.plan, block)?,
+            };
+            inputs[number] = Some(Input::Derived(planned));
+        }
+    }
+    Ok(inputs.into_iter().flatten().collect())
+}
+
+/// The table that a relation is, under aliases and projections of plain columns.
+fn stored_table<'p>(planner: &Planner<'_>, relation: &Relation<'p>) -> Result<Option<Input<'p>>> {
+    let Some((scan, columns)) = plain_scan(relation.plan) else {
+        return Ok(None);
+    };
+    let Some(source) = scan.source.downcast_ref::<SheafTableSource>() else {
+        return Ok(None);
+    };
+    if scan.fetch.is_some() {
+        return Ok(None);
+    }
+    let fields = relation.plan.schema().fields().iter();
+    let names = fields.map(|field| field.name().as_str());
+    let table = TableReference::new(scan, source, planner.context)?.select(&columns, names);
+    Ok(Some(Input::Table(Box::new(table))))
+}
+
+/// Plans a derived table as a block of its own.
+fn read_derived(planner: &mut Planner<'_>, plan: &LogicalPlan, block: &Block) -> Result<Planned> {
+    let mut planned = planner.plan(plan, block, &Wanted::default())?;
     let inner_block = planned
         .explain
         .first()
@@ -110,7 +131,7 @@ fn read_input<'p>(
         row.estimate(planned.rows, planned.rows);
         planned.explain.insert(0, row);
     }
-    Ok(Input::Derived(planned))
+    Ok(planned)
 }
 
 /// All columns of the graph with their types.
@@ -318,7 +339,7 @@ impl<'p> Builder<'_, '_, 'p> {
 
     /// The condition that joins a relation: its own, or the predicates that can be tested now. Those are marked.
     fn condition(&mut self, number: usize) -> Result<JoinCondition> {
-        let equalities = equalities(self.graph, self.joined, number)?;
+        let equalities = equalities(self.graph, self.joined, number);
         let used: BTreeSet<usize> = equalities.iter().map(|equality| equality.origin).collect();
         let relation = &self.graph.relations[number];
         if relation.kind != RelationKind::Inner {
@@ -329,7 +350,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 .filter(|(position, _)| !used.contains(position));
             return Ok(JoinCondition {
                 equalities,
-                rest: rest.map(|(_, expr)| expr.clone()).collect(),
+                rest: rest.map(|(_, predicate)| predicate.expr.clone()).collect(),
             });
         }
         let now = self.joined.with(number);
@@ -372,7 +393,8 @@ impl<'p> Builder<'_, '_, 'p> {
         open.for_each(|(predicate, _)| read(&predicate.expr));
         for (number, relation) in self.graph.relations.iter().enumerate() {
             if !self.joined.contains(number) {
-                relation.on.iter().for_each(&mut read);
+                let own = relation.on.iter();
+                own.for_each(|predicate| read(&predicate.expr));
             }
         }
         needed

@@ -188,9 +188,9 @@ impl Chooser<'_, '_> {
         let entry = &self.graph.relations[relation];
         let mut share = 1.0;
         if entry.kind != RelationKind::Inner {
-            for (position, expr) in entry.on.iter().enumerate() {
+            for (position, predicate) in entry.on.iter().enumerate() {
                 if !is_equality(position) {
-                    share *= self.predicate_share(expr)?;
+                    share *= self.predicate_share(&predicate.expr)?;
                 }
             }
             return Ok(share);

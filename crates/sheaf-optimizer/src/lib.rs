@@ -6,6 +6,7 @@
 //!                                                     |- [join_graph]   which relations are joined, by what
 //!                                                     |- [join_order]   in which order, by keyed or hash join
 //!                                                     |    |- [join_rows]  how many rows that leaves
+//!                                                     |    |- [join_reduction]  groups that a join does not ask for
 //!                                                     |- [hints]        what the statement says about all of this
 //!                                                     |- [table_reference]  a table and what is asked of it
 //!                                                     |- [access_path]  how each table is read
@@ -33,6 +34,7 @@ mod index_merge;
 mod join_graph;
 mod join_order;
 mod join_plan;
+mod join_reduction;
 mod join_rows;
 pub mod json;
 mod jumps;

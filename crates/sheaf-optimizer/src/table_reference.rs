@@ -74,8 +74,8 @@ pub(crate) struct Memo {
     resident: RefCell<HashMap<IndexRef, f64>>,
     /// By index, what all filters leave of it.
     bound: RefCell<HashMap<IndexRef, Rc<BoundIndex>>>,
-    /// Cost of reading the table in any order, in microseconds.
-    pub scan_us: Cell<Option<f64>>,
+    /// Cost of reading the table in any order, in microseconds, and the workers that share it.
+    pub scan_cost: Cell<Option<(f64, usize)>>,
 }
 
 /// What the conditions leave of an index.

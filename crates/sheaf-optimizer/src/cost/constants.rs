@@ -100,15 +100,15 @@ impl Default for CostConstants {
             random_read_us: 40.0,
             prefetched_read_us: 14.0,
             sequential_read_us: 9.0,
-            descent_us: 0.7,
+            descent_us: 1.2,
             sorted_descent_us: 0.35,
             entry_us: 0.05,
             column_us: 0.006,
             condition_us: 0.01,
             compare_us: 0.02,
             hash_build_us: 0.12,
-            hash_probe_us: 0.07,
-            joined_row_us: 0.05,
+            hash_probe_us: 0.04,
+            joined_row_us: 0.02,
         }
     }
 }

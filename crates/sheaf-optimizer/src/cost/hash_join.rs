@@ -3,10 +3,19 @@
 use super::CostConstants;
 
 /// ```text
-///   build rows x build + probe rows x probe
+///   rows x build
 /// ```
-pub(crate) fn hash_join_us(constants: &CostConstants, build_rows: f64, probe_rows: f64) -> f64 {
-    build_rows * constants.hash_build_us + probe_rows * constants.hash_probe_us
+///
+/// One worker builds the table that all of them probe.
+pub(crate) fn hash_build_us(constants: &CostConstants, rows: f64) -> f64 {
+    rows * constants.hash_build_us
+}
+
+/// ```text
+///   rows x probe
+/// ```
+pub(crate) fn hash_probe_us(constants: &CostConstants, rows: f64) -> f64 {
+    rows * constants.hash_probe_us
 }
 
 /// ```text

@@ -23,17 +23,24 @@ pub(crate) struct KeyedLookups {
 
 impl KeyedLookups {
     /// ```text
-    ///   keys x (descent, sorted or not) + keys x entries x entry
+    ///   keys x descent, or keys x sorted descent + pages x descent
+    ///     + keys x entries x entry
     ///     + missing x pages x (prefetched or random) read
     /// ```
+    ///
+    /// Sorted keys go to each leaf once, where the others of the leaf are next to it.
     pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
-        let (descent_us, pages) = match self.sorted_keys_per_turn {
-            Some(keys_per_turn) => (
-                constants.sorted_descent_us,
-                pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages),
-            ),
+        let (descents_us, pages) = match self.sorted_keys_per_turn {
+            Some(keys_per_turn) => {
+                let pages = pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages);
+                let to_leaves_us = pages * constants.descent_us;
+                (
+                    self.keys * constants.sorted_descent_us + to_leaves_us,
+                    pages,
+                )
+            }
             None => (
-                constants.descent_us,
+                self.keys * constants.descent_us,
                 pages_in_no_order(self.keys, self.leaves, self.pool_pages),
             ),
         };
@@ -41,7 +48,8 @@ impl KeyedLookups {
             true => constants.prefetched_read_us,
             false => constants.random_read_us,
         };
-        self.keys * (descent_us + self.entries_per_key * constants.entry_us)
+        descents_us
+            + self.keys * self.entries_per_key * constants.entry_us
             + pages * (1.0 - self.resident) * read_us
     }
 }

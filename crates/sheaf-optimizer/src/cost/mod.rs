@@ -12,6 +12,7 @@
 //! | [`multi_range_read`] | fetching rows in the order of the primary key |
 //! | [`keyed_join`] | looking the rows of a join up by key |
 //! | [`hash_join`] | building and probing a hash table; nested loops |
+//! | [`grouping`] | GROUP BY and aggregate functions |
 //! | [`sort`] | sorting rows, or keeping the first of them; the merge join |
 //! | [`early_stop`] | the part of a walk that a LIMIT needs |
 //!
@@ -20,6 +21,7 @@
 
 pub mod constants;
 pub(crate) mod early_stop;
+pub(crate) mod grouping;
 pub(crate) mod hash_join;
 pub(crate) mod index_condition;
 pub(crate) mod jumps;

@@ -7,6 +7,9 @@ use super::pages::{pages_in_turns, with_correlation};
 /// Share of the leaves that must be missing for the operator to sort the keys whatever the buffer holds.
 const SORT_FROM_MISSING: f64 = 0.02;
 
+/// Leaves for each key in the buffer up to which the operator sorts the keys whatever is in memory.
+const SORT_LEAVES_PER_KEY: f64 = 4.0;
+
 /// What collecting a key in the buffer costs, as a share of reading its entry.
 const COLLECT_SHARE: f64 = 0.2;
 
@@ -40,8 +43,8 @@ impl MultiRangeRead {
     ///     + missing x min(pages x prefetched read, leaves x turns x sequential read)
     /// ```
     ///
-    /// Reading with gaps never costs more than reading the gaps too. When nothing is missing the keys are not sorted, and
-    /// the descents are in no order.
+    /// Reading with gaps never costs more than reading the gaps too. When nothing is missing and the keys are few for so
+    /// many leaves, they are not sorted, and the descents are in no order.
     pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
         let Lookups {
             lookups,
@@ -52,7 +55,9 @@ impl MultiRangeRead {
         let missing = 1.0 - resident;
         let in_a_turn = lookups.min(self.keys_per_turn).max(1.0);
         let turns = (lookups / in_a_turn).ceil().max(1.0);
-        let sorts = self.always_sorts || missing > SORT_FROM_MISSING;
+        let sorts = self.always_sorts
+            || missing > SORT_FROM_MISSING
+            || in_a_turn * SORT_LEAVES_PER_KEY >= leaves;
         let per_lookup = match sorts {
             true => in_a_turn.log2().max(1.0) * constants.compare_us + constants.sorted_descent_us,
             false => constants.descent_us,
