@@ -13,7 +13,7 @@ use crate::data;
 use crate::error::BenchError;
 use crate::machine;
 use crate::peers::{self, Server, TextRows};
-use crate::plans::report::replace_section;
+use crate::plans::replace_section;
 use crate::reference::same_answer;
 
 /// Options of `sheaf-bench tpch`.

@@ -12,7 +12,7 @@
 //! query that fails or takes too long is left out with a line that says so.
 
 mod forces;
-pub mod report;
+mod report;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -31,6 +31,7 @@ use crate::generated_queries;
 use crate::peers::{self, Server, mysql_client};
 
 use forces::{Explained, Force};
+pub use report::replace_section;
 
 /// Options of `sheaf-bench plans`.
 #[derive(Args)]

@@ -90,7 +90,7 @@ impl Lots {
 
 enum Source {
     /// Every leaf.
-    Whole(LeafCursor),
+    Whole(Box<LeafCursor>),
     Drawn {
         drawn: Vec<Drawn>,
         next: usize,
@@ -186,7 +186,7 @@ impl Tree {
         if total <= leaves as u64 {
             let ahead = ReadAhead::Pages(REQUEST_PAGES);
             let cursor = self.scan(KeyRange::all(), Direction::Forward, ahead);
-            return Ok(sample(Source::Whole(cursor), 1.0));
+            return Ok(sample(Source::Whole(Box::new(cursor)), 1.0));
         }
         let drawn = self.draw_leaves(leaves, &mut Random::new(seed))?;
         let share = (drawn.len() as f64 / total as f64).min(1.0);
