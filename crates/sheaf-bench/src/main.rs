@@ -17,6 +17,7 @@ mod oltp;
 mod peers;
 mod plans;
 mod ranges;
+mod readiness;
 mod reference;
 mod tpcc;
 mod tpch;

@@ -1,19 +1,21 @@
 //! Nine point reads and one update by key in each loop, by one to a thousand connections: what many transactions cost
 //! each reader (the benchmark that made read views cheaper in MySQL 5.6 and 5.7).
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use mysql::prelude::Queryable;
-use mysql::{Conn, Statement};
+use mysql_common::value::Value;
 use sheaf_storage::Random;
 
 use crate::chart::{Series, line_chart};
-use crate::driver::{Driven, drive};
+use crate::driver::{Driven, Measurement, Requester, drive_many};
 use crate::error::BenchError;
 use crate::machine;
+use crate::peers::wire_client::{PreparedStatement, WireClient};
 use crate::peers::{self, Server, mysql_client};
 use crate::reference::write_section;
 
@@ -57,13 +59,67 @@ pub struct Options {
 }
 
 struct Client {
-    connection: Conn,
-    read: Statement,
-    update: Statement,
+    server: &'static str,
+    connection: WireClient,
+    read: PreparedStatement,
+    update: PreparedStatement,
     random: Random,
     rows: u64,
     /// Reads since the last update.
     reads: usize,
+}
+
+impl Client {
+    fn connect(
+        server: &'static str,
+        port: u16,
+        number: usize,
+        rows: u64,
+    ) -> Result<Client, BenchError> {
+        let mut connection = WireClient::connect(server, port, DATABASE)?;
+        let mut prepare = |sql| {
+            let prepared = connection.prepare(sql);
+            prepared.map_err(|error| BenchError::server(server, error))
+        };
+        Ok(Client {
+            server,
+            read: prepare("select c from t where id = ?")?,
+            update: prepare("update t set k = k + 1 where id = ?")?,
+            connection,
+            random: Random::new(number as u64 + 1),
+            rows,
+            reads: number % READS,
+        })
+    }
+
+    fn failed(&self, error: impl Display) -> BenchError {
+        BenchError::server(self.server, error)
+    }
+}
+
+impl AsRawFd for Client {
+    fn as_raw_fd(&self) -> RawFd {
+        self.connection.as_raw_fd()
+    }
+}
+
+impl Requester for Client {
+    fn send(&mut self) -> Result<usize, BenchError> {
+        let id = Value::from(self.random.below(self.rows));
+        let (statement, kind) = match self.reads == READS {
+            true => (self.update, UPDATE),
+            false => (self.read, READ),
+        };
+        self.reads = if kind == UPDATE { 0 } else { self.reads + 1 };
+        let sent = self.connection.send(statement, &[id]);
+        sent.map_err(|error| self.failed(error))?;
+        Ok(kind)
+    }
+
+    fn receive(&mut self) -> Result<(), BenchError> {
+        let received = self.connection.receive_and_forget();
+        received.map_err(|error| self.failed(error))
+    }
 }
 
 /// Runs the comparison and writes its table.
@@ -148,43 +204,16 @@ fn measure(
     connections: usize,
 ) -> Result<Driven, BenchError> {
     let (name, endpoint) = (server.name(), server.endpoint());
-    let failed = |error: mysql::Error| BenchError::server(name, error);
     let clients = (0..connections)
-        .map(|number| {
-            let mut connection = mysql_client::connect(name, endpoint.port, Some(DATABASE))?;
-            Ok(Client {
-                read: connection
-                    .prep("select c from t where id = ?")
-                    .map_err(failed)?,
-                update: connection
-                    .prep("update t set k = k + 1 where id = ?")
-                    .map_err(failed)?,
-                connection,
-                random: Random::new(number as u64 + 1),
-                rows: options.rows,
-                reads: number % READS,
-            })
-        })
+        .map(|number| Client::connect(name, endpoint.port, number, options.rows))
         .collect::<Result<Vec<_>, BenchError>>()?;
-    let driven = drive(
+    let driven = drive_many(
         clients,
-        2,
-        Duration::from_secs(2),
-        Duration::from_secs(options.seconds),
-        || machine::processor_time_of_family(endpoint.process),
-        |client: &mut Client| {
-            let id = client.random.below(client.rows);
-            let (statement, kind) = if client.reads == READS {
-                (&client.update, UPDATE)
-            } else {
-                (&client.read, READ)
-            };
-            client.reads = if kind == UPDATE { 0 } else { client.reads + 1 };
-            client
-                .connection
-                .exec_drop(statement, (id,))
-                .map_err(failed)?;
-            Ok(kind)
+        &Measurement {
+            kinds: 2,
+            warm_up: Duration::from_secs(2),
+            time: Duration::from_secs(options.seconds),
+            server_time: &|| machine::processor_time_of_family(endpoint.process),
         },
     )?;
     eprintln!(
@@ -210,7 +239,7 @@ fn report(
     let _ = writeln!(
         text,
         "Written by `sheaf-bench mixed --against {} --rows {} --connections {} --seconds {}`: prepared statements, a \
-         transaction each; every commit is on the disk before it is acknowledged.\n",
+         transaction each; a client thread for each core drives the connections; every commit is on the disk before it is acknowledged.\n",
         options.against.join(","),
         options.rows,
         connections.join(","),

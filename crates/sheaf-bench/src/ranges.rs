@@ -12,7 +12,7 @@ use sheaf_storage::Random;
 
 use crate::chart::{Series, line_chart};
 use crate::data::tbl_folder;
-use crate::driver::{Driven, drive};
+use crate::driver::{Driven, Measurement, drive};
 use crate::error::BenchError;
 use crate::machine;
 use crate::peers::{self, Server, mysql_client};
@@ -165,10 +165,12 @@ fn measure(
         .collect::<Result<Vec<_>, BenchError>>()?;
     let driven = drive(
         connections,
-        1,
-        Duration::from_secs(2),
-        Duration::from_secs(options.seconds),
-        || machine::processor_time_of_family(endpoint.process),
+        &Measurement {
+            kinds: 1,
+            warm_up: Duration::from_secs(2),
+            time: Duration::from_secs(options.seconds),
+            server_time: &|| machine::processor_time_of_family(endpoint.process),
+        },
         |client: &mut Client| {
             let query = month_query(hint, client.random.below(MONTHS));
             let found: Option<mysql::Row> = client

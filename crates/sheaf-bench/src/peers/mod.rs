@@ -8,6 +8,7 @@ pub mod mysql_client;
 pub mod mysql_server;
 pub mod postgres;
 pub mod sheaf;
+pub mod wire_client;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
-use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Params, Value};
+use mysql_common::params::Params;
+use mysql_common::value::Value;
 use sheaf::Cell;
 
 use super::DATABASE;
 use crate::error::BenchError;
+pub use crate::peers::wire_client::Row;
+use crate::peers::wire_client::{PreparedStatement, WireClient, WireError};
 
-/// Statements of the five transactions, with room.
-const STATEMENTS: usize = 64;
+/// A lock was waited for too long; a deadlock.
+const CONFLICTS: [u16; 2] = [1205, 1213];
 
 /// What a session begins with.
 const SETTINGS: [&str; 2] = [
@@ -36,18 +38,15 @@ impl From<BenchError> for Failure {
 
 impl Failure {
     fn new(server: &'static str, code: u16, statement: &str, message: &str) -> Failure {
-        match code {
-            1205 | 1213 => Failure::Conflict,
-            _ => Failure::Other(BenchError::server(
+        match CONFLICTS.contains(&code) {
+            true => Failure::Conflict,
+            false => Failure::Other(BenchError::server(
                 server,
                 format!("{statement}: {message}"),
             )),
         }
     }
 }
-
-/// The values of a row.
-pub type Row = Vec<Value>;
 
 /// One session with a database.
 pub enum Client {
@@ -58,7 +57,8 @@ pub enum Client {
 /// A connection to a server.
 pub struct ProtocolClient {
     server: &'static str,
-    connection: Conn,
+    connection: WireClient,
+    statements: HashMap<&'static str, PreparedStatement>,
 }
 
 /// A session in this process.
@@ -70,46 +70,48 @@ pub struct LibraryClient {
 
 impl ProtocolClient {
     pub fn connect(server: &'static str, port: u16) -> Result<ProtocolClient, BenchError> {
-        let options = OptsBuilder::new()
-            .ip_or_hostname(Some("127.0.0.1"))
-            .tcp_port(port)
-            .user(Some("root"))
-            .db_name(Some(DATABASE))
-            .prefer_socket(false)
-            .stmt_cache_size(STATEMENTS);
-        let mut connection =
-            Conn::new(options).map_err(|error| BenchError::server(server, error))?;
+        let mut connection = WireClient::connect(server, port, DATABASE)?;
         for setting in SETTINGS {
             connection
-                .query_drop(setting)
+                .run(setting)
                 .map_err(|error| BenchError::server(server, error))?;
         }
-        Ok(ProtocolClient { server, connection })
+        Ok(ProtocolClient {
+            server,
+            connection,
+            statements: HashMap::new(),
+        })
     }
 
-    fn failure(server: &'static str, statement: &str, error: &mysql::Error) -> Failure {
+    fn failure(server: &'static str, statement: &str, error: &WireError) -> Failure {
         let code = match error {
-            mysql::Error::MySqlError(error) => error.code,
+            WireError::Refused { code, .. } => *code,
             _ => 0,
         };
         Failure::new(server, code, statement, &error.to_string())
     }
 
+    /// Runs a statement, which is prepared when it comes for the first time.
     fn run(
         &mut self,
         statement: &'static str,
-        values: Params,
-        mut take: impl FnMut(Row),
+        values: &[Value],
+        take: impl FnMut(Row),
     ) -> Result<(), Failure> {
-        let server = self.server;
-        let failed = |error: mysql::Error| Self::failure(server, statement, &error);
-        let rows = self
-            .connection
-            .exec_iter(statement, values)
-            .map_err(failed)?;
-        for row in rows {
-            take(row.map_err(failed)?.unwrap());
-        }
+        let (server, connection) = (self.server, &mut self.connection);
+        let mut exchange = || {
+            let prepared = match self.statements.get(statement) {
+                Some(&prepared) => prepared,
+                None => {
+                    let prepared = connection.prepare(statement)?;
+                    self.statements.insert(statement, prepared);
+                    prepared
+                }
+            };
+            connection.send(prepared, values)?;
+            connection.receive(take)
+        };
+        exchange().map_err(|error| Self::failure(server, statement, &error))?;
         Ok(())
     }
 }
@@ -124,14 +126,14 @@ impl LibraryClient {
         }
         Ok(LibraryClient {
             connection,
-            statements: HashMap::with_capacity(STATEMENTS),
+            statements: HashMap::new(),
         })
     }
 
     fn run(
         &mut self,
         text: &'static str,
-        values: Params,
+        values: Vec<Value>,
         mut take: impl FnMut(Row),
     ) -> Result<(), Failure> {
         let failed =
@@ -141,10 +143,7 @@ impl LibraryClient {
             let statement = self.connection.prepare(text).map_err(failed)?;
             self.statements.insert(address, statement);
         }
-        let values = match values {
-            Params::Positional(values) => values.into_iter().map(library_value).collect(),
-            _ => Vec::new(),
-        };
+        let values: Vec<_> = values.into_iter().map(library_value).collect();
         self.connection
             .run(&self.statements[&address], &values, |row| {
                 let columns = 0..row.columns().len();
@@ -210,9 +209,13 @@ impl Client {
         values: impl Into<Params>,
         take: impl FnMut(Row),
     ) -> Result<(), Failure> {
+        let values = match values.into() {
+            Params::Positional(values) => values,
+            _ => Vec::new(),
+        };
         match self {
-            Client::Protocol(client) => client.run(statement, values.into(), take),
-            Client::Library(client) => client.run(statement, values.into(), take),
+            Client::Protocol(client) => client.run(statement, &values, take),
+            Client::Library(client) => client.run(statement, values, take),
         }
     }
 
@@ -261,7 +264,8 @@ impl Client {
         match self {
             Client::Protocol(client) => client
                 .connection
-                .query_drop(statement)
+                .run(statement)
+                .map(drop)
                 .map_err(|error| ProtocolClient::failure(client.server, statement, &error)),
             Client::Library(client) => match client.connection.execute(statement) {
                 Ok(_) => Ok(()),

@@ -48,7 +48,7 @@ pub(super) fn run(options: &Options, directory: &Path) -> Result<(), BenchError>
             })
             .collect::<Result<Vec<_>, BenchError>>()?;
         let used = || machine::processor_time_of_family(process::id());
-        results.push(work(options, LIBRARY, terminals, used)?);
+        results.push(work(options, LIBRARY, terminals, &used)?);
     }
     check(&database)?;
     database.close().map_err(failed)?;

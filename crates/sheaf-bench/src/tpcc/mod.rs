@@ -21,7 +21,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler};
 
 use crate::chart::{Series, line_chart};
-use crate::driver::{Driven, drive};
+use crate::driver::{Driven, Measurement, drive};
 use crate::error::BenchError;
 use crate::machine;
 use crate::peers::{self, Server, mysql_client};
@@ -150,7 +150,7 @@ fn measure(options: &Options, server: &dyn Server, clients: u64) -> Result<Measu
         })
         .collect::<Result<Vec<_>, BenchError>>()?;
     let used = || machine::processor_time_of_family(endpoint.process);
-    work(options, name, terminals, used)
+    work(options, name, terminals, &used)
 }
 
 /// Lets the terminals work, and says what they did.
@@ -158,16 +158,18 @@ fn work(
     options: &Options,
     name: &'static str,
     terminals: Vec<Terminal>,
-    processor_time: impl Fn() -> Duration,
+    processor_time: &dyn Fn() -> Duration,
 ) -> Result<Measured, BenchError> {
     let clients = terminals.len() as u64;
     let conflicts = AtomicU64::new(0);
     let driven = drive(
         terminals,
-        KINDS.len(),
-        Duration::from_secs(options.warm_up),
-        Duration::from_secs(options.seconds),
-        processor_time,
+        &Measurement {
+            kinds: KINDS.len(),
+            warm_up: Duration::from_secs(options.warm_up),
+            time: Duration::from_secs(options.seconds),
+            server_time: processor_time,
+        },
         |terminal: &mut Terminal| {
             let outcome = terminal.work();
             conflicts.fetch_add(std::mem::take(&mut terminal.conflicts), Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The five transactions of TPC-C (clause 2). A terminal belongs to one warehouse.
 
-use mysql::Value;
+use mysql_common::value::Value;
 
 use super::client::{Client, Failure, integer, text};
 use super::random::Input;
