@@ -433,25 +433,41 @@ fn lock_or_skip(
         let Some(key) = key_of(&value)? else {
             continue;
         };
-        let (changes, tree) = (statement.changes(), &table.clustered);
-        let is_locked = match changes.lock_row_of_view(view, tree, key, *mode, LockWait::No) {
-            Ok(row) => {
-                if row.is_new {
-                    new.push((tree, key.to_vec()));
+        match lock_row_or_skip(statement, view, table, key, *mode)? {
+            Some(true) => new.push((&table.clustered, key.to_vec())),
+            Some(false) => {}
+            None => {
+                for (tree, key) in new {
+                    statement.changes().unlock_row(tree, &key);
                 }
-                row.is_unchanged
+                return Ok(false);
             }
-            Err(StorageError::LockNotAvailable) => false,
-            Err(error) => return Err(error.into()),
-        };
-        if !is_locked {
-            for (tree, key) in new {
-                changes.unlock_row(tree, &key);
-            }
-            return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Locks a row without waiting, and says whether the lock is new. `None`: it is locked, or it has changed since the view;
+/// then it is left as it was.
+pub(crate) fn lock_row_or_skip(
+    statement: &mut StatementTransaction,
+    view: &ReadView,
+    table: &Table,
+    key: &[u8],
+    mode: LockMode,
+) -> Result<Option<bool>> {
+    let (changes, tree) = (statement.changes(), &table.clustered);
+    match changes.lock_row_of_view(view, tree, key, mode, LockWait::No) {
+        Ok(row) if row.is_unchanged => Ok(Some(row.is_new)),
+        Ok(row) => {
+            if row.is_new {
+                changes.unlock_row(tree, key);
+            }
+            Ok(None)
+        }
+        Err(StorageError::LockNotAvailable) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The tables to lock rows of, with the columns of their keys.

@@ -1,4 +1,5 @@
-//! SELECT from several tables, each row of one leading to few rows of the next by a key.
+//! SELECT from several tables, each row of one leading to few rows of the next by a key; and SELECT with groups, from one
+//! table or several.
 //!
 //! ```text
 //!   FROM orders, lines  WHERE o.id = ?  AND l.order = o.id
@@ -11,28 +12,27 @@
 //! plan is made where every table but the first can be read so by a complete unique key, or, of the tables before it there
 //! being one row, by any.
 //!
-//! The result waits in memory until it is complete: so the plan can still find that it is too large for it, and leave it to
-//! the vectorised path.
+//! The result waits in memory until it is complete ([`super::joined_result`]): so the plan can still find that it is too large
+//! for it, and leave it to the vectorised path. How the tables are gone through is told in [`super::join_walk`].
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use sheaf_storage::{Direction, ReadView};
-use sheaf_table::{Column, RowView, Table, Value};
+use sheaf_table::{Column, Table};
 use sqlparser::ast;
 
-use super::access::{Access, Comparison, MAX_ROWS, comparisons};
-use super::aggregate::{Aggregate, Totals, call_of};
+use super::access::{Access, Comparison, comparisons};
+use super::aggregate::{Aggregate, call_of};
+use super::joined_result::{
+    GroupItem, JoinedAggregate, JoinedFunction, JoinedKey, KeyColumn, Shown,
+};
 use super::names::{Names, OneOf, column_of};
 use super::operand::{Operand, is_comparable};
-use super::order::{MAX_SORTED_BYTES, OrderItem, SortKey};
-use super::read::{limit_and_offset, plain_select, row_count};
-use super::row::{Item, RowReader, long_value};
-use super::select_list::{self, is_function};
-use crate::error::Result;
-use crate::result::{Cell, CellRow, ColumnMeta, ResultSink};
+use super::order::{OrderItem, SortKey};
+use super::read::{PlainSelect, limit_and_offset, plain_select};
+use super::select_list::{self, GroupedItem, is_function};
+use crate::result::ColumnMeta;
 use crate::session::Session;
 
 /// Tables of a plan, at most.
@@ -41,39 +41,24 @@ const MAX_TABLES: usize = 8;
 /// See the module's comment.
 #[derive(Debug)]
 pub(super) struct Join {
-    columns: Vec<ColumnMeta>,
-    schema: SchemaRef,
-    shown: Shown,
+    pub(super) columns: Vec<ColumnMeta>,
+    pub(super) schema: SchemaRef,
+    pub(super) shown: Shown,
     /// In the order in which they are read.
-    tables: Vec<Joined>,
-    limit: Option<Operand>,
-    offset: Option<Operand>,
-}
-
-/// What the select list consists of; tables by their places in the order in which they are read.
-#[derive(Debug)]
-enum Shown {
-    Columns(Vec<(usize, Item)>),
-    Aggregates(Vec<(usize, JoinedAggregate)>),
-}
-
-#[derive(Debug)]
-enum JoinedAggregate {
-    Plain([Aggregate; 1]),
-    /// COUNT(DISTINCT column).
-    CountDistinct {
-        column: usize,
-        key: SortKey,
-    },
+    pub(super) tables: Vec<Joined>,
+    /// ORDER BY, of the rows or groups that are shown.
+    pub(super) order: Option<JoinedKey>,
+    pub(super) limit: Option<Operand>,
+    pub(super) offset: Option<Operand>,
 }
 
 /// A table of the join.
 #[derive(Debug)]
-struct Joined {
-    table: Arc<Table>,
-    access: Access,
+pub(super) struct Joined {
+    pub(super) table: Arc<Table>,
+    pub(super) access: Access,
     /// Columns whose values later tables take, with their places behind the statement's parameters.
-    gives: Vec<(usize, usize)>,
+    pub(super) gives: Vec<(usize, usize)>,
 }
 
 /// `a.column = b.column`.
@@ -113,7 +98,7 @@ impl Join {
         let ast::Query {
             with: None,
             body,
-            order_by: None,
+            order_by,
             limit_clause,
             fetch: None,
             locks,
@@ -131,31 +116,28 @@ impl Join {
         if !locks.is_empty() || !pipe_operators.is_empty() {
             return None;
         }
-        let (false, selection) = plain_select(select)? else {
-            return None;
-        };
+        let plain = plain_select(select)?;
         let (names, mut conjuncts) = tables_of(session, &select.from)?;
-        conjuncts.push(selection);
+        if names.len() == 1 && plain.group_by.is_empty() {
+            return None;
+        }
+        conjuncts.push(plain.selection);
         let conditions = Conditions::of(&conjuncts, &names)?;
         let Order { steps, slots } = conditions.order(&names)?;
         let place = |table: usize| steps.iter().position(|(step, _)| *step == table);
-        let (shown, columns, fields) = match select.projection.iter().any(is_function) {
-            true if limit_clause.is_some() => return None,
-            true => {
-                let make = |expr: &ast::Expr| aggregate_of(expr, &names);
-                let list = select_list::computed(session, (select, text), make)?;
-                let items = list.items.into_iter();
-                let items = items.map(|(table, item)| Some((place(table)?, item)));
-                let shown = Shown::Aggregates(items.collect::<Option<_>>()?);
-                (shown, list.columns, list.fields)
-            }
-            false => {
-                let list = select_list::columns(session, select, &names)?;
-                let items = list.items.into_iter();
-                let items = items.map(|(table, item)| Some((place(table)?, item)));
-                let shown = Shown::Columns(items.collect::<Option<_>>()?);
-                (shown, list.columns, list.fields)
-            }
+        let ordered = match order_by {
+            Some(order_by) => ordered_columns(order_by, select, &names)?,
+            None => Vec::new(),
+        };
+        let list = List::of(session, (select, text), &plain, (&names, &ordered), place)?;
+        if matches!(list.shown, Shown::Aggregates(_))
+            && (limit_clause.is_some() || order_by.is_some())
+        {
+            return None;
+        }
+        let order = match ordered.as_slice() {
+            [] => None,
+            columns => Some(JoinedKey::new(columns, &names, place)?),
         };
         let (limit, offset) = match limit_clause {
             Some(clause) => limit_and_offset(clause)?,
@@ -166,16 +148,17 @@ impl Join {
             let own = slots.filter(move |(_, (from, _))| *from == table);
             own.map(|(slot, (_, column))| (*column, slot)).collect()
         };
-        let tables = steps.into_iter().map(|(table, access)| Joined {
-            table: Arc::clone(&names[table].table),
-            access,
-            gives: given(table),
+        let tables = steps.iter().map(|(table, access)| Joined {
+            table: Arc::clone(&names[*table].table),
+            access: access.clone(),
+            gives: given(*table),
         });
         Some(Join {
-            columns,
-            schema: Arc::new(Schema::new(fields)),
-            shown,
             tables: tables.collect(),
+            columns: list.columns,
+            schema: Arc::new(Schema::new(list.fields)),
+            shown: list.shown,
+            order,
             limit,
             offset,
         })
@@ -185,6 +168,149 @@ impl Join {
     pub(super) fn is_current(&self) -> bool {
         self.tables.iter().all(|joined| joined.table.is_current())
     }
+}
+
+/// What a query shows.
+struct List {
+    shown: Shown,
+    columns: Vec<ColumnMeta>,
+    fields: Vec<Field>,
+}
+
+impl List {
+    /// `ordered`: the columns of ORDER BY; `place`: where a table of the FROM is read.
+    fn of(
+        session: &Session,
+        (select, text): (&ast::Select, &str),
+        plain: &PlainSelect<'_>,
+        (names, ordered): (&[Names<'_>], &[KeyColumn]),
+        place: impl Fn(usize) -> Option<usize> + Copy,
+    ) -> Option<List> {
+        let aggregate = |expr: &ast::Expr| {
+            let ((table, function), field) = aggregate_of(expr, names)?;
+            let place = place(table)?;
+            Some((JoinedAggregate { place, function }, field))
+        };
+        let has_aggregates = select.projection.iter().any(is_function);
+        if !plain.group_by.is_empty() || plain.distinct {
+            if plain.distinct && (has_aggregates || !plain.group_by.is_empty()) {
+                return None;
+            }
+            let list = select_list::grouped(session, (select, text), names, aggregate)?;
+            let shown = grouped(select, plain, list.items, (names, ordered), place)?;
+            return Some(List {
+                shown,
+                columns: list.columns,
+                fields: list.fields,
+            });
+        }
+        if has_aggregates {
+            let list = select_list::computed(session, (select, text), aggregate)?;
+            return Some(List {
+                shown: Shown::Aggregates(list.items),
+                columns: list.columns,
+                fields: list.fields,
+            });
+        }
+        let list = select_list::columns(session, select, names)?;
+        let items = list.items.into_iter();
+        let items = items.map(|(table, item)| Some((place(table)?, item)));
+        Some(List {
+            shown: Shown::Columns(items.collect::<Option<_>>()?),
+            columns: list.columns,
+            fields: list.fields,
+        })
+    }
+}
+
+/// The groups of a query, or of its DISTINCT.
+fn grouped(
+    select: &ast::Select,
+    plain: &PlainSelect<'_>,
+    items: Vec<GroupedItem<JoinedAggregate>>,
+    (names, ordered): (&[Names<'_>], &[KeyColumn]),
+    place: impl Fn(usize) -> Option<usize>,
+) -> Option<Shown> {
+    let mut by: Vec<KeyColumn> = Vec::new();
+    for expr in plain.group_by {
+        let (table, column) = unaliased(expr, select, names)?;
+        by.push((table, column, false));
+    }
+    let (mut shown, mut aggregates) = (Vec::new(), Vec::new());
+    for item in items {
+        match item {
+            GroupedItem::Column((table, item)) => {
+                let is_key = |key: &KeyColumn| (key.0, key.1) == (table, item.column);
+                match (by.iter().any(is_key), plain.distinct) {
+                    (true, _) => {}
+                    (false, true) => by.push((table, item.column, false)),
+                    (false, false) => return None,
+                }
+                shown.push(GroupItem::Column(place(table)?, item));
+            }
+            GroupedItem::Aggregate(aggregate) => {
+                shown.push(GroupItem::Aggregate(aggregates.len()));
+                aggregates.push(aggregate);
+            }
+        }
+    }
+    // What else groups were ordered by would be that of any of their rows.
+    let is_key =
+        |(table, column, _): &KeyColumn| by.iter().any(|key| (key.0, key.1) == (*table, *column));
+    ordered.iter().all(is_key).then_some(())?;
+    Some(Shown::Groups {
+        by: JoinedKey::new(&by, names, place)?,
+        items: shown,
+        aggregates,
+    })
+}
+
+/// The columns of ORDER BY.
+fn ordered_columns(
+    order_by: &ast::OrderBy,
+    select: &ast::Select,
+    names: &[Names<'_>],
+) -> Option<Vec<KeyColumn>> {
+    let ast::OrderByKind::Expressions(items) = &order_by.kind else {
+        return None;
+    };
+    if order_by.interpolate.is_some() {
+        return None;
+    }
+    let item = |item: &ast::OrderByExpr| {
+        let ast::OrderByOptions {
+            asc,
+            nulls_first: None,
+        } = item.options
+        else {
+            return None;
+        };
+        let (table, column) =
+            unaliased(&item.expr, select, names).filter(|_| item.with_fill.is_none())?;
+        Some((table, column, asc == Some(false)))
+    };
+    items.iter().map(item).collect()
+}
+
+/// The column that an expression is. An alias of the select list hides columns of the same name.
+fn unaliased(
+    expr: &ast::Expr,
+    select: &ast::Select,
+    names: &[Names<'_>],
+) -> Option<(usize, usize)> {
+    if let ast::Expr::Nested(inner) = expr {
+        return unaliased(inner, select, names);
+    }
+    if let ast::Expr::Identifier(name) = expr {
+        let is_hidden = |item: &ast::SelectItem| {
+            matches!(item, ast::SelectItem::ExprWithAlias { alias, .. }
+                if alias.value.eq_ignore_ascii_case(&name.value))
+        };
+        if select.projection.iter().any(is_hidden) {
+            return None;
+        }
+    }
+    column_of(names, expr)
 }
 
 /// The tables of a FROM with inner joins only, and the conditions of the joins.
@@ -213,7 +339,7 @@ fn tables_of<'a>(
     }
     let mut aliases = BTreeSet::new();
     let differ = names.iter().all(|names| aliases.insert(names.alias));
-    (differ && names.len() > 1).then_some((names, conditions))
+    (differ && !names.is_empty()).then_some((names, conditions))
 }
 
 impl Conditions {
@@ -346,10 +472,7 @@ fn are_comparable(one: &Column, other: &Column) -> bool {
 }
 
 /// An aggregate and its table.
-fn aggregate_of(
-    expr: &ast::Expr,
-    names: &[Names<'_>],
-) -> Option<((usize, JoinedAggregate), Field)> {
+fn aggregate_of(expr: &ast::Expr, names: &[Names<'_>]) -> Option<((usize, JoinedFunction), Field)> {
     let call = call_of(expr)?;
     if call.is_distinct {
         let ast::FunctionArgExpr::Expr(argument) = call.argument else {
@@ -364,315 +487,13 @@ fn aggregate_of(
         let is_count = call.function.eq_ignore_ascii_case("count");
         let field = Field::new("", DataType::Int64, false);
         return is_count.then_some((
-            (table, JoinedAggregate::CountDistinct { column, key }),
+            (table, JoinedFunction::CountDistinct { column, key }),
             field,
         ));
     }
     (0..names.len()).find_map(|table| {
         let aggregate = Aggregate::of(expr, &OneOf { names, table })?;
         let field = aggregate.field(names[table].definition());
-        Some(((table, JoinedAggregate::Plain([aggregate])), field))
+        Some(((table, JoinedFunction::Plain([aggregate])), field))
     })
-}
-
-/// Joined rows as they are found.
-enum Found<'a> {
-    Rows {
-        bytes: Vec<u8>,
-        /// For each row where the rows of its tables end.
-        ends: Vec<usize>,
-    },
-    Totals(Vec<Total<'a>>),
-}
-
-enum Total<'a> {
-    Plain(Totals<'a>),
-    CountDistinct(BTreeSet<Vec<u8>>),
-}
-
-/// How the reading went.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    GoOn,
-    /// There are rows enough.
-    Enough,
-    /// The vectorised path has to do it.
-    NotDirect,
-}
-
-/// A join while it is read.
-struct Walk<'a> {
-    join: &'a Join,
-    session: &'a Session,
-    view: &'a ReadView,
-    found: Found<'a>,
-    /// The statement's parameters, and behind them what the tables give each other.
-    parameters: Vec<Value>,
-    /// The rows that the tables stand at, by place.
-    rows: Vec<Vec<u8>>,
-    /// Joined rows found, and those wanted.
-    number: u64,
-    wanted: u64,
-    /// Rows of all tables that were looked at.
-    examined: u64,
-}
-
-impl Walk<'_> {
-    fn read(&mut self, place: usize) -> Result<Progress> {
-        let join = self.join;
-        let Some(joined) = join.tables.get(place) else {
-            return self.take();
-        };
-        let Some(bound) = joined.access.bind(&joined.table, &self.parameters) else {
-            return Ok(Progress::NotDirect);
-        };
-        let is_short = bound
-            .keys
-            .estimated_rows(&joined.table, joined.access.index)?
-            <= MAX_ROWS;
-        if !is_short {
-            return Ok(Progress::NotDirect);
-        }
-        let reader = RowReader {
-            table: &joined.table,
-            view: self.view,
-            index: joined.access.index,
-            handle: &self.session.handle,
-        };
-        let mut progress = Progress::GoOn;
-        reader.for_each(&bound, Direction::Forward, |_, row| {
-            self.examined += 1;
-            progress = match self.examined > MAX_ROWS {
-                true => Progress::NotDirect,
-                false => self.descend(place, joined, &row)?,
-            };
-            Ok(match progress {
-                Progress::GoOn => ControlFlow::Continue(()),
-                Progress::Enough | Progress::NotDirect => ControlFlow::Break(()),
-            })
-        })?;
-        Ok(progress)
-    }
-
-    /// Reads what belongs to a row of the table at `place`.
-    fn descend(&mut self, place: usize, joined: &Joined, row: &RowView<'_>) -> Result<Progress> {
-        let end = self.parameters.len();
-        for (column, slot) in &joined.gives {
-            let ty = &joined.table.definition.columns[*column].ty;
-            self.parameters[end - 1 - slot] =
-                match long_value(&joined.table, self.view, row, *column)? {
-                    Some(bytes) => sheaf_table::ValueRef::Bytes(&bytes).to_value(ty),
-                    None => row.value(*column, ty),
-                };
-        }
-        let kept = &mut self.rows[place];
-        kept.clear();
-        kept.extend_from_slice(row.bytes());
-        self.read(place + 1)
-    }
-
-    /// Takes a joined row.
-    fn take(&mut self) -> Result<Progress> {
-        self.number += 1;
-        match &mut self.found {
-            Found::Rows { bytes, ends } => {
-                for row in &self.rows {
-                    bytes.extend_from_slice(row);
-                    ends.push(bytes.len());
-                }
-                if bytes.len() + size_of_val(ends.as_slice()) > MAX_SORTED_BYTES {
-                    return Ok(Progress::NotDirect);
-                }
-            }
-            Found::Totals(totals) => {
-                let Shown::Aggregates(aggregates) = &self.join.shown else {
-                    return Ok(Progress::NotDirect);
-                };
-                for ((place, aggregate), total) in aggregates.iter().zip(totals) {
-                    let table = &self.join.tables[*place].table;
-                    let row = table.view(&self.rows[*place])?;
-                    match (total, aggregate) {
-                        (
-                            Total::CountDistinct(seen),
-                            JoinedAggregate::CountDistinct { column, key },
-                        ) if !row.is_null(*column) => {
-                            let mut value = Vec::new();
-                            key.append(table, self.view, &row, &mut value)?;
-                            seen.insert(value);
-                        }
-                        (Total::Plain(totals), _) => totals.add(&row)?,
-                        _ => {}
-                    }
-                }
-            }
-        }
-        Ok(match self.number < self.wanted {
-            true => Progress::GoOn,
-            false => Progress::Enough,
-        })
-    }
-}
-
-/// A joined row on its way to the client.
-struct JoinedRow<'a> {
-    rows: &'a [RowView<'a>],
-    items: &'a [(usize, Item)],
-    /// For each item its value, if the row only refers to it.
-    long: &'a [Option<Vec<u8>>],
-}
-
-impl CellRow for JoinedRow<'_> {
-    fn cell(&self, column: usize) -> Cell<'_> {
-        match self.long.get(column) {
-            Some(Some(bytes)) => Cell::Bytes(bytes),
-            _ => {
-                let (place, item) = &self.items[column];
-                item.cell(&self.rows[*place])
-            }
-        }
-    }
-}
-
-impl CellRow for Vec<Total<'_>> {
-    fn cell(&self, column: usize) -> Cell<'_> {
-        match &self[column] {
-            Total::Plain(totals) => totals.cell(0),
-            Total::CountDistinct(seen) => Cell::Signed(seen.len() as i64),
-        }
-    }
-}
-
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_join(
-        &mut self,
-        join: &Join,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        if !sink.takes_rows() || self.reads_lock() {
-            return Ok(false);
-        }
-        let mut guards = Vec::with_capacity(join.tables.len());
-        for joined in &join.tables {
-            self.keep_definition(&joined.table)?;
-            match self.borrow_for_read(&joined.table)? {
-                Some(guard) => guards.push(guard),
-                None => return Ok(false),
-            }
-        }
-        let view = self.read_view()?;
-        for joined in &join.tables {
-            joined.table.check_view(&view)?;
-        }
-        let (Some(limit), Some(offset)) = (
-            row_count(
-                join.limit.as_ref(),
-                parameters,
-                self.variables.sql_select_limit(),
-            ),
-            row_count(join.offset.as_ref(), parameters, 0),
-        ) else {
-            return Ok(false);
-        };
-        let slots: usize = join.tables.iter().map(|joined| joined.gives.len()).sum();
-        let mut all = parameters.to_vec();
-        all.resize(parameters.len() + slots, Value::Null);
-        let mut walk = Walk {
-            join,
-            session: self,
-            view: &view,
-            found: join.nothing_found(),
-            parameters: all,
-            rows: vec![Vec::new(); join.tables.len()],
-            number: 0,
-            wanted: match join.shown {
-                Shown::Columns(_) => limit.saturating_add(offset),
-                Shown::Aggregates(_) => u64::MAX,
-            },
-            examined: 0,
-        };
-        if walk.wanted > 0 && walk.read(0)? == Progress::NotDirect {
-            return Ok(false);
-        }
-        let found = walk.found;
-        let sent = join.send(&found, &view, (limit, offset), sink)?;
-        self.end_direct_read(sent, sink)
-    }
-}
-
-impl Join {
-    fn nothing_found(&self) -> Found<'_> {
-        match &self.shown {
-            Shown::Columns(_) => Found::Rows {
-                bytes: Vec::new(),
-                ends: Vec::new(),
-            },
-            Shown::Aggregates(aggregates) => {
-                let totals = aggregates.iter().map(|(_, aggregate)| match aggregate {
-                    JoinedAggregate::Plain(aggregate) => Total::Plain(Totals::new(aggregate)),
-                    JoinedAggregate::CountDistinct { .. } => Total::CountDistinct(BTreeSet::new()),
-                });
-                Found::Totals(totals.collect())
-            }
-        }
-    }
-
-    /// Sends what was found; returns the number of rows.
-    fn send(
-        &self,
-        found: &Found<'_>,
-        view: &ReadView,
-        (limit, offset): (u64, u64),
-        sink: &mut dyn ResultSink,
-    ) -> Result<u64> {
-        let (bytes, ends) = match found {
-            Found::Rows { bytes, ends } => (bytes, ends),
-            Found::Totals(totals) => {
-                for total in totals {
-                    if let Total::Plain(totals) = total {
-                        totals.check()?;
-                    }
-                }
-                sink.row_columns(&self.columns, &self.schema)?;
-                let sent = limit.min(1);
-                if sent > 0 {
-                    sink.row(&self.columns, totals)?;
-                }
-                return Ok(sent);
-            }
-        };
-        let Shown::Columns(items) = &self.shown else {
-            return Ok(0);
-        };
-        sink.row_columns(&self.columns, &self.schema)?;
-        let (mut start, mut sent) = (0, 0);
-        let mut long: Vec<Option<Vec<u8>>> = Vec::new();
-        for (number, ends) in (0u64..).zip(ends.chunks_exact(self.tables.len())) {
-            let mut rows = Vec::with_capacity(ends.len());
-            for (joined, end) in self.tables.iter().zip(ends) {
-                rows.push(joined.table.view(&bytes[start..*end])?);
-                start = *end;
-            }
-            if number < offset {
-                continue;
-            }
-            if sent == limit {
-                break;
-            }
-            long.clear();
-            for (place, item) in items {
-                let table = &self.tables[*place].table;
-                long.push(long_value(table, view, &rows[*place], item.column)?);
-            }
-            let row = JoinedRow {
-                rows: &rows,
-                items,
-                long: &long,
-            };
-            sink.row(&self.columns, &row)?;
-            sent += 1;
-        }
-        Ok(sent)
-    }
 }

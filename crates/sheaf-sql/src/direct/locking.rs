@@ -3,6 +3,9 @@
 //! It goes as the vectorised form does (`locking_read.rs`): rows are found through a view and locked one by one; if one of
 //! them is not what the view shows, the statement begins again with a newer one. What was found waits in memory until its
 //! rows are locked. A LIMIT that the index serves ends the search, so rows behind it stay free.
+//!
+//! SKIP LOCKED locks rows as it finds them, without waiting, and leaves out those that are locked or have changed since the
+//! view. LIMIT and OFFSET count the rows that it could lock. No gaps are locked, so nothing is begun again.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,6 +19,7 @@ use super::order::Sorter;
 use super::read::{Read, Ready};
 use super::row::RowReader;
 use crate::error::{Result, SqlError};
+use crate::locking_read::lock_row_or_skip;
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::statement_locks::DirectSearch;
@@ -27,6 +31,8 @@ pub(super) struct Locking {
     mode: LockMode,
     /// What the statement says itself about waiting.
     wait: Option<Duration>,
+    /// SKIP LOCKED.
+    skips: bool,
 }
 
 /// The locks of a query on the table of this alias: none, or one kind for all its rows. The outer `None`: something else.
@@ -41,17 +47,13 @@ pub(super) fn locking(locks: &[ast::LockClause], alias: &str) -> Option<Option<L
             _ => false,
         },
     };
-    let wait = match lock.nonblock {
-        None => None,
-        Some(ast::NonBlock::Nowait) => Some(Duration::ZERO),
-        // Rows that are left out are the vectorised path's business.
-        Some(ast::NonBlock::SkipLocked) => return None,
-    };
+    let wait = lock.nonblock.map(|_| Duration::ZERO);
+    let skips = lock.nonblock == Some(ast::NonBlock::SkipLocked);
     let mode = match lock.lock_type {
         ast::LockType::Update => LockMode::Exclusive,
         ast::LockType::Share => LockMode::Shared,
     };
-    names_it.then_some(Some(Locking { mode, wait }))
+    names_it.then_some(Some(Locking { mode, wait, skips }))
 }
 
 /// Rows that are locked, as this view shows them.
@@ -90,10 +92,14 @@ impl Session {
             return Ok(false);
         };
         let mut statement = self.begin_locks(locking.wait);
-        let mut outcome = Err(SqlError::lock_wait_timeout());
+        let mut outcome = None;
         for _ in 0..MAX_RESTARTS {
-            let attempt = self.find_and_lock((read, locking.mode), table, &ready, &mut statement);
-            outcome = match attempt {
+            let read = (read, locking.mode);
+            let attempt = match locking.skips {
+                true => self.lock_what_is_free(read, table, &ready, &mut statement),
+                false => self.find_and_lock(read, table, &ready, &mut statement),
+            };
+            outcome = Some(match attempt {
                 Ok(Attempt::Done(locked)) => Ok(Some(locked)),
                 Ok(Attempt::TooLarge) => Ok(None),
                 Ok(Attempt::RowChanged) => match statement.start_again() {
@@ -101,9 +107,10 @@ impl Session {
                     Err(error) => Err(error),
                 },
                 Err(error) => Err(error),
-            };
+            });
             break;
         }
+        let outcome = outcome.unwrap_or_else(|| Err(SqlError::lock_wait_timeout()));
         if let Ok(None) = outcome {
             self.abandon_changes(statement)?;
             return Ok(false);
@@ -173,5 +180,52 @@ impl Session {
                 false => Attempt::RowChanged,
             },
         )
+    }
+
+    /// Finds rows and locks those that can be locked at once and are what the view shows.
+    fn lock_what_is_free(
+        &self,
+        (read, mode): (&Read, LockMode),
+        table: &Arc<Table>,
+        ready: &Ready,
+        statement: &mut StatementTransaction,
+    ) -> Result<Attempt> {
+        let view = statement.changes().read_view()?;
+        table.check_view(&view)?;
+        let reader = RowReader {
+            table,
+            view: &view,
+            index: read.access.index,
+            handle: &self.handle,
+        };
+        let mut left = match read.sorts() {
+            true => u64::MAX,
+            false => ready.limit.saturating_add(ready.offset),
+        };
+        let (mut new, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
+        let mut fits = true;
+        if left > 0 {
+            reader.for_each(&ready.bound, read.direction, |key, row| {
+                let Some(is_new) = lock_row_or_skip(statement, &view, table, key, mode)? else {
+                    return Ok(ControlFlow::Continue(()));
+                };
+                if is_new {
+                    new.push(key.to_vec());
+                }
+                fits = rows.push(read.sort_keys(), (table, &view), &row)?;
+                left -= 1;
+                Ok(match fits && left > 0 {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
+        }
+        if !fits {
+            for key in &new {
+                statement.changes().unlock_row(&table.clustered, key);
+            }
+            return Ok(Attempt::TooLarge);
+        }
+        Ok(Attempt::Done(Locked { view, rows }))
     }
 }

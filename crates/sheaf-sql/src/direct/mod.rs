@@ -8,8 +8,8 @@
 //! ```
 //!
 //! **What is direct.** SELECT of columns by a complete unique key, a list of them, or a short range of an index, with
-//! ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these; joins by key of few rows;
-//! UPDATE and DELETE of such rows; INSERT of constants. Operands are constants and parameters, and only those whose
+//! ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these, also by groups; joins by key of
+//! few rows, with the same; UPDATE and DELETE of such rows; INSERT of constants. Operands are constants and parameters, and only those whose
 //! comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
 //! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement through
 //! both: `optimizer_switch='direct=off'` closes this one.
@@ -31,12 +31,15 @@
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`change`], [`insert`] | the statements |
+//! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
 mod access;
 mod aggregate;
 mod change;
 mod insert;
 mod join;
+mod join_walk;
+mod joined_result;
 mod locking;
 mod names;
 mod operand;

@@ -83,7 +83,14 @@ impl Read {
         if !pipe_operators.is_empty() {
             return None;
         }
-        let (distinct, selection) = plain_select(select)?;
+        let PlainSelect {
+            distinct,
+            selection,
+            group_by: [],
+        } = plain_select(select)?
+        else {
+            return None;
+        };
         let names = Names::of(session, &select.from)?;
         let locking = locking(locks, names.alias)?;
         if select.projection.iter().any(is_function) {
@@ -243,8 +250,15 @@ impl Read {
     }
 }
 
-/// Whether it is DISTINCT, and the condition of a SELECT that has nothing but a list, FROM and WHERE.
-pub(super) fn plain_select(select: &ast::Select) -> Option<(bool, &ast::Expr)> {
+/// A SELECT that has nothing but a list, FROM, WHERE and GROUP BY.
+pub(super) struct PlainSelect<'a> {
+    pub(super) distinct: bool,
+    pub(super) selection: &'a ast::Expr,
+    pub(super) group_by: &'a [ast::Expr],
+}
+
+/// `None` if there is more to a SELECT.
+pub(super) fn plain_select(select: &ast::Select) -> Option<PlainSelect<'_>> {
     let ast::Select {
         select_token: _,
         optimizer_hints,
@@ -277,7 +291,6 @@ pub(super) fn plain_select(select: &ast::Select) -> Option<(bool, &ast::Expr)> {
     let is_plain = optimizer_hints.is_empty()
         && lateral_views.is_empty()
         && connect_by.is_empty()
-        && group_by.is_empty()
         && group_by_modifiers.is_empty()
         && cluster_by.is_empty()
         && distribute_by.is_empty()
@@ -288,7 +301,11 @@ pub(super) fn plain_select(select: &ast::Select) -> Option<(bool, &ast::Expr)> {
         Some(ast::Distinct::Distinct) => true,
         Some(ast::Distinct::On(_)) => return None,
     };
-    is_plain.then_some((distinct, selection))
+    is_plain.then_some(PlainSelect {
+        distinct,
+        selection,
+        group_by,
+    })
 }
 
 /// The key of DISTINCT: what is shown beyond the columns that rows are ordered by, which tell rows apart as well.

@@ -34,11 +34,7 @@ pub(super) fn columns(
     for item in &select.projection {
         match item {
             ast::SelectItem::UnnamedExpr(expr) => {
-                let written = match expr {
-                    ast::Expr::Identifier(name) => &name.value,
-                    ast::Expr::CompoundIdentifier(parts) => &parts.last()?.value,
-                    _ => return None,
-                };
+                let written = written_name(expr)?;
                 let (table, column) = column_of(tables, expr)?;
                 shown.push((table, column, Some(written)));
             }
@@ -66,26 +62,10 @@ pub(super) fn columns(
             _ => return None,
         }
     }
-    let collation_id = session.result_collation_id();
     let describe = |(table, column, name): &(usize, usize, Option<&str>)| {
-        let names = &tables[*table];
-        let own = &names.definition().columns[*column];
-        let header = Header {
-            name: name.unwrap_or(&own.name).to_string(),
-            org_name: own.name.clone(),
-            table: names.alias.to_string(),
-            org_table: names.written.clone(),
-            database: names.database.clone(),
-        };
-        let field = sheaf_access::arrow_field(own);
-        let mut meta = ColumnMeta::new(&field, &header, collation_id);
-        meta.flags |= table_flags(names.definition(), *column);
-        (meta, field.with_name(header.name))
+        describe_column(session, &tables[*table], *column, *name)
     };
-    let item = |(table, column, _): &(usize, usize, Option<&str>)| {
-        let ty = &tables[*table].definition().columns[*column].ty;
-        (*table, Item::new(*column, ty))
-    };
+    let item = |(table, column, _): &(usize, usize, Option<&str>)| item_of(tables, *table, *column);
     let (columns, fields) = shown.iter().map(describe).unzip();
     Some(SelectList {
         items: shown.iter().map(item).collect(),
@@ -94,11 +74,94 @@ pub(super) fn columns(
     })
 }
 
+/// What a client, and Arrow, is told of a column that is shown, by its own name or as `name`.
+fn describe_column(
+    session: &Session,
+    names: &Names<'_>,
+    column: usize,
+    name: Option<&str>,
+) -> (ColumnMeta, Field) {
+    let own = &names.definition().columns[column];
+    let header = Header {
+        name: name.unwrap_or(&own.name).to_string(),
+        org_name: own.name.clone(),
+        table: names.alias.to_string(),
+        org_table: names.written.clone(),
+        database: names.database.clone(),
+    };
+    let field = sheaf_access::arrow_field(own);
+    let mut meta = ColumnMeta::new(&field, &header, session.result_collation_id());
+    meta.flags |= table_flags(names.definition(), column);
+    (meta, field.with_name(header.name))
+}
+
+/// The same of a value that is computed.
+fn describe_computed(session: &Session, field: Field, name: &str) -> (ColumnMeta, Field) {
+    let header = Header {
+        name: name.to_string(),
+        ..Header::default()
+    };
+    let meta = ColumnMeta::new(&field, &header, session.result_collation_id());
+    (meta, field.with_name(name))
+}
+
+fn item_of(tables: &[Names<'_>], table: usize, column: usize) -> TableItem {
+    let ty = &tables[table].definition().columns[column].ty;
+    (table, Item::new(column, ty))
+}
+
 /// A select list whose items are all computed: `item` makes them. `text` is the statement.
 pub(super) fn computed<I>(
     session: &Session,
     (select, text): (&ast::Select, &str),
     mut item: impl FnMut(&ast::Expr) -> Option<(I, Field)>,
+) -> Option<SelectList<I>> {
+    of_expressions((select, text), |expr, alias, written| {
+        let (made, field) = item(expr)?;
+        let (meta, field) = describe_computed(session, field, alias.unwrap_or(written));
+        Some((made, meta, field))
+    })
+}
+
+/// An item of a query with groups.
+pub(super) enum GroupedItem<A> {
+    Column(TableItem),
+    Aggregate(A),
+}
+
+/// A select list of columns and of aggregates, which `aggregate` makes. `text` is the statement.
+pub(super) fn grouped<A>(
+    session: &Session,
+    (select, text): (&ast::Select, &str),
+    tables: &[Names<'_>],
+    mut aggregate: impl FnMut(&ast::Expr) -> Option<(A, Field)>,
+) -> Option<SelectList<GroupedItem<A>>> {
+    of_expressions((select, text), |expr, alias, written| {
+        if let Some((table, column)) = column_of(tables, expr) {
+            let name = Some(alias.unwrap_or(written_name(expr)?));
+            let (meta, field) = describe_column(session, &tables[table], column, name);
+            let item = GroupedItem::Column(item_of(tables, table, column));
+            return Some((item, meta, field));
+        }
+        let (made, field) = aggregate(expr)?;
+        let (meta, field) = describe_computed(session, field, alias.unwrap_or(written));
+        Some((GroupedItem::Aggregate(made), meta, field))
+    })
+}
+
+/// A column's name as a select list has it; `None`: it is written in another way, which is its header.
+fn written_name(expr: &ast::Expr) -> Option<&str> {
+    match expr {
+        ast::Expr::Identifier(name) => Some(&name.value),
+        ast::Expr::CompoundIdentifier(parts) => Some(&parts.last()?.value),
+        _ => None,
+    }
+}
+
+/// A select list of expressions; `make` gets each with its alias and as it is written.
+fn of_expressions<I>(
+    (select, text): (&ast::Select, &str),
+    mut make: impl FnMut(&ast::Expr, Option<&str>, &str) -> Option<(I, ColumnMeta, Field)>,
 ) -> Option<SelectList<I>> {
     let statement = StatementText::new(text);
     let written = statement.select_items(select.select_token.0.span.start);
@@ -111,20 +174,14 @@ pub(super) fn computed<I>(
         fields: Vec::new(),
     };
     for (shown, written) in select.projection.iter().zip(written) {
-        let (expr, name) = match shown {
-            ast::SelectItem::UnnamedExpr(expr) => (expr, written),
-            ast::SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.as_str()),
+        let (expr, alias) = match shown {
+            ast::SelectItem::UnnamedExpr(expr) => (expr, None),
+            ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.value.as_str())),
             _ => return None,
         };
-        let (made, field) = item(expr)?;
-        let header = Header {
-            name: name.to_string(),
-            ..Header::default()
-        };
-        let collation_id = session.result_collation_id();
-        list.columns
-            .push(ColumnMeta::new(&field, &header, collation_id));
-        list.fields.push(field.with_name(name));
+        let (made, meta, field) = make(expr, alias, written)?;
+        list.columns.push(meta);
+        list.fields.push(field);
         list.items.push(made);
     }
     Some(list)

@@ -7,6 +7,7 @@ mod changes;
 mod clients;
 mod command_line;
 mod direct;
+mod direct_statements;
 mod embedded;
 mod families;
 mod harness;

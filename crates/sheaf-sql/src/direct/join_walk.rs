@@ -1,0 +1,171 @@
+//! Going through the tables of a join, from row to row, and running one.
+
+use std::ops::ControlFlow;
+
+use sheaf_storage::{Direction, ReadView};
+use sheaf_table::{RowView, Value};
+
+use super::access::MAX_ROWS;
+use super::join::{Join, Joined};
+use super::joined_result::{Found, FoundRow, Shown, Window};
+use super::read::row_count;
+use super::row::{RowReader, long_value};
+use crate::error::Result;
+use crate::result::ResultSink;
+use crate::session::Session;
+
+/// How the reading went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    GoOn,
+    /// There are rows enough.
+    Enough,
+    /// The vectorised path has to do it.
+    NotDirect,
+}
+
+/// A join while it is read.
+struct Walk<'a> {
+    join: &'a Join,
+    session: &'a Session,
+    view: &'a ReadView,
+    found: Found<'a>,
+    /// The statement's parameters, and behind them what the tables give each other.
+    parameters: Vec<Value>,
+    /// The rows that the tables stand at, by place.
+    rows: Vec<Vec<u8>>,
+    /// Joined rows found, and those wanted.
+    number: u64,
+    wanted: u64,
+    /// Rows of all tables that were looked at.
+    examined: u64,
+}
+
+impl Walk<'_> {
+    fn read(&mut self, place: usize) -> Result<Progress> {
+        let join = self.join;
+        let Some(joined) = join.tables.get(place) else {
+            return self.take();
+        };
+        let Some(bound) = joined.access.bind(&joined.table, &self.parameters) else {
+            return Ok(Progress::NotDirect);
+        };
+        let is_short = bound
+            .keys
+            .estimated_rows(&joined.table, joined.access.index)?
+            <= MAX_ROWS;
+        if !is_short {
+            return Ok(Progress::NotDirect);
+        }
+        let reader = RowReader {
+            table: &joined.table,
+            view: self.view,
+            index: joined.access.index,
+            handle: &self.session.handle,
+        };
+        let mut progress = Progress::GoOn;
+        reader.for_each(&bound, Direction::Forward, |_, row| {
+            self.examined += 1;
+            progress = match self.examined > MAX_ROWS {
+                true => Progress::NotDirect,
+                false => self.descend(place, joined, &row)?,
+            };
+            Ok(match progress {
+                Progress::GoOn => ControlFlow::Continue(()),
+                Progress::Enough | Progress::NotDirect => ControlFlow::Break(()),
+            })
+        })?;
+        Ok(progress)
+    }
+
+    /// Reads what belongs to a row of the table at `place`.
+    fn descend(&mut self, place: usize, joined: &Joined, row: &RowView<'_>) -> Result<Progress> {
+        let end = self.parameters.len();
+        for (column, slot) in &joined.gives {
+            let ty = &joined.table.definition.columns[*column].ty;
+            self.parameters[end - 1 - slot] =
+                match long_value(&joined.table, self.view, row, *column)? {
+                    Some(bytes) => sheaf_table::ValueRef::Bytes(&bytes).to_value(ty),
+                    None => row.value(*column, ty),
+                };
+        }
+        let kept = &mut self.rows[place];
+        kept.clear();
+        kept.extend_from_slice(row.bytes());
+        self.read(place + 1)
+    }
+
+    /// Takes a joined row.
+    fn take(&mut self) -> Result<Progress> {
+        self.number += 1;
+        let row = FoundRow {
+            join: self.join,
+            view: self.view,
+            rows: &self.rows,
+        };
+        Ok(match self.found.take(row)? {
+            false => Progress::NotDirect,
+            true if self.number < self.wanted => Progress::GoOn,
+            true => Progress::Enough,
+        })
+    }
+}
+
+impl Session {
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_join(
+        &mut self,
+        join: &Join,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        if !sink.takes_rows() || self.reads_lock() {
+            return Ok(false);
+        }
+        let mut guards = Vec::with_capacity(join.tables.len());
+        for joined in &join.tables {
+            self.keep_definition(&joined.table)?;
+            match self.borrow_for_read(&joined.table)? {
+                Some(guard) => guards.push(guard),
+                None => return Ok(false),
+            }
+        }
+        let view = self.read_view()?;
+        for joined in &join.tables {
+            joined.table.check_view(&view)?;
+        }
+        let (Some(limit), Some(offset)) = (
+            row_count(
+                join.limit.as_ref(),
+                parameters,
+                self.variables.sql_select_limit(),
+            ),
+            row_count(join.offset.as_ref(), parameters, 0),
+        ) else {
+            return Ok(false);
+        };
+        let slots: usize = join.tables.iter().map(|joined| joined.gives.len()).sum();
+        let mut all = parameters.to_vec();
+        all.resize(parameters.len() + slots, Value::Null);
+        let mut walk = Walk {
+            join,
+            session: self,
+            view: &view,
+            found: Found::nothing(&join.shown),
+            parameters: all,
+            rows: vec![Vec::new(); join.tables.len()],
+            number: 0,
+            wanted: match (&join.shown, &join.order) {
+                (Shown::Columns(_), None) => limit.saturating_add(offset),
+                _ => u64::MAX,
+            },
+            examined: 0,
+        };
+        if walk.wanted > 0 && walk.read(0)? == Progress::NotDirect {
+            return Ok(false);
+        }
+        let found = walk.found;
+        let sent = join.send(found, &view, Window { limit, offset }, sink)?;
+        self.end_direct_read(sent, sink)
+    }
+}
