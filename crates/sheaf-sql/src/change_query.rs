@@ -12,6 +12,7 @@
 //! So rows are found as fast as queries find them, and every expression means what it means in a query. The tables are
 //! locked for writing before the query is planned: nobody else changes what it finds.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
@@ -24,6 +25,38 @@ use crate::parser::statement::TableName;
 use crate::run_query::MAX_REPLANS;
 use crate::session::Session;
 use crate::values::select_of;
+
+/// Tables that a session remembers to be connected to no others.
+const MAX_UNRELATED_TABLES: usize = 64;
+
+/// The tables that no foreign key connects to others, as far as a session has found out. Finding out goes through all
+/// tables and counts a user of each, which all sessions would notice if each change did it.
+#[derive(Default)]
+pub(crate) struct UnrelatedTables {
+    /// What is known holds for this version of all definitions.
+    schema_version: u64,
+    ids: BTreeSet<u64>,
+}
+
+impl UnrelatedTables {
+    fn has(&self, schema_version: u64, targets: &[Arc<Table>]) -> bool {
+        self.schema_version == schema_version
+            && matches!(targets, [table] if self.ids.contains(&table.definition.id))
+    }
+
+    /// Remembers what was found: the tables that are `related` to `targets`.
+    fn note(&mut self, schema_version: u64, targets: &[Arc<Table>], related: &[Arc<Table>]) {
+        if self.schema_version != schema_version || self.ids.len() >= MAX_UNRELATED_TABLES {
+            self.schema_version = schema_version;
+            self.ids.clear();
+        }
+        if let ([target], [own]) = (targets, related)
+            && Arc::ptr_eq(target, own)
+        {
+            self.ids.insert(own.definition.id);
+        }
+    }
+}
 
 /// A table in the FROM of a statement that changes rows.
 pub(crate) struct Reference {
@@ -188,7 +221,13 @@ impl Session {
         let catalog = self.engine.catalog();
         let schema_version = catalog.schema_version();
         let tables = match check {
-            true => catalog.related_tables(targets),
+            true if self.unrelated_tables.has(schema_version, targets) => targets.to_vec(),
+            true => {
+                let related = catalog.related_tables(targets);
+                let unrelated = &mut self.unrelated_tables;
+                unrelated.note(schema_version, targets, &related);
+                related
+            }
             false => {
                 let mut tables = targets.to_vec();
                 let name = |table: &Arc<Table>| {

@@ -15,6 +15,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
 use sheaf_table::Value;
 
+use crate::change_query::UnrelatedTables;
 use crate::dialect::SheafDialect;
 use crate::direct::StatementCache;
 use crate::engine::Engine;
@@ -113,6 +114,7 @@ pub struct Session {
     pub(crate) warnings: Warnings,
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
+    pub(crate) unrelated_tables: UnrelatedTables,
     pub(crate) traces: OptimizerTraces,
     /// LAST_INSERT_ID().
     pub(crate) last_insert_id: u64,
@@ -155,6 +157,7 @@ impl Session {
             warnings: Warnings::default(),
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
+            unrelated_tables: UnrelatedTables::default(),
             traces: OptimizerTraces::default(),
             last_insert_id: 0,
             insert_id_cell: InsertIdCell::default(),

@@ -467,10 +467,10 @@ impl Session {
         let mut statement = self.begin_changes()?;
         let mut warnings = std::mem::take(&mut self.warnings);
         let before = warnings.clone();
-        let mut outcome = Err(SqlError::lock_wait_timeout());
+        let mut outcome = None;
         for _ in 0..MAX_RESTARTS {
             let attempt = self.attempt(access, tables, work, &mut statement, &mut warnings);
-            outcome = match attempt {
+            outcome = Some(match attempt {
                 Ok(Attempt::Done(changed)) => Ok(Some(changed)),
                 Ok(Attempt::RowChanged) => {
                     statement.start_again()?;
@@ -483,11 +483,11 @@ impl Session {
                     Ok(None)
                 }
                 Err(error) => Err(error),
-            };
+            });
             break;
         }
         self.warnings = warnings;
-        match outcome {
+        match outcome.unwrap_or_else(|| Err(SqlError::lock_wait_timeout())) {
             Ok(None) => {
                 self.abandon_changes(statement)?;
                 Ok(None)

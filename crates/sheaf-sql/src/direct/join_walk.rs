@@ -169,3 +169,22 @@ impl Session {
         self.end_direct_read(sent, sink)
     }
 }
+
+impl Join {
+    /// Whether a plan without parameters would run, as far as the rows of its first table tell.
+    pub(super) fn would_run(&self, session: &Session) -> Result<bool> {
+        let Some(first) = self.tables.first() else {
+            return Ok(false);
+        };
+        let Some(_guard) = session.borrow_for_read(&first.table)? else {
+            return Ok(false);
+        };
+        let Some(bound) = first.access.bind(&first.table, &[]) else {
+            return Ok(false);
+        };
+        let rows = bound
+            .keys
+            .estimated_rows(&first.table, first.access.index)?;
+        Ok(rows <= MAX_ROWS && !session.reads_lock())
+    }
+}

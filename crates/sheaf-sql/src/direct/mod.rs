@@ -198,7 +198,7 @@ impl Session {
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<bool> {
         match &plan.action {
             Action::Read(read, table) => read.would_run(self, table),
-            Action::Join(_) => Ok(!self.reads_lock()),
+            Action::Join(join) => join.would_run(self),
             Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(true),
         }
     }
