@@ -14,8 +14,7 @@
 //! would leave the mutex (Johnson et al., "Aether", VLDB 2010), which changes nothing outside of [`Buffer`].
 //!
 //! **Group commit.** Who needs the log up to a position calls [`flush_to`](Log::flush_to). The first becomes the
-//! leader, takes the whole buffer, and writes and syncs it; the others wait, and mostly find their position covered
-//! when they wake.
+//! leader, takes the whole buffer, and writes and syncs it; the others wait until theirs is durable ([`group_commit`]).
 //!
 //! **Segments** are slots of equal size in one file ([`log_file`]), filled with zeros once and recycled. A checkpoint
 //! moves the redo start forward and so frees the segments before it, unless an archive or a backup has not read them
@@ -38,6 +37,7 @@ mod control;
 mod copy;
 mod follower;
 pub(crate) mod frame;
+mod group_commit;
 mod log_file;
 pub(crate) mod packed;
 mod reader;
@@ -49,8 +49,8 @@ use std::sync::Arc;
 use crate::disk::{AlignedBuffer, Disk, FileId};
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex};
 use crate::transaction::TransactionId;
 
 pub use control::HistoryId;
@@ -58,6 +58,7 @@ pub(crate) use control::{Control, LogState};
 pub(crate) use copy::LogCopy;
 use follower::Holds;
 pub(crate) use follower::LogFollower;
+use group_commit::GroupCommit;
 pub(crate) use log_file::LogFile;
 use reader::Segment;
 pub(crate) use reader::{LogEnd, LogReader};
@@ -140,8 +141,7 @@ pub(crate) struct Log {
     end: AtomicU64,
     flushed: AtomicU64,
     writer: Mutex<Writer>,
-    leader: Mutex<Leader>,
-    leader_done: Condvar,
+    commits: GroupCommit,
     /// Bytes that can be written without making a slot.
     free_bytes: AtomicU64,
     /// Bytes that rollbacks may need.
@@ -173,26 +173,6 @@ struct Buffer {
     bytes: Vec<u8>,
     end: u64,
     newest_commit_us: u64,
-}
-
-#[derive(Default)]
-struct Leader {
-    /// A leader is at work.
-    is_busy: bool,
-    /// Those who wait for it. Waking nobody is a system call all the same.
-    waiting: usize,
-    /// Why nothing can be made durable any more.
-    failure: Option<StorageError>,
-}
-
-impl Leader {
-    /// Remembers an error after which nothing can be made durable: all but a full disk.
-    fn note(&mut self, error: &StorageError) {
-        if !matches!(error, StorageError::DiskFull { .. }) && self.failure.is_none() {
-            tracing::error!("{error}; nothing can be made durable until the next start");
-            self.failure = Some(error.clone());
-        }
-    }
 }
 
 /// The file as the leader, and a checkpoint, see it.
@@ -306,8 +286,7 @@ impl Log {
             flushed: AtomicU64::new(end.lsn.0),
             free_bytes: AtomicU64::new(0),
             writer: Mutex::new(writer),
-            leader: Mutex::new(Leader::default()),
-            leader_done: Condvar::new(),
+            commits: GroupCommit::new(),
             reserved_bytes: AtomicU64::new(0),
             archived: AtomicU64::new(u64::MAX),
             flushes: AtomicU64::new(0),
@@ -411,36 +390,15 @@ impl Log {
     fn flush_slowly(&self, lsn: Lsn) -> Result<()> {
         // A page of an abandoned bulk build may carry a position that the log did not keep.
         let lsn = lsn.min(self.end());
-        let mut leader = self.leader.lock();
-        loop {
-            if self.flushed() >= lsn {
-                return Ok(());
-            }
-            if let Some(failure) = &leader.failure {
-                return Err(failure.clone());
-            }
-            if leader.is_busy {
-                leader.waiting += 1;
-                leader = self.leader_done.wait(leader);
-                leader.waiting -= 1;
-                continue;
-            }
-            leader.is_busy = true;
-            drop(leader);
+        while self.commits.lead(lsn, || self.flushed())? {
             let result = self.write();
-            leader = self.leader.lock();
-            leader.is_busy = false;
-            if let Err(error) = &result {
-                leader.note(error);
-            }
-            if leader.waiting > 0 {
-                self.leader_done.notify_all();
-            }
+            self.commits.end(&result);
             result?;
         }
+        Ok(())
     }
 
-    /// Writes and syncs all that was appended so far.
+    /// Writes and syncs all that was appended so far. Called by who leads.
     fn write(&self) -> Result<()> {
         let mut writer = self.writer.lock();
         {
@@ -453,6 +411,7 @@ impl Log {
             }
         }
         let end = writer.pending_start + writer.pending.len() as u64;
+        self.commits.taken(Lsn(end));
         let mut written = 0;
         while written < writer.pending.len() {
             match self.write_chunk(&mut writer, written) {
@@ -603,7 +562,7 @@ impl Log {
                 return Ok(());
             }
             self.make_slot(&mut writer)
-                .inspect_err(|error| self.leader.lock().note(error))?;
+                .inspect_err(|error| self.commits.note(error))?;
             self.note_free_bytes(&writer);
         }
     }
@@ -684,9 +643,9 @@ impl Log {
         if let Some(first) = writer.segments.get(writer.place_of(redo_start)) {
             control.first_segment = first.sequence;
         }
-        control.write(&self.file).inspect_err(|error| {
-            self.leader.lock().failure.get_or_insert(error.clone());
-        })?;
+        control
+            .write(&self.file)
+            .inspect_err(|error| self.commits.fail(error))?;
         writer.control = control;
         let keep = writer.place_of(redo_start.min(writer.holds.oldest()));
         let recycled: Vec<u32> = writer
