@@ -19,10 +19,11 @@ use sheaf_storage::{
     Direction, KeyRange, Lsn, MAX_ENTRY_BYTES, ReadAhead, Storage, Transaction, Tree, TreeId,
 };
 
+use crate::catalog_accounts::{AccountReader, AccountState};
 use crate::definition_check::{
     check_key_lengths, check_name, needs_overflow, resolve_index, resolve_table,
 };
-use crate::definition_codec::{FORMAT, decode_definition, encode_definition};
+use crate::definition_codec::{decode_definition, encode_definition};
 use crate::error::{Result, TableError};
 use crate::foreign_key::{leading_index, referenced_positions};
 use crate::index_build::build_index;
@@ -34,9 +35,9 @@ use crate::table::{Table, TableState};
 use crate::table_lock::{BorrowedSharedLock, RowWriterLock, SharedLock, WriterLock};
 
 /// First byte of the keys of the catalog tree.
-mod kind {
+pub(crate) mod kind {
     /// Format of the catalog and the next table id, both u64 little-endian.
-    pub(super) const HEADER: u8 = 0;
+    pub(crate) const HEADER: u8 = 0;
     /// Name of a database; no value.
     pub(super) const DATABASE: u8 = 1;
     /// Database, 0x00, table, 0x00, number of the chunk (u16 big-endian): a chunk of the definition.
@@ -46,10 +47,15 @@ mod kind {
     pub(super) const STATISTICS: u8 = 3;
     /// Table id (u64 big-endian): the next AUTO_INCREMENT value when the catalog was last closed, u64 little-endian.
     pub(super) const AUTO_INCREMENT: u8 = 4;
+    /// User, 0x00, host, 0x00, number of the chunk (u16 big-endian): a chunk of an account.
+    pub(crate) const ACCOUNT: u8 = 5;
 }
 
+/// The newest format of the catalog that this program writes and reads: 3 has accounts.
+const CATALOG_FORMAT: u64 = 3;
+
 /// Bytes of a definition in one entry; keys are short.
-const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - 1000;
+pub(crate) const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - 1000;
 
 type Tables = BTreeMap<String, Arc<Table>>;
 
@@ -58,8 +64,9 @@ pub struct Catalog {
     storage: Arc<Storage>,
     databases: RwLock<BTreeMap<String, Tables>>,
     schema_version: AtomicU64,
+    pub(crate) accounts: AccountState,
     /// Held while the catalog tree and the map change; holds the next table id.
-    next_table_id: Mutex<u64>,
+    pub(crate) next_table_id: Mutex<u64>,
 }
 
 /// A table opened by a statement that reads it: its definition stays until the guard is dropped.
@@ -136,6 +143,7 @@ impl Catalog {
         let mut definitions: Vec<(String, String, Vec<u8>)> = Vec::new();
         let mut statistics: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let mut counters = BTreeMap::new();
+        let mut accounts = AccountReader::default();
         let mut cursor = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
         let mut key = Vec::new();
         while let Some(leaf) = cursor.next_leaf()? {
@@ -170,6 +178,7 @@ impl Catalog {
                         let next = value.first_chunk::<8>().ok_or_else(unreadable)?;
                         counters.insert(u64::from_be_bytes(*id), u64::from_le_bytes(*next));
                     }
+                    kind::ACCOUNT => accounts.add(rest, value).ok_or_else(unreadable)?,
                     _ => return Err(unreadable()),
                 }
             }
@@ -198,6 +207,7 @@ impl Catalog {
             storage,
             databases: RwLock::new(databases),
             schema_version: AtomicU64::new(1),
+            accounts: accounts.finish()?,
             next_table_id: Mutex::new(next_table_id),
         });
         catalog.drop_trees(&orphans.into_iter().collect::<Vec<_>>());
@@ -748,9 +758,9 @@ fn trees_of(definition: &TableDefinition) -> Vec<TreeId> {
         .collect()
 }
 
-fn header(next_table_id: u64) -> [u8; 16] {
+pub(crate) fn header(next_table_id: u64) -> [u8; 16] {
     let mut header = [0; 16];
-    header[..8].copy_from_slice(&FORMAT.to_le_bytes());
+    header[..8].copy_from_slice(&CATALOG_FORMAT.to_le_bytes());
     header[8..].copy_from_slice(&next_table_id.to_le_bytes());
     header
 }
@@ -760,10 +770,10 @@ fn read_header(value: &[u8]) -> Result<u64> {
     let short = || TableError::corrupt("catalog", "its header cannot be read");
     let (format, rest) = value.split_first_chunk::<8>().ok_or_else(short)?;
     let found = u64::from_le_bytes(*format);
-    if found > FORMAT {
+    if found > CATALOG_FORMAT {
         return Err(TableError::CatalogTooNew {
             found,
-            known: FORMAT,
+            known: CATALOG_FORMAT,
         });
     }
     let (id, _) = rest.split_first_chunk::<8>().ok_or_else(short)?;
@@ -799,7 +809,12 @@ fn key_of_table(kind: u8, table: u64) -> Vec<u8> {
     [&[kind], table.to_be_bytes().as_slice()].concat()
 }
 
-fn put(tree: &Tree, transaction: &mut Transaction, key: &[u8], value: &[u8]) -> Result<()> {
+pub(crate) fn put(
+    tree: &Tree,
+    transaction: &mut Transaction,
+    key: &[u8],
+    value: &[u8],
+) -> Result<()> {
     if !tree.update(transaction, key, value)? {
         tree.insert(transaction, key, value)?;
     }

@@ -55,7 +55,7 @@ impl Writer {
         self.0.extend_from_slice(bytes);
     }
 
-    fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    fn text(&mut self) -> Result<String> {
+    pub(crate) fn text(&mut self) -> Result<String> {
         let bytes = self.bytes()?;
         String::from_utf8(bytes.to_vec()).map_err(|_| self.corrupt())
     }

@@ -2,8 +2,10 @@
 //!
 //! The floor between `sheaf-storage`, which knows bytes only, and the access methods, which know queries.
 
+pub mod account;
 pub mod bulk_load;
 pub mod catalog;
+mod catalog_accounts;
 mod catalog_foreign_keys;
 mod catalog_statistics;
 pub mod change_set;
@@ -22,6 +24,7 @@ pub mod key_codec;
 pub mod key_range;
 pub mod number_text;
 mod overflow;
+pub mod privilege;
 pub mod progress;
 pub mod row_codec;
 pub mod schema;
@@ -35,6 +38,7 @@ pub mod temporal_text;
 pub mod types;
 pub mod value;
 
+pub use account::{Account, AccountName, Accounts, AuthenticationMethod};
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::{BorrowedReadGuard, Catalog, ReadGuard, RowWriteGuard, WriteGuard};
 pub use catalog_statistics::AutoAnalyze;
@@ -44,6 +48,7 @@ pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
 pub use foreign_key::{ForeignKey, ForeignKeySpec, ReferentialAction};
 pub use key_codec::{KeyLayout, KeyPart, PartKind};
 pub use key_range::{EncodedRange, PartBounds};
+pub use privilege::{PrivilegeLevel, Privileges};
 pub use progress::{NoProgress, Progress};
 pub use row_codec::{RowLayout, RowView, ValueRef};
 pub use schema::{

@@ -1,5 +1,6 @@
 //! Tables on real storage, in one test binary.
 
+mod accounts;
 mod bulk_load;
 mod check;
 mod definitions;
