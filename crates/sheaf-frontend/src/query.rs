@@ -35,6 +35,10 @@ pub trait SessionValues {
     fn current_database(&self) -> Option<&str>;
     /// USER(), as `name@host`.
     fn user(&self) -> String;
+    /// CURRENT_USER(): the account that the client is.
+    fn current_user(&self) -> String {
+        self.user()
+    }
     fn connection_id(&self) -> u64;
     fn last_insert_id(&self) -> u64;
     /// Where LAST_INSERT_ID(value) leaves its value.

@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use mysql_common::constants::Command;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
 
 use crate::connection::Connection;
-use crate::handshake;
+use crate::handshake::{HandshakeError, UserChange};
 use crate::parameters::{BoundStatement, malformed_packet};
 use crate::response::{
     Response, RowFormat, write_column_definitions, write_eof, write_error, write_field_list,
@@ -112,7 +113,12 @@ impl Connection {
                 let table = text(ParseBuf(body).eat_null_str())?;
                 let columns = self.session.field_list(table)?;
                 let status = self.session.status_flags();
-                write_field_list(&mut self.packets, self.capabilities, &columns, status)?;
+                write_field_list(
+                    &mut self.packets,
+                    self.client.capabilities,
+                    &columns,
+                    status,
+                )?;
             }
             COM_PING => self.ok()?,
             COM_STATISTICS => {
@@ -126,7 +132,7 @@ impl Connection {
                 let id = ParseBuf(body)
                     .checked_eat_u32_le()
                     .ok_or_else(malformed_packet)?;
-                self.session.engine().kill(id.into(), true)?;
+                self.session.kill_session(id.into())?;
                 self.ok()?;
             }
             COM_SET_OPTION => self.set_option(body)?,
@@ -149,7 +155,7 @@ impl Connection {
         let status = self.session.status_flags();
         let mut response = Response::new(
             &mut self.packets,
-            self.capabilities,
+            self.client.capabilities,
             RowFormat::Text,
             status,
         );
@@ -186,7 +192,7 @@ impl Connection {
             if !definitions.is_empty() {
                 write_column_definitions(
                     &mut self.packets,
-                    self.capabilities,
+                    self.client.capabilities,
                     definitions,
                     status,
                 )?;
@@ -206,7 +212,7 @@ impl Connection {
         let status = self.session.status_flags();
         let mut response = Response::new(
             &mut self.packets,
-            self.capabilities,
+            self.client.capabilities,
             RowFormat::Binary,
             status,
         );
@@ -253,7 +259,7 @@ impl Connection {
         self.session.set_multi_statements(multi_statements);
         write_eof(
             &mut self.packets,
-            self.capabilities,
+            self.client.capabilities,
             0,
             self.session.status_flags(),
         )
@@ -261,16 +267,22 @@ impl Connection {
 
     /// A client that is refused does not get its former rights back: the connection ends.
     fn change_user(&mut self, body: &[u8]) -> Result<Flow, SqlError> {
-        let info = handshake::change_user(body, self.capabilities, self.session.info());
         self.statements.clear();
-        let result = info.and_then(|mut info| {
-            let database = info.database.take();
-            self.session.change_user(info)?;
-            database.map_or(Ok(()), |database| self.session.set_database(&database))
-        });
+        let previous = self.session.info().clone();
+        let result = UserChange::parse(body)
+            .map_err(HandshakeError::from)
+            .and_then(|change| {
+                let engine = Arc::clone(self.session.engine());
+                let who = (&mut self.client, &self.origin);
+                change.authenticate(&mut self.packets, &engine, who, &previous)
+            })
+            .and_then(|info| Ok(self.session.change_user(info)?));
         match result {
             Ok(()) => self.ok().map(|()| Flow::Continue),
-            Err(error) => write_error(&mut self.packets, &error).map(|()| Flow::Close),
+            Err(HandshakeError::Refused(error)) => {
+                write_error(&mut self.packets, &error).map(|()| Flow::Close)
+            }
+            Err(HandshakeError::Read(_)) => Ok(Flow::Close),
         }
     }
 }

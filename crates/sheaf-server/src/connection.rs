@@ -10,14 +10,14 @@
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mysql_common::constants::CapabilityFlags;
 use sheaf_sql::{Engine, Session, SessionHandle, SessionInfo, SqlError};
+use sheaf_table::AccountName;
 use socket2::Socket;
 
+use crate::authentication::Origin;
 use crate::command::{BoundStatements, Flow};
 use crate::handshake::{self, Client, HandshakeError};
 use crate::packet::{PacketStream, ReadError, Transport};
@@ -53,18 +53,11 @@ impl Transport for SocketTransport {
     }
 }
 
-/// Where a client connects from.
-#[derive(Clone, Copy, Debug)]
-pub enum Peer {
-    Network(IpAddr),
-    /// A Unix socket, so a process of this machine.
-    Local,
-}
-
 /// A client that was let in.
 pub struct Connection {
     pub(crate) packets: PacketStream<SocketTransport>,
-    pub(crate) capabilities: CapabilityFlags,
+    pub(crate) client: Client,
+    pub(crate) origin: Origin,
     pub(crate) session: Session,
     pub(crate) statements: BoundStatements,
     handle: Arc<SessionHandle>,
@@ -73,8 +66,8 @@ pub struct Connection {
 }
 
 /// Serves a client until it is gone. `started` hears of its session as soon as there is one.
-pub fn serve(engine: &Arc<Engine>, socket: Arc<Socket>, peer: Peer, started: impl FnOnce(u64)) {
-    match open(engine, socket, peer, started) {
+pub fn serve(engine: &Arc<Engine>, socket: Arc<Socket>, origin: Origin, started: impl FnOnce(u64)) {
+    match open(engine, socket, origin, started) {
         Ok(mut connection) => {
             let id = connection.session.id();
             tracing::debug!(id, user = connection.session.info().user, "connected");
@@ -103,7 +96,7 @@ fn is_open(socket: &Socket) -> bool {
 fn open(
     engine: &Arc<Engine>,
     socket: Arc<Socket>,
-    peer: Peer,
+    origin: Origin,
     started: impl FnOnce(u64),
 ) -> Result<Connection, SqlError> {
     let io_error = |error: io::Error| SqlError::unknown(error.to_string());
@@ -118,13 +111,16 @@ fn open(
         .set_timeouts(Some(CONNECT_TIMEOUT), Some(CONNECT_TIMEOUT))
         .map_err(io_error)?;
 
-    let mut session = match host(peer).and_then(|host| {
-        engine.session(SessionInfo {
+    let admitted = match engine.admits_host(&origin.names()) {
+        true => engine.session(SessionInfo {
             user: "unauthenticated user".into(),
-            host: host.into(),
+            host: origin.host.clone(),
+            account: Some(AccountName::new("", "")),
             ..SessionInfo::default()
-        })
-    }) {
+        }),
+        false => Err(handshake::host_not_allowed(&origin)),
+    };
+    let mut session = match admitted {
         Ok(session) => session,
         Err(error) => {
             write_error_before_greeting(&mut packets, &error)?;
@@ -143,19 +139,12 @@ fn open(
     let waiting_socket = Arc::clone(&socket);
     handle.on_waiting(Box::new(move || is_open(&waiting_socket)));
 
-    let host = session.info().host.clone();
-    let let_in = handshake::greet(&mut packets, session.id() as u32, &host).and_then(|client| {
-        let database = client.session.database.clone();
-        session.change_user(SessionInfo {
-            database: None,
-            ..client.session.clone()
-        })?;
-        if let Some(database) = database {
-            session.set_database(&database)?;
-        }
+    let id = session.id() as u32;
+    let let_in = handshake::greet(&mut packets, engine, id, &origin).and_then(|(client, info)| {
+        session.change_user(info)?;
         Ok(client)
     });
-    let Client { capabilities, .. } = match let_in {
+    let client = match let_in {
         Ok(client) => client,
         Err(HandshakeError::Refused(error)) => {
             write_error(&mut packets, &error)?;
@@ -168,22 +157,14 @@ fn open(
     packets.flush()?;
     Ok(Connection {
         packets,
-        capabilities,
+        client,
+        origin,
         session,
         statements: BoundStatements::default(),
         handle,
         socket,
         write_timeout: Some(CONNECT_TIMEOUT),
     })
-}
-
-fn host(peer: Peer) -> Result<&'static str, SqlError> {
-    match peer {
-        Peer::Local => Ok("localhost"),
-        Peer::Network(address) => {
-            handshake::host_of(address).ok_or_else(|| handshake::host_not_allowed(address))
-        }
-    }
 }
 
 impl Connection {

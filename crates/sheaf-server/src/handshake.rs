@@ -6,19 +6,17 @@
 //!   server: OK | ERR | switch to another method -> client: proof -> server: OK | ERR
 //! ```
 //!
-//! There are no users yet. `root` has an empty password and may connect from this machine only, which the
-//! connection checks before it greets. An empty password has an empty proof in both methods that clients use
-//! (`mysql_native_password`; `caching_sha2_password` also sends a single zero byte), so either is taken as the
-//! client offers it, and a client that begins with another method is asked for the first.
-
-use std::net::IpAddr;
+//! The proof is checked in `authentication.rs`.
 
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::io::ParseBuf;
-use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::MySerialize;
-use sheaf_sql::{SERVER_VERSION, SessionInfo, SqlError};
+use sheaf_sql::{Engine, SERVER_VERSION, SessionInfo, SqlError};
 
+use crate::authentication::{
+    Challenge, Claim, FIRST_METHOD, Origin, authenticate, new_challenge, unsupported_by_client,
+};
 use crate::packet::{PacketStream, ReadError, Transport};
 use crate::parameters::malformed_packet;
 
@@ -27,10 +25,8 @@ pub const MAX_HANDSHAKE_BYTES: usize = 128 << 10;
 const PROTOCOL_VERSION: u8 = 10;
 /// utf8mb4_0900_ai_ci, the collation of a client that does not ask for another.
 const DEFAULT_COLLATION_ID: u8 = 255;
-const CHALLENGE_BYTES: usize = 20;
 /// The greeting has the first bytes of the challenge apart from the others.
 const CHALLENGE_HEAD_BYTES: usize = 8;
-const ROOT: &str = "root";
 
 /// What this server can do. Not compression and TLS, and not CLIENT_SESSION_TRACK, which changes OK packets.
 const SERVER_CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
@@ -55,7 +51,8 @@ const SERVER_CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWO
 pub struct Client {
     /// What both sides can do.
     pub capabilities: CapabilityFlags,
-    pub session: SessionInfo,
+    /// What it has answered to.
+    pub challenge: Challenge,
 }
 
 /// Why a client was not let in.
@@ -82,18 +79,13 @@ impl From<ReadError> for HandshakeError {
     }
 }
 
-/// A peer's name in error messages and in SHOW PROCESSLIST; `None` if it may not connect.
-pub fn host_of(address: IpAddr) -> Option<&'static str> {
-    address.to_canonical().is_loopback().then_some("localhost")
-}
-
-pub fn host_not_allowed(address: IpAddr) -> SqlError {
+pub fn host_not_allowed(origin: &Origin) -> SqlError {
     SqlError::new(
         1130,
         "HY000",
         format!(
             "Host '{}' is not allowed to connect to this MySQL server",
-            address.to_canonical()
+            origin.host
         ),
     )
 }
@@ -102,13 +94,14 @@ fn bad_handshake() -> SqlError {
     SqlError::new(1043, "08S01", "Bad handshake")
 }
 
-/// Greets a client and lets it in or not. `host` is its name, see [`host_of`].
+/// Greets a client and lets it in or not.
 pub fn greet<T: Transport>(
     packets: &mut PacketStream<T>,
+    engine: &Engine,
     connection_id: u32,
-    host: &str,
-) -> Result<Client, HandshakeError> {
-    let challenge = new_challenge()?;
+    origin: &Origin,
+) -> Result<(Client, SessionInfo), HandshakeError> {
+    let mut challenge = new_challenge()?;
     let (head, tail) = challenge.split_at(CHALLENGE_HEAD_BYTES);
     let mut head_bytes = [0; CHALLENGE_HEAD_BYTES];
     head_bytes.copy_from_slice(head);
@@ -122,7 +115,7 @@ pub fn greet<T: Transport>(
             SERVER_CAPABILITIES,
             DEFAULT_COLLATION_ID,
             StatusFlags::SERVER_STATUS_AUTOCOMMIT,
-            Some(AuthPlugin::MysqlNativePassword.as_bytes()),
+            Some(FIRST_METHOD.name().as_bytes()),
         )
         .serialize(out);
         Ok(())
@@ -135,11 +128,7 @@ pub fn greet<T: Transport>(
         ParseBuf(&payload).parse(()).map_err(|_| bad_handshake())?;
     let capabilities = response.capabilities() & SERVER_CAPABILITIES;
     if !capabilities.contains(CapabilityFlags::CLIENT_PROTOCOL_41) {
-        return Err(HandshakeError::Refused(SqlError::new(
-            1251,
-            "08004",
-            "Client does not support authentication protocol requested by server; consider upgrading MySQL client",
-        )));
+        return Err(unsupported_by_client().into());
     }
     if response
         .capabilities()
@@ -148,25 +137,19 @@ pub fn greet<T: Transport>(
         return Err(HandshakeError::Refused(bad_handshake()));
     }
     let user = String::from_utf8_lossy(response.user()).into_owned();
-    let mut proof = response.scramble_buf().to_vec();
-    let known = matches!(
-        response.auth_plugin(),
-        None | Some(AuthPlugin::MysqlNativePassword | AuthPlugin::CachingSha2Password)
-    );
-    if !known {
-        packets.write_packet(|out| {
-            let challenge = [&challenge[..], &[0]].concat();
-            AuthSwitchRequest::new(AuthPlugin::MysqlNativePassword.as_bytes(), challenge)
-                .serialize(out);
-            Ok(())
-        })?;
-        packets.flush()?;
-        packets.read_packet(&mut proof)?;
-    }
-    check_password(&user, host, &proof)?;
+    let method = response.auth_plugin().map(AuthPlugin::as_bytes);
+    let claim = Claim {
+        user: &user,
+        origin,
+        has_tls: false,
+        method: method.unwrap_or(FIRST_METHOD.name().as_bytes()),
+        proof: response.scramble_buf().to_vec(),
+        can_switch: capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH),
+    };
+    let account = authenticate(packets, engine, &claim, &mut challenge)?;
     let session = SessionInfo {
-        user,
-        host: host.to_string(),
+        account: Some(account.name.clone()),
+        host: origin.host.clone(),
         database: response
             .db_name()
             .filter(|name| !name.is_empty())
@@ -175,58 +158,83 @@ pub fn greet<T: Transport>(
         local_infile: capabilities.contains(CapabilityFlags::CLIENT_LOCAL_FILES),
         found_rows: capabilities.contains(CapabilityFlags::CLIENT_FOUND_ROWS),
         collation_id: response.collation().into(),
-    };
-    Ok(Client {
-        capabilities,
-        session,
-    })
-}
-
-/// What COM_CHANGE_USER asks for, from its packet without the command byte. The capabilities stay as they were.
-pub fn change_user(
-    body: &[u8],
-    capabilities: CapabilityFlags,
-    previous: &SessionInfo,
-) -> Result<SessionInfo, SqlError> {
-    let mut body = ParseBuf(body);
-    let user = String::from_utf8_lossy(body.eat_null_str()).into_owned();
-    let proof = body.checked_eat_u8_str().ok_or_else(malformed_packet)?;
-    let database = String::from_utf8_lossy(body.eat_null_str()).into_owned();
-    check_password(&user, &previous.host, proof)?;
-    Ok(SessionInfo {
         user,
-        host: previous.host.clone(),
-        database: (!database.is_empty()).then_some(database),
-        multi_statements: capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
-        local_infile: previous.local_infile,
-        found_rows: previous.found_rows,
-        collation_id: body.checked_eat_u16_le().unwrap_or(previous.collation_id),
-    })
+    };
+    let client = Client {
+        capabilities,
+        challenge,
+    };
+    Ok((client, session))
 }
 
-/// The proof of an empty password is empty, whatever the challenge was.
-fn check_password(user: &str, host: &str, proof: &[u8]) -> Result<(), SqlError> {
-    let empty_password = matches!(proof, [] | [0]);
-    if user == ROOT && empty_password {
-        return Ok(());
-    }
-    Err(SqlError::access_denied(user, host, !empty_password))
+/// What COM_CHANGE_USER asks for.
+pub struct UserChange {
+    user: String,
+    proof: Vec<u8>,
+    database: Option<String>,
+    collation_id: Option<u16>,
+    method: Option<Vec<u8>>,
 }
 
-/// Random bytes, none of them zero because clients take the challenge as a string that ends with one.
-fn new_challenge() -> Result<[u8; CHALLENGE_BYTES], SqlError> {
-    let mut challenge = [0; CHALLENGE_BYTES];
-    getrandom::fill(&mut challenge).map_err(|error| {
-        SqlError::unknown(format!("the system gives no random numbers: {error}"))
-    })?;
-    for byte in &mut challenge {
-        *byte = 1 + *byte % 127;
+impl UserChange {
+    /// Reads the packet, without the command byte. Error 1835 if it is not as the protocol has it.
+    pub fn parse(body: &[u8]) -> Result<UserChange, SqlError> {
+        let mut body = ParseBuf(body);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let user = text(body.eat_null_str());
+        let proof = body.checked_eat_u8_str().ok_or_else(malformed_packet)?;
+        let proof = proof.to_vec();
+        let database = text(body.eat_null_str());
+        let collation_id = body.checked_eat_u16_le();
+        let method = body.eat_null_str().to_vec();
+        Ok(UserChange {
+            user,
+            proof,
+            database: (!database.is_empty()).then_some(database),
+            collation_id,
+            method: (!method.is_empty()).then_some(method),
+        })
     }
-    Ok(challenge)
+
+    /// Has the client prove who it wants to be. The capabilities stay as they were.
+    pub fn authenticate<T: Transport>(
+        self,
+        packets: &mut PacketStream<T>,
+        engine: &Engine,
+        (client, origin): (&mut Client, &Origin),
+        previous: &SessionInfo,
+    ) -> Result<SessionInfo, HandshakeError> {
+        let capabilities = client.capabilities;
+        let claim = Claim {
+            user: &self.user,
+            origin,
+            has_tls: false,
+            method: self
+                .method
+                .as_deref()
+                .unwrap_or(FIRST_METHOD.name().as_bytes()),
+            proof: self.proof,
+            can_switch: capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH),
+        };
+        let account = authenticate(packets, engine, &claim, &mut client.challenge)?;
+        Ok(SessionInfo {
+            user: self.user,
+            account: Some(account.name.clone()),
+            database: self.database,
+            multi_statements: capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
+            collation_id: self.collation_id.unwrap_or(previous.collation_id),
+            ..previous.clone()
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
+    use sheaf_sql::EngineOptions;
+
     use super::*;
     use crate::packet::tests::stream;
 
@@ -258,75 +266,100 @@ mod tests {
         frame
     }
 
-    fn refusal(incoming: Vec<u8>) -> SqlError {
-        match greet(&mut stream(incoming), 1, "localhost") {
-            Err(HandshakeError::Refused(error)) => error,
-            Err(HandshakeError::Read(error)) => panic!("{error}"),
-            Ok(_) => panic!("the client was let in"),
+    /// A database that has only root, who has no password.
+    struct Fixture {
+        engine: Arc<Engine>,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        fn new() -> Fixture {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let engine = Engine::open(directory.path(), EngineOptions::default());
+            Fixture {
+                engine: engine.expect("an empty database"),
+                _directory: directory,
+            }
+        }
+
+        fn greet(&self, incoming: Vec<u8>) -> Result<SessionInfo, HandshakeError> {
+            let origin = Origin::network(IpAddr::from([127, 0, 0, 1]));
+            greet(&mut stream(incoming), &self.engine, 7, &origin).map(|(_, session)| session)
+        }
+
+        fn refusal(&self, incoming: Vec<u8>) -> SqlError {
+            match self.greet(incoming) {
+                Err(HandshakeError::Refused(error)) => error,
+                Err(HandshakeError::Read(error)) => panic!("{error}"),
+                Ok(_) => panic!("the client was let in"),
+            }
         }
     }
 
+    const PLAIN: CapabilityFlags =
+        CapabilityFlags::CLIENT_PROTOCOL_41.union(CapabilityFlags::CLIENT_SECURE_CONNECTION);
+
     #[test]
     fn root_is_let_in_with_an_empty_password_in_either_method() {
-        let plain = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
+        let fixture = Fixture::new();
         for (plugin, proof) in [
             (AuthPlugin::MysqlNativePassword, &b""[..]),
             (AuthPlugin::CachingSha2Password, b""),
             (AuthPlugin::CachingSha2Password, b"\0"),
         ] {
-            let mut packets = stream(frame(1, &response(plain, "root", proof, plugin)));
-            let Ok(client) = greet(&mut packets, 7, "localhost") else {
+            let Ok(session) = fixture.greet(frame(1, &response(PLAIN, "root", proof, plugin)))
+            else {
                 panic!("root was refused")
             };
-            assert_eq!(client.session.database.as_deref(), Some("shop"));
-            assert!(!client.session.multi_statements);
+            assert_eq!(session.database.as_deref(), Some("shop"));
+            assert!(!session.multi_statements);
         }
     }
 
     #[test]
     fn another_method_is_switched() {
-        let plain = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
-        let first = response(plain, "root", b"signature", AuthPlugin::Ed25519);
-        let mut packets = stream([frame(1, &first), frame(3, b"")].concat());
-        assert!(greet(&mut packets, 7, "localhost").is_ok());
+        let with_methods = PLAIN | CapabilityFlags::CLIENT_PLUGIN_AUTH;
+        let first = response(with_methods, "root", b"signature", AuthPlugin::Ed25519);
+        let fixture = Fixture::new();
+        assert!(
+            fixture
+                .greet([frame(1, &first), frame(3, b"")].concat())
+                .is_ok()
+        );
     }
 
     #[test]
     fn others_are_refused_and_told_why() {
-        let plain = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
-        let error = refusal(frame(
-            1,
-            &response(plain, "alice", b"", AuthPlugin::MysqlNativePassword),
-        ));
+        let fixture = Fixture::new();
+        let native = AuthPlugin::MysqlNativePassword;
+        let error = fixture.refusal(frame(1, &response(PLAIN, "alice", b"", native.clone())));
         assert_eq!(
             error.to_string(),
             "ERROR 1045 (28000): Access denied for user 'alice'@'localhost' (using password: NO)"
         );
-        let error = refusal(frame(
+        let error = fixture.refusal(frame(
             1,
-            &response(plain, "root", b"secret", AuthPlugin::MysqlNativePassword),
+            &response(PLAIN, "root", b"secret", native.clone()),
         ));
         assert_eq!(
             (error.code, error.message.ends_with("(using password: YES)")),
             (1045, true)
         );
-        let old = response(
-            CapabilityFlags::empty(),
-            "root",
-            b"",
-            AuthPlugin::MysqlNativePassword,
-        );
-        assert_eq!(refusal(frame(1, &old)).code, 1251);
+        let old = response(CapabilityFlags::empty(), "root", b"", native);
+        assert_eq!(fixture.refusal(frame(1, &old)).code, 1251);
     }
 
     #[test]
     fn garbage_is_a_bad_handshake() {
+        let fixture = Fixture::new();
         assert_eq!(
-            refusal(b"GET / HTTP/1.1\r\nHost: database\r\n\r\n".to_vec()).code,
+            fixture
+                .refusal(b"GET / HTTP/1.1\r\nHost: database\r\n\r\n".to_vec())
+                .code,
             1043
         );
-        assert_eq!(refusal(frame(1, b"")).code, 1043);
-        assert_eq!(refusal(frame(1, &[0xFF; 300])).code, 1043);
+        assert_eq!(fixture.refusal(frame(1, b"")).code, 1043);
+        assert_eq!(fixture.refusal(frame(1, &[0xFF; 300])).code, 1043);
         let whole = response(
             SERVER_CAPABILITIES,
             "root",
@@ -334,20 +367,11 @@ mod tests {
             AuthPlugin::MysqlNativePassword,
         );
         for cut in 0..36 {
-            assert_eq!(refusal(frame(1, &whole[..cut])).code, 1043, "cut at {cut}");
-        }
-    }
-
-    #[test]
-    fn the_same_machine_has_many_addresses() {
-        for address in ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"] {
             assert_eq!(
-                host_of(address.parse().expect("an address")),
-                Some("localhost")
+                fixture.refusal(frame(1, &whole[..cut])).code,
+                1043,
+                "cut at {cut}"
             );
         }
-        let outside: IpAddr = "10.0.0.7".parse().expect("an address");
-        assert_eq!(host_of(outside), None);
-        assert!(host_not_allowed(outside).message.contains("'10.0.0.7'"));
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!   listener     accepts, limits, drains        connection   one client from greeting to goodbye
-//!   handshake    who is it, what can it do      command      what a client can ask for
+//!   handshake    what can it do, who is it      command      what a client can ask for
+//!   authentication  does it know its password
 //!   packet       frames, buffers, limits        response     OK, EOF, ERR, result sets
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   cell         one value of an Arrow batch    text_row, binary_row, text_format   its two encodings
@@ -15,6 +16,7 @@
 //! The protocol is that of MySQL 8.0 with CLIENT_PROTOCOL_41, described in the MySQL Source Code Documentation,
 //! "Client/Server Protocol". Constants and the packets of the handshake come from the `mysql_common` crate.
 
+mod authentication;
 mod binary_row;
 mod command;
 mod connection;

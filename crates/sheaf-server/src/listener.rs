@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 use sheaf_sql::{Engine, SqlError};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
-use crate::connection::{self, Peer, SocketTransport};
+use crate::authentication::Origin;
+use crate::connection::{self, SocketTransport};
 use crate::packet::PacketStream;
 use crate::response::write_error_before_greeting;
 
@@ -365,14 +366,14 @@ fn has_hung_up(socket: &Socket) -> bool {
 }
 
 fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
-    let peer = match address.as_socket() {
+    let origin = match address.as_socket() {
         Some(address) => {
             // Without these a connection still works, only slower or for longer.
             let _ = socket.set_tcp_nodelay(true);
             let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_AFTER));
-            Peer::Network(address.ip())
+            Origin::network(address.ip())
         }
-        None => Peer::Local,
+        None => Origin::unix_socket(),
     };
     let socket = Arc::new(socket);
     let Some(number) = clients.admit(&socket) else {
@@ -388,7 +389,7 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
         .stack_size(CONNECTION_STACK_BYTES)
         .spawn(move || {
             let clients = Arc::clone(&admission.clients);
-            connection::serve(&clients.engine, thread_socket, peer, |session| {
+            connection::serve(&clients.engine, thread_socket, origin, |session| {
                 if let Some(client) = clients.lock().by_number.get_mut(&number) {
                     client.session = Some(session);
                 }

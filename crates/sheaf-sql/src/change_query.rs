@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
-use sheaf_table::{ChangeGuard, ChangeSet, Table, TableError, Value};
+use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -163,6 +163,7 @@ impl Session {
             match factor {
                 ast::TableFactor::Table { name, alias, .. } => {
                     let (database, table) = self.resolve(&name_of(name)?)?;
+                    self.check_sees_table(&database, &table)?;
                     let is_virtual = crate::information_schema::is_virtual_database(&database);
                     references.push(Reference {
                         alias: alias
@@ -191,10 +192,12 @@ impl Session {
         Ok(())
     }
 
-    /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references.
+    /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references. Error 1142 for one
+    /// that the session does not have the privilege for.
     pub(crate) fn lock_for_change<T>(
         &mut self,
         from: &[ast::TableWithJoins],
+        privilege: Privileges,
         choose: impl Fn(&References) -> Result<(T, Vec<usize>)>,
     ) -> Result<(References, T, ChangeSet)> {
         for _ in 0..MAX_REPLANS {
@@ -203,7 +206,9 @@ impl Session {
             let mut tables = Vec::new();
             for target in targets {
                 let table = references.0[target].changeable("UPDATE")?;
-                self.check_changeable(&table.definition.database)?;
+                let (database, name) = (&table.definition.database, &table.definition.name);
+                self.check_changeable(database)?;
+                self.require_on_table(database, name, privilege)?;
                 tables.push(Arc::clone(table));
             }
             if let Some(locked) = self.lock_tables(&tables)? {

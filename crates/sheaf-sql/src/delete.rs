@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::{ChangeSet, Table, Value};
+use sheaf_table::{ChangeSet, Privileges, Table, Value};
 use sqlparser::ast;
 
 use crate::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
@@ -49,10 +49,11 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.check_writable()?;
-        let (references, targets, locked) = self.lock_for_change(&delete.tables, |references| {
-            let targets = targets_of(references, &delete)?;
-            Ok((targets.clone(), targets))
-        })?;
+        let (references, targets, locked) =
+            self.lock_for_change(&delete.tables, Privileges::DELETE, |references| {
+                let targets = targets_of(references, &delete)?;
+                Ok((targets.clone(), targets))
+            })?;
         let outcome = self.delete_locked(&delete, (&references, &locked), targets, text);
         self.keep_tables(locked);
         let (deleted, returned) = outcome?;

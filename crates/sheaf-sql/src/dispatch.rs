@@ -32,6 +32,7 @@ impl Session {
         if !matches!(statement, Statement::Show(Show::Warnings { .. })) {
             self.clear_warnings();
         }
+        self.check_requirements(&statement)?;
         self.obey_statement_hints(&statement, text);
         if let Some(command) = command_of(&statement) {
             self.handle.commands.count(command);
@@ -149,8 +150,15 @@ impl Session {
                 }
                 self.ok(sink, 0, String::new())
             }
+            Statement::Account(statement) => self.change_accounts(*statement, sink),
             Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
         }
+    }
+
+    /// Ends another session of the same user, or of anybody with the privilege (COM_PROCESS_KILL).
+    pub fn kill_session(&self, id: u64) -> Result<()> {
+        self.check_may_kill(id)?;
+        self.engine.kill(id, true)
     }
 
     fn kill(
@@ -165,6 +173,7 @@ impl Session {
             .as_i128()
             .and_then(|id| u64::try_from(id).ok())
             .ok_or_else(|| SqlError::new(1210, "HY000", "Incorrect arguments to KILL"))?;
+        self.check_may_kill(id)?;
         if id == self.id() {
             // A statement that kills its own session, or itself, is what gets interrupted.
             self.engine.kill(id, connection)?;
@@ -256,6 +265,7 @@ fn command_of(statement: &Statement) -> Option<Command> {
         | Statement::InstallRewriter
         | Statement::UninstallRewriter
         | Statement::FlushRewriteRules
+        | Statement::Account(_)
         | Statement::Unsupported(_) => return None,
     })
 }

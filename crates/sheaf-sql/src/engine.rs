@@ -26,6 +26,7 @@ use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::Catalog;
 
+use crate::accounts::DigestCache;
 use crate::direct::SharedPlans;
 use crate::error::{Result, SqlError};
 use crate::maintenance::Maintenance;
@@ -142,6 +143,8 @@ pub struct Engine {
     handler_total: SessionCounters,
     command_total: CommandCounters,
     pub(crate) rewrite_rules: RewriteRegistry,
+    /// Of users that have connected.
+    pub(crate) digests: DigestCache,
     /// What statements are planned with, from the tables of cost constants.
     pub(crate) costs: Mutex<CostConstants>,
     maintenance: Mutex<Option<Maintenance>>,
@@ -197,6 +200,7 @@ impl Engine {
             handler_total: SessionCounters::default(),
             command_total: CommandCounters::default(),
             rewrite_rules,
+            digests: DigestCache::default(),
             costs: Mutex::default(),
             maintenance: Mutex::default(),
             shutting_down: AtomicBool::new(false),

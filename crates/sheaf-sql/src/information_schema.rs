@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use sheaf_table::{ColumnType, Index, Table};
 
+use crate::accounts;
 use crate::catalog_text::{
     column_default, column_key, generation_extra, numeric_precision, octet_length,
 };
@@ -113,7 +114,7 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 18] = [
+const FILLED: [&str; 21] = [
     "CHARACTER_SETS",
     "COLLATIONS",
     "COLLATION_CHARACTER_SET_APPLICABILITY",
@@ -127,11 +128,14 @@ const FILLED: [&str; 18] = [
     "PROCESSLIST",
     "REFERENTIAL_CONSTRAINTS",
     "SCHEMATA",
+    "SCHEMA_PRIVILEGES",
     "SESSION_STATUS",
     "SESSION_VARIABLES",
     "SHEAF_RESIDENCY",
     "STATISTICS",
     "TABLE_CONSTRAINTS",
+    "TABLE_PRIVILEGES",
+    "USER_PRIVILEGES",
 ];
 
 /// The names of all tables, sorted.
@@ -146,7 +150,7 @@ pub fn table_names() -> Vec<&'static str> {
     names
 }
 
-/// The rows of a virtual table as of now; `None` if the database is not virtual.
+/// The rows of a virtual table as of now; `None` if there is none of this name in a database that is not virtual.
 ///
 /// # Errors
 /// 1109 for an unknown table of `information_schema`.
@@ -155,6 +159,10 @@ pub fn virtual_table(
     table: &str,
     session: &Session,
 ) -> Result<Option<(SchemaRef, RecordBatch)>> {
+    if accounts::is_account_table(database, table) {
+        let rows = accounts::mysql_user(session);
+        return Ok(Some((rows.schema(), rows.batch()?)));
+    }
     if !is_virtual_database(database) {
         return Ok(None);
     }
@@ -184,6 +192,9 @@ fn rows_of(table: &str, session: &Session) -> Result<Option<Rows>> {
         "COLLATION_CHARACTER_SET_APPLICABILITY" => applicability(),
         "OPTIMIZER_TRACE" => optimizer_trace(session),
         "PROCESSLIST" => processlist(session),
+        "USER_PRIVILEGES" => accounts::user_privileges(session),
+        "SCHEMA_PRIVILEGES" => accounts::schema_privileges(session),
+        "TABLE_PRIVILEGES" => accounts::table_privileges(session),
         "GLOBAL_VARIABLES" => name_values(session.engine.globals().all(true)),
         "SESSION_VARIABLES" => name_values(session.variables.all(false)),
         "GLOBAL_STATUS" => name_values(session.status_entries(true)),
@@ -203,7 +214,7 @@ fn name_values(entries: Vec<(&'static str, String)>) -> Rows {
     rows
 }
 
-/// Calls for every table of every database, in order of their names.
+/// Calls for every table of every database that the session may know of, in order of their names.
 fn for_each_table(session: &Session, mut visit: impl FnMut(&Table) -> Result<()>) -> Result<()> {
     for database in session.engine.catalog().databases() {
         // A database that was dropped meanwhile has no tables.
@@ -213,7 +224,9 @@ fn for_each_table(session: &Session, mut visit: impl FnMut(&Table) -> Result<()>
             .tables(&database)
             .unwrap_or_default()
         {
-            visit(&table)?;
+            if session.sees_table(&database, &table.definition.name) {
+                visit(&table)?;
+            }
         }
     }
     Ok(())
@@ -799,6 +812,9 @@ fn processlist(session: &Session) -> Rows {
     ]);
     for other in session.engine.sessions() {
         let activity = other.activity();
+        if !session.sees_sessions_of(&activity.user) {
+            continue;
+        }
         rows.push(vec![
             other.id().into(),
             activity.user.into(),

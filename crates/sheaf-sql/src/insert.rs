@@ -35,8 +35,8 @@ pub(crate) enum Source {
 
 /// Where rows go and what is done about those that do not fit.
 pub(crate) struct Destination {
-    database: String,
-    table: String,
+    pub(crate) database: String,
+    pub(crate) table: String,
     /// As the statement names them; empty: all.
     columns: Vec<String>,
     options: WriteOptions,

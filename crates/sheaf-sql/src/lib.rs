@@ -5,6 +5,7 @@
 //! catalog, INSERT and LOAD DATA to the tables, SELECT through lowering, DataFusion's logical planner and
 //! Sheaf's optimizer to a physical plan.
 
+pub mod accounts;
 mod backup;
 mod batch_builder;
 mod catalog_text;

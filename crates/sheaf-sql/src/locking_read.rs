@@ -151,6 +151,8 @@ impl Session {
             return Ok(None);
         }
         for target in &targets {
+            let definition = &target.table.definition;
+            self.check_may_lock(&definition.database, &definition.name)?;
             self.keep_definition(&target.table)?;
         }
         let shown = match from.limit_of(query) {
@@ -316,6 +318,8 @@ impl Session {
             .ok_or_else(unsupported)?;
         let window = self.window_of(query, text)?;
         for target in &targets {
+            let definition = &target.table.definition;
+            self.check_may_lock(&definition.database, &definition.name)?;
             self.keep_definition(&target.table)?;
         }
         let mut statement = self.begin_locks(lock_wait(query));

@@ -200,6 +200,10 @@ impl Session {
 
     /// Runs a statement of the server's own; the rows of a query come back.
     fn run_internally(&mut self, text: &str) -> Result<Vec<Vec<Value>>> {
+        self.with_all_rights(|session| session.run_statement_of_own(text))
+    }
+
+    fn run_statement_of_own(&mut self, text: &str) -> Result<Vec<Vec<Value>>> {
         match parser::parse_statement(text, &self.dialect())? {
             Statement::Query(query) => {
                 let mut rows = Vec::new();

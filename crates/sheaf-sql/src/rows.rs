@@ -2,6 +2,7 @@
 //! `information_schema`, and single cells of a result as values.
 
 use std::collections::HashMap;
+use std::str::Chars;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt64Array};
@@ -174,47 +175,37 @@ impl Rows {
     }
 }
 
-/// SQL's LIKE over names, without regard to case: `%`, `_`, and `\` before either.
+/// SQL's LIKE over names, without regard to case.
 pub fn like(text: &str, pattern: &str) -> bool {
-    let text: Vec<char> = text.to_lowercase().chars().collect();
-    let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
-    // Where the last % was seen, and how much of the text it has swallowed so far.
-    let mut star: Option<(usize, usize)> = None;
-    let (mut t, mut p) = (0, 0);
+    matches_pattern(&text.to_lowercase(), &pattern.to_lowercase())
+}
+
+/// Whether a text fits a pattern of SQL's LIKE: `%`, `_`, and `\` before either.
+pub fn matches_pattern(text: &str, pattern: &str) -> bool {
+    let (mut text, mut pattern) = (text.chars(), pattern.chars());
+    // Behind the last %, and the text that it has not swallowed yet.
+    let mut star: Option<(Chars<'_>, Chars<'_>)> = None;
     loop {
-        let matched = match pattern.get(p) {
-            Some('%') => {
-                star = Some((p, t));
-                p += 1;
-                continue;
-            }
-            None if t == text.len() => return true,
-            None => false,
-            _ if t == text.len() => return false,
-            Some('_') => {
-                p += 1;
-                true
-            }
-            Some('\\')
-                if pattern
-                    .get(p + 1)
-                    .is_some_and(|literal| *literal == text[t]) =>
-            {
-                p += 2;
-                true
-            }
-            Some(literal) if *literal == text[t] && *literal != '\\' => {
-                p += 1;
-                true
-            }
-            Some(_) => false,
+        let (mut next_pattern, mut next_text) = (pattern.clone(), text.clone());
+        let wanted = next_pattern.next();
+        if wanted == Some('%') {
+            star = Some((next_pattern.clone(), text.clone()));
+            pattern = next_pattern;
+            continue;
+        }
+        let fits = match (wanted, next_text.next()) {
+            (None, None) => return true,
+            (Some(_), None) => return false,
+            (None, Some(_)) => false,
+            (Some('_'), Some(_)) => true,
+            (Some('\\'), Some(found)) => next_pattern.next() == Some(found),
+            (Some(wanted), Some(found)) => wanted == found,
         };
-        if matched {
-            t += 1;
-        } else if let Some((star_pattern, star_text)) = star {
-            star = Some((star_pattern, star_text + 1));
-            p = star_pattern + 1;
-            t = star_text + 1;
+        if fits {
+            (pattern, text) = (next_pattern, next_text);
+        } else if let Some((behind_star, rest)) = &mut star {
+            rest.next();
+            (pattern, text) = (behind_star.clone(), rest.clone());
         } else {
             return false;
         }

@@ -271,6 +271,7 @@ impl Session {
                 {
                     return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
                 }
+                self.check_read(database, table)?;
                 let found = crate::information_schema::virtual_table(database, table, self)?;
                 Ok(found.map(|(schema, batch)| {
                     Arc::new(MemoryTableSource::new(

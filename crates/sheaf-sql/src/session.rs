@@ -13,8 +13,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
-use sheaf_table::Value;
+use sheaf_table::{AccountName, Value};
 
+use crate::accounts::Rights;
 use crate::change_query::UnrelatedTables;
 use crate::dialect::SheafDialect;
 use crate::direct::StatementCache;
@@ -66,6 +67,9 @@ pub struct SessionInfo {
     pub user: String,
     /// The client's address without its port, or `localhost`.
     pub host: String,
+    /// The account whose rights the session has. `None`: it may do everything, as the program that opened the database
+    /// may.
+    pub account: Option<AccountName>,
     /// The database to start in.
     pub database: Option<String>,
     /// Several statements in one request, separated by semicolons (CLIENT_MULTI_STATEMENTS).
@@ -83,6 +87,7 @@ impl Default for SessionInfo {
         SessionInfo {
             user: "root".into(),
             host: "localhost".into(),
+            account: None,
             database: None,
             multi_statements: false,
             local_infile: true,
@@ -106,6 +111,9 @@ pub struct Session {
     pub(crate) engine: Arc<Engine>,
     pub(crate) handle: Arc<SessionHandle>,
     pub(crate) info: SessionInfo,
+    pub(crate) rights: Rights,
+    /// The running statement changes rows of one table and looks at none of its columns.
+    pub(crate) is_blind_change: bool,
     pub(crate) database: Option<String>,
     /// While a prepared statement runs in the database of its PREPARE: the session's own.
     pub(crate) own_database: Option<Option<String>>,
@@ -151,6 +159,8 @@ impl Session {
             engine,
             handle,
             info,
+            rights: Rights::all(),
+            is_blind_change: false,
             database: None,
             own_database: None,
             user_variables: BTreeMap::new(),
@@ -188,6 +198,7 @@ impl Session {
         self.traces = OptimizerTraces::default();
         (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
         self.task = None;
+        self.take_rights();
         let collation = variables::collation_of_id(self.info.collation_id);
         let character_set = collation.split('_').next().unwrap_or("utf8mb4").to_string();
         for name in [
@@ -293,6 +304,7 @@ impl Session {
         if self.engine.is_shutting_down() || self.handle.is_killed() {
             return Err(SqlError::server_shutdown());
         }
+        self.refresh_rights();
         self.handle.begin_statement(text);
         self.handle.commands.count(Command::Questions);
         self.statement_start_micros = now_utc_micros();
@@ -448,8 +460,11 @@ impl Session {
 
     /// Error 1049 if there is no such database.
     pub fn set_database(&mut self, name: &str) -> Result<()> {
+        self.refresh_rights();
         let name = if crate::information_schema::is_virtual_database(name) {
             name.to_ascii_lowercase()
+        } else if !self.sees_database(name) {
+            return Err(self.denied_database(name));
         } else if self.engine.catalog().database_exists(name) {
             name.to_string()
         } else {
@@ -480,6 +495,7 @@ impl Session {
                 })
                 .collect());
         }
+        self.check_sees_table(database, table)?;
         let table = self.engine.catalog().table(database, table)?;
         let definition = &table.definition;
         Ok(definition

@@ -9,6 +9,7 @@ use sheaf_exec::MemoryTableSource;
 use sheaf_table::Table;
 use sqlparser::ast;
 
+use crate::accounts::privilege_rows;
 use crate::catalog_text::{column_default, column_key, generation_extra};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{
@@ -70,6 +71,7 @@ impl Session {
             }
             Show::CreateTable(name) => {
                 let (database, table) = self.resolve(&name)?;
+                self.check_sees_table(&database, &table)?;
                 let table = self.engine.catalog().table(&database, &table)?;
                 let mut rows = Rows::new([("Table", TEXT), ("Create Table", LONG_TEXT)]);
                 let create = sheaf_table::show_create::create_statement(&table.definition);
@@ -77,6 +79,7 @@ impl Session {
                 self.send(&rows, sink)
             }
             Show::CreateDatabase(name) => {
+                self.check_sees_database(&name)?;
                 if !is_virtual_database(&name) && !self.engine.catalog().database_exists(&name) {
                     return Err(SqlError::unknown_database(&name));
                 }
@@ -132,14 +135,7 @@ impl Session {
                 ]);
                 self.send(&rows, sink)
             }
-            Show::Privileges => self.send(
-                &Rows::new([
-                    ("Privilege", TEXT),
-                    ("Context", TEXT),
-                    ("Comment", Cells::Text(1024)),
-                ]),
-                sink,
-            ),
+            Show::Privileges => self.send(&privilege_rows(), sink),
             Show::CharacterSet(filter) => {
                 let mut rows = Rows::new([
                     ("Charset", TEXT),
@@ -169,13 +165,12 @@ impl Session {
                 ]);
                 self.send_filtered(rows, 0, filter, text, sink)
             }
-            Show::Grants => {
-                let user = format!("{}@{}", self.info.user, self.info.host);
-                let mut rows = Rows::new([(format!("Grants for {user}"), Cells::Text(1024))]);
-                let (name, host) = (&self.info.user, &self.info.host);
-                rows.push(vec![
-                    format!("GRANT ALL PRIVILEGES ON *.* TO `{name}`@`{host}`").into(),
-                ]);
+            Show::Grants(user) => {
+                let rows = self.grant_rows(&user)?;
+                self.send(&rows, sink)
+            }
+            Show::CreateUser(user) => {
+                let rows = self.create_user_rows(&user)?;
                 self.send(&rows, sink)
             }
             Show::Empty(list) => self.send(&empty_list(list), sink),
@@ -222,6 +217,7 @@ impl Session {
         let database = database
             .or_else(|| self.database.clone())
             .ok_or_else(SqlError::no_database_selected)?;
+        self.check_sees_database(&database)?;
         if is_virtual_database(&database) || self.engine.catalog().database_exists(&database) {
             Ok(database)
         } else {
@@ -231,13 +227,16 @@ impl Session {
 
     pub(crate) fn database_names(&self) -> Vec<String> {
         let mut names = self.engine.catalog().databases();
+        names.retain(|name| self.sees_database(name));
         names.push(information_schema::NAME.to_string());
         names.sort_unstable();
         names
     }
 
     fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
-        Ok(self.engine.catalog().tables(database)?)
+        let mut tables = self.engine.catalog().tables(database)?;
+        tables.retain(|table| self.sees_table(database, &table.definition.name));
+        Ok(tables)
     }
 
     fn show_tables(&self, full: bool, database: &str) -> Result<Rows> {
@@ -353,6 +352,7 @@ impl Session {
             }
             return Ok(rows);
         }
+        self.check_sees_table(&database, &table)?;
         let table = self.engine.catalog().table(&database, &table)?;
         for (position, column) in table.definition.columns.iter().enumerate() {
             let mut row: Vec<Cell> = vec![column.name.clone().into(), column.ty.to_string().into()];
@@ -380,6 +380,7 @@ impl Session {
 
     fn show_index(&self, name: &TableName) -> Result<Rows> {
         let (database, table) = self.resolve(name)?;
+        self.check_sees_table(&database, &table)?;
         let table = self.engine.catalog().table(&database, &table)?;
         let definition = &table.definition;
         let mut rows = Rows::new([
@@ -497,6 +498,9 @@ impl Session {
         ]);
         for other in self.engine.sessions() {
             let activity = other.activity();
+            if !self.sees_sessions_of(&activity.user) {
+                continue;
+            }
             let statement = activity.statement.map(|statement| {
                 if full {
                     statement

@@ -521,6 +521,7 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
             | Statement::Backup { .. }
             | Statement::InstallRewriter
             | Statement::FlushRewriteRules
+            | Statement::Account(_)
     )
 }
 

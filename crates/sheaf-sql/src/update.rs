@@ -18,7 +18,7 @@ use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::convert::{Mode, to_column};
-use sheaf_table::{ChangeSet, Column, ColumnProblem, ColumnType, Table, Value};
+use sheaf_table::{ChangeSet, Column, ColumnProblem, ColumnType, Privileges, Table, Value};
 use sqlparser::ast;
 
 use crate::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
@@ -102,7 +102,7 @@ impl Session {
         }
         self.check_writable()?;
         let (references, assignments, locked) =
-            self.lock_for_change(&update.tables, |references| {
+            self.lock_for_change(&update.tables, Privileges::UPDATE, |references| {
                 let assignments = resolve(references, &update.assignments)?;
                 let targets = assignments.iter().map(|a| a.reference).collect();
                 Ok((assignments, targets))

@@ -35,6 +35,11 @@ impl SessionValues for Session {
         format!("{}@{}", self.info.user, self.info.host)
     }
 
+    fn current_user(&self) -> String {
+        let name = self.account_name();
+        format!("{}@{}", name.user, name.host)
+    }
+
     fn merges_derived_tables(&self) -> bool {
         self.variables.merges_derived_tables()
     }

@@ -28,6 +28,9 @@ impl StatementParser<'_> {
         if self.peek("TEMPORARY TABLE") {
             return self.unsupported("CREATE TEMPORARY TABLE");
         }
+        if self.accept("USER") {
+            return self.create_user();
+        }
         let unique = self.accept("UNIQUE");
         if self.accept("INDEX") {
             return self.create_index(unique);
@@ -40,7 +43,6 @@ impl StatementParser<'_> {
             "SPATIAL",
             "VIEW",
             "OR REPLACE",
-            "USER",
             "ROLE",
             "PROCEDURE",
             "FUNCTION",
@@ -130,7 +132,10 @@ impl StatementParser<'_> {
                 });
             }
         }
-        for what in ["USER", "ROLE", "SERVER", "RESOURCE", "TABLESPACE"] {
+        if self.accept("USER") {
+            return self.drop_user();
+        }
+        for what in ["ROLE", "SERVER", "RESOURCE", "TABLESPACE"] {
             if self.peek(what) {
                 return self.unsupported(&format!("DROP {what}"));
             }
@@ -140,8 +145,8 @@ impl StatementParser<'_> {
 
     pub fn rename(&mut self) -> Parsed<Statement> {
         self.expect("RENAME")?;
-        if self.peek("USER") {
-            return self.unsupported("RENAME USER");
+        if self.accept("USER") {
+            return self.rename_user();
         }
         if self.accept_one_of(&["TABLE", "TABLES"]).is_none() {
             return self.unexpected("TABLE");
@@ -623,6 +628,9 @@ impl StatementParser<'_> {
             }
             self.database_options()?;
             return Ok(Statement::Unsupported("ALTER DATABASE".into()));
+        }
+        if self.accept("USER") {
+            return self.alter_user();
         }
         if !self.accept("TABLE") {
             return self.unsupported("ALTER of anything but a TABLE");

@@ -8,21 +8,24 @@
 //!
 //! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
 
+pub mod account;
 pub mod change;
 mod definition;
+mod explain;
 pub mod hint;
 mod load;
 mod parameters;
+mod plugin;
 pub mod rewrite;
 mod row_limit;
 pub mod scan;
+mod set;
 mod show;
 pub mod statement;
 mod types;
 
 use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sqlparser::ast;
-use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, Tokenizer, TokenizerError, Whitespace};
 
@@ -30,10 +33,7 @@ use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 pub use parameters::{Parameters, parameter_number};
 pub use statement::Statement;
-use statement::{
-    Assignment, Explain, ExplainFormat, ExplainTarget, PrepareSource, Scope, SetValue, TableName,
-    TransactionEnd,
-};
+use statement::{PrepareSource, TableName, TransactionEnd};
 
 /// What sqlparser may recurse: parentheses, subqueries and unary operators each take a few levels.
 const RECURSION_LIMIT: usize = 4 * scan::MAX_PARENTHESES;
@@ -391,45 +391,12 @@ impl StatementParser<'_> {
             }
             "CALL" => self.call(),
             "INSTALL" | "UNINSTALL" => self.plugin(),
-            "GRANT" | "REVOKE" | "HANDLER" | "XA" | "CHANGE" | "PURGE" | "RESET" | "STOP"
-            | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" => {
-                self.unsupported(&first)
-            }
+            "GRANT" => self.grant(),
+            "REVOKE" => self.revoke(),
+            "HANDLER" | "XA" | "CHANGE" | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT"
+            | "CLONE" | "SIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" => self.unsupported(&first),
             _ => self.unexpected("a statement"),
         }
-    }
-
-    /// `CALL procedure([arguments])`: there is one procedure, that of the query rewrite rules.
-    fn call(&mut self) -> Parsed<Statement> {
-        self.tokens.advance_token();
-        let procedure = self.table_name()?;
-        let is_flush = procedure.table.eq_ignore_ascii_case("flush_rewrite_rules")
-            && procedure
-                .database
-                .as_deref()
-                .is_none_or(|database| database.eq_ignore_ascii_case("query_rewrite"));
-        if !is_flush {
-            return self.unsupported("CALL");
-        }
-        if self.accept_token(&Token::LParen) {
-            self.expect_token(&Token::RParen)?;
-        }
-        Ok(Statement::FlushRewriteRules)
-    }
-
-    /// `INSTALL PLUGIN name SONAME 'library'`, `UNINSTALL PLUGIN name`: the one plugin is the rewriter.
-    fn plugin(&mut self) -> Parsed<Statement> {
-        let install = self.peek("INSTALL");
-        self.tokens.advance_token();
-        if !self.accept("PLUGIN") || !self.accept("rewriter") {
-            return self.unsupported("This plugin");
-        }
-        if install {
-            self.expect("SONAME")?;
-            self.string()?;
-            return Ok(Statement::InstallRewriter);
-        }
-        Ok(Statement::UninstallRewriter)
     }
 
     /// A statement of MySQL's that this version does not run.
@@ -478,67 +445,6 @@ impl StatementParser<'_> {
             }
             other => self.unsupported(&other.to_string()),
         }
-    }
-
-    fn explain(&mut self) -> Parsed<Statement> {
-        self.tokens.advance_token();
-        let mut format = ExplainFormat::Traditional;
-        let mut analyze = false;
-        loop {
-            if self.accept("ANALYZE") {
-                analyze = true;
-                format = ExplainFormat::Tree;
-            } else if self.accept("EXTENDED") || self.accept("PARTITIONS") {
-                // MySQL 5's spellings, whose columns are always shown now.
-            } else if self.peek("FORMAT") && self.tokens.peek_nth_token_ref(1).token == Token::Eq {
-                self.tokens.advance_token();
-                self.tokens.advance_token();
-                let name = self.word_or_string()?;
-                format = match name.to_ascii_uppercase().as_str() {
-                    "TRADITIONAL" => ExplainFormat::Traditional,
-                    "JSON" => ExplainFormat::Json,
-                    "TREE" => ExplainFormat::Tree,
-                    _ => {
-                        return Err(SqlError::new(
-                            1791,
-                            "HY000",
-                            format!("Unknown EXPLAIN format name: '{name}'"),
-                        )
-                        .into());
-                    }
-                };
-            } else {
-                break;
-            }
-        }
-        if !analyze && self.accept("FOR CONNECTION") {
-            let target = ExplainTarget::Connection(self.number()?);
-            return Ok(Statement::Explain(Box::new(Explain {
-                format,
-                analyze,
-                target,
-            })));
-        }
-        let statement = match &self.tokens.peek_token_ref().token {
-            Token::LParen => self.query()?,
-            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
-                Keyword::SELECT
-                | Keyword::WITH
-                | Keyword::VALUES
-                | Keyword::TABLE
-                | Keyword::INSERT
-                | Keyword::REPLACE
-                | Keyword::UPDATE
-                | Keyword::DELETE => self.statement()?,
-                _ => return self.describe_table(),
-            },
-            _ => return self.describe_table(),
-        };
-        Ok(Statement::Explain(Box::new(Explain {
-            format,
-            analyze,
-            target: ExplainTarget::Statement(statement),
-        })))
     }
 
     fn maintain(&mut self) -> Parsed<Statement> {
@@ -763,177 +669,6 @@ impl StatementParser<'_> {
             }
         })?;
         Ok(Statement::LockTables(tables))
-    }
-}
-
-/// SET.
-impl StatementParser<'_> {
-    fn set(&mut self) -> Parsed<Statement> {
-        self.tokens.advance_token();
-        for (words, scope) in [
-            ("TRANSACTION", Scope::Default),
-            ("SESSION TRANSACTION", Scope::Session),
-            ("LOCAL TRANSACTION", Scope::Session),
-            ("GLOBAL TRANSACTION", Scope::Global),
-        ] {
-            if self.accept(words) {
-                return self.set_transaction(scope);
-            }
-        }
-        if self.accept("STATEMENT") {
-            return self.unsupported("SET STATEMENT");
-        }
-        if self.peek("PASSWORD")
-            || self.peek("ROLE")
-            || self.peek("DEFAULT ROLE")
-            || self.peek("RESOURCE")
-        {
-            return self.unsupported("SET PASSWORD, ROLE or RESOURCE GROUP");
-        }
-        // As in MySQL, a scope word holds for the assignments after it that have none.
-        let mut scope = Scope::Default;
-        let assignments = self.list(|parser| parser.assignment(&mut scope))?;
-        Ok(Statement::Set(assignments))
-    }
-
-    fn assignment(&mut self, scope: &mut Scope) -> Parsed<Assignment> {
-        if self.accept("NAMES") {
-            if self.accept("DEFAULT") {
-                return Ok(Assignment::Names {
-                    character_set: None,
-                    collation: None,
-                });
-            }
-            let character_set = Some(self.word_or_string()?);
-            let collation = if self.accept("COLLATE") {
-                Some(self.word_or_string()?)
-            } else {
-                None
-            };
-            return Ok(Assignment::Names {
-                character_set,
-                collation,
-            });
-        }
-        if self.accept("CHARACTER SET") || self.accept("CHARSET") {
-            let name = if self.accept("DEFAULT") {
-                None
-            } else {
-                Some(self.word_or_string()?)
-            };
-            return Ok(Assignment::CharacterSet(name));
-        }
-        if let Some(word) =
-            self.accept_one_of(&["GLOBAL", "SESSION", "LOCAL", "PERSIST_ONLY", "PERSIST"])
-        {
-            *scope = match word {
-                "SESSION" | "LOCAL" => Scope::Session,
-                _ => Scope::Global,
-            };
-        }
-        let Token::Word(word) = &self.tokens.peek_token_ref().token else {
-            return self.unexpected("a variable");
-        };
-        if word.value.starts_with('@') && !word.value.starts_with("@@") {
-            let name = self.user_variable()?;
-            self.assignment_operator()?;
-            return Ok(Assignment::User {
-                name,
-                value: Box::new(self.expression()?),
-            });
-        }
-        let (scope, name) = self.system_variable(*scope)?;
-        self.assignment_operator()?;
-        Ok(Assignment::System {
-            scope,
-            name,
-            value: self.set_value()?,
-        })
-    }
-
-    fn assignment_operator(&mut self) -> Parsed<()> {
-        if self.accept_token(&Token::Eq) || self.accept_token(&Token::Assignment) {
-            Ok(())
-        } else {
-            self.unexpected("=")
-        }
-    }
-
-    /// `name`, `@@name`, `@@global.name`; the name in lower case.
-    fn system_variable(&mut self, scope: Scope) -> Parsed<(Scope, String)> {
-        let mut scope = scope;
-        let mut name = self.identifier()?;
-        if let Some(rest) = name.strip_prefix("@@") {
-            name = rest.to_string();
-            let explicit = match name.to_ascii_lowercase().as_str() {
-                "global" | "persist" | "persist_only" => Some(Scope::Global),
-                "session" | "local" => Some(Scope::Session),
-                _ => None,
-            };
-            scope = Scope::Default;
-            if let Some(explicit) = explicit {
-                self.expect_token(&Token::Period)?;
-                scope = explicit;
-                name = self.identifier()?;
-            }
-        }
-        Ok((scope, name.to_ascii_lowercase()))
-    }
-
-    fn set_value(&mut self) -> Parsed<SetValue> {
-        let follows_word = matches!(
-            self.tokens.peek_nth_token_ref(1).token,
-            Token::EOF | Token::Comma
-        );
-        if let Token::Word(word) = &self.tokens.peek_token_ref().token
-            && follows_word
-            && !word.value.starts_with('@')
-        {
-            let is_default =
-                word.quote_style.is_none() && word.value.eq_ignore_ascii_case("DEFAULT");
-            let is_null = word.quote_style.is_none() && word.value.eq_ignore_ascii_case("NULL");
-            let value = word.value.clone();
-            if !is_null {
-                self.tokens.advance_token();
-                return Ok(if is_default {
-                    SetValue::Default
-                } else {
-                    SetValue::Word(value)
-                });
-            }
-        }
-        Ok(SetValue::Expression(Box::new(self.expression()?)))
-    }
-
-    fn set_transaction(&mut self, scope: Scope) -> Parsed<Statement> {
-        let mut isolation = None;
-        let mut read_only = None;
-        loop {
-            if self.accept("ISOLATION LEVEL") {
-                let Some(level) = self.accept_one_of(&[
-                    "READ UNCOMMITTED",
-                    "READ COMMITTED",
-                    "REPEATABLE READ",
-                    "SERIALIZABLE",
-                ]) else {
-                    return self.unexpected("an isolation level");
-                };
-                isolation = Some(level.replace(' ', "-"));
-            } else if self.accept("READ ONLY") {
-                read_only = Some(true);
-            } else if self.accept("READ WRITE") {
-                read_only = Some(false);
-            } else {
-                return self.unexpected("ISOLATION LEVEL");
-            }
-            if !self.accept_token(&Token::Comma) {
-                return Ok(Statement::SetTransaction {
-                    scope,
-                    isolation,
-                    read_only,
-                });
-            }
-        }
     }
 }
 

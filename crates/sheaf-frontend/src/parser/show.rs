@@ -2,8 +2,10 @@
 
 use sqlparser::tokenizer::Token;
 
+use super::account::UserName;
 use super::statement::{EmptyList, Filter, Scope, Show, TableName};
 use super::{Parsed, Statement, StatementParser};
+use crate::error::SqlError;
 
 impl StatementParser<'_> {
     pub fn show(&mut self) -> Parsed<Statement> {
@@ -72,6 +74,9 @@ impl StatementParser<'_> {
                 self.accept("IF NOT EXISTS");
                 return Ok(Show::CreateDatabase(self.identifier()?));
             }
+            if self.accept("USER") {
+                return Ok(Show::CreateUser(self.user_name()?));
+            }
             self.expect("TABLE")?;
             return Ok(Show::CreateTable(self.table_name()?));
         }
@@ -119,10 +124,14 @@ impl StatementParser<'_> {
             return Ok(Show::Collation(self.filter()?));
         }
         if self.accept("GRANTS") {
-            if self.accept("FOR") {
-                self.skip_rest();
+            let user = match self.accept("FOR") {
+                true => self.user_name()?,
+                false => UserName::Current,
+            };
+            if self.peek("USING") {
+                return Err(SqlError::not_supported_yet("Roles").into());
             }
-            return Ok(Show::Grants);
+            return Ok(Show::Grants(user));
         }
         for (words, list) in [
             ("TRIGGERS", EmptyList::Triggers),

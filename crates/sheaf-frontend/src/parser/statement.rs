@@ -6,6 +6,8 @@
 use sheaf_table::{ColumnType, ReferentialAction};
 use sqlparser::ast;
 
+use super::account::{AccountStatement, UserName};
+
 /// A table's name as written: the database may be left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName {
@@ -107,6 +109,8 @@ pub enum Statement {
     LockTables(Vec<TableName>),
     UnlockTables,
     Do(Vec<ast::Expr>),
+    /// CREATE USER, GRANT and the like.
+    Account(Box<AccountStatement>),
     /// Parsed, and not executed by this version; the text names the statement.
     Unsupported(String),
 }
@@ -422,7 +426,8 @@ pub enum Show {
     Privileges,
     CharacterSet(Filter),
     Collation(Filter),
-    Grants,
+    Grants(UserName),
+    CreateUser(UserName),
     /// Lists of things that Sheaf does not have, always empty: the text is MySQL's name of the list.
     Empty(EmptyList),
 }

@@ -38,6 +38,11 @@ impl Place {
 }
 
 impl Insert {
+    /// Database and table.
+    pub(super) fn table(&self) -> (&str, &str) {
+        (&self.destination.database, &self.destination.table)
+    }
+
     /// The plan of an INSERT; `None` if it is not one of plain values.
     pub(super) fn compile(session: &Session, insert: &ast::Insert) -> Option<Insert> {
         let source = insert.source.as_deref()?;

@@ -164,6 +164,10 @@ impl Join {
         })
     }
 
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.iter().map(|joined| joined.table.as_ref())
+    }
+
     /// Whether all tables are what the plan was made for.
     pub(super) fn is_current(&self) -> bool {
         self.tables.iter().all(|joined| joined.table.is_current())

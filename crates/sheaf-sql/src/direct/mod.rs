@@ -52,8 +52,9 @@ mod statement_cache;
 
 use std::sync::Arc;
 
-use sheaf_table::{Table, Value};
+use sheaf_table::{PrivilegeLevel, Privileges, Table, Value};
 
+use crate::accounts::{TableNeed, delete_reads, update_reads};
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::parser::{self, Parameters};
@@ -96,6 +97,8 @@ impl Circumstances {
 pub(crate) struct DirectPlan {
     action: Action,
     parameters: usize,
+    /// What its sessions need to be allowed to.
+    needs: Vec<TableNeed>,
 }
 
 enum Action {
@@ -124,6 +127,57 @@ impl DirectPlan {
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
             Action::Insert(_) => Command::Insert,
+        }
+    }
+}
+
+/// What a plan's statement needs of its tables.
+fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
+    let need = |table: &Table, privileges: Privileges| TableNeed {
+        database: table.definition.database.clone(),
+        table: table.definition.name.clone(),
+        privileges,
+        locks: false,
+    };
+    let changing = |privilege: Privileges, reads: bool| match reads {
+        true => privilege | Privileges::SELECT,
+        false => privilege,
+    };
+    match (action, statement) {
+        (Action::Read(read, table), _) => vec![TableNeed {
+            locks: read.locking.is_some(),
+            ..need(table, Privileges::SELECT)
+        }],
+        (Action::Join(join), _) => {
+            let tables = join.tables();
+            tables
+                .map(|table| need(table, Privileges::SELECT))
+                .collect()
+        }
+        (Action::Update(_, table), Statement::Update(update)) => {
+            vec![need(
+                table,
+                changing(Privileges::UPDATE, update_reads(update)),
+            )]
+        }
+        (Action::Delete(_, table), Statement::Delete(delete)) => {
+            vec![need(
+                table,
+                changing(Privileges::DELETE, delete_reads(delete)),
+            )]
+        }
+        // Not made of such statements, but then all is asked for.
+        (Action::Update(_, table) | Action::Delete(_, table), _) => {
+            vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
+        }
+        (Action::Insert(insert), _) => {
+            let (database, table) = insert.table();
+            vec![TableNeed {
+                database: database.to_string(),
+                table: table.to_string(),
+                privileges: Privileges::INSERT,
+                locks: false,
+            }]
         }
     }
 }
@@ -189,6 +243,7 @@ impl Session {
             _ => return None,
         };
         Some(DirectPlan {
+            needs: needs_of(&action, statement),
             action,
             parameters: 0,
         })
@@ -213,6 +268,9 @@ impl Session {
     ) -> Result<bool> {
         let warnings = self.warnings.clone();
         self.clear_warnings();
+        if !self.has_all_rights() {
+            self.check_needs(&plan.needs)?;
+        }
         self.begin_implicitly();
         let parameters = operand::as_literals(parameters);
         let _timer = self.limit_time(matches!(plan.action, Action::Read(..) | Action::Join(_)));

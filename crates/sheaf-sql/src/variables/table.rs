@@ -42,7 +42,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("connect_timeout", Lives::Global, Kind::Integer { min: 2, max: 31_536_000 }, "10"),
     define("cte_max_recursion_depth", Lives::Both, Kind::Integer { min: 0, max: 4_294_967_295 }, "1000"),
     define("datadir", Lives::ReadOnly, Kind::Text, ""),
-    define("default_authentication_plugin", Lives::ReadOnly, Kind::Text, "mysql_native_password"),
+    define("default_authentication_plugin", Lives::Global, Kind::Choice(&["mysql_native_password", "caching_sha2_password"]), "mysql_native_password"),
     define("default_collation_for_utf8mb4", Lives::Both, Kind::Collation, "utf8mb4_0900_ai_ci"),
     define("default_storage_engine", Lives::Both, Kind::Choice(&["InnoDB", "Sheaf"]), "InnoDB"),
     define("default_tmp_storage_engine", Lives::Both, Kind::Choice(&["InnoDB", "Sheaf"]), "InnoDB"),

@@ -24,3 +24,4 @@ mod sqllogic;
 mod tpch;
 mod transactions;
 mod transcripts;
+mod users;

@@ -12,6 +12,9 @@ pub const CLIENT_LOCAL_FILES: u32 = 0x80;
 pub const CLIENT_DEPRECATE_EOF: u32 = 0x0100_0000;
 pub const CLIENT_CONNECT_WITH_DB: u32 = 8;
 
+/// A client with this begins with a method that no account has.
+pub const CLIENT_PLUGIN_AUTH: u32 = 1 << 19;
+
 pub const COM_QUERY: u8 = 3;
 const MAX_FRAME_BYTES: usize = 0xFF_FFFF;
 
@@ -61,6 +64,9 @@ impl RawClient {
         payload.extend_from_slice(&[0; 23]);
         payload.extend_from_slice(user.as_bytes());
         payload.extend_from_slice(&[0, 0]);
+        if capabilities & CLIENT_PLUGIN_AUTH != 0 {
+            payload.extend_from_slice(b"dialog\0");
+        }
         self.send_frame(1, &payload).expect("the server reads");
     }
 

@@ -1,0 +1,544 @@
+//! Statements about accounts: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT, REVOKE.
+//!
+//! The name of an account is a user and a host. The tokeniser takes `@` for a letter unless a quote follows, so that
+//! `bob@localhost` is one word, `'bob'@localhost` a string and a word, and `'bob'@'%'` a string, the sign and a string.
+
+use sheaf_table::account::{MAX_HOST_CHARACTERS, MAX_USER_CHARACTERS};
+use sheaf_table::{AccountName, AuthenticationMethod, Privileges};
+use sqlparser::tokenizer::Token;
+
+use super::statement::TableName;
+use super::{Parsed, Statement, StatementParser};
+use crate::error::SqlError;
+
+/// The host of an account that is named without one.
+const ANY_HOST: &str = "%";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccountStatement {
+    Create {
+        if_not_exists: bool,
+        users: Vec<UserDefinition>,
+        options: AccountOptions,
+    },
+    Alter {
+        if_exists: bool,
+        users: Vec<UserDefinition>,
+        options: AccountOptions,
+    },
+    Drop {
+        if_exists: bool,
+        users: Vec<UserName>,
+    },
+    Rename(Vec<(UserName, UserName)>),
+    SetPassword {
+        user: UserName,
+        password: String,
+    },
+    Grant(Grant),
+    Revoke {
+        if_exists: bool,
+        grant: Grant,
+    },
+    /// REVOKE ALL PRIVILEGES, GRANT OPTION FROM …
+    RevokeAll {
+        if_exists: bool,
+        from: Vec<UserName>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserName {
+    /// CURRENT_USER()
+    Current,
+    Named(AccountName),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserDefinition {
+    pub name: UserName,
+    pub identified: Option<Identified>,
+}
+
+/// IDENTIFIED …
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identified {
+    /// WITH …
+    pub method: Option<AuthenticationMethod>,
+    pub secret: Secret,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Secret {
+    /// No password.
+    None,
+    /// BY 'password'
+    Password(String),
+    /// AS 'what the method checks passwords with'
+    Verifier(String),
+}
+
+/// `None`: as it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountOptions {
+    pub require_tls: Option<bool>,
+    pub locked: Option<bool>,
+}
+
+/// What GRANT grants and REVOKE revokes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// ALL PRIVILEGES: those that the level has.
+    pub all: bool,
+    /// GRANT OPTION among them.
+    pub privileges: Privileges,
+    pub on: GrantLevel,
+    pub users: Vec<UserName>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantLevel {
+    /// `*.*`
+    Global,
+    /// `database.*`, or `*` for the current one. A name may be a pattern.
+    Database(Option<String>),
+    Table(TableName),
+}
+
+impl StatementParser<'_> {
+    /// The rest of CREATE USER.
+    pub fn create_user(&mut self) -> Parsed<Statement> {
+        let if_not_exists = self.accept("IF NOT EXISTS");
+        let (users, options) = self.user_definitions()?;
+        Ok(account(AccountStatement::Create {
+            if_not_exists,
+            users,
+            options,
+        }))
+    }
+
+    /// The rest of ALTER USER.
+    pub fn alter_user(&mut self) -> Parsed<Statement> {
+        let if_exists = self.accept("IF EXISTS");
+        let (users, options) = self.user_definitions()?;
+        Ok(account(AccountStatement::Alter {
+            if_exists,
+            users,
+            options,
+        }))
+    }
+
+    /// The rest of DROP USER.
+    pub fn drop_user(&mut self) -> Parsed<Statement> {
+        let if_exists = self.accept("IF EXISTS");
+        let users = self.list(Self::user_name)?;
+        Ok(account(AccountStatement::Drop { if_exists, users }))
+    }
+
+    /// The rest of RENAME USER.
+    pub fn rename_user(&mut self) -> Parsed<Statement> {
+        let pairs = self.list(|parser| {
+            let old = parser.user_name()?;
+            parser.expect("TO")?;
+            Ok((old, parser.user_name()?))
+        })?;
+        Ok(account(AccountStatement::Rename(pairs)))
+    }
+
+    /// The rest of `SET PASSWORD [FOR user] = 'password'`; MariaDB's PASSWORD('password') means the same.
+    pub fn set_password(&mut self) -> Parsed<Statement> {
+        let user = match self.accept("FOR") {
+            true => self.user_name()?,
+            false => UserName::Current,
+        };
+        if self.peek("TO RANDOM") {
+            return self.unsupported("SET PASSWORD TO RANDOM");
+        }
+        if !self.accept_token(&Token::Eq) && !self.accept_token(&Token::Assignment) {
+            return self.unexpected("=");
+        }
+        let in_function = self.accept("PASSWORD");
+        if in_function {
+            self.expect_token(&Token::LParen)?;
+        }
+        let password = self.string()?;
+        if in_function {
+            self.expect_token(&Token::RParen)?;
+        }
+        Ok(account(AccountStatement::SetPassword { user, password }))
+    }
+
+    pub fn grant(&mut self) -> Parsed<Statement> {
+        self.expect("GRANT")?;
+        if self.peek("PROXY") {
+            return self.unsupported("GRANT PROXY");
+        }
+        let Some((all, mut privileges)) = self.privileges()? else {
+            return self.unsupported("Roles");
+        };
+        self.expect("ON")?;
+        let on = self.grant_level()?;
+        self.expect("TO")?;
+        let users = self.list(Self::user_name)?;
+        if self.accept("WITH") {
+            self.expect("GRANT OPTION")?;
+            privileges = privileges | Privileges::GRANT_OPTION;
+        }
+        if self.peek("AS") {
+            return self.unsupported("GRANT ... AS");
+        }
+        Ok(account(AccountStatement::Grant(Grant {
+            all,
+            privileges,
+            on,
+            users,
+        })))
+    }
+
+    pub fn revoke(&mut self) -> Parsed<Statement> {
+        self.expect("REVOKE")?;
+        let if_exists = self.accept("IF EXISTS");
+        let Some((all, privileges)) = self.privileges()? else {
+            return self.unsupported("Roles");
+        };
+        let is_everything = all && privileges == Privileges::GRANT_OPTION;
+        if is_everything && self.accept("FROM") {
+            let from = self.list(Self::user_name)?;
+            return Ok(account(AccountStatement::RevokeAll { if_exists, from }));
+        }
+        self.expect("ON")?;
+        let on = self.grant_level()?;
+        self.expect("FROM")?;
+        let users = self.list(Self::user_name)?;
+        let grant = Grant {
+            all,
+            privileges,
+            on,
+            users,
+        };
+        Ok(account(AccountStatement::Revoke { if_exists, grant }))
+    }
+
+    /// The name of an account.
+    ///
+    /// # Errors
+    /// 1470 for one that is too long.
+    pub fn user_name(&mut self) -> Parsed<UserName> {
+        let is_call = self.tokens.peek_nth_token_ref(1).token == Token::LParen;
+        if self.accept("CURRENT_USER") || (is_call && self.accept("USER")) {
+            if self.accept_token(&Token::LParen) {
+                self.expect_token(&Token::RParen)?;
+            }
+            return Ok(UserName::Current);
+        }
+        let unquoted = self.unquoted_word();
+        let (user, host) = match unquoted.as_deref().and_then(|word| word.split_once('@')) {
+            Some((user, host)) => {
+                self.tokens.advance_token();
+                (user.to_string(), Some(host.to_string()))
+            }
+            None => {
+                let user = self.word_or_string()?;
+                let host = self.unquoted_word();
+                let mut host = host.and_then(|word| word.strip_prefix('@').map(str::to_string));
+                if host.is_some() {
+                    self.tokens.advance_token();
+                } else if self.accept_token(&Token::AtSign) {
+                    host = Some(String::new());
+                }
+                (user, host)
+            }
+        };
+        let host = match host {
+            None => ANY_HOST.to_string(),
+            Some(host) if host.is_empty() => self.word_or_string()?,
+            Some(host) => host,
+        };
+        for (name, limit, what) in [
+            (&user, MAX_USER_CHARACTERS, "user name"),
+            (&host, MAX_HOST_CHARACTERS, "host name"),
+        ] {
+            if name.chars().count() > limit || name.contains('\0') {
+                let message = format!(
+                    "String '{}' is too long for {what} (should be no longer than {limit})",
+                    crate::error::excerpt(name)
+                );
+                return Err(SqlError::new(1470, "HY000", message).into());
+            }
+        }
+        Ok(UserName::Named(AccountName::new(&user, &host)))
+    }
+
+    fn unquoted_word(&self) -> Option<String> {
+        match &self.tokens.peek_token_ref().token {
+            Token::Word(word) if word.quote_style.is_none() => Some(word.value.clone()),
+            _ => None,
+        }
+    }
+
+    fn user_definitions(&mut self) -> Parsed<(Vec<UserDefinition>, AccountOptions)> {
+        let users = self.list(|parser| {
+            Ok(UserDefinition {
+                name: parser.user_name()?,
+                identified: parser.identified()?,
+            })
+        })?;
+        Ok((users, self.account_options()?))
+    }
+
+    /// `IDENTIFIED {BY 'password' | WITH method [BY 'password' | AS 'verifier']}`
+    fn identified(&mut self) -> Parsed<Option<Identified>> {
+        if !self.accept("IDENTIFIED") {
+            return Ok(None);
+        }
+        let mut method = None;
+        if self.accept_one_of(&["WITH", "VIA"]).is_some() {
+            let name = self.word_or_string()?;
+            let known = AuthenticationMethod::by_name(&name);
+            let unknown = || SqlError::new(1524, "HY000", format!("Plugin '{name}' is not loaded"));
+            method = Some(known.ok_or_else(unknown)?);
+        }
+        let secret = if self.accept_one_of(&["AS", "USING"]).is_some() {
+            Secret::Verifier(self.string()?)
+        } else if self.accept("BY") {
+            if self.peek("RANDOM PASSWORD") {
+                return Err(SqlError::not_supported_yet("IDENTIFIED BY RANDOM PASSWORD").into());
+            }
+            match self.accept("PASSWORD") {
+                true => Secret::Verifier(self.string()?),
+                false => Secret::Password(self.string()?),
+            }
+        } else if method.is_some() {
+            Secret::None
+        } else {
+            return self.unexpected("BY");
+        };
+        if self.peek("REPLACE") || self.peek("RETAIN CURRENT PASSWORD") {
+            return Err(
+                SqlError::not_supported_yet("Verifying or keeping the old password").into(),
+            );
+        }
+        Ok(Some(Identified { method, secret }))
+    }
+
+    fn account_options(&mut self) -> Parsed<AccountOptions> {
+        let mut options = AccountOptions::default();
+        loop {
+            if self.accept("REQUIRE") {
+                options.require_tls = match self.accept_one_of(&["NONE", "SSL"]) {
+                    Some(word) => Some(word == "SSL"),
+                    None => {
+                        return Err(SqlError::not_supported_yet(
+                            "REQUIRE with other conditions than SSL",
+                        )
+                        .into());
+                    }
+                };
+            } else if let Some(word) = self.accept_one_of(&["ACCOUNT LOCK", "ACCOUNT UNLOCK"]) {
+                options.locked = Some(word == "ACCOUNT LOCK");
+            } else if self
+                .accept_one_of(&["PASSWORD EXPIRE NEVER", "PASSWORD EXPIRE DEFAULT"])
+                .is_some()
+            {
+                // Passwords do not expire.
+            } else if self.at_end() {
+                return Ok(options);
+            } else {
+                for what in ["WITH", "PASSWORD", "DEFAULT ROLE", "COMMENT", "ATTRIBUTE"] {
+                    if self.peek(what) {
+                        return Err(SqlError::not_supported_yet(format!("USER ... {what}")).into());
+                    }
+                }
+                return self.unexpected("REQUIRE or ACCOUNT");
+            }
+        }
+    }
+
+    /// A list of privileges, and whether it has ALL; `None` if it is one of roles.
+    fn privileges(&mut self) -> Parsed<Option<(bool, Privileges)>> {
+        let (mut all, mut privileges) = (false, Privileges::NONE);
+        loop {
+            if self.accept_one_of(&["ALL PRIVILEGES", "ALL"]).is_some() {
+                all = true;
+            } else if self.accept("GRANT OPTION") {
+                privileges = privileges | Privileges::GRANT_OPTION;
+            } else if !self.accept("USAGE") {
+                let known = Privileges::ALL_BY_NAME.iter();
+                let longest = known
+                    .filter(|(_, name, _)| self.peek(name))
+                    .max_by_key(|(_, name, _)| name.len());
+                let Some((privilege, name, _)) = longest else {
+                    return Ok(None);
+                };
+                self.expect(name)?;
+                privileges = privileges | *privilege;
+            }
+            if self.tokens.peek_token_ref().token == Token::LParen {
+                return Err(SqlError::not_supported_yet("Privileges on columns").into());
+            }
+            if !self.accept_token(&Token::Comma) {
+                return Ok(Some((all, privileges)));
+            }
+        }
+    }
+
+    fn grant_level(&mut self) -> Parsed<GrantLevel> {
+        self.accept("TABLE");
+        for what in ["PROCEDURE", "FUNCTION"] {
+            if self.peek(what) && self.tokens.peek_nth_token_ref(1).token != Token::Period {
+                return Err(SqlError::not_supported_yet("Privileges on routines").into());
+            }
+        }
+        if self.accept_token(&Token::Mul) {
+            if !self.accept_token(&Token::Period) {
+                return Ok(GrantLevel::Database(None));
+            }
+            self.expect_token(&Token::Mul)?;
+            return Ok(GrantLevel::Global);
+        }
+        let first = self.identifier()?;
+        if !self.accept_token(&Token::Period) {
+            return Ok(GrantLevel::Table(TableName {
+                database: None,
+                table: first,
+            }));
+        }
+        if self.accept_token(&Token::Mul) {
+            return Ok(GrantLevel::Database(Some(first)));
+        }
+        Ok(GrantLevel::Table(TableName {
+            database: Some(first),
+            table: self.identifier()?,
+        }))
+    }
+}
+
+fn account(statement: AccountStatement) -> Statement {
+    Statement::Account(Box::new(statement))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::SheafDialect;
+    use crate::parser::parse_statement;
+
+    fn parse(text: &str) -> AccountStatement {
+        match parse_statement(text, &SheafDialect::default()) {
+            Ok(Statement::Account(statement)) => *statement,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    fn code(text: &str) -> u16 {
+        match parse_statement(text, &SheafDialect::default()) {
+            Ok(Statement::Unsupported(_)) => 1235,
+            Ok(other) => panic!("{text}: {other:?}"),
+            Err(error) => error.code,
+        }
+    }
+
+    fn named(user: &str, host: &str) -> UserName {
+        UserName::Named(AccountName::new(user, host))
+    }
+
+    #[test]
+    fn names_of_accounts_are_written_in_many_ways() {
+        for (text, name) in [
+            ("bob", named("bob", "%")),
+            ("'bob'", named("bob", "%")),
+            ("bob@localhost", named("bob", "localhost")),
+            ("bob@'10.%'", named("bob", "10.%")),
+            ("'bob'@LocalHost", named("bob", "localhost")),
+            ("'bob'@'%.example.org'", named("bob", "%.example.org")),
+            ("`bob`@`%`", named("bob", "%")),
+            ("\"bob\" @ \"%\"", named("bob", "%")),
+            ("''@'%'", named("", "%")),
+            ("CURRENT_USER", UserName::Current),
+            ("current_user()", UserName::Current),
+        ] {
+            let dropped = AccountStatement::Drop {
+                if_exists: false,
+                users: vec![name],
+            };
+            assert_eq!(parse(&format!("DROP USER {text}")), dropped, "{text}");
+        }
+        assert_eq!(code(&format!("DROP USER {}", "u".repeat(33))), 1470);
+        assert_eq!(code(&format!("DROP USER u@'{}'", "h".repeat(256))), 1470);
+        assert_eq!(code("DROP USER bob@"), 1064);
+    }
+
+    #[test]
+    fn users_have_methods_passwords_and_options() {
+        let definition = |method, secret| UserDefinition {
+            name: named("bob", "%"),
+            identified: Some(Identified { method, secret }),
+        };
+        let native = Some(AuthenticationMethod::NativePassword);
+        for (text, expected) in [
+            ("BY 'p'", definition(None, Secret::Password("p".into()))),
+            (
+                "WITH mysql_native_password BY 'p'",
+                definition(native, Secret::Password("p".into())),
+            ),
+            (
+                "WITH 'mysql_native_password' AS '*ABC'",
+                definition(native, Secret::Verifier("*ABC".into())),
+            ),
+            (
+                "WITH mysql_native_password",
+                definition(native, Secret::None),
+            ),
+        ] {
+            let created = AccountStatement::Create {
+                if_not_exists: true,
+                users: vec![expected],
+                options: AccountOptions {
+                    require_tls: Some(true),
+                    locked: Some(true),
+                },
+            };
+            let text =
+                format!("CREATE USER IF NOT EXISTS bob IDENTIFIED {text} REQUIRE SSL ACCOUNT LOCK");
+            assert_eq!(parse(&text), created, "{text}");
+        }
+        assert_eq!(code("CREATE USER bob IDENTIFIED WITH ldap"), 1524);
+        assert_eq!(code("CREATE USER bob WITH MAX_USER_CONNECTIONS 5"), 1235);
+        assert_eq!(code("CREATE USER bob IDENTIFIED"), 1064);
+    }
+
+    #[test]
+    fn grants_name_privileges_and_levels() {
+        let grant = |text: &str| match parse(text) {
+            AccountStatement::Grant(grant) => grant,
+            AccountStatement::Revoke { grant, .. } => grant,
+            other => panic!("{text}: {other:?}"),
+        };
+        let found = grant("GRANT SELECT, create user, CREATE ON *.* TO bob WITH GRANT OPTION");
+        let expected = Privileges::SELECT
+            | Privileges::CREATE_USER
+            | Privileges::CREATE
+            | Privileges::GRANT_OPTION;
+        assert_eq!(found.privileges, expected);
+        assert_eq!(found.on, GrantLevel::Global);
+        let found = grant("GRANT ALL PRIVILEGES ON `shop%`.* TO bob, 'ann'@'::1'");
+        assert!(found.all && found.privileges.is_empty());
+        assert_eq!(found.on, GrantLevel::Database(Some("shop%".into())));
+        assert_eq!(found.users, [named("bob", "%"), named("ann", "::1")]);
+        let table = TableName {
+            database: Some("shop".into()),
+            table: "orders".into(),
+        };
+        let found = grant("REVOKE IF EXISTS USAGE, INSERT ON TABLE shop.orders FROM bob");
+        assert_eq!(found.on, GrantLevel::Table(table));
+        assert_eq!(found.privileges, Privileges::INSERT);
+        let all = AccountStatement::RevokeAll {
+            if_exists: false,
+            from: vec![named("bob", "%")],
+        };
+        assert_eq!(parse("REVOKE ALL PRIVILEGES, GRANT OPTION FROM bob"), all);
+        assert_eq!(code("GRANT clerk TO bob"), 1235);
+        assert_eq!(code("GRANT SELECT (a) ON t TO bob"), 1235);
+        assert_eq!(code("GRANT SELECT ON t TO bob IDENTIFIED BY 'x'"), 1064);
+    }
+}

@@ -1,0 +1,175 @@
+//! SET: variables with their scopes, NAMES, TRANSACTION.
+
+use sqlparser::tokenizer::Token;
+
+use super::statement::{Assignment, Scope, SetValue};
+use super::{Parsed, Statement, StatementParser};
+
+impl StatementParser<'_> {
+    pub fn set(&mut self) -> Parsed<Statement> {
+        self.tokens.advance_token();
+        for (words, scope) in [
+            ("TRANSACTION", Scope::Default),
+            ("SESSION TRANSACTION", Scope::Session),
+            ("LOCAL TRANSACTION", Scope::Session),
+            ("GLOBAL TRANSACTION", Scope::Global),
+        ] {
+            if self.accept(words) {
+                return self.set_transaction(scope);
+            }
+        }
+        if self.accept("STATEMENT") {
+            return self.unsupported("SET STATEMENT");
+        }
+        if self.accept("PASSWORD") {
+            return self.set_password();
+        }
+        if self.peek("ROLE") || self.peek("DEFAULT ROLE") || self.peek("RESOURCE") {
+            return self.unsupported("SET ROLE or RESOURCE GROUP");
+        }
+        // As in MySQL, a scope word holds for the assignments after it that have none.
+        let mut scope = Scope::Default;
+        let assignments = self.list(|parser| parser.assignment(&mut scope))?;
+        Ok(Statement::Set(assignments))
+    }
+
+    fn assignment(&mut self, scope: &mut Scope) -> Parsed<Assignment> {
+        if self.accept("NAMES") {
+            if self.accept("DEFAULT") {
+                return Ok(Assignment::Names {
+                    character_set: None,
+                    collation: None,
+                });
+            }
+            let character_set = Some(self.word_or_string()?);
+            let collation = if self.accept("COLLATE") {
+                Some(self.word_or_string()?)
+            } else {
+                None
+            };
+            return Ok(Assignment::Names {
+                character_set,
+                collation,
+            });
+        }
+        if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+            let name = if self.accept("DEFAULT") {
+                None
+            } else {
+                Some(self.word_or_string()?)
+            };
+            return Ok(Assignment::CharacterSet(name));
+        }
+        if let Some(word) =
+            self.accept_one_of(&["GLOBAL", "SESSION", "LOCAL", "PERSIST_ONLY", "PERSIST"])
+        {
+            *scope = match word {
+                "SESSION" | "LOCAL" => Scope::Session,
+                _ => Scope::Global,
+            };
+        }
+        let Token::Word(word) = &self.tokens.peek_token_ref().token else {
+            return self.unexpected("a variable");
+        };
+        if word.value.starts_with('@') && !word.value.starts_with("@@") {
+            let name = self.user_variable()?;
+            self.assignment_operator()?;
+            return Ok(Assignment::User {
+                name,
+                value: Box::new(self.expression()?),
+            });
+        }
+        let (scope, name) = self.system_variable(*scope)?;
+        self.assignment_operator()?;
+        Ok(Assignment::System {
+            scope,
+            name,
+            value: self.set_value()?,
+        })
+    }
+
+    fn assignment_operator(&mut self) -> Parsed<()> {
+        if self.accept_token(&Token::Eq) || self.accept_token(&Token::Assignment) {
+            Ok(())
+        } else {
+            self.unexpected("=")
+        }
+    }
+
+    /// `name`, `@@name`, `@@global.name`; the name in lower case.
+    fn system_variable(&mut self, scope: Scope) -> Parsed<(Scope, String)> {
+        let mut scope = scope;
+        let mut name = self.identifier()?;
+        if let Some(rest) = name.strip_prefix("@@") {
+            name = rest.to_string();
+            let explicit = match name.to_ascii_lowercase().as_str() {
+                "global" | "persist" | "persist_only" => Some(Scope::Global),
+                "session" | "local" => Some(Scope::Session),
+                _ => None,
+            };
+            scope = Scope::Default;
+            if let Some(explicit) = explicit {
+                self.expect_token(&Token::Period)?;
+                scope = explicit;
+                name = self.identifier()?;
+            }
+        }
+        Ok((scope, name.to_ascii_lowercase()))
+    }
+
+    fn set_value(&mut self) -> Parsed<SetValue> {
+        let follows_word = matches!(
+            self.tokens.peek_nth_token_ref(1).token,
+            Token::EOF | Token::Comma
+        );
+        if let Token::Word(word) = &self.tokens.peek_token_ref().token
+            && follows_word
+            && !word.value.starts_with('@')
+        {
+            let is_default =
+                word.quote_style.is_none() && word.value.eq_ignore_ascii_case("DEFAULT");
+            let is_null = word.quote_style.is_none() && word.value.eq_ignore_ascii_case("NULL");
+            let value = word.value.clone();
+            if !is_null {
+                self.tokens.advance_token();
+                return Ok(if is_default {
+                    SetValue::Default
+                } else {
+                    SetValue::Word(value)
+                });
+            }
+        }
+        Ok(SetValue::Expression(Box::new(self.expression()?)))
+    }
+
+    fn set_transaction(&mut self, scope: Scope) -> Parsed<Statement> {
+        let mut isolation = None;
+        let mut read_only = None;
+        loop {
+            if self.accept("ISOLATION LEVEL") {
+                let Some(level) = self.accept_one_of(&[
+                    "READ UNCOMMITTED",
+                    "READ COMMITTED",
+                    "REPEATABLE READ",
+                    "SERIALIZABLE",
+                ]) else {
+                    return self.unexpected("an isolation level");
+                };
+                isolation = Some(level.replace(' ', "-"));
+            } else if self.accept("READ ONLY") {
+                read_only = Some(true);
+            } else if self.accept("READ WRITE") {
+                read_only = Some(false);
+            } else {
+                return self.unexpected("ISOLATION LEVEL");
+            }
+            if !self.accept_token(&Token::Comma) {
+                return Ok(Statement::SetTransaction {
+                    scope,
+                    isolation,
+                    read_only,
+                });
+            }
+        }
+    }
+}

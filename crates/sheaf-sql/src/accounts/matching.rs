@@ -1,0 +1,153 @@
+//! Which account a client is: the first that fits, in MySQL's order.
+//!
+//! Accounts are ordered by their hosts, the most specific first, and then by their users, names before anybody:
+//!
+//! ```text
+//!   a host or an address    localhost, 10.0.0.7
+//!   a network               10.0.0.0/255.255.255.0, 10.0.0.0/24
+//!   a pattern               10.0.%, %.example.org: the later its first wildcard, the more specific
+//!   any host                %
+//!   any host                (empty)
+//! ```
+//!
+//! (MySQL Reference Manual, "Access Control, Stage 1: Connection Verification".)
+
+use std::cmp::Reverse;
+use std::net::Ipv4Addr;
+
+use sheaf_table::{Account, AccountName, Accounts};
+use std::sync::Arc;
+
+use crate::rows::{like, matches_pattern};
+
+/// The account of a client that says that it is `user`. `hosts` are the names and addresses that it has.
+pub fn find<'a>(accounts: &'a Accounts, user: &str, hosts: &[&str]) -> Option<&'a Arc<Account>> {
+    accounts
+        .iter()
+        .filter(|(name, _)| name.user.is_empty() || name.user == user)
+        .filter(|(name, _)| hosts.iter().any(|host| host_fits(host, &name.host)))
+        .min_by_key(|(name, _)| specificity(name))
+        .map(|(_, account)| account)
+}
+
+/// Whether anybody may connect from there.
+pub fn admits(accounts: &Accounts, hosts: &[&str]) -> bool {
+    let mut patterns = accounts.keys().map(|name| &name.host);
+    patterns.any(|pattern| hosts.iter().any(|host| host_fits(host, pattern)))
+}
+
+/// The less, the more specific.
+fn specificity(name: &AccountName) -> (u8, Reverse<usize>, bool) {
+    let first_wildcard = name.host.find(['%', '_']);
+    let (rank, fixed) = match (name.host.as_str(), first_wildcard) {
+        ("", _) => (4, 0),
+        ("%", _) => (3, 0),
+        (_, Some(at)) => (2, at),
+        (host, None) if network(host).is_some() => (1, 0),
+        _ => (0, 0),
+    };
+    (rank, Reverse(fixed), name.user.is_empty())
+}
+
+fn host_fits(host: &str, pattern: &str) -> bool {
+    if pattern.is_empty() || host.eq_ignore_ascii_case(pattern) {
+        return true;
+    }
+    match (network(pattern), host.parse::<Ipv4Addr>()) {
+        (Some((network, mask)), Ok(address)) => address.to_bits() & mask == network,
+        (Some(_), Err(_)) => false,
+        (None, _) => like(host, pattern),
+    }
+}
+
+/// Address and mask of `10.0.0.0/255.255.255.0` or `10.0.0.0/24`.
+fn network(pattern: &str) -> Option<(u32, u32)> {
+    let (address, mask) = pattern.split_once('/')?;
+    let address: Ipv4Addr = address.parse().ok()?;
+    let mask = match mask.parse::<u32>() {
+        Ok(bits @ 0..=32) => u32::MAX.checked_shl(32 - bits).unwrap_or(0),
+        Ok(_) => return None,
+        Err(_) => mask.parse::<Ipv4Addr>().ok()?.to_bits(),
+    };
+    Some((address.to_bits(), mask))
+}
+
+/// Of patterns the best that fits the name of a database: that whose first wildcard is the latest.
+pub fn best_pattern<'a, T>(
+    patterns: impl Iterator<Item = (&'a String, T)>,
+    database: &str,
+) -> Option<T> {
+    patterns
+        .filter(|(pattern, _)| matches_pattern(database, pattern))
+        .min_by_key(|(pattern, _)| Reverse(pattern.find(['%', '_'])))
+        .map(|(_, found)| found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accounts(names: &[(&str, &str)]) -> Accounts {
+        names
+            .iter()
+            .map(|(user, host)| {
+                let account = Account::new(AccountName::new(user, host));
+                (account.name.clone(), Arc::new(account))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_most_specific_account_is_the_clients() {
+        let accounts = accounts(&[
+            ("ann", "%"),
+            ("ann", "10.0.%"),
+            ("ann", "10.%"),
+            ("ann", "10.0.0.0/24"),
+            ("ann", "10.0.0.7"),
+            ("", "localhost"),
+            ("ann", "%.example.org"),
+            ("bob", ""),
+            ("", "192.168.0.0/255.255.0.0"),
+        ]);
+        let found = |user: &str, hosts: &[&str]| {
+            find(&accounts, user, hosts).map(|account| account.name.to_string())
+        };
+        for (user, hosts, name) in [
+            ("ann", &["10.0.0.7"][..], "'ann'@'10.0.0.7'"),
+            ("ann", &["10.0.0.8"], "'ann'@'10.0.0.0/24'"),
+            ("ann", &["10.0.1.8"], "'ann'@'10.0.%'"),
+            ("ann", &["10.1.1.8"], "'ann'@'10.%'"),
+            ("ann", &["web.EXAMPLE.org"], "'ann'@'%.example.org'"),
+            ("ann", &["::1"], "'ann'@'%'"),
+            // A name for anybody at the host is more specific than the user at any host.
+            ("ann", &["localhost", "127.0.0.1"], "''@'localhost'"),
+            ("bob", &["10.0.0.7"], "'bob'@''"),
+            ("bob", &["192.168.7.7"], "''@'192.168.0.0/255.255.0.0'"),
+        ] {
+            assert_eq!(
+                found(user, hosts).as_deref(),
+                Some(name),
+                "{user} {hosts:?}"
+            );
+        }
+        assert_eq!(found("Bob", &["11.0.0.1"]), None);
+        assert_eq!(found("root", &["11.0.0.1"]), None);
+        assert!(admits(&accounts, &["11.0.0.1"]));
+    }
+
+    #[test]
+    fn the_best_pattern_of_a_database_decides() {
+        let patterns: Vec<(String, u8)> = ["sho%", "s%", "a\\_b"]
+            .iter()
+            .zip(0..)
+            .map(|(pattern, n)| (pattern.to_string(), n))
+            .collect();
+        let best = |database: &str| best_pattern(patterns.iter().map(|(p, n)| (p, *n)), database);
+        assert_eq!(best("shops"), Some(0));
+        assert_eq!(best("stock"), Some(1));
+        assert_eq!(best("a_b"), Some(2));
+        assert_eq!(best("axb"), None);
+        assert_eq!(best("Shop"), None);
+    }
+}

@@ -1,0 +1,372 @@
+//! Which privileges a statement needs, by what it says.
+//!
+//! Tables that are read are checked where queries are planned ([`Session::check_read`]); here it is about what a
+//! statement changes, defines or administers. The rules are those of MySQL's manual, which names the privileges with each
+//! statement.
+
+use sheaf_table::Privileges;
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::parser::account::{AccountStatement, UserName};
+use crate::parser::change::name_of;
+use crate::parser::statement::{
+    Assignment, Delete, ExplainTarget, OnDuplicate, Scope, Statement, TableChange, TableName,
+    Update,
+};
+use crate::session::Session;
+use crate::update::is_default;
+
+/// What a direct plan needs of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableNeed {
+    pub(crate) database: String,
+    pub(crate) table: String,
+    pub(crate) privileges: Privileges,
+    /// It locks what it reads, so that one of these is needed, too.
+    pub(crate) locks: bool,
+}
+
+/// One of these is needed to lock rows that are read.
+const TO_LOCK: Privileges = Privileges::from_all(&[
+    Privileges::UPDATE,
+    Privileges::DELETE,
+    Privileges::LOCK_TABLES,
+]);
+
+const TO_SET_GLOBALS: Privileges =
+    Privileges::from_all(&[Privileges::SUPER, Privileges::SYSTEM_VARIABLES_ADMIN]);
+
+impl Session {
+    /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
+    pub(crate) fn check_requirements(&mut self, statement: &Statement) -> Result<()> {
+        self.is_blind_change = false;
+        match self.has_all_rights() {
+            true => Ok(()),
+            false => self.check_statement(statement),
+        }
+    }
+
+    /// Checks what a direct plan needs. Error 1142.
+    pub(crate) fn check_needs(&self, needs: &[TableNeed]) -> Result<()> {
+        for need in needs {
+            let (database, table) = (&need.database, &need.table);
+            self.require_on_table(database, table, need.privileges)?;
+            if need.locks {
+                self.check_may_lock(database, table)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_may_lock(&self, database: &str, table: &str) -> Result<()> {
+        self.require_one_on_table(database, table, TO_LOCK, "SELECT with locking clause")
+    }
+
+    fn check_statement(&mut self, statement: &Statement) -> Result<()> {
+        match statement {
+            // Their tables are checked when they are planned.
+            Statement::Query(_) | Statement::Do(_) => Ok(()),
+            Statement::Explain(explain) => match &explain.target {
+                ExplainTarget::Statement(statement) => self.check_statement(statement),
+                ExplainTarget::Connection(id) => self.check_sees_session(*id),
+            },
+            Statement::Insert(insert) => {
+                let ast::TableObject::TableName(name) = &insert.table else {
+                    return Ok(());
+                };
+                self.check_table_name(&name_of(name)?, insert_needs(insert))
+            }
+            Statement::Update(update) => {
+                self.is_blind_change = !update_reads(update);
+                self.check_single(&update.tables, Privileges::UPDATE, update_reads(update))
+            }
+            Statement::Delete(delete) => {
+                self.is_blind_change = !delete_reads(delete);
+                match delete.targets.is_empty() {
+                    true => {
+                        self.check_single(&delete.tables, Privileges::DELETE, delete_reads(delete))
+                    }
+                    // Whose rows are deleted is checked when the targets are known.
+                    false => Ok(()),
+                }
+            }
+            Statement::LoadData(load) => {
+                if !load.local {
+                    self.check_one_of(Privileges::FILE)?;
+                }
+                let needs = match load.on_duplicate {
+                    OnDuplicate::Replace => Privileges::INSERT | Privileges::DELETE,
+                    _ => Privileges::INSERT,
+                };
+                self.check_table_name(&load.table, needs)
+            }
+            Statement::Set(assignments) => {
+                let sets_globals = assignments.iter().any(|assignment| {
+                    matches!(assignment, Assignment::System { scope, .. } if *scope == Scope::Global)
+                });
+                match sets_globals {
+                    true => self.check_one_of(TO_SET_GLOBALS),
+                    false => Ok(()),
+                }
+            }
+            Statement::SetTransaction { scope, .. } if *scope == Scope::Global => {
+                self.check_one_of(TO_SET_GLOBALS)
+            }
+            Statement::Account(statement) => self.check_account_statement(statement),
+            _ => self.check_definition(statement),
+        }
+    }
+
+    /// Statements that define or maintain.
+    fn check_definition(&self, statement: &Statement) -> Result<()> {
+        match statement {
+            Statement::CreateDatabase { name, .. } => self.check_database(name, Privileges::CREATE),
+            Statement::DropDatabase { name, .. } => self.check_database(name, Privileges::DROP),
+            Statement::CreateTable(create) => {
+                let needs = match create.query {
+                    Some(_) => Privileges::CREATE | Privileges::INSERT,
+                    None => Privileges::CREATE,
+                };
+                self.check_table_name(&create.name, needs)?;
+                if let Some(like) = &create.like {
+                    self.check_table_name(like, Privileges::SELECT)?;
+                }
+                for key in &create.foreign_keys {
+                    self.check_parent(&key.table, &create.name)?;
+                }
+                Ok(())
+            }
+            Statement::DropTables { names, .. } => self.check_table_names(names, Privileges::DROP),
+            Statement::DropAbsent { what, names, .. } if *what == "VIEW" => {
+                self.check_table_names(names, Privileges::DROP)
+            }
+            Statement::AlterTable { name, changes } => self.check_alter(name, changes),
+            Statement::RenameTables(pairs) => {
+                for (old, new) in pairs {
+                    self.check_rename(old, new)?;
+                }
+                Ok(())
+            }
+            Statement::TruncateTable(name) => self.check_table_name(name, Privileges::DROP),
+            Statement::Maintain { verb, names } => {
+                let needs = match *verb {
+                    "check" => Privileges::SELECT,
+                    _ => Privileges::SELECT | Privileges::INSERT,
+                };
+                self.check_table_names(names, needs)
+            }
+            Statement::Histograms { table, .. } => {
+                self.check_table_name(table, Privileges::SELECT | Privileges::INSERT)
+            }
+            Statement::LockTables(names) => {
+                for name in names {
+                    let (database, _) = self.resolve(name)?;
+                    self.check_table_name(name, Privileges::SELECT)?;
+                    self.check_database(&database, Privileges::LOCK_TABLES)?;
+                }
+                Ok(())
+            }
+            Statement::Backup { .. } => {
+                self.check_one_of(Privileges::BACKUP_ADMIN | Privileges::SUPER)
+            }
+            Statement::Flush { .. } => self.check_one_of(Privileges::RELOAD),
+            Statement::InstallRewriter | Statement::UninstallRewriter => {
+                self.check_one_of(TO_SET_GLOBALS)
+            }
+            Statement::FlushRewriteRules => self.check_routine("query_rewrite.flush_rewrite_rules"),
+            // What they name is checked as it is looked up, or needs no privilege.
+            _ => Ok(()),
+        }
+    }
+
+    fn check_account_statement(&self, statement: &AccountStatement) -> Result<()> {
+        match statement {
+            AccountStatement::Create { .. }
+            | AccountStatement::Drop { .. }
+            | AccountStatement::Rename(_)
+            | AccountStatement::RevokeAll { .. } => self.check_one_of(Privileges::CREATE_USER),
+            // One's own password.
+            AccountStatement::Alter { users, options, .. } => {
+                let are_own = users.iter().all(|user| self.is_own(&user.name));
+                match are_own && options.locked.is_none() && options.require_tls.is_none() {
+                    true => Ok(()),
+                    false => self.check_one_of(Privileges::CREATE_USER),
+                }
+            }
+            AccountStatement::SetPassword { user, .. } if self.is_own(user) => Ok(()),
+            AccountStatement::SetPassword { .. } => self.check_one_of(Privileges::CREATE_USER),
+            // One may grant what one has with GRANT OPTION.
+            AccountStatement::Grant(grant) | AccountStatement::Revoke { grant, .. } => {
+                self.check_may_grant(grant)
+            }
+        }
+    }
+
+    pub(crate) fn is_own(&self, user: &UserName) -> bool {
+        match user {
+            UserName::Current => true,
+            UserName::Named(name) => *name == self.account_name(),
+        }
+    }
+
+    /// Whether a session is one's own, or one may see those of others. Error 1227.
+    pub(crate) fn check_sees_session(&self, id: u64) -> Result<()> {
+        let handle = self.engine.session_handle(id)?;
+        match self.sees_sessions_of(&handle.activity().user) {
+            true => Ok(()),
+            false => self.check_one_of(Privileges::PROCESS),
+        }
+    }
+
+    /// Whether the list of sessions has those of a user.
+    pub(crate) fn sees_sessions_of(&self, user: &str) -> bool {
+        user == self.info.user || self.rights.global.contains(Privileges::PROCESS)
+    }
+
+    /// Error 1095 for a session that is not one's own to end.
+    pub(crate) fn check_may_kill(&self, id: u64) -> Result<()> {
+        let handle = self.engine.session_handle(id)?;
+        let to_kill = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+        if handle.activity().user == self.info.user || self.check_one_of(to_kill).is_ok() {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            1095,
+            "HY000",
+            format!("You are not owner of thread {id}"),
+        ))
+    }
+
+    fn check_table_name(&self, name: &TableName, privileges: Privileges) -> Result<()> {
+        let (database, table) = self.resolve(name)?;
+        self.require_on_table(&database, &table, privileges)
+    }
+
+    fn check_table_names(&self, names: &[TableName], privileges: Privileges) -> Result<()> {
+        names
+            .iter()
+            .try_for_each(|name| self.check_table_name(name, privileges))
+    }
+
+    /// The table of a statement about a single one. Those about several are checked when it is known which of them they
+    /// change.
+    fn check_single(
+        &self,
+        tables: &[ast::TableWithJoins],
+        privileges: Privileges,
+        reads: bool,
+    ) -> Result<()> {
+        match tables {
+            [table] if table.joins.is_empty() => match &table.relation {
+                ast::TableFactor::Table { name, .. } => {
+                    let needs = match reads {
+                        true => privileges | Privileges::SELECT,
+                        false => privileges,
+                    };
+                    self.check_table_name(&name_of(name)?, needs)
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn check_alter(&self, name: &TableName, changes: &[TableChange]) -> Result<()> {
+        let (database, table) = self.resolve(name)?;
+        for change in changes {
+            match change {
+                // CREATE INDEX and DROP INDEX are these.
+                TableChange::AddKey(_)
+                | TableChange::DropKey { .. }
+                | TableChange::DropPrimaryKey => {
+                    let needs = Privileges::INDEX | Privileges::ALTER;
+                    self.require_one_on_table(&database, &table, needs, "INDEX")?;
+                }
+                TableChange::RenameTo(new) => self.check_rename(name, new)?,
+                TableChange::AddForeignKey(key) => {
+                    self.require_on_table(&database, &table, Privileges::ALTER)?;
+                    self.check_parent(&key.table, name)?;
+                }
+                _ => self.require_on_table(&database, &table, Privileges::ALTER)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The table that a foreign key refers to is in the database of its own, if it has none.
+    fn check_parent(&self, parent: &TableName, child: &TableName) -> Result<()> {
+        let database = parent.database.as_ref().or(child.database.as_ref());
+        let parent = TableName {
+            database: database.cloned(),
+            table: parent.table.clone(),
+        };
+        self.check_table_name(&parent, Privileges::REFERENCES)
+    }
+
+    fn check_rename(&self, old: &TableName, new: &TableName) -> Result<()> {
+        self.check_table_name(old, Privileges::ALTER | Privileges::DROP)?;
+        self.check_table_name(new, Privileges::CREATE | Privileges::INSERT)
+    }
+
+    /// Error 1370.
+    fn check_routine(&self, name: &str) -> Result<()> {
+        let database = name.split('.').next().unwrap_or_default();
+        if self.check_database(database, Privileges::EXECUTE).is_ok() {
+            return Ok(());
+        }
+        let (user, host) = (&self.info.user, &self.info.host);
+        Err(SqlError::new(
+            1370,
+            "42000",
+            format!("execute command denied to user '{user}'@'{host}' for routine '{name}'"),
+        ))
+    }
+}
+
+/// What an INSERT or REPLACE needs of its table.
+pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
+    let mut needs = Privileges::INSERT;
+    if insert.replace_into {
+        needs = needs | Privileges::DELETE;
+    }
+    if insert.on.is_some() {
+        needs = needs | Privileges::UPDATE;
+    }
+    if insert.returning.is_some() {
+        needs = needs | Privileges::SELECT;
+    }
+    needs
+}
+
+/// Whether an UPDATE looks at a column, so that it shows something of what its table holds.
+pub(crate) fn update_reads(update: &Update) -> bool {
+    let is_single = update.tables.iter().all(|table| table.joins.is_empty());
+    update.selection.is_some()
+        || !update.order_by.is_empty()
+        || !is_single
+        || update.tables.len() != 1
+        || update
+            .assignments
+            .iter()
+            .any(|assignment| !is_constant(&assignment.value))
+}
+
+pub(crate) fn delete_reads(delete: &Delete) -> bool {
+    delete.selection.is_some()
+        || !delete.order_by.is_empty()
+        || delete.returning.is_some()
+        || !delete.targets.is_empty()
+}
+
+/// Whether an expression is of constants only. What is not sure is not.
+fn is_constant(expression: &ast::Expr) -> bool {
+    match expression {
+        ast::Expr::Value(_) => true,
+        ast::Expr::Identifier(_) => is_default(expression),
+        ast::Expr::Nested(inner) => is_constant(inner),
+        ast::Expr::UnaryOp { expr, .. } => is_constant(expr),
+        ast::Expr::BinaryOp { left, right, .. } => is_constant(left) && is_constant(right),
+        _ => false,
+    }
+}

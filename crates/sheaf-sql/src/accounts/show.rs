@@ -1,0 +1,317 @@
+//! What accounts are granted, for SHOW and for `information_schema`.
+
+use sheaf_table::{Account, PrivilegeLevel, Privileges};
+
+use crate::error::{Result, SqlError};
+use crate::parser::account::UserName;
+use crate::rows::{Cells, Rows};
+use crate::session::Session;
+
+const TEXT: Cells = Cells::Text(64);
+const GRANTEE: Cells = Cells::Text(292);
+
+impl Session {
+    /// An account to show: one's own, or any for who may read the database `mysql`. Errors 1044 and 1141.
+    fn shown_account(&self, user: &UserName) -> Result<Account> {
+        if !self.is_own(user) {
+            self.check_database("mysql", Privileges::SELECT)?;
+        }
+        let name = match user {
+            UserName::Current => self.account_name(),
+            UserName::Named(name) => name.clone(),
+        };
+        let accounts = self.engine.catalog().accounts();
+        let account = accounts.get(&name).map(|account| Account::clone(account));
+        account.ok_or_else(|| {
+            let message = format!(
+                "There is no such grant defined for user '{}' on host '{}'",
+                name.user, name.host
+            );
+            SqlError::new(1141, "42000", message)
+        })
+    }
+
+    pub(crate) fn grant_rows(&self, user: &UserName) -> Result<Rows> {
+        let account = self.shown_account(user)?;
+        let header = format!("Grants for {}@{}", account.name.user, account.name.host);
+        let mut rows = Rows::new([(header, Cells::Text(1024))]);
+        for line in grants_of(&account) {
+            rows.push(vec![line.into()]);
+        }
+        Ok(rows)
+    }
+
+    pub(crate) fn create_user_rows(&self, user: &UserName) -> Result<Rows> {
+        let account = self.shown_account(user)?;
+        let header = format!(
+            "CREATE USER for {}@{}",
+            account.name.user, account.name.host
+        );
+        let mut rows = Rows::new([(header, Cells::Text(1024))]);
+        let verifier = match account.verifier.as_str() {
+            "" => String::new(),
+            // Its alphabet has no quote.
+            verifier => format!(" AS '{verifier}'"),
+        };
+        let require = if account.require_tls { "SSL" } else { "NONE" };
+        let lock = if account.locked { "LOCK" } else { "UNLOCK" };
+        rows.push(vec![
+            format!(
+                "CREATE USER {} IDENTIFIED WITH '{}'{verifier} REQUIRE {require} PASSWORD EXPIRE DEFAULT ACCOUNT {lock}",
+                quoted_name(&account),
+                account.method.name()
+            )
+            .into(),
+        ]);
+        Ok(rows)
+    }
+
+    /// The accounts that `information_schema` shows the session.
+    fn shown_accounts(&self) -> Vec<Account> {
+        let own = self.account_name();
+        let sees_all = self.check_database("mysql", Privileges::SELECT).is_ok();
+        let accounts = self.engine.catalog().accounts();
+        accounts
+            .values()
+            .filter(|account| sees_all || account.name == own)
+            .map(|account| Account::clone(account))
+            .collect()
+    }
+}
+
+/// Privileges on everything as columns of `mysql.user`.
+const PRIVILEGE_COLUMNS: [(&str, Privileges); 20] = [
+    ("Select_priv", Privileges::SELECT),
+    ("Insert_priv", Privileges::INSERT),
+    ("Update_priv", Privileges::UPDATE),
+    ("Delete_priv", Privileges::DELETE),
+    ("Create_priv", Privileges::CREATE),
+    ("Drop_priv", Privileges::DROP),
+    ("Reload_priv", Privileges::RELOAD),
+    ("Shutdown_priv", Privileges::SHUTDOWN),
+    ("Process_priv", Privileges::PROCESS),
+    ("File_priv", Privileges::FILE),
+    ("Grant_priv", Privileges::GRANT_OPTION),
+    ("References_priv", Privileges::REFERENCES),
+    ("Index_priv", Privileges::INDEX),
+    ("Alter_priv", Privileges::ALTER),
+    ("Show_db_priv", Privileges::SHOW_DATABASES),
+    ("Super_priv", Privileges::SUPER),
+    ("Lock_tables_priv", Privileges::LOCK_TABLES),
+    ("Execute_priv", Privileges::EXECUTE),
+    ("Create_user_priv", Privileges::CREATE_USER),
+    ("Create_view_priv", Privileges::CREATE_VIEW),
+];
+
+/// Whether a table is [`mysql_user`].
+pub(crate) fn is_account_table(database: &str, table: &str) -> bool {
+    database == "mysql" && table == "user"
+}
+
+/// The rows of `mysql.user`, which tools list accounts by. It is a view of the catalog: statements change it.
+pub(crate) fn mysql_user(session: &Session) -> Rows {
+    let flag = Cells::Text(1);
+    let mut columns = vec![("Host", Cells::Text(255)), ("User", TEXT)];
+    columns.extend(PRIVILEGE_COLUMNS.map(|(name, _)| (name, flag)));
+    columns.extend([
+        ("ssl_type", TEXT),
+        ("plugin", TEXT),
+        ("authentication_string", Cells::Text(1024)),
+        ("account_locked", flag),
+    ]);
+    let mut rows = Rows::new(columns);
+    let yes = |set: bool| if set { "Y" } else { "N" };
+    for account in session.engine.catalog().accounts().values() {
+        let mut row = vec![
+            account.name.host.clone().into(),
+            account.name.user.clone().into(),
+        ];
+        for (_, privilege) in PRIVILEGE_COLUMNS {
+            row.push(yes(account.global.contains(privilege)).into());
+        }
+        row.push(if account.require_tls { "ANY" } else { "" }.into());
+        row.push(account.method.name().into());
+        row.push(account.verifier.clone().into());
+        row.push(yes(account.locked).into());
+        rows.push(row);
+    }
+    rows
+}
+
+/// The rows of `information_schema.USER_PRIVILEGES`.
+pub(crate) fn user_privileges(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("GRANTEE", GRANTEE),
+        ("TABLE_CATALOG", TEXT),
+        ("PRIVILEGE_TYPE", TEXT),
+        ("IS_GRANTABLE", Cells::Text(3)),
+    ]);
+    for account in session.shown_accounts() {
+        let grantee = account.name.to_string();
+        for (name, grantable) in listed(account.global, "USAGE") {
+            rows.push(vec![
+                grantee.clone().into(),
+                "def".into(),
+                name.into(),
+                grantable.into(),
+            ]);
+        }
+    }
+    rows
+}
+
+/// The rows of `information_schema.SCHEMA_PRIVILEGES`.
+pub(crate) fn schema_privileges(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("GRANTEE", GRANTEE),
+        ("TABLE_CATALOG", TEXT),
+        ("TABLE_SCHEMA", TEXT),
+        ("PRIVILEGE_TYPE", TEXT),
+        ("IS_GRANTABLE", Cells::Text(3)),
+    ]);
+    for account in session.shown_accounts() {
+        let grantee = account.name.to_string();
+        for (database, privileges) in &account.databases {
+            for (name, grantable) in listed(*privileges, "USAGE") {
+                rows.push(vec![
+                    grantee.clone().into(),
+                    "def".into(),
+                    database.clone().into(),
+                    name.into(),
+                    grantable.into(),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+/// The rows of `information_schema.TABLE_PRIVILEGES`.
+pub(crate) fn table_privileges(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("GRANTEE", GRANTEE),
+        ("TABLE_CATALOG", TEXT),
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("PRIVILEGE_TYPE", TEXT),
+        ("IS_GRANTABLE", Cells::Text(3)),
+    ]);
+    for account in session.shown_accounts() {
+        let grantee = account.name.to_string();
+        for (database, tables) in &account.tables {
+            for (table, privileges) in tables {
+                for (name, grantable) in listed(*privileges, "USAGE") {
+                    rows.push(vec![
+                        grantee.clone().into(),
+                        "def".into(),
+                        database.clone().into(),
+                        table.clone().into(),
+                        name.into(),
+                        grantable.into(),
+                    ]);
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// SHOW PRIVILEGES
+pub(crate) fn privilege_rows() -> Rows {
+    let mut rows = Rows::new([
+        ("Privilege", TEXT),
+        ("Context", TEXT),
+        ("Comment", Cells::Text(1024)),
+    ]);
+    for (_, name, level) in Privileges::ALL_BY_NAME {
+        let context = match level {
+            PrivilegeLevel::Table => "Databases,Tables",
+            PrivilegeLevel::Database => "Databases",
+            PrivilegeLevel::Global | PrivilegeLevel::Dynamic => "Server Admin",
+        };
+        rows.push(vec![(*name).into(), context.into(), "".into()]);
+    }
+    rows
+}
+
+/// Names of privileges, and whether they may be granted on.
+fn listed(privileges: Privileges, none: &'static str) -> Vec<(&'static str, &'static str)> {
+    let grantable = match privileges.contains(Privileges::GRANT_OPTION) {
+        true => "YES",
+        false => "NO",
+    };
+    let mut names: Vec<_> = privileges
+        .without(Privileges::GRANT_OPTION)
+        .names()
+        .map(|name| (name, grantable))
+        .collect();
+    if names.is_empty() {
+        names.push((none, grantable));
+    }
+    names
+}
+
+/// The GRANT statements that give an account what it has.
+fn grants_of(account: &Account) -> Vec<String> {
+    let to = quoted_name(account);
+    let line = |names: String, on: &str, with: Privileges| {
+        let option = match with.contains(Privileges::GRANT_OPTION) {
+            true => " WITH GRANT OPTION",
+            false => "",
+        };
+        format!("GRANT {names} ON {on} TO {to}{option}")
+    };
+    let mut lines = Vec::new();
+    let fixed = Privileges::all_at(PrivilegeLevel::Global);
+    let dynamic = account
+        .global
+        .and(Privileges::all_at(PrivilegeLevel::Dynamic).without(fixed));
+    let is_all = account
+        .global
+        .contains(Privileges::all_at(PrivilegeLevel::Dynamic));
+    if is_all {
+        lines.push(line("ALL PRIVILEGES".to_string(), "*.*", account.global));
+    } else {
+        let names = names_or(account.global.and(fixed), fixed, "USAGE");
+        lines.push(line(names, "*.*", account.global));
+        if !dynamic.is_empty() {
+            lines.push(line(dynamic.to_string(), "*.*", account.global));
+        }
+    }
+    for (database, privileges) in &account.databases {
+        let all = Privileges::all_at(PrivilegeLevel::Database);
+        let on = format!("{}.*", quoted(database));
+        lines.push(line(names_or(*privileges, all, "USAGE"), &on, *privileges));
+    }
+    for (database, tables) in &account.tables {
+        for (table, privileges) in tables {
+            let all = Privileges::all_at(PrivilegeLevel::Table);
+            let on = format!("{}.{}", quoted(database), quoted(table));
+            lines.push(line(names_or(*privileges, all, "USAGE"), &on, *privileges));
+        }
+    }
+    lines
+}
+
+fn names_or(privileges: Privileges, all: Privileges, none: &str) -> String {
+    let privileges = privileges.without(Privileges::GRANT_OPTION);
+    if privileges.is_empty() {
+        none.to_string()
+    } else if privileges.contains(all) {
+        "ALL PRIVILEGES".to_string()
+    } else {
+        privileges.to_string()
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+fn quoted_name(account: &Account) -> String {
+    format!(
+        "{}@{}",
+        quoted(&account.name.user),
+        quoted(&account.name.host)
+    )
+}

@@ -1,0 +1,460 @@
+//! CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT and REVOKE.
+//!
+//! Each changes all the accounts that it names, or none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sheaf_table::{
+    Account, AccountName, Accounts, AuthenticationMethod, PrivilegeLevel, Privileges,
+};
+
+use super::password;
+use crate::error::{Result, SqlError};
+use crate::parser::account::{
+    AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
+    UserName,
+};
+use crate::result::ResultSink;
+use crate::session::Session;
+use crate::variables::VariableValue;
+
+/// The most accounts of a database. Each connection looks at all of them.
+const MAX_ACCOUNTS: usize = 10_000;
+/// The most databases, and the most tables, that an account has privileges on.
+const MAX_GRANTS_OF_ACCOUNT: usize = 10_000;
+
+const CREATE_USER: &str = "CREATE USER";
+const ALTER_USER: &str = "ALTER USER";
+const DROP_USER: &str = "DROP USER";
+const RENAME_USER: &str = "RENAME USER";
+
+/// What a statement tells besides: names that it left out because of IF EXISTS or IF NOT EXISTS.
+type LeftOut = Vec<AccountName>;
+
+impl Session {
+    pub(crate) fn change_accounts(
+        &mut self,
+        statement: AccountStatement,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut left_out = LeftOut::new();
+        let mut problem = "does not exist";
+        let mut code = 3162;
+        let catalog = Arc::clone(self.engine.catalog());
+        match statement {
+            AccountStatement::Create {
+                if_not_exists,
+                users,
+                options,
+            } => {
+                (problem, code) = ("already exists", 3163);
+                let made = self.define_accounts(users, &options)?;
+                catalog.change_accounts(|accounts| {
+                    left_out = create(accounts, made, if_not_exists)?;
+                    Ok::<(), SqlError>(())
+                })?;
+            }
+            AccountStatement::Alter {
+                if_exists,
+                users,
+                options,
+            } => catalog.change_accounts(|accounts| {
+                left_out = self.alter(accounts, &users, &options, if_exists)?;
+                Ok::<(), SqlError>(())
+            })?,
+            AccountStatement::Drop { if_exists, users } => catalog.change_accounts(|accounts| {
+                let names = self.names_of(&users);
+                left_out = missing(accounts, &names, DROP_USER, if_exists)?;
+                accounts.retain(|name, _| !names.contains(name));
+                Ok::<(), SqlError>(())
+            })?,
+            AccountStatement::Rename(pairs) => catalog.change_accounts(|accounts| {
+                for (old, new) in &pairs {
+                    rename(accounts, &self.name_of(old), self.name_of(new))?;
+                }
+                Ok::<(), SqlError>(())
+            })?,
+            AccountStatement::SetPassword { user, password } => {
+                let name = self.name_of(&user);
+                catalog.change_accounts(|accounts| {
+                    let account = accounts.get_mut(&name).ok_or_else(|| {
+                        SqlError::new(
+                            1133,
+                            "42000",
+                            "Can't find any matching row in the user table",
+                        )
+                    })?;
+                    let verifier = password::verifier(account.method, &password)?;
+                    Arc::make_mut(account).verifier = verifier;
+                    Ok::<(), SqlError>(())
+                })?;
+            }
+            AccountStatement::Grant(grant) => self.grant(&grant)?,
+            AccountStatement::Revoke { if_exists, grant } => {
+                left_out = self.revoke(&grant, if_exists)?;
+            }
+            AccountStatement::RevokeAll { if_exists, from } => {
+                let names = self.names_of(&from);
+                catalog.change_accounts(|accounts| {
+                    left_out = missing(accounts, &names, "REVOKE", if_exists)?;
+                    for name in &names {
+                        if let Some(account) = accounts.get_mut(name) {
+                            let account = Arc::make_mut(account);
+                            account.global = Privileges::NONE;
+                            account.databases.clear();
+                            account.tables.clear();
+                        }
+                    }
+                    Ok::<(), SqlError>(())
+                })?;
+            }
+        }
+        for name in left_out {
+            self.warnings
+                .note(code, format!("Authorization ID {name} {problem}."));
+        }
+        // One's own rights may be others now.
+        self.refresh_rights();
+        self.ok(sink, 0, String::new())
+    }
+
+    fn name_of(&self, user: &UserName) -> AccountName {
+        match user {
+            UserName::Current => self.account_name(),
+            UserName::Named(name) => name.clone(),
+        }
+    }
+
+    fn names_of(&self, users: &[UserName]) -> Vec<AccountName> {
+        users.iter().map(|user| self.name_of(user)).collect()
+    }
+
+    /// `default_authentication_plugin`
+    fn default_method(&self) -> AuthenticationMethod {
+        let globals = self.engine.globals();
+        let name = match globals.get("default_authentication_plugin") {
+            Ok(VariableValue::Text(name)) => name.as_str(),
+            _ => "",
+        };
+        AuthenticationMethod::by_name(name).unwrap_or(AuthenticationMethod::NativePassword)
+    }
+
+    /// The accounts that CREATE USER makes.
+    fn define_accounts(
+        &self,
+        users: Vec<UserDefinition>,
+        options: &AccountOptions,
+    ) -> Result<Vec<Account>> {
+        let default_method = self.default_method();
+        users
+            .into_iter()
+            .map(|user| {
+                let mut account = Account::new(self.name_of(&user.name));
+                account.method = default_method;
+                if let Some(identified) = &user.identified {
+                    identify(&mut account, identified)?;
+                }
+                apply(&mut account, options);
+                Ok(account)
+            })
+            .collect()
+    }
+
+    fn alter(
+        &self,
+        accounts: &mut Accounts,
+        users: &[UserDefinition],
+        options: &AccountOptions,
+        if_exists: bool,
+    ) -> Result<LeftOut> {
+        let names: Vec<AccountName> = users.iter().map(|user| self.name_of(&user.name)).collect();
+        let left_out = missing(accounts, &names, ALTER_USER, if_exists)?;
+        for (name, user) in names.iter().zip(users) {
+            let Some(account) = accounts.get_mut(name) else {
+                continue;
+            };
+            let account = Arc::make_mut(account);
+            if let Some(identified) = &user.identified {
+                identify(account, identified)?;
+            }
+            apply(account, options);
+        }
+        Ok(left_out)
+    }
+
+    /// What is granted or revoked at a level. Errors 1221 and 1144 for privileges that the level does not have.
+    fn granted(&self, grant: &Grant) -> Result<Privileges> {
+        let level = match grant.on {
+            GrantLevel::Global => PrivilegeLevel::Dynamic,
+            GrantLevel::Database(_) => PrivilegeLevel::Database,
+            GrantLevel::Table(_) => PrivilegeLevel::Table,
+        };
+        let all = Privileges::all_at(level);
+        if (all | Privileges::GRANT_OPTION).contains(grant.privileges) {
+            return Ok(match grant.all {
+                true => all | grant.privileges,
+                false => grant.privileges,
+            });
+        }
+        Err(match level {
+            PrivilegeLevel::Table => SqlError::new(
+                1144,
+                "42000",
+                "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used",
+            ),
+            _ => SqlError::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES"),
+        })
+    }
+
+    /// Nobody grants what they do not have. Errors 1045, 1044 and 1142.
+    pub(super) fn check_may_grant(&self, grant: &Grant) -> Result<()> {
+        let needed = self.granted(grant)? | Privileges::GRANT_OPTION;
+        match &grant.on {
+            GrantLevel::Global if self.rights.global.contains(needed) => Ok(()),
+            GrantLevel::Global => Err(SqlError::access_denied(
+                &self.info.user,
+                &self.info.host,
+                true,
+            )),
+            GrantLevel::Database(name) => {
+                self.check_database(&self.database_of(name.as_deref())?, needed)
+            }
+            GrantLevel::Table(name) => {
+                let (database, table) = self.resolve(name)?;
+                match self.rights.on_table(&database, &table).contains(needed) {
+                    true => Ok(()),
+                    false => Err(self.denied_table(&table, "GRANT")),
+                }
+            }
+        }
+    }
+
+    fn database_of(&self, name: Option<&str>) -> Result<String> {
+        let database = name.or(self.database.as_deref());
+        Ok(database
+            .ok_or_else(SqlError::no_database_selected)?
+            .to_string())
+    }
+
+    fn grant(&mut self, grant: &Grant) -> Result<()> {
+        let granted = self.granted(grant)?;
+        let level = self.level_of(grant)?;
+        // A table that is not there yet may be granted to whoever may make it.
+        if let Level::Table(database, table) = &level
+            && !granted.contains(Privileges::CREATE)
+        {
+            self.engine.catalog().table(database, table)?;
+        }
+        let names = self.names_of(&grant.users);
+        self.engine.catalog().change_accounts(|accounts| {
+            for name in &names {
+                let account = accounts.get_mut(name).ok_or_else(|| {
+                    SqlError::new(
+                        1410,
+                        "42000",
+                        "You are not allowed to create a user with GRANT",
+                    )
+                })?;
+                level.add(Arc::make_mut(account), granted)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn revoke(&mut self, grant: &Grant, if_exists: bool) -> Result<LeftOut> {
+        let revoked = self.granted(grant)?;
+        let level = self.level_of(grant)?;
+        let names = self.names_of(&grant.users);
+        let mut left_out = LeftOut::new();
+        self.engine.catalog().change_accounts(|accounts| {
+            for name in &names {
+                let account = accounts.get_mut(name);
+                let is_done =
+                    account.is_some_and(|account| level.remove(Arc::make_mut(account), revoked));
+                match is_done {
+                    true => {}
+                    false if if_exists => left_out.push(name.clone()),
+                    false => return Err(level.no_such_grant(name)),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(left_out)
+    }
+
+    fn level_of(&self, grant: &Grant) -> Result<Level> {
+        Ok(match &grant.on {
+            GrantLevel::Global => Level::Global,
+            GrantLevel::Database(name) => Level::Database(self.database_of(name.as_deref())?),
+            GrantLevel::Table(name) => {
+                let (database, table) = self.resolve_for_change(name)?;
+                Level::Table(database, table)
+            }
+        })
+    }
+}
+
+/// What privileges are granted on, with all names.
+enum Level {
+    Global,
+    Database(String),
+    Table(String, String),
+}
+
+impl Level {
+    /// Error 1105 for too many grants.
+    fn add(&self, account: &mut Account, granted: Privileges) -> Result<()> {
+        let set = match self {
+            Level::Global => &mut account.global,
+            Level::Database(name) => account.databases.entry(name.clone()).or_default(),
+            Level::Table(database, table) => {
+                let tables = account.tables.entry(database.clone()).or_default();
+                tables.entry(table.clone()).or_default()
+            }
+        };
+        *set = *set | granted;
+        let tables: usize = account.tables.values().map(BTreeMap::len).sum();
+        if account.databases.len().max(tables) > MAX_GRANTS_OF_ACCOUNT {
+            return Err(SqlError::unknown(format!(
+                "An account has privileges on at most {MAX_GRANTS_OF_ACCOUNT} databases or tables"
+            )));
+        }
+        Ok(())
+    }
+
+    /// False if nothing is granted there.
+    fn remove(&self, account: &mut Account, revoked: Privileges) -> bool {
+        match self {
+            Level::Global => {
+                account.global = account.global.without(revoked);
+                true
+            }
+            Level::Database(name) => remove_from(&mut account.databases, name, revoked),
+            Level::Table(database, table) => {
+                let Some(tables) = account.tables.get_mut(database) else {
+                    return false;
+                };
+                let is_removed = remove_from(tables, table, revoked);
+                if tables.is_empty() {
+                    account.tables.remove(database);
+                }
+                is_removed
+            }
+        }
+    }
+
+    fn no_such_grant(&self, name: &AccountName) -> SqlError {
+        let text = format!(
+            "There is no such grant defined for user '{}' on host '{}'",
+            name.user, name.host
+        );
+        match self {
+            Level::Table(_, table) => {
+                SqlError::new(1147, "42000", format!("{text} on table '{table}'"))
+            }
+            _ => SqlError::new(1141, "42000", text),
+        }
+    }
+}
+
+/// Takes privileges from an entry, and the entry away if none are left.
+fn remove_from(grants: &mut BTreeMap<String, Privileges>, name: &str, revoked: Privileges) -> bool {
+    let Some(set) = grants.get_mut(name) else {
+        return false;
+    };
+    *set = set.without(revoked);
+    if set.is_empty() {
+        grants.remove(name);
+    }
+    true
+}
+
+/// Error 1827 for a verifier that is none.
+fn identify(account: &mut Account, identified: &Identified) -> Result<()> {
+    if let Some(method) = identified.method {
+        account.method = method;
+    }
+    account.verifier = match &identified.secret {
+        Secret::None => String::new(),
+        Secret::Password(password) => password::verifier(account.method, password)?,
+        Secret::Verifier(verifier) if password::is_verifier(account.method, verifier) => {
+            verifier.clone()
+        }
+        Secret::Verifier(_) => {
+            return Err(SqlError::new(
+                1827,
+                "HY000",
+                "The password hash doesn't have the expected format.",
+            ));
+        }
+    };
+    Ok(())
+}
+
+fn apply(account: &mut Account, options: &AccountOptions) {
+    account.require_tls = options.require_tls.unwrap_or(account.require_tls);
+    account.locked = options.locked.unwrap_or(account.locked);
+}
+
+/// Error 1396 for accounts that are there already, unless they are to be left out.
+fn create(accounts: &mut Accounts, made: Vec<Account>, if_not_exists: bool) -> Result<LeftOut> {
+    let (mut left_out, mut seen) = (LeftOut::new(), Vec::new());
+    for account in made {
+        let name = account.name.clone();
+        if accounts.contains_key(&name) || seen.contains(&name) {
+            left_out.push(name);
+        } else {
+            seen.push(name.clone());
+            accounts.insert(name, Arc::new(account));
+        }
+    }
+    if !left_out.is_empty() && !if_not_exists {
+        return Err(operation_failed(CREATE_USER, &left_out));
+    }
+    if accounts.len() > MAX_ACCOUNTS {
+        return Err(SqlError::unknown(format!(
+            "A database has at most {MAX_ACCOUNTS} accounts"
+        )));
+    }
+    Ok(left_out)
+}
+
+/// Error 1396 if an account is not there or the new name is taken.
+fn rename(accounts: &mut Accounts, old: &AccountName, new: AccountName) -> Result<()> {
+    let failed = || operation_failed(RENAME_USER, std::slice::from_ref(old));
+    if accounts.contains_key(&new) {
+        return Err(failed());
+    }
+    let mut account = accounts.remove(old).ok_or_else(failed)?;
+    Arc::make_mut(&mut account).name = new.clone();
+    accounts.insert(new, account);
+    Ok(())
+}
+
+/// The accounts that are not there. Error 1396 for them, unless they are to be left out.
+fn missing(
+    accounts: &Accounts,
+    names: &[AccountName],
+    operation: &str,
+    if_exists: bool,
+) -> Result<LeftOut> {
+    let missing: LeftOut = names
+        .iter()
+        .filter(|name| !accounts.contains_key(name))
+        .cloned()
+        .collect();
+    match missing.is_empty() || if_exists {
+        true => Ok(missing),
+        false => Err(operation_failed(operation, &missing)),
+    }
+}
+
+fn operation_failed(operation: &str, names: &[AccountName]) -> SqlError {
+    let names: Vec<String> = names.iter().map(AccountName::to_string).collect();
+    SqlError::new(
+        1396,
+        "HY000",
+        format!("Operation {operation} failed for {}", names.join(",")),
+    )
+}
