@@ -566,6 +566,15 @@ impl SqlError {
         )
     }
 
+    /// 3159: `require_secure_transport` is on.
+    pub fn insecure_transport() -> Self {
+        Self::new(
+            3159,
+            "HY000",
+            "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
+        )
+    }
+
     pub fn lock_wait_timeout() -> Self {
         Self::new(
             1205,

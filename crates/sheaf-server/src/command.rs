@@ -10,13 +10,15 @@ use std::sync::Arc;
 use mysql_common::constants::Command;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
+use sheaf_table::Value;
 
 use crate::connection::Connection;
+use crate::cursor::{CursorSink, Executed, write_cursor_columns};
 use crate::handshake::{HandshakeError, UserChange};
 use crate::parameters::{BoundStatement, malformed_packet};
 use crate::response::{
-    Response, RowFormat, write_column_definitions, write_eof, write_error, write_field_list,
-    write_plain_ok,
+    Response, RowFormat, write_column_definitions, write_done, write_eof, write_error,
+    write_field_list, write_plain_ok,
 };
 
 /// What the client bound to its prepared statements, by statement id.
@@ -44,6 +46,7 @@ const OPTION_MULTI_STATEMENTS_ON: u16 = 0;
 const OPTION_MULTI_STATEMENTS_OFF: u16 = 1;
 /// The bytes of COM_STMT_EXECUTE between the statement's id and its parameters: cursor type, iteration count.
 const EXECUTE_FLAGS_BYTES: usize = 1 + 4;
+const CURSOR_READ_ONLY: u8 = 1;
 
 /// Does the connection go on after a command?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,18 +96,10 @@ impl Connection {
             COM_STMT_RESET => {
                 let id = statement_id(body)?;
                 self.bound_statement(id, "mysqld_stmt_reset")?.reset();
+                self.cursors.remove(&id);
                 self.ok()?;
             }
-            COM_STMT_FETCH => {
-                // Results are never kept in a cursor: the execution answers with all rows.
-                let id = statement_id(body)?;
-                self.bound_statement(id, "mysqld_stmt_fetch")?;
-                return Err(SqlError::new(
-                    1421,
-                    "HY000",
-                    format!("The statement ({id}) has no open cursor."),
-                ));
-            }
+            COM_STMT_FETCH => self.fetch(body)?,
             COM_INIT_DB => {
                 self.session.set_database(text(body)?)?;
                 self.ok()?;
@@ -139,6 +134,7 @@ impl Connection {
             COM_RESET_CONNECTION => {
                 self.session.reset();
                 self.statements.clear();
+                self.cursors.clear();
                 self.ok()?;
             }
             COM_CHANGE_USER => return self.change_user(body),
@@ -203,12 +199,19 @@ impl Connection {
 
     fn execute_prepared(&mut self, body: &[u8]) -> Result<(), SqlError> {
         let id = statement_id(body)?;
-        let values = body
-            .get(4 + EXECUTE_FLAGS_BYTES..)
+        let (flags, values) = body[4..]
+            .split_at_checked(EXECUTE_FLAGS_BYTES)
             .ok_or_else(malformed_packet)?;
+        let with_cursor = flags
+            .first()
+            .is_some_and(|flags| flags & CURSOR_READ_ONLY != 0);
+        self.cursors.remove(&id);
         let parameters = self
             .bound_statement(id, "mysqld_stmt_execute")?
             .decode(values)?;
+        if with_cursor {
+            return self.open_cursor(id, &parameters);
+        }
         let status = self.session.status_flags();
         let mut response = Response::new(
             &mut self.packets,
@@ -220,6 +223,45 @@ impl Connection {
             .session
             .execute_prepared(id, &parameters, &mut response);
         response.finish(result, self.session.status_flags())
+    }
+
+    /// Executes a statement and keeps its rows until they are fetched. One without rows is answered as without a cursor.
+    fn open_cursor(&mut self, id: u32, parameters: &[Value]) -> Result<(), SqlError> {
+        let mut sink = CursorSink::new(self.session.record_spool("rows of a cursor"));
+        self.session.execute_prepared(id, parameters, &mut sink)?;
+        let executed = sink.finish()?;
+        let (capabilities, status) = (self.client.capabilities, self.session.status_flags());
+        match executed {
+            Executed::Rows {
+                columns,
+                warnings,
+                cursor,
+            } => {
+                self.cursors.insert(id, cursor);
+                write_cursor_columns(&mut self.packets, capabilities, &columns, warnings, status)
+            }
+            Executed::Ok(ok) => write_done(&mut self.packets, &ok, status),
+        }
+    }
+
+    fn fetch(&mut self, body: &[u8]) -> Result<(), SqlError> {
+        let mut body = ParseBuf(body);
+        let (Some(id), Some(rows)) = (body.checked_eat_u32_le(), body.checked_eat_u32_le()) else {
+            return Err(malformed_packet());
+        };
+        self.bound_statement(id, "mysqld_stmt_fetch")?;
+        let Some(cursor) = self.cursors.get_mut(&id) else {
+            return Err(SqlError::new(
+                1421,
+                "HY000",
+                format!("The statement ({id}) has no open cursor."),
+            ));
+        };
+        let status = self.session.status_flags();
+        if !cursor.fetch(rows, &mut self.packets, self.client.capabilities, status)? {
+            self.cursors.remove(&id);
+        }
+        Ok(())
     }
 
     /// No answer: what goes wrong is told by the next execution.
@@ -240,6 +282,7 @@ impl Connection {
         if let Ok(id) = statement_id(body)
             && self.statements.remove(&id).is_some()
         {
+            self.cursors.remove(&id);
             self.session.close_prepared(id);
         }
     }
@@ -268,6 +311,7 @@ impl Connection {
     /// A client that is refused does not get its former rights back: the connection ends.
     fn change_user(&mut self, body: &[u8]) -> Result<Flow, SqlError> {
         self.statements.clear();
+        self.cursors.clear();
         let previous = self.session.info().clone();
         let result = UserChange::parse(body)
             .map_err(HandshakeError::from)

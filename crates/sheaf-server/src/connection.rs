@@ -8,50 +8,30 @@
 //! `wait_timeout`, when it takes longer than `net_write_timeout` to take an answer, when it is killed, and after a
 //! statement that panicked, because what the panic left in the session is not known.
 
-use std::io::{self, Read, Write};
+use std::collections::HashMap;
+use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mysql_common::constants::CapabilityFlags;
+use rustls::ServerConfig;
 use sheaf_sql::{Engine, Session, SessionHandle, SessionInfo, SqlError};
 use sheaf_table::AccountName;
 use socket2::Socket;
 
 use crate::authentication::Origin;
 use crate::command::{BoundStatements, Flow};
+use crate::cursor::Cursor;
 use crate::handshake::{self, Client, HandshakeError};
-use crate::packet::{PacketStream, ReadError, Transport};
+use crate::packet::{PacketStream, ReadError};
 use crate::response::{write_error, write_error_before_greeting, write_plain_ok};
+use crate::transport::SocketTransport;
 
 /// Time for each step of the handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What an idle connection keeps of its request buffer.
 const IDLE_REQUEST_BYTES: usize = 4 << 10;
-
-/// A socket whose reads and writes do not need it exclusively, so that others can shut it down.
-pub struct SocketTransport(pub Arc<Socket>);
-
-impl Read for SocketTransport {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        (&*self.0).read(out)
-    }
-}
-
-impl Write for SocketTransport {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&*self.0).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Transport for SocketTransport {
-    fn set_read_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.0.set_read_timeout(timeout)
-    }
-}
 
 /// A client that was let in.
 pub struct Connection {
@@ -60,14 +40,21 @@ pub struct Connection {
     pub(crate) origin: Origin,
     pub(crate) session: Session,
     pub(crate) statements: BoundStatements,
+    /// Those that are open, by the ids of their statements.
+    pub(crate) cursors: HashMap<u32, Cursor>,
     handle: Arc<SessionHandle>,
     socket: Arc<Socket>,
     write_timeout: Option<Duration>,
 }
 
 /// Serves a client until it is gone. `started` hears of its session as soon as there is one.
-pub fn serve(engine: &Arc<Engine>, socket: Arc<Socket>, origin: Origin, started: impl FnOnce(u64)) {
-    match open(engine, socket, origin, started) {
+pub fn serve(
+    engine: &Arc<Engine>,
+    (socket, tls): (Arc<Socket>, Option<Arc<ServerConfig>>),
+    origin: Origin,
+    started: impl FnOnce(u64),
+) {
+    match open(engine, (socket, tls), origin, started) {
         Ok(mut connection) => {
             let id = connection.session.id();
             tracing::debug!(id, user = connection.session.info().user, "connected");
@@ -75,7 +62,10 @@ pub fn serve(engine: &Arc<Engine>, socket: Arc<Socket>, origin: Origin, started:
             tracing::debug!(id, "disconnected");
         }
         // Port scans and health checks end up here; they are not worth more than this.
-        Err(error) => tracing::debug!(%error, "a client was not let in"),
+        Err(error) => {
+            engine.count_aborted_connect();
+            tracing::debug!(%error, "a client was not let in");
+        }
     }
 }
 
@@ -95,7 +85,7 @@ fn is_open(socket: &Socket) -> bool {
 /// Greets a client and gives it a session. Whoever is not let in has been told why, if they still listen.
 fn open(
     engine: &Arc<Engine>,
-    socket: Arc<Socket>,
+    (socket, tls): (Arc<Socket>, Option<Arc<ServerConfig>>),
     origin: Origin,
     started: impl FnOnce(u64),
 ) -> Result<Connection, SqlError> {
@@ -104,7 +94,7 @@ fn open(
         .set_write_timeout(Some(CONNECT_TIMEOUT))
         .map_err(io_error)?;
     let mut packets = PacketStream::new(
-        SocketTransport(Arc::clone(&socket)),
+        SocketTransport::new(Arc::clone(&socket), tls),
         handshake::MAX_HANDSHAKE_BYTES,
     );
     packets
@@ -155,12 +145,19 @@ fn open(
     };
     write_plain_ok(&mut packets, session.status_flags())?;
     packets.flush()?;
+    let compresses = client
+        .capabilities
+        .contains(CapabilityFlags::CLIENT_COMPRESS);
+    if compresses && !packets.start_compression() {
+        return Err(SqlError::new(1043, "08S01", "Bad handshake"));
+    }
     Ok(Connection {
         packets,
         client,
         origin,
         session,
         statements: BoundStatements::default(),
+        cursors: HashMap::new(),
         handle,
         socket,
         write_timeout: Some(CONNECT_TIMEOUT),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   server: greeting (version, connection id, challenge, capabilities, authentication method)
+//!  [client: request for TLS -> both: TLS handshake]
 //!   client: response (capabilities, user, proof, database, method, attributes)
 //!   server: OK | ERR | switch to another method -> client: proof -> server: OK | ERR
 //! ```
@@ -25,14 +26,18 @@ pub const MAX_HANDSHAKE_BYTES: usize = 128 << 10;
 const PROTOCOL_VERSION: u8 = 10;
 /// utf8mb4_0900_ai_ci, the collation of a client that does not ask for another.
 const DEFAULT_COLLATION_ID: u8 = 255;
+/// Capabilities, packet size, collation, and what is reserved.
+const TLS_REQUEST_BYTES: usize = 32;
 /// The greeting has the first bytes of the challenge apart from the others.
 const CHALLENGE_HEAD_BYTES: usize = 8;
 
-/// What this server can do. Not compression and TLS, and not CLIENT_SESSION_TRACK, which changes OK packets.
+/// What this server can do, TLS aside, which it may have no certificate for. Not CLIENT_SESSION_TRACK, which changes OK
+/// packets.
 const SERVER_CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_FOUND_ROWS)
     .union(CapabilityFlags::CLIENT_LONG_FLAG)
     .union(CapabilityFlags::CLIENT_CONNECT_WITH_DB)
+    .union(CapabilityFlags::CLIENT_COMPRESS)
     .union(CapabilityFlags::CLIENT_LOCAL_FILES)
     .union(CapabilityFlags::CLIENT_IGNORE_SPACE)
     .union(CapabilityFlags::CLIENT_PROTOCOL_41)
@@ -94,6 +99,13 @@ fn bad_handshake() -> SqlError {
     SqlError::new(1043, "08S01", "Bad handshake")
 }
 
+/// Whether a client asks for TLS: it sends the beginning of its response, and the whole of it when nobody can read it.
+fn is_tls_request(payload: &[u8]) -> bool {
+    let capabilities = payload.first_chunk().copied().map(u32::from_le_bytes);
+    let capabilities = CapabilityFlags::from_bits_truncate(capabilities.unwrap_or_default());
+    payload.len() == TLS_REQUEST_BYTES && capabilities.contains(CapabilityFlags::CLIENT_SSL)
+}
+
 /// Greets a client and lets it in or not.
 pub fn greet<T: Transport>(
     packets: &mut PacketStream<T>,
@@ -101,6 +113,10 @@ pub fn greet<T: Transport>(
     connection_id: u32,
     origin: &Origin,
 ) -> Result<(Client, SessionInfo), HandshakeError> {
+    let offered = match packets.offers_tls() {
+        true => SERVER_CAPABILITIES | CapabilityFlags::CLIENT_SSL,
+        false => SERVER_CAPABILITIES,
+    };
     let mut challenge = new_challenge()?;
     let (head, tail) = challenge.split_at(CHALLENGE_HEAD_BYTES);
     let mut head_bytes = [0; CHALLENGE_HEAD_BYTES];
@@ -112,7 +128,7 @@ pub fn greet<T: Transport>(
             connection_id,
             head_bytes,
             Some([tail, &[0]].concat()),
-            SERVER_CAPABILITIES,
+            offered,
             DEFAULT_COLLATION_ID,
             StatusFlags::SERVER_STATUS_AUTOCOMMIT,
             Some(FIRST_METHOD.name().as_bytes()),
@@ -124,24 +140,35 @@ pub fn greet<T: Transport>(
 
     let mut payload = Vec::new();
     packets.read_packet(&mut payload)?;
+    let mut encryption = None;
+    if packets.offers_tls() && is_tls_request(&payload) {
+        // Who fails here is not told in a packet: TLS has its own way to say it.
+        let agreed = packets.start_tls().map_err(ReadError::Io)?;
+        encryption = Some(agreed.ok_or_else(bad_handshake)?);
+        packets.read_packet(&mut payload)?;
+    }
     let response: HandshakeResponse<'_> =
         ParseBuf(&payload).parse(()).map_err(|_| bad_handshake())?;
     let capabilities = response.capabilities() & SERVER_CAPABILITIES;
     if !capabilities.contains(CapabilityFlags::CLIENT_PROTOCOL_41) {
         return Err(unsupported_by_client().into());
     }
-    if response
+    let has_tls = encryption.is_some();
+    let wants_tls = response
         .capabilities()
-        .contains(CapabilityFlags::CLIENT_SSL)
-    {
-        return Err(HandshakeError::Refused(bad_handshake()));
+        .contains(CapabilityFlags::CLIENT_SSL);
+    if wants_tls && !has_tls {
+        return Err(bad_handshake().into());
+    }
+    if engine.requires_secure_transport() && !origin.is_secure(has_tls) {
+        return Err(SqlError::insecure_transport().into());
     }
     let user = String::from_utf8_lossy(response.user()).into_owned();
     let method = response.auth_plugin().map(AuthPlugin::as_bytes);
     let claim = Claim {
         user: &user,
         origin,
-        has_tls: false,
+        has_tls,
         method: method.unwrap_or(FIRST_METHOD.name().as_bytes()),
         proof: response.scramble_buf().to_vec(),
         can_switch: capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH),
@@ -158,6 +185,8 @@ pub fn greet<T: Transport>(
         local_infile: capabilities.contains(CapabilityFlags::CLIENT_LOCAL_FILES),
         found_rows: capabilities.contains(CapabilityFlags::CLIENT_FOUND_ROWS),
         collation_id: response.collation().into(),
+        compressed: capabilities.contains(CapabilityFlags::CLIENT_COMPRESS),
+        encryption,
         user,
     };
     let client = Client {
@@ -208,7 +237,7 @@ impl UserChange {
         let claim = Claim {
             user: &self.user,
             origin,
-            has_tls: false,
+            has_tls: previous.encryption.is_some(),
             method: self
                 .method
                 .as_deref()
@@ -347,6 +376,38 @@ mod tests {
         );
         let old = response(CapabilityFlags::empty(), "root", b"", native);
         assert_eq!(fixture.refusal(frame(1, &old)).code, 1251);
+    }
+
+    /// Packets that were right, with bytes changed, lost and added: whatever is read from them, reading ends.
+    #[test]
+    fn damaged_packets_are_read_or_refused() {
+        let fixture = Fixture::new();
+        let with_all = SERVER_CAPABILITIES | CapabilityFlags::CLIENT_CONNECT_WITH_DB;
+        let whole = response(with_all, "root", &[7; 20], AuthPlugin::CachingSha2Password);
+        let mut state = 1_u64;
+        let mut random = move |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..3_000 {
+            let mut damaged = whole.clone();
+            for _ in 0..=random(4) {
+                let at = random(damaged.len());
+                match random(4) {
+                    0 => damaged[at] ^= 1 << random(8),
+                    1 => damaged[at] = random(256) as u8,
+                    2 => damaged.truncate(at.max(1)),
+                    _ => damaged.insert(at, random(256) as u8),
+                }
+            }
+            // The damage may have made the proof empty, which is root's.
+            if let Ok(session) = fixture.greet(frame(1, &damaged)) {
+                assert_eq!(session.user, "root");
+            }
+            let _ = UserChange::parse(&damaged);
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //!   listener     accepts, limits, drains        connection   one client from greeting to goodbye
 //!   handshake    what can it do, who is it      command      what a client can ask for
 //!   authentication  does it know its password
-//!   packet       frames, buffers, limits        response     OK, EOF, ERR, result sets
+//!   transport    socket, tls, compression       response     OK, EOF, ERR, result sets
+//!   packet       frames, buffers, limits        cursor       results that wait to be fetched
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   cell         one value of an Arrow batch    text_row, binary_row, text_format   its two encodings
 //! ```
@@ -19,7 +20,9 @@
 mod authentication;
 mod binary_row;
 mod command;
+mod compression;
 mod connection;
+mod cursor;
 mod handshake;
 mod listener;
 mod local_infile;
@@ -28,6 +31,9 @@ mod parameters;
 mod response;
 mod text_format;
 mod text_row;
+mod tls;
+mod transport;
 
 pub use listener::{Server, ServerOptions};
 pub use text_row::TextRows;
+pub use tls::TlsOptions;

@@ -19,13 +19,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustls::ServerConfig;
 use sheaf_sql::{Engine, SqlError};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::authentication::Origin;
-use crate::connection::{self, SocketTransport};
+use crate::connection;
 use crate::packet::PacketStream;
 use crate::response::write_error_before_greeting;
+use crate::tls::TlsOptions;
+use crate::transport::SocketTransport;
 
 /// Clients that the kernel holds for us between two calls of accept.
 const BACKLOG: i32 = 128;
@@ -49,6 +52,8 @@ pub struct ServerOptions {
     pub listen: Option<SocketAddr>,
     /// A Unix socket. A file left behind by a server that is gone is replaced.
     pub socket: Option<PathBuf>,
+    /// Without it clients cannot use TLS.
+    pub tls: Option<TlsOptions>,
 }
 
 impl Default for ServerOptions {
@@ -56,6 +61,7 @@ impl Default for ServerOptions {
         ServerOptions {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 3306))),
             socket: None,
+            tls: None,
         }
     }
 }
@@ -77,6 +83,7 @@ struct Acceptor {
 /// The clients of a server, known to its acceptors and to whoever shuts it down.
 struct Clients {
     engine: Arc<Engine>,
+    tls: Option<Arc<ServerConfig>>,
     stopping: AtomicBool,
     open: Mutex<OpenClients>,
     one_left: Condvar,
@@ -95,10 +102,14 @@ struct OpenClient {
 }
 
 impl Server {
-    /// Starts to listen. Fails if an address is taken or not ours. The caller closes the engine after the server.
+    /// Starts to listen. Fails if an address is taken or not ours, or the certificate cannot be used. The caller closes
+    /// the engine after the server.
     pub fn start(engine: Arc<Engine>, options: ServerOptions) -> io::Result<Server> {
+        let tls = options.tls.as_ref().map(TlsOptions::load).transpose()?;
+        engine.show_tls(tls.is_some());
         let clients = Arc::new(Clients {
             engine,
+            tls,
             stopping: AtomicBool::new(false),
             open: Mutex::default(),
             one_left: Condvar::new(),
@@ -389,7 +400,8 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
         .stack_size(CONNECTION_STACK_BYTES)
         .spawn(move || {
             let clients = Arc::clone(&admission.clients);
-            connection::serve(&clients.engine, thread_socket, origin, |session| {
+            let stream = (thread_socket, clients.tls.clone());
+            connection::serve(&clients.engine, stream, origin, |session| {
                 if let Some(client) = clients.lock().by_number.get_mut(&number) {
                     client.session = Some(session);
                 }
@@ -409,7 +421,7 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
 /// Tells a client that it cannot be served. It has not said anything yet.
 fn refuse(socket: &Arc<Socket>, error: &SqlError) {
     let _ = socket.set_write_timeout(Some(REFUSAL_TIMEOUT));
-    let mut packets = PacketStream::new(SocketTransport(Arc::clone(socket)), 0);
+    let mut packets = PacketStream::new(SocketTransport::new(Arc::clone(socket), None), 0);
     // The client may be gone, which is as well.
     let _ = write_error_before_greeting(&mut packets, error).and_then(|()| packets.flush());
 }

@@ -21,7 +21,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use sheaf_sql::SqlError;
+use sheaf_sql::{Encryption, SqlError};
 
 /// The most bytes in one frame; a frame of this length is continued by the next one.
 pub const MAX_FRAME_BYTES: usize = 0xFF_FFFF;
@@ -40,6 +40,22 @@ const MAX_DISCARDED_BYTES: usize = 1 << 30;
 pub trait Transport: Read + Write {
     /// How long a read may wait; `None` is for ever.
     fn set_read_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// The next byte begins a command.
+    fn begin_command(&mut self) {}
+
+    /// Whether [`Transport::start_tls`] is possible.
+    fn offers_tls(&self) -> bool {
+        false
+    }
+
+    /// Encrypts what follows; `ahead` is what of it was read before.
+    fn start_tls(&mut self, _ahead: Vec<u8>) -> io::Result<Option<Encryption>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Compresses what follows.
+    fn start_compression(&mut self) {}
 }
 
 /// Why no packet came.
@@ -83,6 +99,8 @@ pub struct PacketStream<T> {
     send: Vec<u8>,
     broken: bool,
     out_of_step: bool,
+    /// The frames' numbers mean nothing: those of compressed frames do, below.
+    compressed: bool,
 }
 
 impl<T: Transport> PacketStream<T> {
@@ -101,6 +119,7 @@ impl<T: Transport> PacketStream<T> {
             send: Vec::new(),
             broken: false,
             out_of_step: false,
+            compressed: false,
         }
     }
 
@@ -139,6 +158,25 @@ impl<T: Transport> PacketStream<T> {
     /// The next frame begins a command, so it carries the number 0.
     pub fn begin_command(&mut self) {
         self.sequence = 0;
+        self.transport.begin_command();
+    }
+
+    pub fn offers_tls(&self) -> bool {
+        self.transport.offers_tls()
+    }
+
+    /// Encrypts what follows. What has come already is the beginning of it, so nothing can be slipped in.
+    pub fn start_tls(&mut self) -> io::Result<Option<Encryption>> {
+        let ahead = self.received[self.received_start..self.received_end].to_vec();
+        self.received_start = self.received_end;
+        self.transport.start_tls(ahead)
+    }
+
+    /// Compresses what follows. False: the client has not waited for the answer to its handshake.
+    pub fn start_compression(&mut self) -> bool {
+        self.compressed = true;
+        self.transport.start_compression();
+        self.received_start == self.received_end
     }
 
     /// Replaces `payload` with the next packet.
@@ -181,7 +219,7 @@ impl<T: Transport> PacketStream<T> {
         let mut header = [0; HEADER_BYTES];
         self.read_exact(&mut header)?;
         let [low, middle, high, sequence] = header;
-        if sequence != self.sequence {
+        if sequence != self.sequence && !self.compressed {
             return Err(ReadError::OutOfOrder {
                 expected: self.sequence,
                 got: sequence,

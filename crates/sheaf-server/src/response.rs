@@ -87,10 +87,7 @@ impl<'a, T: Transport> Response<'a, T> {
     }
 
     fn announce(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
-        self.packets.write_packet(|out| {
-            out.put_lenenc_int(columns.len() as u64);
-            Ok(())
-        })?;
+        write_column_count(self.packets, columns)?;
         write_column_definitions(self.packets, self.capabilities, columns, self.status)
     }
 
@@ -189,6 +186,15 @@ pub fn write_plain_ok<T: Transport>(
     write_ok(packets, OK_HEADER, &OkInfo::default(), status)
 }
 
+/// The OK of a statement.
+pub fn write_done<T: Transport>(
+    packets: &mut PacketStream<T>,
+    ok: &OkInfo,
+    status: u16,
+) -> Result<(), SqlError> {
+    write_ok(packets, OK_HEADER, ok, status)
+}
+
 fn write_ok<T: Transport>(
     packets: &mut PacketStream<T>,
     header: u8,
@@ -259,6 +265,17 @@ fn write_error_packet<T: Transport>(
     let message = &error.message[..error.message.floor_char_boundary(MAX_ERROR_MESSAGE_BYTES)];
     packets.write_packet(|out| {
         ErrPacket::Error(ServerError::new(error.code, state, message.as_bytes())).serialize(out);
+        Ok(())
+    })
+}
+
+/// What a result set begins with.
+pub fn write_column_count<T: Transport>(
+    packets: &mut PacketStream<T>,
+    columns: &[ColumnMeta],
+) -> Result<(), SqlError> {
+    packets.write_packet(|out| {
+        out.put_lenenc_int(columns.len() as u64);
         Ok(())
     })
 }

@@ -66,6 +66,8 @@ pub struct EngineOptions {
     pub max_connections: usize,
     /// The only directory LOAD DATA INFILE (without LOCAL) reads from; `None` forbids it, an empty path allows any.
     pub secure_file_priv: Option<PathBuf>,
+    /// Whether connections over the network must be encrypted; `SET GLOBAL require_secure_transport` changes it.
+    pub require_secure_transport: bool,
     /// The port that the server listens on, for `@@port`.
     pub port: u16,
     /// How the storage is opened: durability, log, archive, limits. Its pool and its memory for versions follow from
@@ -81,6 +83,7 @@ impl Default for EngineOptions {
             threads: None,
             max_connections: 151,
             secure_file_priv: None,
+            require_secure_transport: false,
             port: 0,
             storage: StorageOptions::default(),
         }
@@ -136,6 +139,7 @@ pub struct Engine {
     sessions: Mutex<BTreeMap<u64, Arc<SessionHandle>>>,
     next_session_id: AtomicU64,
     max_used_connections: AtomicU64,
+    aborted_connects: AtomicU64,
     pub(crate) prepared_statements: AtomicU64,
     pub(crate) timer: StatementTimer,
     pub(crate) plans: SharedPlans,
@@ -194,6 +198,7 @@ impl Engine {
             sessions: Mutex::new(BTreeMap::new()),
             next_session_id: AtomicU64::new(1),
             max_used_connections: AtomicU64::new(0),
+            aborted_connects: AtomicU64::new(0),
             prepared_statements: AtomicU64::new(0),
             timer: StatementTimer::default(),
             plans: SharedPlans::default(),
@@ -225,6 +230,10 @@ impl Engine {
         globals.set_internally("innodb_buffer_pool_size", integer(memory.pool_bytes));
         variables::show_storage_options(&mut globals, storage.options());
         globals.set_internally("max_connections", integer(options.max_connections));
+        globals.set_internally(
+            "require_secure_transport",
+            VariableValue::Bool(options.require_secure_transport),
+        );
         globals.set_internally("port", integer(usize::from(options.port)));
         globals.set_internally("datadir", text(path.display().to_string()));
         let secure_file_priv = options
@@ -328,6 +337,30 @@ impl Engine {
         handle.ok_or_else(|| SqlError::no_such_thread(id))
     }
 
+    /// Counts a client that was not let in (`Aborted_connects`).
+    pub fn count_aborted_connect(&self) {
+        self.aborted_connects.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// `require_secure_transport`
+    pub fn requires_secure_transport(&self) -> bool {
+        let globals = self.globals();
+        matches!(
+            globals.get("require_secure_transport"),
+            Ok(VariableValue::Bool(true))
+        )
+    }
+
+    /// Tells clients whether they may use TLS.
+    pub fn show_tls(&self, is_offered: bool) {
+        let text = if is_offered { "YES" } else { "DISABLED" };
+        self.change_globals(|globals| {
+            for name in ["have_ssl", "have_openssl"] {
+                globals.set_internally(name, VariableValue::Text(text.to_string()));
+            }
+        });
+    }
+
     /// A copy of the global variables.
     pub fn globals(&self) -> Variables {
         self.globals
@@ -391,6 +424,7 @@ impl Engine {
             threads_connected: sessions.len() as u64,
             threads_running: running as u64,
             max_used_connections: self.max_used_connections.load(Ordering::Relaxed),
+            aborted_connects: self.aborted_connects.load(Ordering::Relaxed),
             prepared_statements: self.prepared_statements.load(Ordering::Relaxed),
             open_tables: open_tables as u64,
             query_memory_bytes: self.runtime.reserved_bytes() as u64,

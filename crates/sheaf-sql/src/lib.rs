@@ -28,6 +28,7 @@ mod on_duplicate;
 mod optimizer_costs;
 mod optimizer_traces;
 mod prepared;
+mod record_spool;
 pub mod result;
 mod rewrite_rules;
 mod row_evaluator;
@@ -56,10 +57,11 @@ pub use batch_builder::BatchBuilder;
 pub use cell_reader::{CellReader, cell_readers};
 pub use engine::{Engine, EngineOptions};
 pub use error::SqlError;
+pub use record_spool::{RecordSpool, SpooledRecords};
 pub use result::{
     Cell, CellRow, ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags,
 };
 pub use session::{
-    PreparedInfo, SERVER_VERSION, Session, SessionHandle, SessionInfo, status_flags,
+    Encryption, PreparedInfo, SERVER_VERSION, Session, SessionHandle, SessionInfo, status_flags,
 };
 pub use sheaf_frontend::{dialect, error, last_insert_id, parser, query};

@@ -2,55 +2,28 @@
 //!
 //! A statement that changes rows first collects which ones, and only then changes the first. Otherwise an index scan
 //! could meet again what the statement itself has moved ahead of it (the Halloween problem), and subqueries would
-//! see half of the change. The rows take query memory; when that is used up they go on in a temporary file, which
-//! is deleted when it is made and lives on without a name.
+//! see half of the change. The rows are [records](crate::record_spool) of values:
 //!
 //! ```text
-//!   push push push ...  ->  [ file: older rows ][ memory: newer rows ]  ->  next next next ...
-//!   row:    | length of the rest (u32) | value | value | ...
+//!   row:    | value | value | ...
 //!   value:  | tag (u8) | bytes, those of texts and byte strings behind their length (u32) |
 //! ```
 
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use sheaf_table::Value;
 
-use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use sheaf_table::{TableError, Value};
-
-use crate::error::{Result, SqlError};
+use crate::error::Result;
+use crate::record_spool::{RecordSpool, SpooledRecords, damaged};
 use crate::rows::value_at;
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
 
-/// Memory is reserved in steps of this size.
-const RESERVE_BYTES: usize = 256 << 10;
-/// The part of the query memory that one spool may take.
-const MEMORY_SHARE: usize = 4;
-
 /// See the module's comment.
-pub(crate) struct RowSpool {
-    reservation: MemoryReservation,
-    limit_bytes: usize,
-    directory: PathBuf,
-    memory: Vec<u8>,
-    file: Option<(File, PathBuf)>,
-    rows: u64,
-}
+pub(crate) struct RowSpool(RecordSpool);
 
 impl Session {
     /// An empty spool within the session's query memory.
     pub(crate) fn row_spool(&mut self) -> RowSpool {
-        let pool = &self.task_context().runtime_env().memory_pool;
-        RowSpool {
-            reservation: MemoryConsumer::new("rows to change").register(pool),
-            limit_bytes: self.engine.memory().query_bytes / MEMORY_SHARE,
-            directory: self.engine.storage().temp_dir(),
-            memory: Vec::new(),
-            file: None,
-            rows: 0,
-        }
+        RowSpool(self.record_spool("rows to change"))
     }
 
     /// Runs a query to its end and keeps its rows.
@@ -72,136 +45,34 @@ impl RowSpool {
     ///
     /// # Errors
     /// 1021 and 1026 if the temporary file cannot be written.
-    pub(crate) fn push(&mut self, row: impl Iterator<Item = Result<Value>>) -> Result<()> {
-        let start = self.memory.len();
-        self.memory.extend_from_slice(&[0; 4]);
-        for value in row {
-            push_value(&mut self.memory, &value?);
-        }
-        let length = u32::try_from(self.memory.len() - start - 4)
-            .map_err(|_| SqlError::out_of_memory("a row of more than 4 GiB"))?;
-        self.memory[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        self.rows += 1;
-        let reserved = self.reservation.size();
-        if self.memory.len() > reserved {
-            let more = (self.memory.len() - reserved).max(RESERVE_BYTES);
-            if reserved + more > self.limit_bytes || self.reservation.try_grow(more).is_err() {
-                self.spill()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn spill(&mut self) -> Result<()> {
-        let (file, path) = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(create_unnamed(&self.directory)?),
-        };
-        file.write_all(&self.memory)
-            .map_err(|error| failed(path, error))?;
-        self.memory.clear();
-        Ok(())
+    pub(crate) fn push(&mut self, mut row: impl Iterator<Item = Result<Value>>) -> Result<()> {
+        self.0.push(|bytes| {
+            row.try_for_each(|value| {
+                push_value(bytes, &value?);
+                Ok(())
+            })
+        })
     }
 
     /// Ends the input; the rows are read from the first one.
     pub(crate) fn read(self) -> Result<SpooledRows> {
-        let file = match self.file {
-            Some((mut file, path)) => {
-                file.seek(SeekFrom::Start(0))
-                    .map_err(|error| failed(&path, error))?;
-                Some((BufReader::new(file), path))
-            }
-            None => None,
-        };
-        Ok(SpooledRows {
-            file,
-            memory: self.memory,
-            at: 0,
-            left: self.rows,
-            scratch: Vec::new(),
-            _reservation: self.reservation,
-        })
+        Ok(SpooledRows(self.0.read()?))
     }
 }
 
 /// The rows of a spool on their way out.
-pub(crate) struct SpooledRows {
-    file: Option<(BufReader<File>, PathBuf)>,
-    memory: Vec<u8>,
-    at: usize,
-    left: u64,
-    scratch: Vec<u8>,
-    _reservation: MemoryReservation,
-}
+pub(crate) struct SpooledRows(SpooledRecords);
 
 impl SpooledRows {
     /// Puts the next row into `row`; false: there is none, and the last one stays there.
     pub(crate) fn next(&mut self, row: &mut Vec<Value>) -> Result<bool> {
-        if self.left == 0 {
+        let Some(bytes) = self.0.next_record()? else {
             return Ok(false);
-        }
+        };
         row.clear();
-        self.left -= 1;
-        if let Some((file, path)) = &mut self.file {
-            if read_row(file, &mut self.scratch).map_err(|error| failed(path, error))? {
-                take_values(&self.scratch, row)?;
-                return Ok(true);
-            }
-            self.file = None;
-        }
-        let rest = self.memory.get(self.at..).unwrap_or_default();
-        let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
-        let length = u32::from_le_bytes(*length) as usize;
-        take_values(rest.get(..length).ok_or_else(damaged)?, row)?;
-        self.at += 4 + length;
+        take_values(bytes, row)?;
         Ok(true)
     }
-}
-
-/// Reads one row; false at the end of the file.
-fn read_row(file: &mut impl Read, row: &mut Vec<u8>) -> std::io::Result<bool> {
-    let mut length = [0; 4];
-    match file.read_exact(&mut length) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
-        Err(error) => return Err(error),
-    }
-    row.resize(u32::from_le_bytes(length) as usize, 0);
-    file.read_exact(row)?;
-    Ok(true)
-}
-
-fn create_unnamed(directory: &Path) -> Result<(File, PathBuf)> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = directory.join(format!("rows-{}-{number}", std::process::id()));
-    let open = || {
-        std::fs::create_dir_all(directory)?;
-        let mut options = File::options();
-        let file = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
-        std::fs::remove_file(&path)?;
-        Ok(file)
-    };
-    match open() {
-        Ok(file) => Ok((file, path)),
-        Err(error) => Err(failed(&path, error)),
-    }
-}
-
-fn failed(path: &Path, source: std::io::Error) -> SqlError {
-    TableError::TemporaryFile {
-        path: path.display().to_string(),
-        source,
-    }
-    .into()
-}
-
-fn damaged() -> SqlError {
-    SqlError::unknown("a temporary file does not hold what was written to it")
 }
 
 fn push_value(bytes: &mut Vec<u8>, value: &Value) {
@@ -281,22 +152,12 @@ fn take_value(tag: u8, bytes: &mut &[u8]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use datafusion_execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+    use std::path::Path;
 
     use super::*;
 
     fn spool(directory: &Path, limit_bytes: usize) -> RowSpool {
-        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 30));
-        RowSpool {
-            reservation: MemoryConsumer::new("test").register(&pool),
-            limit_bytes,
-            directory: directory.to_path_buf(),
-            memory: Vec::new(),
-            file: None,
-            rows: 0,
-        }
+        RowSpool(RecordSpool::alone(directory, limit_bytes))
     }
 
     fn row(number: i64) -> Vec<Value> {
@@ -327,7 +188,7 @@ mod tests {
         for number in 0..rows {
             spool.push(row(number).into_iter().map(Ok)).expect("a push");
         }
-        let spilled = spool.file.is_some();
+        let spilled = spool.0.has_spilled();
         let mut reader = spool.read().expect("a reader");
         let mut read = Vec::new();
         for number in 0..rows {

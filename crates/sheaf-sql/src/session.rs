@@ -61,6 +61,15 @@ pub mod status_flags {
     pub const NO_BACKSLASH_ESCAPES: u16 = 512;
 }
 
+/// What a client and the server have agreed on to encrypt their connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encryption {
+    /// `TLSv1.3`
+    pub version: &'static str,
+    /// `TLS_AES_256_GCM_SHA384`
+    pub cipher: String,
+}
+
 /// Who connects, and what the client said that it can do.
 #[derive(Clone, Debug)]
 pub struct SessionInfo {
@@ -78,6 +87,10 @@ pub struct SessionInfo {
     pub local_infile: bool,
     /// Affected rows of UPDATE are the rows found (CLIENT_FOUND_ROWS).
     pub found_rows: bool,
+    /// TLS, if the connection has it.
+    pub encryption: Option<Encryption>,
+    /// The connection uses the compressed protocol.
+    pub compressed: bool,
     /// The connection's character set and collation, a MySQL collation id (255 is utf8mb4_0900_ai_ci).
     pub collation_id: u16,
 }
@@ -92,6 +105,8 @@ impl Default for SessionInfo {
             multi_statements: false,
             local_infile: true,
             found_rows: false,
+            encryption: None,
+            compressed: false,
             collation_id: 255,
         }
     }

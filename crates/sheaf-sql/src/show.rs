@@ -433,13 +433,23 @@ impl Session {
             let (handler, commands) = self.engine.global_counters();
             status::entries(&handler, &commands, &pool, &gauges, 0.0)
         } else {
-            status::entries(
+            let mut entries = status::entries(
                 &self.handle.counters,
                 &self.handle.commands,
                 &pool,
                 &gauges,
                 self.last_query_cost,
-            )
+            );
+            for (name, value) in &mut entries {
+                let encryption = self.info.encryption.as_ref();
+                match (*name, encryption) {
+                    ("Compression", _) if self.info.compressed => *value = "ON".to_string(),
+                    ("Ssl_cipher", Some(agreed)) => value.clone_from(&agreed.cipher),
+                    ("Ssl_version", Some(agreed)) => *value = agreed.version.to_string(),
+                    _ => {}
+                }
+            }
+            entries
         }
     }
 

@@ -217,7 +217,10 @@ pub fn entries(
     add("Version_spill_bytes_read", gauges.spill_read_bytes);
     add("Version_spill_bytes_written", gauges.spill_written_bytes);
     all.push(("Last_query_cost", format!("{last_query_cost:.6}")));
+    // A session fills in its own.
+    all.push(("Compression", "OFF".to_string()));
     all.push(("Ssl_cipher", String::new()));
+    all.push(("Ssl_version", String::new()));
     all.sort_unstable_by_key(|(name, _)| *name);
     all
 }

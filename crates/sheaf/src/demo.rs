@@ -85,7 +85,7 @@ fn run_in(folder: &Path, arguments: &DemoArguments) -> Result<(), Box<dyn Error>
         println!("\nConnect with:  mariadb -h 127.0.0.1 -u root {DATABASE}");
         let options = ServerOptions {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], SERVE_PORT))),
-            socket: None,
+            ..ServerOptions::default()
         };
         return serve_until_signal(&engine, options, DRAIN_TIME);
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sheaf_server::{Server, ServerOptions};
+use sheaf_server::{Server, ServerOptions, TlsOptions};
 use sheaf_sql::{Engine, EngineOptions};
 use sheaf_storage::{StorageOptions, SyncLog};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -28,6 +28,15 @@ pub struct ServeArguments {
     /// A Unix socket to listen on as well.
     #[arg(long)]
     socket: Option<PathBuf>,
+    /// The server's certificate in PEM, for clients that use TLS.
+    #[arg(long, requires = "tls_key", value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, requires = "tls_cert", value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Refuse connections over the network that do not use TLS.
+    #[arg(long)]
+    require_secure_transport: bool,
     /// What the whole process may use, such as 512M or 8G.
     #[arg(long, value_parser = parse_size, default_value = "512M")]
     memory: usize,
@@ -129,6 +138,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             memory_bytes: arguments.memory,
             pool_bytes: arguments.pool,
             max_connections: arguments.max_connections,
+            require_secure_transport: arguments.require_secure_transport,
             storage: arguments.storage.options()?,
             ..EngineOptions::default()
         },
@@ -138,6 +148,10 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
     let options = ServerOptions {
         listen: Some(arguments.listen),
         socket: arguments.socket,
+        tls: arguments
+            .tls_cert
+            .zip(arguments.tls_key)
+            .map(|(certificate, key)| TlsOptions { certificate, key }),
     };
     serve_until_signal(
         &engine,

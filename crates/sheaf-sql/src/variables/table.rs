@@ -61,7 +61,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("general_log", Lives::Global, Kind::Bool, "OFF"),
     define("group_concat_max_len", Lives::Both, Kind::Integer { min: 4, max: u64::MAX }, "1024"),
     define("gtid_mode", Lives::ReadOnly, Kind::Text, "OFF"),
-    define("have_compress", Lives::ReadOnly, Kind::Text, "NO"),
+    define("have_compress", Lives::ReadOnly, Kind::Text, "YES"),
     define("have_crypt", Lives::ReadOnly, Kind::Text, "NO"),
     define("have_dlopen", Lives::ReadOnly, Kind::Text, "NO"),
     define("have_geometry", Lives::ReadOnly, Kind::Text, "NO"),

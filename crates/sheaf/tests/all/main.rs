@@ -6,6 +6,7 @@ mod backup;
 mod changes;
 mod clients;
 mod command_line;
+mod connections;
 mod direct;
 mod direct_statements;
 mod embedded;

@@ -190,6 +190,21 @@ fn malformed_commands_are_errors_and_the_connection_goes_on() {
     client.succeed(COM_RESET_CONNECTION, b"");
 }
 
+/// However the network cuts what a client sends, the answers are the same.
+#[test]
+fn packets_may_come_byte_by_byte() {
+    let server = TestServer::start();
+    let mut client = RawClient::dial(server.address());
+    client.send_bytes_one_by_one();
+    client.receive().expect("the greeting");
+    client.send_response("root", 0);
+    assert_eq!(client.receive_payload()[0], 0, "root is let in");
+    client.succeed(COM_PING, b"");
+    client.succeed(COM_QUERY, b"SET @a = 'a statement of some length'");
+    assert_eq!(client.fail(COM_QUERY, b"nonsense").code, 1064);
+    client.succeed(COM_RESET_CONNECTION, b"");
+}
+
 #[test]
 fn statistics_are_a_line_of_text() {
     let server = TestServer::start();

@@ -20,6 +20,7 @@ const MAX_FRAME_BYTES: usize = 0xFF_FFFF;
 
 pub struct RawClient {
     stream: TcpStream,
+    one_by_one: bool,
 }
 
 /// An answer that begins with 0xFF.
@@ -41,7 +42,10 @@ impl RawClient {
         stream
             .set_write_timeout(Some(PATIENCE))
             .expect("a socket has timeouts");
-        RawClient { stream }
+        RawClient {
+            stream,
+            one_by_one: false,
+        }
     }
 
     /// A client that was let in as root.
@@ -70,8 +74,21 @@ impl RawClient {
         self.send_frame(1, &payload).expect("the server reads");
     }
 
+    /// From now on each byte goes out alone.
+    pub fn send_bytes_one_by_one(&mut self) {
+        self.stream.set_nodelay(true).expect("a socket has options");
+        self.one_by_one = true;
+    }
+
     pub fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)
+        let piece = if self.one_by_one {
+            1
+        } else {
+            bytes.len().max(1)
+        };
+        bytes
+            .chunks(piece)
+            .try_for_each(|piece| self.stream.write_all(piece))
     }
 
     pub fn send_frame(&mut self, sequence: u8, payload: &[u8]) -> io::Result<()> {
@@ -138,6 +155,12 @@ impl RawClient {
     pub fn fail(&mut self, command: u8, body: &[u8]) -> RawError {
         self.send_command(command, body).expect("the server reads");
         self.receive_error()
+    }
+
+    /// Nothing more is said; what was said is still read.
+    pub fn hang_up(&mut self) {
+        // The server may have ended the connection before.
+        let _ = self.stream.shutdown(std::net::Shutdown::Write);
     }
 
     /// The server ended the connection.

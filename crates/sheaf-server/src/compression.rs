@@ -1,0 +1,248 @@
+//! The compressed protocol: frames are deflated together, whatever packets they belong to.
+//!
+//! ```text
+//!   +------------+-----+--------------+------------------+
+//!   | compressed | seq | uncompressed | payload          |    3, 1 and 3 bytes, little-endian, and the payload
+//!   +------------+-----+--------------+------------------+
+//! ```
+//!
+//! What is uncompressed is a piece of the plain protocol's byte stream, frames with their headers, cut anywhere. An
+//! uncompressed length of 0 says that the payload is not deflated: it was too short to be worth it. These frames have
+//! sequence numbers of their own; with them the numbers inside mean nothing, and MySQL's clients do not agree on them.
+
+use std::io::{self, Read, Write};
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+const HEADER_BYTES: usize = 7;
+/// Shorter ones are sent as they are, as MySQL does.
+const MIN_COMPRESSED_BYTES: usize = 50;
+/// What is deflated at once, so that the result fits a frame and the buffer is small.
+const MAX_PIECE_BYTES: usize = 256 << 10;
+/// Buffers grow in steps of this, so a header that promises 16 MiB costs nothing before they come.
+const STEP_BYTES: usize = 256 << 10;
+/// What an idle connection keeps of its buffers.
+const IDLE_BYTES: usize = 16 << 10;
+
+/// One side of a compressed connection, between the packets and the bytes below.
+#[derive(Default)]
+pub(crate) struct CompressedStream {
+    /// The number of the next frame, in either direction.
+    sequence: u8,
+    /// The last frame that came, inflated, and how much of it is used.
+    incoming: Vec<u8>,
+    used: usize,
+}
+
+impl CompressedStream {
+    /// The next frame begins a command.
+    pub(crate) fn begin_command(&mut self) {
+        self.sequence = 0;
+        if self.used == self.incoming.len() {
+            self.incoming.clear();
+            self.incoming.shrink_to(IDLE_BYTES);
+            self.used = 0;
+        }
+    }
+
+    pub(crate) fn read(&mut self, below: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
+        while self.used == self.incoming.len() {
+            if !self.read_frame(below)? {
+                return Ok(0);
+            }
+        }
+        let count = out.len().min(self.incoming.len() - self.used);
+        out[..count].copy_from_slice(&self.incoming[self.used..self.used + count]);
+        self.used += count;
+        Ok(count)
+    }
+
+    /// False at the end of the stream.
+    fn read_frame(&mut self, below: &mut impl Read) -> io::Result<bool> {
+        let mut header = [0; HEADER_BYTES];
+        let begun = below.read(&mut header)?;
+        if begun == 0 {
+            return Ok(false);
+        }
+        below.read_exact(&mut header[begun..])?;
+        let [a, b, c, sequence, d, e, f] = header;
+        let length =
+            |bytes: [u8; 3]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]) as usize;
+        if sequence != self.sequence {
+            return Err(broken("a compressed frame is out of order"));
+        }
+        self.sequence = sequence.wrapping_add(1);
+        let (payload_bytes, inflated_bytes) = (length([a, b, c]), length([d, e, f]));
+        let mut payload = Vec::new();
+        while payload.len() < payload_bytes {
+            let start = payload.len();
+            payload.resize(payload_bytes.min(start + STEP_BYTES), 0);
+            below.read_exact(&mut payload[start..])?;
+        }
+        self.used = 0;
+        self.incoming = match inflated_bytes {
+            0 => payload,
+            _ => inflate(&payload, inflated_bytes)?,
+        };
+        Ok(true)
+    }
+
+    /// Takes bytes of packets, and writes frames until all of them are gone.
+    pub(crate) fn write(&mut self, below: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
+        for piece in bytes.chunks(MAX_PIECE_BYTES) {
+            let deflated = match piece.len() < MIN_COMPRESSED_BYTES {
+                true => None,
+                false => Some(deflate(piece)?).filter(|deflated| deflated.len() < piece.len()),
+            };
+            let (payload, inflated_bytes) = match &deflated {
+                Some(deflated) => (deflated.as_slice(), piece.len()),
+                None => (piece, 0),
+            };
+            let mut frame = Vec::with_capacity(HEADER_BYTES + payload.len());
+            frame.extend_from_slice(&(payload.len() as u32).to_le_bytes()[..3]);
+            frame.push(self.sequence);
+            frame.extend_from_slice(&(inflated_bytes as u32).to_le_bytes()[..3]);
+            frame.extend_from_slice(payload);
+            below.write_all(&frame)?;
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        Ok(bytes.len())
+    }
+}
+
+/// Exactly so many bytes, or it is an error: what a header promises, and no more, is what memory is spent on.
+fn inflate(payload: &[u8], inflated_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut inflater = Decompress::new(true);
+    let mut inflated = Vec::new();
+    loop {
+        let room = (inflated_bytes - inflated.len()).min(STEP_BYTES);
+        inflated.reserve_exact(room.max(1));
+        let used = inflater.total_in() as usize;
+        let before = (used, inflated.len());
+        let status = inflater
+            .decompress_vec(&payload[used..], &mut inflated, FlushDecompress::None)
+            .map_err(|_| broken("a compressed frame cannot be read"))?;
+        if inflated.len() > inflated_bytes {
+            return Err(broken("a compressed frame is longer than it says"));
+        }
+        let is_stuck = before == (inflater.total_in() as usize, inflated.len());
+        match status {
+            Status::StreamEnd if inflated.len() == inflated_bytes => return Ok(inflated),
+            Status::StreamEnd => return Err(broken("a compressed frame is shorter than it says")),
+            _ if is_stuck => return Err(broken("a compressed frame is cut")),
+            _ => {}
+        }
+    }
+}
+
+fn deflate(piece: &[u8]) -> io::Result<Vec<u8>> {
+    let mut deflater = Compress::new(Compression::fast(), true);
+    // What does not get shorter is sent as it is.
+    let mut deflated = Vec::with_capacity(piece.len());
+    loop {
+        let used = deflater.total_in() as usize;
+        let status = deflater
+            .compress_vec(&piece[used..], &mut deflated, FlushCompress::Finish)
+            .map_err(io::Error::other)?;
+        match status {
+            Status::StreamEnd => return Ok(deflated),
+            _ if deflated.len() >= piece.len() => return Ok(deflated),
+            _ => deflated.reserve(STEP_BYTES),
+        }
+    }
+}
+
+fn broken(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    const _: () = assert!(
+        MAX_PIECE_BYTES <= 0xFF_FFFF,
+        "a frame has 24 bits of length"
+    );
+
+    fn sent(bytes: &[u8]) -> Vec<u8> {
+        let mut wire = Vec::new();
+        CompressedStream::default()
+            .write(&mut wire, bytes)
+            .expect("memory takes all");
+        wire
+    }
+
+    fn received(wire: Vec<u8>) -> io::Result<Vec<u8>> {
+        let (mut stream, mut below) = (CompressedStream::default(), Cursor::new(wire));
+        let mut all = Vec::new();
+        let mut piece = [0; 1000];
+        loop {
+            match stream.read(&mut below, &mut piece)? {
+                0 => return Ok(all),
+                count => all.extend_from_slice(&piece[..count]),
+            }
+        }
+    }
+
+    fn noise(bytes: usize) -> Vec<u8> {
+        let mut state = 7_u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 56) as u8
+        };
+        (0..bytes).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn what_is_sent_is_received() {
+        for bytes in [
+            Vec::new(),
+            b"ping".to_vec(),
+            vec![b'x'; MIN_COMPRESSED_BYTES],
+            vec![b'x'; 3 * MAX_PIECE_BYTES + 1],
+            noise(100),
+            noise(MAX_PIECE_BYTES + 77),
+        ] {
+            assert_eq!(received(sent(&bytes)).expect("whole frames"), bytes);
+        }
+        assert!(sent(&vec![b'x'; 10_000]).len() < 200);
+        assert_eq!(sent(&noise(100)).len(), HEADER_BYTES + 100);
+        assert_eq!(sent(b"ping")[..HEADER_BYTES], [4, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn damaged_frames_are_errors() {
+        let wire = sent(&vec![b'x'; 10_000]);
+        for end in 1..wire.len() {
+            assert!(received(wire[..end].to_vec()).is_err(), "cut at {end}");
+        }
+        for at in 0..wire.len() {
+            for bit in 0..8 {
+                let mut damaged = wire.clone();
+                damaged[at] ^= 1 << bit;
+                // Some bits of deflate's header mean nothing.
+                if let Ok(bytes) = received(damaged) {
+                    assert_eq!(bytes, vec![b'x'; 10_000], "byte {at} bit {bit}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn frames_are_numbered_from_each_command_on() {
+        let mut stream = CompressedStream::default();
+        let mut wire = Vec::new();
+        stream.write(&mut wire, b"one").expect("memory");
+        stream.write(&mut wire, b"two").expect("memory");
+        assert_eq!((wire[3], wire[HEADER_BYTES + 3 + 3]), (0, 1));
+        stream.begin_command();
+        let mut wire = Vec::new();
+        stream.write(&mut wire, b"one").expect("memory");
+        assert_eq!(wire[3], 0);
+        assert!(received([wire.clone(), wire].concat()).is_err());
+    }
+}

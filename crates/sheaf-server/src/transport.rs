@@ -1,0 +1,117 @@
+//! The byte stream of a connection: a socket, and what the handshake puts over it.
+//!
+//! ```text
+//!   packets -> [ compression ] -> [ TLS ] -> socket
+//! ```
+//!
+//! Neither is there until both sides have agreed on it, and most connections never do.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use sheaf_sql::Encryption;
+use socket2::Socket;
+
+use crate::compression::CompressedStream;
+use crate::packet::Transport;
+use crate::tls::TlsStream;
+
+pub struct SocketTransport {
+    below: Below,
+    compression: Option<Box<CompressedStream>>,
+    /// How the server does TLS, if it does.
+    tls: Option<Arc<ServerConfig>>,
+}
+
+/// The socket, encrypted or not. Its reads and writes do not need it exclusively, so that others can shut it down.
+struct Below {
+    socket: Arc<Socket>,
+    encrypted: Option<Box<TlsStream>>,
+}
+
+impl SocketTransport {
+    pub fn new(socket: Arc<Socket>, tls: Option<Arc<ServerConfig>>) -> SocketTransport {
+        SocketTransport {
+            below: Below {
+                socket,
+                encrypted: None,
+            },
+            compression: None,
+            tls,
+        }
+    }
+}
+
+impl Read for Below {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match &mut self.encrypted {
+            None => (&*self.socket).read(out),
+            Some(stream) => stream.read(&self.socket, out),
+        }
+    }
+}
+
+impl Write for Below {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.encrypted {
+            None => (&*self.socket).write(bytes),
+            Some(stream) => stream.write(&self.socket, bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for SocketTransport {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match &mut self.compression {
+            None => self.below.read(out),
+            Some(stream) => stream.read(&mut self.below, out),
+        }
+    }
+}
+
+impl Write for SocketTransport {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.compression {
+            None => self.below.write(bytes),
+            Some(stream) => stream.write(&mut self.below, bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Transport for SocketTransport {
+    fn set_read_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.below.socket.set_read_timeout(timeout)
+    }
+
+    fn begin_command(&mut self) {
+        if let Some(stream) = &mut self.compression {
+            stream.begin_command();
+        }
+    }
+
+    fn offers_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    fn start_tls(&mut self, ahead: Vec<u8>) -> io::Result<Option<Encryption>> {
+        let config = self.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let stream = TlsStream::accept(config, &self.below.socket, ahead)?;
+        let encryption = stream.encryption();
+        self.below.encrypted = Some(Box::new(stream));
+        Ok(encryption)
+    }
+
+    fn start_compression(&mut self) {
+        self.compression = Some(Box::default());
+    }
+}

@@ -1,0 +1,213 @@
+//! Records that wait: written one after the other, then read back in their order.
+//!
+//! They take query memory; when that is used up they go on in a temporary file, which is deleted when it is made and
+//! lives on without a name.
+//!
+//! ```text
+//!   push push push ...  ->  [ file: older records ][ memory: newer records ]  ->  next next next ...
+//!   record: | length of the rest (u32) | bytes |
+//! ```
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_table::TableError;
+
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+
+/// Memory is reserved in steps of this size.
+const RESERVE_BYTES: usize = 256 << 10;
+/// The part of the query memory that one spool may take.
+const MEMORY_SHARE: usize = 4;
+
+/// See the module's comment.
+pub struct RecordSpool {
+    reservation: MemoryReservation,
+    limit_bytes: usize,
+    directory: PathBuf,
+    memory: Vec<u8>,
+    file: Option<(File, PathBuf)>,
+    records: u64,
+}
+
+impl Session {
+    /// An empty spool within the session's query memory; `purpose` is how errors call it.
+    pub fn record_spool(&mut self, purpose: &str) -> RecordSpool {
+        let pool = &self.task_context().runtime_env().memory_pool;
+        RecordSpool {
+            reservation: MemoryConsumer::new(purpose).register(pool),
+            limit_bytes: self.engine.memory().query_bytes / MEMORY_SHARE,
+            directory: self.engine.storage().temp_dir(),
+            memory: Vec::new(),
+            file: None,
+            records: 0,
+        }
+    }
+}
+
+impl RecordSpool {
+    /// Adds a record, whose bytes `fill` appends. If `fill` fails there is nothing of it.
+    ///
+    /// # Errors
+    /// What `fill` reports; 1021 and 1026 if the temporary file cannot be written.
+    pub fn push(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        let start = self.memory.len();
+        self.memory.extend_from_slice(&[0; 4]);
+        if let Err(error) = fill(&mut self.memory) {
+            self.memory.truncate(start);
+            return Err(error);
+        }
+        let length = u32::try_from(self.memory.len() - start - 4)
+            .map_err(|_| SqlError::out_of_memory("a row of more than 4 GiB"))?;
+        self.memory[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        self.records += 1;
+        let reserved = self.reservation.size();
+        if self.memory.len() > reserved {
+            let more = (self.memory.len() - reserved).max(RESERVE_BYTES);
+            if reserved + more > self.limit_bytes || self.reservation.try_grow(more).is_err() {
+                self.spill()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        let (file, path) = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(create_unnamed(&self.directory)?),
+        };
+        file.write_all(&self.memory)
+            .map_err(|error| failed(path, error))?;
+        self.memory.clear();
+        Ok(())
+    }
+
+    /// Ends the input; the records are read from the first one.
+    ///
+    /// # Errors
+    /// 1026 if the temporary file cannot be read.
+    pub fn read(self) -> Result<SpooledRecords> {
+        let file = match self.file {
+            Some((mut file, path)) => {
+                file.seek(SeekFrom::Start(0))
+                    .map_err(|error| failed(&path, error))?;
+                Some((BufReader::new(file), path))
+            }
+            None => None,
+        };
+        Ok(SpooledRecords {
+            file,
+            memory: self.memory,
+            at: 0,
+            left: self.records,
+            scratch: Vec::new(),
+            _reservation: self.reservation,
+        })
+    }
+}
+
+/// The records of a spool on their way out.
+pub struct SpooledRecords {
+    file: Option<(BufReader<File>, PathBuf)>,
+    memory: Vec<u8>,
+    at: usize,
+    left: u64,
+    scratch: Vec<u8>,
+    _reservation: MemoryReservation,
+}
+
+impl SpooledRecords {
+    /// The next record; `None` behind the last.
+    ///
+    /// # Errors
+    /// 1026 if the temporary file cannot be read, 1105 if it does not hold what was written to it.
+    pub fn next_record(&mut self) -> Result<Option<&[u8]>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        if let Some((file, path)) = &mut self.file {
+            if read_record(file, &mut self.scratch).map_err(|error| failed(path, error))? {
+                return Ok(Some(&self.scratch));
+            }
+            self.file = None;
+        }
+        let rest = self.memory.get(self.at..).unwrap_or_default();
+        let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
+        let length = u32::from_le_bytes(*length) as usize;
+        self.at += 4 + length;
+        rest.get(..length).ok_or_else(damaged).map(Some)
+    }
+}
+
+/// Reads one record; false at the end of the file.
+fn read_record(file: &mut impl Read, record: &mut Vec<u8>) -> std::io::Result<bool> {
+    let mut length = [0; 4];
+    match file.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    record.resize(u32::from_le_bytes(length) as usize, 0);
+    file.read_exact(record)?;
+    Ok(true)
+}
+
+fn create_unnamed(directory: &Path) -> Result<(File, PathBuf)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = directory.join(format!("rows-{}-{number}", std::process::id()));
+    let open = || {
+        std::fs::create_dir_all(directory)?;
+        let mut options = File::options();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        std::fs::remove_file(&path)?;
+        Ok(file)
+    };
+    match open() {
+        Ok(file) => Ok((file, path)),
+        Err(error) => Err(failed(&path, error)),
+    }
+}
+
+fn failed(path: &Path, source: std::io::Error) -> SqlError {
+    TableError::TemporaryFile {
+        path: path.display().to_string(),
+        source,
+    }
+    .into()
+}
+
+pub(crate) fn damaged() -> SqlError {
+    SqlError::unknown("a temporary file does not hold what was written to it")
+}
+
+#[cfg(test)]
+impl RecordSpool {
+    /// A spool that no session has.
+    pub(crate) fn alone(directory: &Path, limit_bytes: usize) -> RecordSpool {
+        use datafusion_execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+        let pool: std::sync::Arc<dyn MemoryPool> =
+            std::sync::Arc::new(GreedyMemoryPool::new(1 << 30));
+        RecordSpool {
+            reservation: MemoryConsumer::new("test").register(&pool),
+            limit_bytes,
+            directory: directory.to_path_buf(),
+            memory: Vec::new(),
+            file: None,
+            records: 0,
+        }
+    }
+
+    pub(crate) fn has_spilled(&self) -> bool {
+        self.file.is_some()
+    }
+}
