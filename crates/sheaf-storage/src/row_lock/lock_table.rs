@@ -16,7 +16,9 @@ use std::sync::Arc;
 use crate::error::{Result, StorageError};
 use crate::page::TreeId;
 use crate::row_lock::range_table::{Entered, RangeTable, WantedChange};
-use crate::row_lock::{Blocker, LockKind, LockMode, LockName, LockedKeys, RangeLock, TreeCounters};
+use crate::row_lock::{
+    Blocker, Interrupt, LockKind, LockMode, LockName, LockedKeys, RangeLock, TreeCounters,
+};
 use crate::snapshot::StatusCell;
 use crate::sync::Condvar;
 use crate::transaction::TransactionId;
@@ -167,6 +169,10 @@ struct Owner {
     /// The key that it waits for, where a range is in its way.
     wanted: Option<WantedKey>,
     wakeup: Arc<Condvar>,
+    /// While it waits: what tells whether it shall give up.
+    interrupt: Option<Interrupt>,
+    /// It shall give up, and has perhaps not noticed.
+    gives_up: bool,
 }
 
 /// A key that a transaction waits for.
@@ -459,6 +465,51 @@ impl LockTable {
         }
     }
 
+    /// The transaction begins to sleep; `interrupt` tells whether it shall give up.
+    pub(super) fn begin_sleep(
+        &mut self,
+        transaction: TransactionId,
+        interrupt: &Option<Interrupt>,
+    ) {
+        let owner = self.owners.entry(transaction).or_default();
+        owner.interrupt = interrupt.clone();
+    }
+
+    pub(super) fn end_sleep(&mut self, transaction: TransactionId) {
+        if let Some(owner) = self.owners.get_mut(&transaction) {
+            owner.interrupt = None;
+            owner.gives_up = false;
+        }
+    }
+
+    /// Whoever else waits in a cycle that the transaction's wait closes, and may have been told to give up.
+    pub(super) fn interrupts_in_cycle(
+        &self,
+        transaction: TransactionId,
+    ) -> Vec<(TransactionId, Interrupt)> {
+        let others = self.waited_for(transaction).into_iter();
+        others
+            .filter(|&other| other != transaction && self.reaches(other, transaction))
+            .filter_map(|other| Some((other, self.owners.get(&other)?.interrupt.clone()?)))
+            .collect()
+    }
+
+    /// The transaction shall give up: it counts as one that waits for nobody, and wakes up.
+    pub(super) fn give_up(&mut self, transaction: TransactionId) {
+        if let Some(owner) = self.owners.get_mut(&transaction)
+            && owner.interrupt.is_some()
+        {
+            owner.gives_up = true;
+            owner.wakeup.notify_all();
+        }
+    }
+
+    /// Whether the transaction, which sleeps, shall give up.
+    pub(super) fn gives_up(&self, transaction: TransactionId) -> bool {
+        let owner = self.owners.get(&transaction);
+        owner.is_some_and(|owner| owner.gives_up)
+    }
+
     /// The transaction has given a lock back: those look again who wait for it to do so.
     pub(super) fn let_readers_look_again(&mut self, transaction: TransactionId) {
         if self.awaiting_locks > 0 {
@@ -641,6 +692,9 @@ impl LockTable {
         let Some(owner) = self.owners.get(&transaction) else {
             return Vec::new();
         };
+        if owner.gives_up {
+            return Vec::new();
+        }
         match (&owner.wait, &owner.wanted) {
             (None, _) => Vec::new(),
             // Where one range is in the way, others may be too.

@@ -39,7 +39,8 @@
 //! begins to wait along who waits for whom. If the search comes back to it, it is the victim; it gets
 //! [`StorageError::Deadlock`] and must be rolled back as a whole. No page latch is held while waiting. Who locks a range
 //! waits for others' locks, and for those who came to it before, only out of courtesy: nothing that it reads depends on
-//! them. Where such a wait is a part of a cycle, it is over, and the cycle is none.
+//! them. Where such a wait is a part of a cycle, it is over, and the cycle is none. Nor is it one if somebody in it was
+//! told to give up (the statement was killed, the client is gone) and has not noticed: those in the cycle are asked first.
 //!
 //! All explicit locks are in one table behind one mutex, held for some map operations at a time. Were it contended,
 //! the queues could be divided by key; the graph of who waits for whom stays one.
@@ -91,7 +92,8 @@ pub enum RangeLock {
     NoLocks,
 }
 
-/// Whether a wait shall be given up. Asked some times a second while a transaction waits, by the thread that waits.
+/// Whether a wait shall be given up. Asked some times a second while a transaction waits, by the thread that waits; by
+/// other threads, too, when the transaction is a part of a deadlock.
 pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How a transaction waits.
@@ -639,14 +641,57 @@ impl RowLocks {
             LockWait::No => return (table, Err(StorageError::LockNotAvailable)),
             LockWait::AtMost(limit) => limit,
         };
-        // Who waits out of courtesy alone is in nobody's way.
-        if table.closes_cycle(own.id())
-            && (!table.end_courtesies(own.id()) || table.closes_cycle(own.id()))
-        {
-            return (table, Err(StorageError::Deadlock));
+        table.begin_sleep(own.id(), &waiting.patience.interrupt);
+        let (mut table, result) = match self.find_deadlock(table, own) {
+            (table, true) => (table, Err(StorageError::Deadlock)),
+            (table, false) => self.sleep(table, own, waiting, limit, done),
+        };
+        table.end_sleep(own.id());
+        (table, result)
+    }
+
+    /// Whether the wait of `own` is a part of a cycle, in which nobody is about to give up.
+    fn find_deadlock<'t>(
+        &'t self,
+        mut table: MutexGuard<'t, LockTable>,
+        own: &StatusCell,
+    ) -> (MutexGuard<'t, LockTable>, bool) {
+        loop {
+            // Who waits out of courtesy alone is in nobody's way.
+            let is_cycle = table.closes_cycle(own.id())
+                && (!table.end_courtesies(own.id()) || table.closes_cycle(own.id()));
+            if !is_cycle {
+                return (table, false);
+            }
+            let mut others = table.interrupts_in_cycle(own.id());
+            // Asked without the table: it may take a while.
+            drop(table);
+            others.retain(|(_, interrupt)| interrupt());
+            table = self.table.lock();
+            if others.is_empty() {
+                let is_cycle = table.closes_cycle(own.id());
+                return (table, is_cycle);
+            }
+            for (other, _) in others {
+                table.give_up(other);
+            }
         }
+    }
+
+    /// Sleeps until `done`, the limit, or an interrupt.
+    fn sleep<'t>(
+        &'t self,
+        mut table: MutexGuard<'t, LockTable>,
+        own: &StatusCell,
+        waiting: &Waiting<'_>,
+        limit: Duration,
+        done: impl Fn(&LockTable) -> bool,
+    ) -> (MutexGuard<'t, LockTable>, Result<()>) {
         let wakeup = table.wakeup(own.id());
         while !done(&table) {
+            if table.gives_up(own.id()) {
+                return (table, Err(StorageError::LockWaitInterrupted));
+            }
             let left = waiting.left(limit);
             if left.is_zero() {
                 return (table, Err(StorageError::LockWaitTimeout));

@@ -472,6 +472,42 @@ fn a_wait_that_is_interrupted_leaves_nothing_behind() {
     end(&locks, &a);
 }
 
+/// A statement that was killed has perhaps not noticed: here it never does by itself.
+#[test]
+fn who_was_told_to_give_up_is_no_part_of_a_deadlock() {
+    let locks = locks();
+    let (killed, other) = (transaction(1), transaction(2));
+    let free = LockWait::No.into();
+    locks
+        .lock(&killed, &row("a"), LockMode::Exclusive, &free)
+        .unwrap();
+    locks
+        .lock(&other, &row("b"), LockMode::Exclusive, &free)
+        .unwrap();
+    let (waiting, own) = (locks.clone(), killed.clone());
+    let killed_wait = thread::spawn(move || {
+        let waiter = thread::current().id();
+        let patience = Patience {
+            wait: LONG,
+            interrupt: Some(Arc::new(move || thread::current().id() != waiter)),
+        };
+        waiting.lock(&own, &row("b"), LockMode::Exclusive, &patience)
+    });
+    await_waiters(&locks, &[1]);
+    let (done, served) = mpsc::channel();
+    let other_wait = lock_later(&locks, &other, "a", LockMode::Exclusive, &done);
+    let result = killed_wait.join().unwrap();
+    assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
+    // Its transaction goes on, and may come into another deadlock.
+    let result = locks.lock(&killed, &row("b"), LockMode::Exclusive, &LONG.into());
+    assert!(matches!(result, Err(StorageError::Deadlock)));
+    end(&locks, &killed);
+    assert!(matches!(served.recv().unwrap(), (2, Ok(()))));
+    other_wait.join().unwrap();
+    end(&locks, &other);
+    assert_eq!(locks.count(), 0);
+}
+
 #[test]
 fn readers_of_a_range_let_a_waiting_writer_go_first() {
     let locks = locks();
