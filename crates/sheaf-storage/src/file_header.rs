@@ -52,8 +52,14 @@ impl FileHeader {
         {
             return Err("not a Sheaf data file".into());
         }
+        let version = page.u32_at(VERSION);
+        if version != FORMAT_VERSION {
+            return Err(format!(
+                "the format of the data file has version {version}, and this program reads version {FORMAT_VERSION}: open it \
+                 with the program that wrote it, and copy the tables over"
+            ));
+        }
         let expected = [
-            ("format version", VERSION, FORMAT_VERSION),
             ("page size", PAGE_BYTES, PAGE_SIZE as u32),
             ("extent size", EXTENT_PAGES, PAGES_PER_EXTENT as u32),
         ];
@@ -93,7 +99,11 @@ mod tests {
         page.set_u32_at(VERSION, 9);
         assert_eq!(
             FileHeader::read(&page),
-            Err("format version is 9, this program reads 2".into())
+            Err(
+                "the format of the data file has version 9, and this program reads version 2: open it with the program that \
+                 wrote it, and copy the tables over"
+                    .into()
+            )
         );
     }
 }

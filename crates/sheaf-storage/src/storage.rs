@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::archive::{ArchiveProgress, Archiver, LogArchive};
 use crate::background::BackgroundWork;
+use crate::backup;
 use crate::buffer_pool::{BufferPool, PoolOptions};
 use crate::checkpointer::{Checkpointer, Pace};
 use crate::counters::{PoolCounters, TransactionCounters};
@@ -18,10 +19,11 @@ use crate::disk::{self, Disk, DiskKind, FileId};
 use crate::doublewrite::Doublewrite;
 use crate::error::{Result, StorageError};
 use crate::extent::PageRequest;
+use crate::file_header::FileHeader;
 use crate::log::frame::Note;
 use crate::log::{Control, Log, LogCounters, LogOptions, LogState, MIN_SEGMENT_BYTES, SyncLog};
 use crate::mini_transaction::MiniTransaction;
-use crate::page::{Lsn, PageId, TreeId};
+use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::{PageStore, Parts};
 use crate::recovery::{self, Analysis};
 use crate::redo::RedoRecord;
@@ -135,6 +137,26 @@ impl Files {
             log: disk.open(LOG_FILE)?,
             doublewrite: disk.open(DOUBLEWRITE_FILE)?,
             disk,
+        })
+    }
+
+    /// Why a data file is refused that has no log.
+    fn unusable_without_log(&self) -> Result<StorageError> {
+        let mut page = Page::zeroed();
+        if self.disk.length(self.data)? >= PAGE_SIZE as u64 {
+            page.copy_from_slice(&backup::read(&*self.disk, self.data, 0, PAGE_SIZE)?);
+        }
+        // The first programs wrote no log.
+        let reason = match FileHeader::read(&page) {
+            Err(reason) => reason,
+            Ok(_) => format!(
+                "the log ({LOG_FILE}) that belongs to it is missing, or begins with something else: put it back, or restore \
+                 a backup"
+            ),
+        };
+        Ok(StorageError::UnknownFormat {
+            file: self.disk.file_name(self.data),
+            reason,
         })
     }
 
@@ -285,10 +307,7 @@ impl Storage {
                 Self::recover(files, options, control, temp_dir, lock)?
             }
             None if files.disk.length(files.data)? > 0 => {
-                return Err(StorageError::UnknownFormat {
-                    file: files.disk.file_name(files.data),
-                    reason: format!("there is no log ({LOG_FILE}) that belongs to it"),
-                });
+                return Err(files.unusable_without_log()?);
             }
             earlier => Self::create(files, options, earlier, temp_dir, lock)?,
         };

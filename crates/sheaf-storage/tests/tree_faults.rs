@@ -406,3 +406,33 @@ fn a_forgotten_transaction_keeps_no_more_of_the_log_than_a_limit() {
         transaction.rollback().unwrap();
     }
 }
+
+#[test]
+fn a_data_file_without_its_log_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = Storage::open(folder.path(), options()).unwrap();
+    storage.close().unwrap();
+    drop(storage);
+    std::fs::remove_file(folder.path().join("sheaf.log")).unwrap();
+    let refusal = || match Storage::open(folder.path(), options()) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("a data file without a log was opened"),
+    };
+    let refused = refusal();
+    assert!(
+        refused.contains("the log (sheaf.log) that belongs to it is missing"),
+        "{refused}"
+    );
+    // The first programs wrote no log, and another format of the data file.
+    let path = folder.path().join(DATA_FILE);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let magic = b"SHEAF\r\n\x1a";
+    let at = bytes.windows(8).position(|window| window == magic);
+    bytes[at.unwrap() + 8] = 1;
+    std::fs::write(&path, bytes).unwrap();
+    let refused = refusal();
+    assert!(
+        refused.contains("version 1, and this program reads version 2: open it with the program"),
+        "{refused}"
+    );
+}
