@@ -10,11 +10,12 @@ use arrow::record_batch::RecordBatch;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use sheaf_sql::{
     CellRow, ColumnMeta, EndOfRows, OkInfo, RecordSpool, ResultSink, SpooledRecords, SqlError,
+    cell_readers,
 };
 
+use crate::binary_row;
 use crate::packet::{PacketStream, Transport};
 use crate::response::{write_column_count, write_column_definitions, write_eof};
-use crate::{binary_row, cell};
 
 /// What a statement that is executed with a cursor writes its result to.
 pub struct CursorSink {
@@ -67,7 +68,7 @@ impl ResultSink for CursorSink {
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), SqlError> {
         let columns = self.columns.as_deref().unwrap_or_default();
-        let readers = cell::readers(batch, columns)?;
+        let readers = cell_readers(batch, columns)?;
         for row in 0..batch.num_rows() {
             self.spool
                 .push(|out| binary_row::encode(&readers, columns, row, out))?;

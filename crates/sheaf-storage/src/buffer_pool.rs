@@ -485,7 +485,7 @@ impl BufferPool {
     /// The version store has no table for the page any more. The caller keeps others from making one meanwhile.
     pub(crate) fn forget_versions(&self, page: PageId) {
         if let Some(word) = self.core.word(page) {
-            let without = !PageWord(0).with_versions(true).0;
+            let without = !PageWord(0).with_versions(true).settled().0;
             word.fetch_and(without, Ordering::Relaxed);
         }
     }

@@ -87,6 +87,20 @@ impl<'p> OptimisticGuard<'p> {
         self.read.has_versions()
     }
 
+    /// Whether the version store may have a table in which somebody has written who has perhaps not ended.
+    #[inline]
+    pub(crate) fn has_unsettled_versions(&self) -> bool {
+        self.read.has_versions() && !self.read.is_settled()
+    }
+
+    /// Whoever has left versions of the page has ended, at or before the settled horizon, which was moved there. The
+    /// caller keeps others from adding versions meanwhile.
+    pub(crate) fn settle_versions(&self) {
+        // Released, so that who sees the mark sees the horizon.
+        self.word
+            .fetch_or(PageWord(0).settled().0, Ordering::Release);
+    }
+
     /// There turned out to be no table: takes the mark away, so that others need not look. Only if the page is still as
     /// it was read, because a table is made by whoever changes the page.
     #[cold]
@@ -268,7 +282,14 @@ impl<'p> ExclusiveGuard<'p> {
         self.latched.has_versions()
     }
 
-    /// Says whether the version store has a table for the page; others learn it when the latch is released.
+    /// Whether the version store may have a table in which somebody has written who has perhaps not ended.
+    #[inline]
+    pub(crate) fn has_unsettled_versions(&self) -> bool {
+        self.latched.has_versions() && !self.latched.is_settled()
+    }
+
+    /// Says whether the version store has a table for the page; others learn it when the latch is released. A table is
+    /// not settled then.
     #[inline]
     pub(crate) fn note_versions(&mut self, has_versions: bool) {
         self.latched = self.latched.with_versions(has_versions);

@@ -11,7 +11,8 @@
 //!  bits 8..10  heat     NEW (no access yet), COLD (second chance spent), HOT
 //!  bit  10     waiters  somebody is parked until this page is released
 //!  bit  11     versions the version store may have a table for this page
-//!  bits 12..40 version  goes up with every release of an exclusive latch and with every eviction
+//!  bit  12     settled  whoever has written in that table has ended, and the settled horizon knows it
+//!  bits 13..40 version  goes up with every release of an exclusive latch and with every eviction
 //!  bits 40..64 frame    where the page is; meaningless while it is evicted or being read
 //! ```
 //!
@@ -25,7 +26,7 @@
 //! ```
 //!
 //! The version outlives the page's stay in memory, so a reader that kept a version can tell later whether the page may
-//! have changed. With 28 bits it wraps after a quarter of a billion changes of one page, far more than can happen between an
+//! have changed. With 27 bits it wraps after a hundred million changes of one page, far more than can happen between an
 //! optimistic read and its validation.
 
 use crate::error::{Result, StorageError};
@@ -65,8 +66,9 @@ pub enum Heat {
 const HEAT_SHIFT: u32 = 8;
 const WAITERS_SHIFT: u32 = 10;
 const HAS_VERSIONS_SHIFT: u32 = 11;
-const VERSION_SHIFT: u32 = 12;
-const VERSION_BITS: u32 = 28;
+const SETTLED_SHIFT: u32 = 12;
+const VERSION_SHIFT: u32 = 13;
+const VERSION_BITS: u32 = 27;
 const FRAME_SHIFT: u32 = 40;
 const FRAME_BITS: u32 = 24;
 
@@ -74,6 +76,7 @@ const STATE_MASK: u64 = 0xff;
 const HEAT_MASK: u64 = 0b11 << HEAT_SHIFT;
 const WAITERS_MASK: u64 = 1 << WAITERS_SHIFT;
 const HAS_VERSIONS_MASK: u64 = 1 << HAS_VERSIONS_SHIFT;
+const SETTLED_MASK: u64 = 1 << SETTLED_SHIFT;
 const VERSION_MASK: u64 = ((1 << VERSION_BITS) - 1) << VERSION_SHIFT;
 const FRAME_MASK: u64 = ((1 << FRAME_BITS) - 1) << FRAME_SHIFT;
 
@@ -108,6 +111,13 @@ impl PageWord {
     #[inline]
     pub fn has_versions(self) -> bool {
         self.0 & HAS_VERSIONS_MASK != 0
+    }
+
+    /// Whether everybody who has left versions of the page has ended, before the settled horizon
+    /// ([`crate::versions`]). Goes with [`has_versions`](Self::has_versions).
+    #[inline]
+    pub fn is_settled(self) -> bool {
+        self.0 & SETTLED_MASK != 0
     }
 
     #[inline]
@@ -180,9 +190,16 @@ impl PageWord {
         PageWord(self.0 & !WAITERS_MASK)
     }
 
+    /// Whether there may be a table; if there is, it is not settled.
     #[inline]
     pub fn with_versions(self, has_versions: bool) -> PageWord {
-        PageWord(self.0 & !HAS_VERSIONS_MASK | u64::from(has_versions) << HAS_VERSIONS_SHIFT)
+        let without = self.0 & !(HAS_VERSIONS_MASK | SETTLED_MASK);
+        PageWord(without | u64::from(has_versions) << HAS_VERSIONS_SHIFT)
+    }
+
+    #[inline]
+    pub fn settled(self) -> PageWord {
+        PageWord(self.0 | SETTLED_MASK)
     }
 
     #[inline]
@@ -387,6 +404,7 @@ mod tests {
             .with_frame(FrameId(MAX_FRAMES as u32 - 1))
             .with_waiters()
             .with_versions(true)
+            .settled()
             .with_next_version();
         assert_eq!(word.shared_count(), 7);
         assert_eq!(word.heat(), Heat::Hot);
@@ -394,6 +412,8 @@ mod tests {
         assert_eq!(word.version(), 1);
         assert!(word.has_waiters() && !word.without_waiters().has_waiters());
         assert!(word.has_versions() && !word.with_versions(false).has_versions());
+        // Who makes a version of a settled page unsettles it.
+        assert!(word.is_settled() && !word.with_versions(true).is_settled());
         assert_eq!(word.without_waiters().identity(), word.identity());
         assert_eq!(word.with_versions(false).identity(), word.identity());
         assert_ne!(word.with_next_version().identity(), word.identity());

@@ -183,6 +183,49 @@ fn a_snapshot_sees_the_same_when_the_past_is_spilled_beside_it() {
 }
 
 #[test]
+fn new_snapshots_see_what_is_new_while_an_old_one_keeps_the_past() {
+    explore(SCHEDULES, || {
+        let bank = Bank::open();
+        let old = bank.storage.read_view().unwrap();
+        bank.transfer(10, 40).unwrap();
+        bank.storage.collect_versions_step().unwrap();
+        let threads = vec![
+            spawn(&bank, |bank| {
+                bank.transfer(40, 20).unwrap();
+                let mut transaction = bank.storage.begin_transaction();
+                bank.set(&mut transaction, 30, 1);
+                transaction.rollback().unwrap();
+            }),
+            spawn(&bank, |bank| {
+                for _ in 0..2 {
+                    let view = bank.storage.read_view().unwrap();
+                    assert_eq!(bank.total(&view, Direction::Forward), opening_total());
+                    let mut reader = bank.tree.point_reader_at(view);
+                    let total: u32 = ACCOUNTS
+                        .map(|account| u32::from(reader.get(&[account]).unwrap().unwrap()[0]))
+                        .iter()
+                        .sum();
+                    assert_eq!(total, opening_total());
+                }
+            }),
+            spawn(&bank, move |bank| {
+                let mut reader = bank.tree.point_reader_at(old);
+                for account in ACCOUNTS {
+                    let balance = reader.get(&[account]).unwrap().unwrap()[0];
+                    assert_eq!(balance, OPENING_BALANCE);
+                }
+            }),
+            spawn(&bank, |bank| {
+                for _ in 0..2 {
+                    bank.storage.collect_versions_step().unwrap();
+                }
+            }),
+        ];
+        bank.finish(threads);
+    });
+}
+
+#[test]
 fn a_snapshot_sees_through_splits_and_merges_of_uncommitted_rows() {
     explore(SCHEDULES, || {
         let bank = Bank::open();

@@ -99,7 +99,7 @@ impl ProtocolClient {
         take: impl FnMut(Row),
     ) -> Result<(), Failure> {
         let (server, connection) = (self.server, &mut self.connection);
-        let mut exchange = || {
+        let exchange = || {
             let prepared = match self.statements.get(statement) {
                 Some(&prepared) => prepared,
                 None => {

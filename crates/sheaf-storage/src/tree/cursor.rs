@@ -221,10 +221,11 @@ pub struct LeafEntries {
     prefix_length: usize,
 }
 
-/// An entry: its slot, and its value if it is not the slot's.
+/// An entry: its slot, and which difference has its value, if it is not the slot's. Small, because there is one for each
+/// entry of a leaf with ghosts.
 struct SeenEntry {
     slot: u16,
-    old_value: Option<Range<usize>>,
+    difference: Option<u32>,
 }
 
 impl LeafEntries {
@@ -273,25 +274,33 @@ impl LeafEntries {
     fn select_seen(&mut self) {
         let node = Node(&self.page);
         self.seen.clear();
+        let entry = |slot: usize, difference| SeenEntry {
+            slot: slot as u16,
+            difference,
+        };
+        if self.differences.is_empty() {
+            let slots = self.slots.clone().filter(|&slot| !node.is_ghost(slot));
+            self.seen.extend(slots.map(|slot| entry(slot, None)));
+            return;
+        }
         let mut differences = self
             .differences
             .iter()
-            .map(|(key, value)| (node.view().lower_bound(key), value))
+            .enumerate()
+            .map(|(i, (key, is_there))| {
+                (node.view().lower_bound(key), is_there.then_some(i as u32))
+            })
             // An entry that the view does not see need not be there any more.
             .filter(|(position, _)| position.found)
             .map(|(position, value)| (position.slot, value))
             .skip_while(|(slot, _)| *slot < self.slots.start)
             .peekable();
         for slot in self.slots.clone() {
-            let entry = |old_value| SeenEntry {
-                slot: slot as u16,
-                old_value,
-            };
             match differences.next_if(|(different, _)| *different == slot) {
                 Some((_, None)) => {}
-                Some((_, old_value)) => self.seen.push(entry(old_value)),
+                Some((_, difference)) => self.seen.push(entry(slot, difference)),
                 None if node.is_ghost(slot) => {}
-                None => self.seen.push(entry(None)),
+                None => self.seen.push(entry(slot, None)),
             }
         }
     }
@@ -367,8 +376,8 @@ impl LeafEntries {
             return Node(&self.page).value(self.slots.start + i);
         }
         let entry = &self.seen[i];
-        match &entry.old_value {
-            Some(place) => self.differences.bytes(place.clone()),
+        match entry.difference {
+            Some(difference) => self.differences.value(difference as usize),
             None => Node(&self.page).value(usize::from(entry.slot)),
         }
     }

@@ -222,7 +222,7 @@ impl Tree {
         let (system, own) = (&self.store.transactions, transaction.status());
         let page = leaf.page_id();
         let mut is_perhaps_own = false;
-        if leaf.has_versions() {
+        if leaf.has_unsettled_versions() {
             match system.versions.newest_writer(page, key, own) {
                 // Who locks the row waits for this transaction.
                 NewestWriter::Own => return None,

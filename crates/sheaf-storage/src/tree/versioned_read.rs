@@ -5,6 +5,7 @@
 //! read: the table changes together with the page.
 //!
 //! A leaf that nobody changed lately has no table, and its word says so; then nothing here costs more than a bit test.
+//! The word also says whether a table matters to old snapshots only.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -51,18 +52,18 @@ impl Differences {
         self.list.push(Difference { key, value });
     }
 
-    /// Each key with the place of what is seen under it, for [`bytes`](Self::bytes).
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Option<Range<usize>>)> {
+    /// Each key, and whether an entry is seen under it.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
         self.list.iter().map(|difference| {
-            (
-                &self.bytes[difference.key.clone()],
-                difference.value.clone(),
-            )
+            let key = &self.bytes[difference.key.clone()];
+            (key, difference.value.is_some())
         })
     }
 
-    pub(super) fn bytes(&self, place: Range<usize>) -> &[u8] {
-        &self.bytes[place]
+    /// What is seen under the key of this place in the order of keys, if there is an entry.
+    pub(super) fn value(&self, place: usize) -> &[u8] {
+        let value = self.list[place].value.clone();
+        &self.bytes[value.unwrap_or_default()]
     }
 }
 
@@ -94,8 +95,7 @@ impl Tree {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         value.clear();
-        if leaf.guard().has_versions()
-            && !view.is_newest()
+        if self.may_see_versions(leaf, view)
             && let Some(is_there) = self.read_version(leaf, view, key, value)?
         {
             return Ok(is_there);
@@ -111,6 +111,24 @@ impl Tree {
         Ok(true)
     }
 
+    /// Whether the view may have to see something else than the leaf holds. To be validated by the caller.
+    #[inline]
+    fn may_see_versions(&self, leaf: &NodeRef<'_>, view: &ReadView) -> bool {
+        let guard = leaf.guard();
+        if !guard.has_versions() {
+            return false;
+        }
+        let Some(snapshot) = view.timestamp() else {
+            return false;
+        };
+        let versions = &self.store.transactions.versions;
+        if guard.has_unsettled_versions() {
+            let mark = || guard.settle_versions();
+            return !versions.settle(guard.page_id(), snapshot, mark);
+        }
+        snapshot < versions.settled_horizon()
+    }
+
     /// As [`read_entry`](Self::read_entry); none if the view sees what is on the page.
     #[cold]
     fn read_version(
@@ -122,8 +140,7 @@ impl Tree {
     ) -> Result<Option<bool>> {
         let versions = &self.store.transactions.versions;
         let page = leaf.guard().page_id();
-        let hides = |writer: &Arc<StatusCell>| view.hides(writer);
-        let seen = versions.read(page, Some(key), hides, |table| {
+        let seen = versions.read_at(page, Some(key), view, |table| {
             match table.resolve(key, view) {
                 Seen::Page => None,
                 Seen::Absent => Some(false),
@@ -153,7 +170,7 @@ impl Tree {
             differences.clear();
             let leaf = self.find_leaf(target, failures)?;
             leaf.guard().copy_out(0, copy);
-            if leaf.guard().has_versions() && !view.is_newest() {
+            if self.may_see_versions(&leaf, view) {
                 self.read_differences(&leaf, view, range, differences)?;
             }
             leaf.validate()?;
@@ -175,11 +192,7 @@ impl Tree {
         };
         let versions = &self.store.transactions.versions;
         let page = leaf.guard().page_id();
-        let hides = |writer: &Arc<StatusCell>| view.hides(writer);
-        let found = versions.read(page, None, hides, |table| {
-            if table.is_seen_whole(view) {
-                return;
-            }
+        let found = versions.read_at(page, None, view, |table| {
             table.for_each_difference(from, view, |key, seen| {
                 match seen {
                     Seen::Page => {}
@@ -200,10 +213,9 @@ impl Tree {
         self.retry(|failures| {
             let leaf = self.find_leaf(Target::Key(key), failures)?;
             let versions = &self.store.transactions.versions;
-            let hides = |writer: &Arc<StatusCell>| view.hides(writer);
-            let is_unchanged = !leaf.guard().has_versions()
+            let is_unchanged = !self.may_see_versions(&leaf, view)
                 || versions
-                    .read(leaf.guard().page_id(), Some(key), hides, |table| {
+                    .read_at(leaf.guard().page_id(), Some(key), view, |table| {
                         let writer = table.newest_writer(key);
                         writer.is_none_or(|writer| view.sees(writer))
                     })?
@@ -228,9 +240,9 @@ impl Tree {
         loop {
             let newest = self.find_on_leaves(&just(key), |leaf, _| {
                 let page = leaf.guard().page_id();
-                let has_versions = leaf.guard().has_versions();
+                let may_be_active = leaf.guard().has_unsettled_versions();
                 let newest = || (page, system.versions.newest_writer(page, key, own));
-                Ok(has_versions.then(newest))
+                Ok(may_be_active.then(newest))
             })?;
             match newest {
                 Some((_, NewestWriter::Own)) => return Ok(true),
@@ -263,12 +275,11 @@ impl Tree {
     ) -> Result<Option<Arc<StatusCell>>> {
         let versions = &self.store.transactions.versions;
         self.find_on_leaves(range, |leaf, from| {
-            if !leaf.guard().has_versions() {
+            if !self.may_see_versions(leaf, view) {
                 return Ok(None);
             }
             let mut unseen = None;
-            let hides = |writer: &Arc<StatusCell>| view.hides(writer);
-            versions.read(leaf.guard().page_id(), None, hides, |table| {
+            versions.read_at(leaf.guard().page_id(), None, view, |table| {
                 table.for_each_difference(from, view, |key, seen| {
                     if range.contains(key) && (!inserts_only || seen == Seen::Absent) {
                         unseen = table.newest_writer(key).cloned();
@@ -287,7 +298,7 @@ impl Tree {
         range: &KeyRange,
         own: &Arc<StatusCell>,
     ) -> Result<Option<Arc<StatusCell>>> {
-        if !leaf.guard().has_versions() {
+        if !leaf.guard().has_unsettled_versions() {
             return Ok(None);
         }
         let versions = &self.store.transactions.versions;
@@ -351,7 +362,7 @@ impl Tree {
 
     /// Whether a live key stays, unless somebody deletes it from now on.
     fn is_settled(&self, leaf: &NodeRef<'_>, key: &[u8], own: &Arc<StatusCell>) -> Result<bool> {
-        if !leaf.guard().has_versions() {
+        if !leaf.guard().has_unsettled_versions() {
             return Ok(true);
         }
         let versions = &self.store.transactions.versions;

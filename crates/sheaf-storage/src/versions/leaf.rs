@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
 use crate::page::{Lsn, TreeId};
-use crate::snapshot::{LiveSnapshots, StatusCell, TransactionStatus};
+use crate::snapshot::{LiveSnapshots, ReadView, StatusCell, TransactionStatus};
 use crate::spill_file::Spilled;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::versions::key_filter::KeyFilter;
 use crate::versions::table::VersionTable;
 
@@ -31,11 +31,48 @@ static NO_VERSIONS: VersionTable = VersionTable::new();
 /// A table that was spilled.
 pub(super) struct SpilledTable {
     pub(super) bytes: Spilled,
-    pub(super) writers: Box<[Arc<StatusCell>]>,
-    pub(super) keys: KeyFilter,
+    writers: Box<[Arc<StatusCell>]>,
+    keys: KeyFilter,
+    /// When the last writer committed, once all have ended; [`UNSETTLED`] before.
+    settled_at: AtomicU64,
 }
 
+/// A writer of a spilled table has not ended, as far as anybody has looked.
+const UNSETTLED: u64 = u64::MAX;
+
 impl SpilledTable {
+    pub(super) fn new(
+        bytes: Spilled,
+        writers: Box<[Arc<StatusCell>]>,
+        keys: KeyFilter,
+    ) -> SpilledTable {
+        SpilledTable {
+            bytes,
+            writers,
+            keys,
+            settled_at: AtomicU64::new(UNSETTLED),
+        }
+    }
+
+    /// When the last of the writers committed, [`Lsn`] 0 if none did; none while one of them is active.
+    fn settled_at(&self) -> Option<Lsn> {
+        let known = self.settled_at.load(Ordering::Relaxed);
+        if known != UNSETTLED {
+            return Some(Lsn(known));
+        }
+        let mut last = Lsn(0);
+        for writer in &self.writers {
+            match writer.status() {
+                TransactionStatus::Active => return None,
+                TransactionStatus::Committed(ended) => last = last.max(ended),
+                TransactionStatus::RolledBack => {}
+            }
+        }
+        // The writers stay the same, and ended is ended: everybody who gets here stores the same.
+        self.settled_at.store(last.0, Ordering::Relaxed);
+        Some(last)
+    }
+
     fn load(&self) -> Result<VersionTable> {
         let bytes = self.bytes.read()?;
         VersionTable::decode(&bytes[..self.bytes.length()], &self.writers).ok_or_else(|| {
@@ -98,7 +135,24 @@ impl Part {
         key: Option<&[u8]>,
         matters: impl Fn(&Arc<StatusCell>) -> bool,
     ) -> bool {
-        self.table.writers.iter().any(matters) && key.is_none_or(|key| self.may_hold(key))
+        key.is_none_or(|key| self.may_hold(key)) && self.table.writers.iter().any(matters)
+    }
+
+    /// Whether the view has perhaps to look for a version here (of `key`, if there is one).
+    pub(super) fn may_matter_to(&self, view: &ReadView, key: Option<&[u8]>) -> bool {
+        !self.is_seen_whole(view) && self.may_matter(key, |writer| view.hides(writer))
+    }
+
+    /// Whether the view sees everything that anybody wrote here. May be false although it does.
+    fn is_seen_whole(&self, view: &ReadView) -> bool {
+        let snapshot = view.timestamp();
+        snapshot.is_none_or(|snapshot| self.is_settled_at(snapshot))
+    }
+
+    /// Whether all writers have ended, and none of them committed after the snapshot.
+    fn is_settled_at(&self, snapshot: Lsn) -> bool {
+        let settled_at = self.table.settled_at();
+        settled_at.is_some_and(|settled_at| settled_at <= snapshot)
     }
 
     fn may_hold(&self, key: &[u8]) -> bool {
@@ -128,12 +182,8 @@ impl Part {
 
     /// Whether a snapshot may look for a version of the part.
     fn is_needed(&self, live: &LiveSnapshots) -> bool {
-        let mut writers = self.table.writers.iter();
-        writers.any(|writer| match writer.status() {
-            TransactionStatus::Active => true,
-            TransactionStatus::Committed(ended) => live.need(Lsn(0), ended),
-            TransactionStatus::RolledBack => false,
-        })
+        let settled_at = self.table.settled_at();
+        settled_at.is_none_or(|settled_at| live.need(Lsn(0), settled_at))
     }
 
     /// The part's keys below `separator`, and those from there on; none where there can be no keys.
@@ -231,6 +281,30 @@ impl LeafVersions {
         let mut parts = self.parts.iter();
         self.table().writers().iter().any(&is_meant)
             || parts.any(|part| part.may_matter(None, &is_meant))
+    }
+
+    /// Whether all who have written here have ended, and none of them committed after the snapshot.
+    pub(super) fn is_settled_at(&self, snapshot: Lsn) -> bool {
+        let mut parts = self.parts.iter();
+        self.table().is_settled_at(snapshot) && parts.all(|part| part.is_settled_at(snapshot))
+    }
+
+    /// When the last of those committed who have written here, [`Lsn`] 0 if none did; none while one of them is active.
+    pub(super) fn settle(&mut self) -> Option<Lsn> {
+        let in_memory = self
+            .table
+            .as_mut()
+            .map_or(Some(Lsn(0)), |table| table.settle());
+        let parts = self.parts.iter().map(|part| part.table.settled_at());
+        parts
+            .chain([in_memory])
+            .try_fold(Lsn(0), |last, settled_at| Some(last.max(settled_at?)))
+    }
+
+    /// Whether the view sees everything that anybody wrote here: then the page is what it sees. May be false although
+    /// it does.
+    pub(super) fn is_seen_whole(&self, view: &ReadView) -> bool {
+        self.table().is_seen_whole(view) && self.parts.iter().all(|part| part.is_seen_whole(view))
     }
 
     /// Nothing is left of the past.

@@ -22,6 +22,31 @@
 //! reader copies from the page, asks the table, and validates the page's version last: the page and the table were
 //! then of the same moment. A *purge* needs no latch: what it drops, no snapshot would have used.
 //!
+//! **Settled pasts.** A snapshot that is held for long keeps versions of everything that changes meanwhile, and newer
+//! readers see nothing but the pages all the same. They learn that from the page's word, too: its second bit says that
+//! whoever has written in the page's table has ended, at or before the *settled horizon*, one number for the whole
+//! store. A reader whose snapshot is not older than that reads the page raw.
+//!
+//! ```text
+//!   log   --------C1-----C2--|------C3---->         the past of page 4711: versions of T1 and T2, which ended
+//!              ^             ^         ^            by the horizon; its word says "has versions, settled"
+//!           held snapshot    horizon   new readers
+//!           asks the table             read it raw
+//! ```
+//!
+//! The first such reader of a page whose bit is clear goes through its writers. If it sees them all, it moves the horizon
+//! up to the last of their commits, and then sets the bit: who sees the bit sees a horizon that holds for it. (A horizon
+//! that moves on makes readers ask tables that they need not ask, never the other way round.) It does so under the
+//! shard's lock, and who adds a writer clears the bit: a version is added under the page's exclusive latch, whose release
+//! writes a word without the bit, so a bit that was set meanwhile is gone as well, and the writer ends later. A reader
+//! took the word before it copied from the page, and validates the page's version last: either no latch was taken
+//! between, and all that it copied is the work of those who had ended by the horizon, which it sees; or it begins again.
+//! What a purge has dropped, no snapshot in use would have used; what is rolled back is off the page before its writer
+//! counts as ended. A leaf that gets versions in a split or a merge loses the bit until its next reader.
+//!
+//! Where the bit does not help (somebody has not ended, or the reader's snapshot is older than the horizon), a reader
+//! asks the table, and the table knows of its first writers when the last of them committed.
+//!
 //! **Ghosts.** A deleted entry stays on its page as a ghost as long as its key has versions, because the readers of
 //! old versions find their way through it; afterwards it is garbage. A leaf's past remembers a key near its ghosts and
 //! whether some of them may be garbage, also through splits and merges, until the collector has been there.
@@ -45,10 +70,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::page::{PageId, TreeId};
-use crate::snapshot::{LiveSnapshots, StatusCell};
+use crate::page::{Lsn, PageId, TreeId};
+use crate::snapshot::{LiveSnapshots, ReadView, StatusCell};
 use crate::spill_file::SpillFile;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLock};
 
 pub(crate) use collector::VersionCollector;
@@ -98,6 +123,14 @@ pub(crate) enum NewestWriter {
     Unknown,
 }
 
+/// What a reader needs of a leaf's past.
+#[derive(Clone, Copy)]
+enum Needed {
+    Nothing,
+    InMemory,
+    Everything,
+}
+
 /// A leaf that may hold ghosts which nobody needs any more, named by a key that it covered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GarbageHint {
@@ -110,6 +143,8 @@ pub(crate) struct VersionStore {
     shards: Box<[RwLock<Shard>]>,
     bytes: AtomicUsize,
     leaves: AtomicUsize,
+    /// Pages whose word says so have no version of anybody who ended later.
+    settled_horizon: AtomicU64,
     budget_bytes: usize,
     spill_file: Arc<SpillFile>,
     /// Held by who spills.
@@ -124,6 +159,7 @@ impl VersionStore {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             bytes: AtomicUsize::new(0),
             leaves: AtomicUsize::new(0),
+            settled_horizon: AtomicU64::new(0),
             budget_bytes,
             spill_file,
             hand: Mutex::new(Hand::default()),
@@ -150,6 +186,36 @@ impl VersionStore {
         &self.shards[page.0 as usize % SHARDS]
     }
 
+    /// Snapshots from here on see all of what anybody wrote who has left versions of a settled page. To be asked after
+    /// the page's word was read.
+    #[inline]
+    pub(crate) fn settled_horizon(&self) -> Lsn {
+        Lsn(self.settled_horizon.load(Ordering::Acquire))
+    }
+
+    /// Whether the snapshot sees all of what anybody wrote who has left versions of the page. If so, the horizon is moved
+    /// there, and `mark` called to set the page's bit while nobody adds a version.
+    #[cold]
+    pub(crate) fn settle(&self, page: PageId, snapshot: Lsn, mark: impl FnOnce()) -> bool {
+        let shard = self.shard(page);
+        let is_settled = |leaf: &LeafVersions| leaf.is_settled_at(snapshot);
+        // Asked beside other readers first: most pages of which the answer is no have been changed just now.
+        if !shard.read().leaves.get(&page).is_some_and(is_settled) {
+            return false;
+        }
+        let mut shard = shard.write();
+        let settled_at = shard.leaves.get_mut(&page).and_then(LeafVersions::settle);
+        match settled_at.filter(|&settled_at| settled_at <= snapshot) {
+            Some(settled_at) => {
+                self.settled_horizon
+                    .fetch_max(settled_at.0, Ordering::AcqRel);
+                mark();
+                true
+            }
+            None => false,
+        }
+    }
+
     /// What `read` finds in the page's table; none if the leaf has no past. What was spilled is in the table that `read`
     /// gets if a transaction that `matters` picks has perhaps written there (under `key`, if there is one).
     ///
@@ -162,16 +228,60 @@ impl VersionStore {
         matters: impl Fn(&Arc<StatusCell>) -> bool,
         read: impl FnOnce(&VersionTable) -> T,
     ) -> Result<Option<T>> {
+        let needed = |leaf: &LeafVersions| {
+            if spiller::may_matter(leaf, key, matters) {
+                Needed::Everything
+            } else {
+                Needed::InMemory
+            }
+        };
+        self.read_what_is(page, needed, read)
+    }
+
+    /// As [`read`](Self::read), for one who sees what `view` sees: a table without versions if that is what the page
+    /// holds.
+    pub(crate) fn read_at<T>(
+        &self,
+        page: PageId,
+        key: Option<&[u8]>,
+        view: &ReadView,
+        read: impl FnOnce(&VersionTable) -> T,
+    ) -> Result<Option<T>> {
+        let needed = |leaf: &LeafVersions| {
+            if leaf.is_seen_whole(view) {
+                Needed::Nothing
+            } else if leaf.parts.iter().any(|part| part.may_matter_to(view, key)) {
+                Needed::Everything
+            } else {
+                Needed::InMemory
+            }
+        };
+        self.read_what_is(page, needed, read)
+    }
+
+    fn read_what_is<T>(
+        &self,
+        page: PageId,
+        needed: impl FnOnce(&LeafVersions) -> Needed,
+        read: impl FnOnce(&VersionTable) -> T,
+    ) -> Result<Option<T>> {
         let copy = {
             let shard = self.shard(page).read();
             let Some(leaf) = shard.leaves.get(&page) else {
                 return Ok(None);
             };
-            leaf.touch();
-            if !spiller::may_matter(leaf, key, matters) {
-                return Ok(Some(read(leaf.table())));
+            match needed(leaf) {
+                // Not a use that would keep the table in memory.
+                Needed::Nothing => return Ok(Some(read(&VersionTable::new()))),
+                Needed::InMemory => {
+                    leaf.touch();
+                    return Ok(Some(read(leaf.table())));
+                }
+                Needed::Everything => {
+                    leaf.touch();
+                    leaf.copy()
+                }
             }
-            leaf.copy()
         };
         self.load(page, copy).map(|table| Some(read(&table)))
     }
@@ -498,12 +608,8 @@ mod tests {
     }
 
     fn seen(store: &VersionStore, page: PageId, key: &[u8], view: &ReadView) -> String {
-        let seen = store.read(
-            page,
-            Some(key),
-            |writer| !view.sees(writer),
-            |table| format!("{:?}", table.resolve(key, view)),
-        );
+        let resolve = |table: &VersionTable| format!("{:?}", table.resolve(key, view));
+        let seen = store.read_at(page, Some(key), view, resolve);
         seen.unwrap().unwrap_or_else(|| "no table".into())
     }
 
@@ -672,6 +778,35 @@ mod tests {
         assert_eq!((store.memory_bytes(), store.leaves()), (0, 0));
         let key = b"a".to_vec();
         assert_eq!(hints, [GarbageHint { tree: TREE, key }]);
+    }
+
+    #[test]
+    fn a_past_is_settled_for_who_sees_all_of_its_writers() {
+        let store = store();
+        let settles = |page, snapshot| {
+            let mut is_marked = false;
+            let sees_all = store.settle(page, Lsn(snapshot), || is_marked = true);
+            assert_eq!(sees_all, is_marked);
+            sees_all
+        };
+        let horizon = || store.settled_horizon().0;
+        let [first, second, third] = [1, 2, 3].map(|id| StatusCell::new(TransactionId(id)));
+        push_many(&store, LEAF, 0..10, &first);
+        push_many(&store, OTHER, 0..10, &second);
+        assert!(!settles(LEAF, 9) && !settles(OTHER, 9) && !settles(PageId(42), 9));
+        first.commit(Lsn(5));
+        assert!(!settles(LEAF, 4) && !settles(OTHER, 9));
+        assert!(settles(LEAF, 7) && horizon() == 5);
+        second.commit(Lsn(8));
+        assert!(!settles(OTHER, 7) && settles(OTHER, 20) && horizon() == 8);
+        // Also what is spilled, and who takes changes back.
+        spill_all(&store);
+        push_many(&store, LEAF, 5..6, &third);
+        assert!(!settles(LEAF, 20) && settles(OTHER, 20));
+        store.pop(LEAF, &key(5), &third, false);
+        third.roll_back();
+        assert!(!settles(LEAF, 4) && settles(LEAF, 5) && horizon() == 8);
+        assert_eq!(store.spill_file.read_bytes(), 0);
     }
 
     #[test]

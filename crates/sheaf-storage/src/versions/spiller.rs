@@ -250,11 +250,8 @@ impl VersionStore {
             // Another one may have left the file no room for it.
             let Some(spilled) = spilled else { continue };
             let parts = tables.iter().zip(spilled).map(|(table, bytes)| {
-                Part::new(SpilledTable {
-                    bytes,
-                    writers: table.writers().into(),
-                    keys: KeyFilter::of(table.len(), table.keys()),
-                })
+                let keys = KeyFilter::of(table.len(), table.keys());
+                Part::new(SpilledTable::new(bytes, table.writers().into(), keys))
             });
             let parts = parts.collect();
             let is_dropped = self.change_leaf_if(candidate.page, candidate.copy.stamp, |leaf| {

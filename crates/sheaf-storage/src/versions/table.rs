@@ -81,6 +81,15 @@ impl Version {
     }
 }
 
+/// What is known of the first writers of a table: they need not be asked again one by one.
+#[derive(Clone, Copy, Default, Debug)]
+struct Settled {
+    /// Writers that have ended.
+    writers: usize,
+    /// When the last of them committed.
+    at: Lsn,
+}
+
 /// All versions of one leaf.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct VersionTable {
@@ -91,6 +100,8 @@ pub(crate) struct VersionTable {
     dead_bytes: usize,
     /// Each writer once. Some may have no version any more, until the next purge.
     writers: Vec<Arc<StatusCell>>,
+    /// So many writers, from the first on, are known to have ended, the last of them then.
+    settled: Settled,
     /// Versions after the last purge.
     purged_to: usize,
 }
@@ -102,6 +113,10 @@ impl VersionTable {
             bytes: Vec::new(),
             dead_bytes: 0,
             writers: Vec::new(),
+            settled: Settled {
+                writers: 0,
+                at: Lsn(0),
+            },
             purged_to: 0,
         }
     }
@@ -266,9 +281,37 @@ impl VersionTable {
         }) as u32
     }
 
-    /// Whether the view sees everything that anybody wrote here: then the page is what it sees.
+    /// Whether the view sees everything that anybody wrote here: then the page is what it sees. May be false although
+    /// it does.
     pub(crate) fn is_seen_whole(&self, view: &ReadView) -> bool {
-        self.writers.iter().all(|writer| view.sees(writer))
+        view.timestamp()
+            .is_none_or(|snapshot| self.settled.at <= snapshot)
+            && self.writers[self.settled.writers..]
+                .iter()
+                .all(|writer| view.sees(writer))
+    }
+
+    /// Whether all writers have ended, and none of them committed after the snapshot.
+    pub(super) fn is_settled_at(&self, snapshot: Lsn) -> bool {
+        let mut others = self.writers[self.settled.writers..].iter();
+        self.settled.at <= snapshot
+            && others.all(|writer| writer.is_visible_at(snapshot) || writer.is_rolled_back())
+    }
+
+    /// Notes which writers have ended, and returns when the last of them committed, [`Lsn`] 0 if none did; none while
+    /// one of them is active.
+    pub(super) fn settle(&mut self) -> Option<Lsn> {
+        for writer in &self.writers[self.settled.writers..] {
+            match writer.status() {
+                TransactionStatus::Active => return None,
+                TransactionStatus::Committed(ended) => {
+                    self.settled.at = self.settled.at.max(ended);
+                }
+                TransactionStatus::RolledBack => {}
+            }
+            self.settled.writers += 1;
+        }
+        Some(self.settled.at)
     }
 
     /// What the view sees under `key`.
@@ -332,6 +375,12 @@ impl VersionTable {
 
     /// Drops every version that no snapshot needs. Returns whether some key has no version any more.
     pub(crate) fn purge(&mut self, live: &LiveSnapshots) -> bool {
+        let has_forgotten = self.drop_unneeded(live);
+        self.settle();
+        has_forgotten
+    }
+
+    fn drop_unneeded(&mut self, live: &LiveSnapshots) -> bool {
         let statuses: Vec<_> = self.writers.iter().map(|writer| writer.status()).collect();
         let committed = |version: Version| match statuses[version.writer as usize] {
             TransactionStatus::Committed(lsn) => Some(lsn),
@@ -547,11 +596,12 @@ impl VersionTable {
             bytes: bytes.to_vec(),
             dead_bytes: bytes.len().saturating_sub(live_bytes),
             writers: writers.to_vec(),
+            settled: Settled::default(),
         })
     }
 
     /// Bytes that a purge or a split would give back.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "simulation")))]
     fn dead_bytes(&self) -> usize {
         self.dead_bytes
     }
