@@ -106,4 +106,6 @@ counters! {
     rows_read => "Innodb_rows_read",
     /// Entries at which a walk along an index found that none up to a later key can match, and went on there.
     sheaf_index_jumps => "Sheaf_index_jumps",
+    /// Plans that spent what another one was estimated to cost, and were replaced by it.
+    sheaf_plan_switches => "Sheaf_plan_switches",
 }

@@ -222,6 +222,7 @@ impl EntryRows {
         direction: Direction,
         tally: &mut Tally,
     ) -> Result<bool> {
+        tally.pay()?;
         if self.reading {
             self.read_buffer(tally)?;
         } else if self.taken < self.selection.len() {

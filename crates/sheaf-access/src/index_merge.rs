@@ -162,6 +162,7 @@ impl IndexMerge {
                 }
                 continue;
             }
+            tally.pay()?;
             self.state = match self.state {
                 State::Collect => self.collect(tally)?,
                 State::Hand => self.hand_over(tally)?,

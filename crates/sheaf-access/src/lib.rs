@@ -18,6 +18,7 @@
 
 mod arrow_types;
 mod batch_assembler;
+mod budget;
 mod byte_strings;
 mod cancel;
 mod clustered_scan;
@@ -54,6 +55,7 @@ pub use arrow_types::{
     CLUSTERED_KEY, TYPE_KEY, arrow_field, arrow_type, clustered_key_field, clustered_key_position,
     field_at, projected_schema, table_schema,
 };
+pub use budget::{Budget, Prices};
 pub use cancel::CancelFlag;
 pub use condition::{BatchCondition, ColumnsCondition, CompareOp, Condition, EncodedCondition};
 pub use counters::{Counter, SessionCounters};

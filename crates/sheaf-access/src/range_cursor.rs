@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::jump_walk::{After, JumpWalk};
 use crate::tally::Tally;
 
-/// Walks ascending, disjoint ranges; from the last one when backward. Checks the cancel flag at each leaf, and counts
-/// how each range was positioned.
+/// Walks ascending, disjoint ranges; from the last one when backward. At each leaf it checks the cancel flag and pays for the
+/// leaf before; it counts how each range was positioned.
 pub(crate) struct RangeCursor {
     tree: Arc<Tree>,
     view: ReadView,
@@ -69,6 +69,7 @@ impl RangeCursor {
     ) -> Result<Option<R>> {
         loop {
             self.cancel.check()?;
+            tally.pay()?;
             if let Some(cursor) = &mut self.cursor {
                 match (cursor.next_leaf()?, &mut self.jumps) {
                     (None, _) => self.cursor = None,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use sheaf_storage::KeyRange;
+use sheaf_storage::{KeyRange, Tree};
 
+use crate::budget::{Budget, Meter, Prices};
 use crate::cancel::CancelFlag;
 use crate::clustered_scan::ClusteredScan;
 use crate::counters::SessionCounters;
@@ -46,6 +47,8 @@ pub struct ScanMetrics {
 pub struct Scan {
     method: Method,
     tally: Tally,
+    /// Knows what its pool is asked for.
+    tree: Arc<Tree>,
     /// The scan ended or failed.
     finished: bool,
 }
@@ -83,8 +86,17 @@ impl Scan {
         Ok(Self {
             method,
             tally,
+            tree: Arc::clone(&spec.table.clustered),
             finished: false,
         })
+    }
+
+    /// The same scan, which pays for its work and fails with [`AccessError::BudgetSpent`](crate::AccessError::BudgetSpent)
+    /// when the budget is used up.
+    pub fn with_budget(mut self, budget: Budget, prices: Prices) -> Self {
+        let tree = Arc::clone(&self.tree);
+        self.tally.set_meter(Meter::new(budget, prices, tree));
+        self
     }
 
     /// The schema of the batches.
@@ -101,6 +113,7 @@ impl Scan {
         if self.finished {
             return Ok(None);
         }
+        self.tally.resume();
         let result = match &mut self.method {
             Method::Clustered(scan) => scan.next_batch(&mut self.tally),
             Method::Index(scan) => scan.next_batch(&mut self.tally),

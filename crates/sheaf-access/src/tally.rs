@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use sheaf_storage::Direction;
 
+use crate::budget::Meter;
 use crate::counters::SessionCounters;
+use crate::error::Result;
 use crate::scan::ScanMetrics;
 
 /// Counts of one scan. What is not yet in the session's counters is added there by [`flush`](Self::flush), once per
@@ -26,6 +28,8 @@ pub(crate) struct Tally {
     /// Metrics that are in the session's counters already.
     flushed: ScanMetrics,
     session: Arc<SessionCounters>,
+    /// Of a scan with a budget.
+    meter: Option<Meter>,
 }
 
 impl Tally {
@@ -45,6 +49,30 @@ impl Tally {
             rows_read: 0,
             flushed: ScanMetrics::default(),
             session,
+            meter: None,
+        }
+    }
+
+    /// Prices what is counted from now on.
+    pub(crate) fn set_meter(&mut self, meter: Meter) {
+        self.meter = Some(meter);
+    }
+
+    /// The scan goes on, perhaps on another thread than before.
+    pub(crate) fn resume(&mut self) {
+        if let Some(meter) = &mut self.meter {
+            meter.resume();
+        }
+    }
+
+    /// Pays for what was done since the last time, if the scan has a budget.
+    ///
+    /// # Errors
+    /// `BudgetSpent`.
+    pub(crate) fn pay(&mut self) -> Result<()> {
+        match &mut self.meter {
+            Some(meter) => meter.pay(&self.metrics),
+            None => Ok(()),
         }
     }
 

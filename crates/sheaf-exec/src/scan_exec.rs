@@ -36,7 +36,8 @@ use datafusion_physical_plan::{
 };
 use futures::Stream;
 use sheaf_access::{
-    AccessError, CancelFlag, Fetch, IndexRef, Scan, ScanMetrics, ScanSpec, SessionCounters,
+    AccessError, Budget, CancelFlag, Fetch, IndexRef, Prices, Scan, ScanMetrics, ScanSpec,
+    SessionCounters,
 };
 use sheaf_storage::{Direction, KeyRange, ThreadPageWork, Tree};
 
@@ -75,6 +76,8 @@ pub struct ScanExec {
     reference: u32,
     counters: Arc<SessionCounters>,
     cancel: CancelFlag,
+    /// What the scan may spend together with others, and what its work costs.
+    budget: Option<(Budget, Prices)>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -111,8 +114,17 @@ impl ScanExec {
             reference,
             counters,
             cancel,
+            budget: None,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// The same scan, whose work is paid for from `budget`.
+    pub fn with_budget(self, budget: Budget, prices: Prices) -> ScanExec {
+        ScanExec {
+            budget: Some((budget, prices)),
+            ..self
         }
     }
 
@@ -227,13 +239,16 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         // No share at all: the conditions contradict each other.
         let ranges = self.shares.get(partition).cloned().unwrap_or_default();
-        let scan = Scan::new(
+        let mut scan = Scan::new(
             Arc::clone(&self.spec),
             ranges,
             Arc::clone(&self.counters),
             self.cancel.clone(),
         )
         .map_err(access_error)?;
+        if let Some((budget, prices)) = &self.budget {
+            scan = scan.with_budget(budget.clone(), *prices);
+        }
         Ok(Box::pin(ScanStream {
             schema: self.schema(),
             scan,
@@ -258,7 +273,7 @@ impl ExecutionPlan for ScanExec {
             limit,
             ..self.spec.as_ref().clone()
         };
-        Some(Arc::new(ScanExec::new(
+        let scan = ScanExec::new(
             Arc::new(spec),
             self.shares.clone(),
             self.schema(),
@@ -267,7 +282,9 @@ impl ExecutionPlan for ScanExec {
             self.reference,
             Arc::clone(&self.counters),
             self.cancel.clone(),
-        )))
+        );
+        let budget = self.budget.clone();
+        Some(Arc::new(ScanExec { budget, ..scan }))
     }
 
     fn fetch(&self) -> Option<usize> {

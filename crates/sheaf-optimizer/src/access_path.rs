@@ -20,6 +20,7 @@ use sheaf_exec::scan_exec::{ScanExec, ScanOrder, access_error};
 use sheaf_storage::{Direction, KeyRange};
 use sheaf_table::KeyLayout;
 
+use crate::bounded_regret::Risk;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::IndexSwitches;
 use crate::index_merge::PlannedMerge;
@@ -74,6 +75,8 @@ pub(crate) struct AccessPath {
     pub ordered: bool,
     /// Estimated cost including a sort if one is needed, in microseconds.
     pub cost_us: f64,
+    /// What it may cost.
+    pub risk: Risk,
 }
 
 impl AccessPath {
@@ -101,6 +104,7 @@ impl AccessPath {
             resident: 1.0,
             ordered: false,
             cost_us: 0.0,
+            risk: Risk::default(),
         }
     }
 
@@ -310,6 +314,7 @@ impl TableReference<'_> {
             resident: bound.resident,
             ordered: direction.is_some() && !wanted.order.is_empty(),
             cost_us: 0.0,
+            risk: Risk::default(),
         };
         if self.is_one_row(&path) {
             // Nothing beats one row by its key: at cost 0, and in any order.
@@ -472,7 +477,7 @@ impl TableReference<'_> {
         });
         let order = self.scan_order(planner, block, path)?;
         let shares = self.shares(context, path, wanted, &spec)?;
-        let plan = ScanExec::new(
+        let mut plan = ScanExec::new(
             Arc::clone(&spec),
             shares,
             Arc::clone(&self.schema),
@@ -482,6 +487,9 @@ impl TableReference<'_> {
             Arc::clone(&context.counters),
             context.cancel.clone(),
         );
+        if let Some(budget) = &planner.budget {
+            plan = plan.with_budget(budget.clone(), self.prices(context, path));
+        }
         let rows = self
             .fetch
             .map_or(self.rows, |fetch| self.rows.min(fetch as f64));
@@ -489,6 +497,7 @@ impl TableReference<'_> {
             plan: Arc::new(plan),
             rows,
             cost_us: path.cost_us,
+            risk: path.risk,
             explain: vec![self.explain_scan(block, path, wanted)],
         })
     }

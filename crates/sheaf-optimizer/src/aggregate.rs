@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::expr::{GroupingSet, physical_name};
-use datafusion_expr::{Aggregate, Expr};
+use datafusion_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::aggregate::LoweredAggregateBuilder;
 use datafusion_physical_expr::expressions::Literal;
@@ -15,6 +15,7 @@ use datafusion_physical_plan::ExecutionPlanProperties;
 use datafusion_physical_plan::InputOrderMode;
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 
+use crate::bounded_regret::{Doubted, Expectation};
 use crate::cost::grouping::grouping_us;
 use crate::explain::ExtraNote;
 use crate::loose_scan::plan_groups;
@@ -22,9 +23,23 @@ use crate::physical_planner::{Block, Planned, Planner, Wanted};
 
 pub(crate) fn plan_aggregate(
     planner: &mut Planner<'_>,
+    node: &LogicalPlan,
     aggregate: &Aggregate,
     block: &Block,
 ) -> Result<Planned> {
+    let (planned, budget) = planner.watched(|planner| plan_once(planner, aggregate, block))?;
+    let doubted = Doubted {
+        node,
+        planned,
+        budget,
+        expectation: Expectation::Worst,
+        held_rows: 0,
+        order: None,
+    };
+    planner.guard(doubted, |planner| plan_once(planner, aggregate, block))
+}
+
+fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) -> Result<Planned> {
     let mut input = match plan_groups(planner, aggregate, block)? {
         Some(loose) => loose,
         None => planner.plan(&aggregate.input, block, &Wanted::default())?,
@@ -83,6 +98,7 @@ pub(crate) fn plan_aggregate(
             plan: Arc::new(first),
             rows,
             cost_us,
+            risk: input.risk,
             explain: input.explain,
         });
     }
@@ -104,6 +120,7 @@ pub(crate) fn plan_aggregate(
         plan: Arc::new(last),
         rows,
         cost_us,
+        risk: input.risk,
         explain: input.explain,
     })
 }

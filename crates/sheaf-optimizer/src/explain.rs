@@ -6,7 +6,8 @@
 //! One difference from MySQL: "Using where" and "Using index condition" stand only where a condition is tested. MySQL
 //! also shows them for conditions that the key ranges say completely. "Using jumps" is Sheaf's own: inside the ranges the
 //! walk jumps over entries that cannot match; conditions that the jumps say completely are not tested again, and the
-//! parts that they restrict count in `key_len`. "Using index for skip scan": the same where the first part is not bound.
+//! parts that they restrict count in `key_len`. "Using index for skip scan": the same where the first part is not bound. "May
+//! switch to k": once the plan has spent what the one by key k would cost, that one runs in its place.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct ExplainRow {
     /// The notes, separated by "; ".
     pub extra: Option<String>,
     notes: BTreeSet<ExtraNote>,
+    /// The plan that takes the place of this one if it turns out badly.
+    switches_to: Option<String>,
     /// Estimated cost of reading the table, and of the plan up to here, in microseconds.
     pub(crate) cost_us: Option<f64>,
     pub(crate) prefix_cost_us: Option<f64>,
@@ -74,6 +77,7 @@ pub(crate) enum ExtraNote {
     Recursive,
     UsingTemporary,
     UsingFilesort,
+    MaySwitch,
 }
 
 /// Notes that FORMAT=JSON has members for, and FORMAT=TREE lines or words.
@@ -120,6 +124,7 @@ impl ExtraNote {
             ExtraNote::Recursive => "Recursive",
             ExtraNote::UsingTemporary => "Using temporary",
             ExtraNote::UsingFilesort => "Using filesort",
+            ExtraNote::MaySwitch => "May switch to",
         }
     }
 }
@@ -183,10 +188,20 @@ impl ExplainRow {
                 ExtraNote::UsingUnion | ExtraNote::UsingSortUnion | ExtraNote::UsingIntersect,
                 Some(keys),
             ) => format!("{}({keys})", note.text()),
+            (ExtraNote::MaySwitch, _) => {
+                let plan = self.switches_to.as_deref().unwrap_or_default();
+                format!("{} {plan}", note.text())
+            }
             _ => note.text().to_string(),
         };
         let texts: Vec<_> = self.notes.iter().map(text).collect();
         self.extra = Some(texts.join("; "));
+    }
+
+    /// Another plan takes the place of this one if it turns out badly.
+    pub(crate) fn may_switch_to(&mut self, plan: &str) {
+        self.switches_to = Some(plan.to_string());
+        self.add(ExtraNote::MaySwitch);
     }
 
     pub(crate) fn has(&self, note: ExtraNote) -> bool {

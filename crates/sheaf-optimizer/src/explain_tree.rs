@@ -38,6 +38,7 @@ use sheaf_access::{Fetch, IndexRef};
 use sheaf_exec::interruptible_exec::InterruptibleExec;
 use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::measuring_exec::{Measured, MeasuringExec};
+use sheaf_exec::regret_exec::RegretExec;
 use sheaf_exec::scan_exec::ScanExec;
 use sheaf_exec::values_exec::ValuesExec;
 
@@ -243,7 +244,7 @@ fn add_counters(plan: &Arc<dyn ExecutionPlan>, node: &mut PlanNode) {
     let Some(metrics) = plan.metrics() else {
         return;
     };
-    let is_ours = plan.is::<ScanExec>() || plan.is::<KeyedJoinExec>();
+    let is_ours = plan.is::<ScanExec>() || plan.is::<KeyedJoinExec>() || plan.is::<RegretExec>();
     // By name, over all workers, in the order in which the operator has them.
     let mut counters: Vec<(String, u64)> = Vec::new();
     for value in metrics.iter().map(|metric| metric.value()) {
@@ -339,6 +340,18 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     }
     if let About::Functions(functions) = about {
         return line(format!("Window aggregate: {}", list(functions)));
+    }
+    if let Some(regret) = plan.downcast_ref::<RegretExec>() {
+        let alternative = plan_tree(regret.alternative(), notes, shown);
+        let lines = vec![
+            plan_tree(regret.preferred(), notes, shown),
+            PlanNode::new(
+                "In its place once its cost is spent",
+                None,
+                vec![alternative],
+            ),
+        ];
+        return PlanNode::new("Bounded regret", note, lines);
     }
     if let Some(subquery) = plan.downcast_ref::<ScalarSubqueryExec>() {
         return scalar_subquery(subquery, notes, shown);

@@ -20,6 +20,7 @@ use sheaf_access::{Fetch, IndexRef, MergeInput, MergeKind, MergeSpec, SortKeys};
 
 use crate::PlannerContext;
 use crate::access_path::{AccessPath, order_direction};
+use crate::bounded_regret::Risk;
 use crate::condition::Term;
 use crate::cost::range_scan::RangeScan;
 use crate::cost::sort::sort_us;
@@ -317,6 +318,7 @@ impl TableReference<'_> {
             pages: pages + read.pages(),
             ordered,
             cost_us: total,
+            risk: Risk::none(total),
             merge: Some(Rc::new(merge)),
             ..AccessPath::whole(IndexRef::Clustered, ranges, None, Fetch::Covering)
         })

@@ -24,6 +24,7 @@ use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
 
+use crate::bounded_regret::Risk;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::JoinHints;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan};
@@ -239,6 +240,7 @@ impl Joined {
             plan,
             rows: self.rows,
             cost_us: self.cost_us,
+            risk: Risk::none(self.cost_us),
             explain: self.explain,
         })
     }
@@ -326,6 +328,7 @@ impl<'p> Builder<'_, '_, 'p> {
             plan,
             rows,
             cost_us,
+            risk: _,
             explain,
         } = planned;
         Ok(Joined {

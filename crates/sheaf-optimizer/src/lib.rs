@@ -13,6 +13,7 @@
 //!                                                     |    |- [ranges]  filters -> key ranges of an index
 //!                                                     |    |- [selectivity], [filter_shares]  how many rows pass
 //!                                                     |    |- [path_cost], [cost]  what a path costs
+//!                                                     |- [bounded_regret]  what is done if that was wrong
 //!                                                     |- [trace]        what was considered, and why it lost
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep
 //!                                                     '- [explain]      MySQL's table
@@ -22,6 +23,7 @@
 
 mod access_path;
 mod aggregate;
+mod bounded_regret;
 mod column_set;
 mod condition;
 pub mod cost;
@@ -76,6 +78,7 @@ use explain_tree::Shown;
 use json::Json;
 use plan_outline::PlanOutline;
 
+pub use bounded_regret::Expectation;
 pub use cost::CostConstants;
 pub use explain::ExplainRow;
 pub use explain_tree::PlanNode;
@@ -99,6 +102,8 @@ pub struct PlannerContext {
     pub task: Arc<TaskContext>,
     /// Where the planner writes down what it considers; off as a rule.
     pub trace: Trace,
+    /// What is expected of estimates that may be wrong by any factor.
+    pub expectation: Expectation,
 }
 
 /// A plan that is ready to run, once.

@@ -5,6 +5,7 @@ use sheaf_access::{Fetch, IndexRef, SortKeys};
 
 use crate::PlannerContext;
 use crate::access_path::AccessPath;
+use crate::bounded_regret::{Expectation, Risk};
 use crate::condition::Term;
 use crate::cost::index_condition::conditions_us;
 use crate::cost::jumps::JumpingWalk;
@@ -23,6 +24,18 @@ pub(crate) struct EntryOrder {
     pub correlation: f64,
     /// See [`Lookups::sorted_runs`].
     pub sorted_runs: Option<f64>,
+}
+
+/// What it costs to get the rows that entries lead to, in microseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fetching {
+    /// Leaves read, if none is in memory.
+    pages: f64,
+    /// What one worker does for all, and what they share among them.
+    alone_us: f64,
+    shared_us: f64,
+    /// Share of the path that is read before the first row comes.
+    least_share: f64,
 }
 
 impl TableReference<'_> {
@@ -46,60 +59,98 @@ impl TableReference<'_> {
         path.walked = walk.map_or(path.entries, |walk| walk.matches);
         path.pages = walk.map_or_else(|| scan.pages(), |walk| walk.pages());
         path.lookups = self.lookups(path);
-        let fetched = match path.fetch {
-            Fetch::Covering => path.walked,
-            _ => path.lookups,
-        };
         let columns = self.rows.min(path.entries) * self.projection.len() as f64;
         // What the workers share among them.
         let walk_us = walk.map_or_else(
             || scan.processor_us(constants),
             |walk| walk.processor_us(constants),
         );
-        let mut shared = walk_us
+        let shared = walk_us
             + conditions_us(constants, path.walked, path.index_filters.len())
-            + conditions_us(constants, fetched, path.row_filters.len())
             + columns * constants.column_us;
-        let mut alone = walk.map_or_else(
+        let alone = walk.map_or_else(
             || scan.device_us(constants),
             |walk| walk.device_us(constants),
         );
-        // Share of the path that is read before the first row comes.
-        let mut least_walked = 0.0;
-        if path.lookups > 0.0 {
-            let order = self.entry_order(path);
-            let lookups = self.clustered_lookups(path.lookups, order)?;
-            match path.fetch {
-                Fetch::MultiRange { sort, buffer_bytes } => {
-                    let read = self.multi_range_read(lookups, sort, buffer_bytes);
-                    path.pages += read.pages();
-                    alone += read.cost_us(constants);
-                    least_walked = (read.keys_per_turn / path.lookups).min(1.0);
-                }
-                _ => {
-                    path.pages += lookups.pages();
-                    shared += lookups.cost_us(constants);
-                }
-            }
-        }
         let workers = self.partitions(context, path, wanted) as f64;
-        let mut total = alone + shared / workers;
-        let limit = wanted.limit.or(self.fetch).map(|limit| limit as f64);
+        let work_us = |fetching: &Fetching| {
+            alone + fetching.alone_us + (shared + fetching.shared_us) / workers
+        };
+        let fetching = self.fetching(context, path, path.lookups)?;
+        path.pages += fetching.pages;
+        let unstopped_us = work_us(&fetching);
+        let mut total = unstopped_us;
+        let worst_us = match path.lookups < path.walked && path.lookups > 0.0 {
+            true => work_us(&self.fetching(context, path, path.walked)?),
+            false => unstopped_us,
+        };
+        let limit = match context.expectation {
+            Expectation::Estimates => wanted.limit.or(self.fetch).map(|limit| limit as f64),
+            Expectation::NoEarlyStop | Expectation::Worst => None,
+        };
+        let mut sorting_us = 0.0;
         if path.ordered || wanted.order.is_empty() {
             // Stops when enough rows have come.
             if let Some(limit) = limit {
                 let walked = self
                     .match_spread(path)?
                     .walked(limit, self.rows)
-                    .max(least_walked);
+                    .max(fetching.least_share);
                 let first = constants.descent_us + (1.0 - path.resident) * constants.random_read_us;
                 total = (total * walked).max(first.min(total));
             }
         } else {
-            total += sort_us(constants, self.rows, limit.unwrap_or(self.rows));
+            sorting_us = sort_us(constants, self.rows, limit.unwrap_or(self.rows));
         }
-        path.cost_us = total;
+        path.risk = Risk {
+            unstopped_us: unstopped_us + sorting_us,
+            worst_us: worst_us + sorting_us,
+        };
+        path.cost_us = match context.expectation {
+            Expectation::Worst => path.risk.worst_us,
+            _ => total + sorting_us,
+        };
         Ok(())
+    }
+
+    /// What it costs to get the rows of a path that fetches so many, and to test them.
+    fn fetching(
+        &self,
+        context: &PlannerContext,
+        path: &AccessPath,
+        lookups: f64,
+    ) -> Result<Fetching> {
+        let constants = &context.settings.costs;
+        let tested = match path.fetch {
+            Fetch::Covering => path.walked,
+            _ => lookups,
+        };
+        let conditions_us = conditions_us(constants, tested, path.row_filters.len());
+        if lookups == 0.0 {
+            return Ok(Fetching {
+                shared_us: conditions_us,
+                ..Fetching::default()
+            });
+        }
+        let order = self.entry_order(path);
+        let rows = self.clustered_lookups(lookups, order)?;
+        Ok(match path.fetch {
+            Fetch::MultiRange { sort, buffer_bytes } => {
+                let read = self.multi_range_read(rows, sort, buffer_bytes);
+                Fetching {
+                    pages: read.pages(),
+                    alone_us: read.cost_us(constants),
+                    shared_us: conditions_us,
+                    least_share: (read.keys_per_turn / lookups).min(1.0),
+                }
+            }
+            _ => Fetching {
+                pages: rows.pages(),
+                alone_us: 0.0,
+                shared_us: rows.cost_us(constants) + conditions_us,
+                least_share: 0.0,
+            },
+        })
     }
 
     /// Rows that a path fetches from the clustered tree.

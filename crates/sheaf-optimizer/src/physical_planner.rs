@@ -41,10 +41,13 @@ use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeE
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use sheaf_access::Budget;
 use sheaf_exec::interruptible_exec::make_interruptible;
 use sheaf_exec::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
+use crate::bounded_regret::{Doubted, Expectation, Risk};
+use crate::cost::sort::sort_us;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::Object;
 use crate::plan_outline::Notes;
@@ -61,6 +64,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
         notes: Notes::default(),
         blocks: 0,
         conflicting_hints: Vec::new(),
+        budget: None,
     };
     let planned = planner.plan_block(plan, "PRIMARY")?;
     let cost_us = planned.cost_us;
@@ -108,6 +112,8 @@ pub(crate) struct Planned {
     pub rows: f64,
     /// Estimated cost, in microseconds.
     pub cost_us: f64,
+    /// What it may cost.
+    pub risk: Risk,
     /// Tables below, in the order they are joined.
     pub explain: Vec<ExplainRow>,
 }
@@ -150,9 +156,11 @@ pub(crate) struct Planner<'a> {
     /// What is known of the operators, for EXPLAIN.
     pub notes: Notes,
     /// Query blocks numbered so far.
-    blocks: u64,
+    pub blocks: u64,
     /// See [`PhysicalQuery::conflicting_hints`].
     pub conflicting_hints: Vec<String>,
+    /// What the scans of the part that is being planned pay from.
+    pub budget: Option<Budget>,
 }
 
 impl Planner<'_> {
@@ -246,10 +254,10 @@ impl Planner<'_> {
             }
             LogicalPlan::Projection(projection) => self.plan_projection(projection, block, wanted),
             LogicalPlan::Filter(filter) => self.plan_filter(filter, block, wanted),
-            LogicalPlan::Sort(sort) => self.plan_sort(sort, block, wanted),
-            LogicalPlan::Limit(limit) => self.plan_limit(limit, block, wanted),
+            LogicalPlan::Sort(sort) => self.plan_sort(node, sort, block, wanted),
+            LogicalPlan::Limit(limit) => self.plan_limit(node, limit, block, wanted),
             LogicalPlan::Aggregate(aggregate) => {
-                crate::aggregate::plan_aggregate(self, aggregate, block)
+                crate::aggregate::plan_aggregate(self, node, aggregate, block)
             }
             LogicalPlan::Window(window) => crate::window::plan_window(self, window, block),
             LogicalPlan::Union(union) => self.plan_union(union, block),
@@ -270,6 +278,7 @@ impl Planner<'_> {
                     plan,
                     rows,
                     cost_us: 0.0,
+                    risk: Risk::default(),
                     explain: vec![ExplainRow::no_tables(block.select_type).with_id(block.id)],
                 })
             }
@@ -306,6 +315,7 @@ impl Planner<'_> {
                 plan: Arc::new(plan),
                 rows: GUESSED_ROUND_ROWS,
                 cost_us: 0.0,
+                risk: Risk::default(),
                 explain: vec![row],
             });
         }
@@ -352,6 +362,7 @@ impl Planner<'_> {
             plan,
             rows: rows as f64 * selectivity,
             cost_us: 0.0,
+            risk: Risk::default(),
             explain: vec![row],
         })
     }
@@ -406,25 +417,25 @@ impl Planner<'_> {
         })
     }
 
-    fn plan_sort(&mut self, sort: &Sort, block: &Block, wanted: &Wanted) -> Result<Planned> {
+    fn plan_sort(
+        &mut self,
+        node: &LogicalPlan,
+        sort: &Sort,
+        block: &Block,
+        wanted: &Wanted,
+    ) -> Result<Planned> {
         let fetch = smaller(sort.fetch, wanted.limit);
-        let input = self.plan(
-            &sort.input,
-            block,
-            &Wanted {
-                order: sort.expr.clone(),
-                limit: fetch,
-            },
-        )?;
+        let wanted = Wanted {
+            order: sort.expr.clone(),
+            limit: fetch,
+        };
+        let (input, budget) = self.watched(|planner| planner.plan(&sort.input, block, &wanted))?;
         let exprs = create_physical_sort_exprs(
             &sort.expr,
             sort.input.schema(),
             &self.properties,
             &block.slots,
         )?;
-        let rows = sort
-            .fetch
-            .map_or(input.rows, |fetch| input.rows.min(fetch as f64));
         let Some(ordering) = LexOrdering::new(exprs.clone()) else {
             return internal_err!("a sort without expressions");
         };
@@ -433,23 +444,45 @@ impl Planner<'_> {
             .plan
             .equivalence_properties()
             .ordering_satisfy(exprs)?;
-        let child = Arc::clone(&input.plan);
-        let planned = match (sorted, partitions) {
-            (true, 1) => match sort.fetch {
-                Some(fetch) => input.wrap(GlobalLimitExec::new(child, 0, Some(fetch))),
-                None => input,
-            },
-            (true, _) => {
-                input.wrap(SortPreservingMergeExec::new(ordering, child).with_fetch(sort.fetch))
-            }
-            (false, _) => input
-                .wrap(SortExec::new(ordering, child).with_fetch(sort.fetch))
-                .note(ExtraNote::UsingFilesort),
+        if sorted && partitions > 1 {
+            let rows = fetched_rows(&input, sort.fetch);
+            let child = Arc::clone(&input.plan);
+            let merge = SortPreservingMergeExec::new(ordering, child).with_fetch(sort.fetch);
+            return Ok(Planned {
+                rows,
+                ..input.wrap(merge)
+            });
+        }
+        let (planned, expectation, held_rows) = match (sorted, sort.fetch) {
+            (true, None) => return Ok(input),
+            (true, Some(fetch)) => (limited(input, fetch), Expectation::NoEarlyStop, fetch),
+            (false, _) => (sorted_rows(sort, &ordering, input), Expectation::Worst, 0),
         };
-        Ok(Planned { rows, ..planned })
+        let doubted = Doubted {
+            node,
+            planned,
+            budget,
+            expectation,
+            held_rows,
+            order: Some(ordering.clone()),
+        };
+        self.guard(doubted, |planner| {
+            let input = planner.plan(&sort.input, block, &Wanted::default())?;
+            let rows = input.rows;
+            let mut sorted = sorted_rows(sort, &ordering, input);
+            let kept = sort.fetch.map_or(rows, |fetch| fetch as f64);
+            sorted.cost_us += sort_us(&planner.context.settings.costs, rows, kept);
+            Ok(sorted)
+        })
     }
 
-    fn plan_limit(&mut self, limit: &Limit, block: &Block, wanted: &Wanted) -> Result<Planned> {
+    fn plan_limit(
+        &mut self,
+        node: &LogicalPlan,
+        limit: &Limit,
+        block: &Block,
+        wanted: &Wanted,
+    ) -> Result<Planned> {
         let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
             (limit.get_skip_type()?, limit.get_fetch_type()?)
         else {
@@ -460,18 +493,31 @@ impl Planner<'_> {
             order: wanted.order.clone(),
             limit: smaller(taken, wanted.limit),
         };
-        let input = self.plan(&limit.input, block, &wanted)?;
-        let rows = taken.map_or(input.rows, |taken| input.rows.min(taken as f64));
-        let mut child = Arc::clone(&input.plan);
-        if let Some(taken) = taken
-            && child.output_partitioning().partition_count() > 1
-        {
-            child = Arc::new(LocalLimitExec::new(child, taken));
+        let (mut input, budget) =
+            self.watched(|planner| planner.plan(&limit.input, block, &wanted))?;
+        if let Some(taken) = taken {
+            input = limited(input, taken);
+            // With an order that is wanted the sort above is where the walk is guarded.
+            if wanted.order.is_empty() {
+                let doubted = Doubted {
+                    node,
+                    planned: input,
+                    budget,
+                    expectation: Expectation::NoEarlyStop,
+                    held_rows: taken,
+                    order: None,
+                };
+                input = self.guard(doubted, |planner| {
+                    let all = planner.plan(&limit.input, block, &Wanted::default())?;
+                    Ok(limited(all, taken))
+                })?;
+            }
         }
-        Ok(Planned {
-            rows,
-            ..input.wrap(GlobalLimitExec::new(child, skip, fetch))
-        })
+        if skip == 0 && input.plan.is::<GlobalLimitExec>() {
+            return Ok(input);
+        }
+        let child = Arc::clone(&input.plan);
+        Ok(input.wrap(GlobalLimitExec::new(child, skip, fetch)))
     }
 
     fn plan_union(&mut self, union: &Union, block: &Block) -> Result<Planned> {
@@ -494,6 +540,7 @@ impl Planner<'_> {
             plan: UnionExec::try_new(plans)?,
             rows,
             cost_us,
+            risk: Risk::none(cost_us),
             explain,
         })
     }
@@ -511,10 +558,12 @@ impl Planner<'_> {
         )?;
         let mut explain = first.explain;
         explain.extend(round.explain);
+        let cost_us = first.cost_us + round.cost_us * GUESSED_ROUNDS;
         Ok(Planned {
             plan: Arc::new(plan),
             rows: first.rows + round.rows * GUESSED_ROUNDS,
-            cost_us: first.cost_us + round.cost_us * GUESSED_ROUNDS,
+            cost_us,
+            risk: Risk::none(cost_us),
             explain,
         })
     }
@@ -547,6 +596,7 @@ impl Planner<'_> {
             plan,
             rows: values.values.len() as f64,
             cost_us: 0.0,
+            risk: Risk::default(),
             explain: vec![row],
         })
     }
@@ -571,6 +621,33 @@ fn scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<Subquery>> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
+}
+
+/// Estimated rows of an input of which so many are fetched.
+fn fetched_rows(input: &Planned, fetch: Option<usize>) -> f64 {
+    fetch.map_or(input.rows, |fetch| input.rows.min(fetch as f64))
+}
+
+/// The rows of an input, sorted.
+fn sorted_rows(sort: &Sort, ordering: &LexOrdering, input: Planned) -> Planned {
+    let rows = fetched_rows(&input, sort.fetch);
+    let child = Arc::clone(&input.plan);
+    let sort = SortExec::new(ordering.clone(), child).with_fetch(sort.fetch);
+    Planned {
+        rows,
+        ..input.wrap(sort).note(ExtraNote::UsingFilesort)
+    }
+}
+
+/// The first rows of each partition.
+fn limited(input: Planned, taken: usize) -> Planned {
+    let rows = fetched_rows(&input, Some(taken));
+    let child = Arc::clone(&input.plan);
+    let limited = match child.output_partitioning().partition_count() {
+        1 => input.wrap(GlobalLimitExec::new(child, 0, Some(taken))),
+        _ => input.wrap(LocalLimitExec::new(child, taken)),
+    };
+    Planned { rows, ..limited }
 }
 
 fn smaller(a: Option<usize>, b: Option<usize>) -> Option<usize> {

@@ -76,6 +76,11 @@ impl Notes {
         self.0.borrow_mut().push((Arc::clone(operator), note));
     }
 
+    /// Takes over the notes about another plan.
+    pub(crate) fn absorb(&self, other: Notes) {
+        self.0.borrow_mut().extend(other.0.into_inner());
+    }
+
     /// Notes what became of a node of the logical plan.
     pub(crate) fn add_node(&self, node: &LogicalPlan, planned: &Planned) {
         let about = match node {

@@ -39,6 +39,9 @@ pub struct OptimizerSwitch {
     pub derived_merge: bool,
     /// A whole index may be read in order for the sake of a LIMIT.
     pub prefer_ordering_index: bool,
+    /// A plan that counts on what may not happen is given up once it has spent what another one would cost (Sheaf's own
+    /// flag).
+    pub bounded_regret: bool,
     /// Run statements about a few rows without a vectorised plan (Sheaf's own flag).
     pub direct: bool,
     /// Flags that are only kept, in the order they were first set.
@@ -65,6 +68,7 @@ impl Default for OptimizerSwitch {
             materialization: true,
             derived_merge: true,
             prefer_ordering_index: true,
+            bounded_regret: true,
             direct: true,
             kept: Vec::new(),
         }
@@ -90,6 +94,7 @@ const FLAGS: &[&str] = &[
     "materialization",
     "derived_merge",
     "prefer_ordering_index",
+    "bounded_regret",
     "direct",
 ];
 
@@ -154,6 +159,7 @@ impl OptimizerSwitch {
             "materialization" => &mut self.materialization,
             "derived_merge" => &mut self.derived_merge,
             "prefer_ordering_index" => &mut self.prefer_ordering_index,
+            "bounded_regret" => &mut self.bounded_regret,
             "direct" => &mut self.direct,
             _ => return None,
         })
@@ -240,6 +246,9 @@ pub struct PlannerSettings {
     pub query_memory_bytes: usize,
     /// Pages that a scan reads ahead.
     pub read_ahead_pages: usize,
+    /// What a plan that may be given up may spend, in microseconds, in place of the cost of the other plan; every plan that
+    /// can be given up is one then. For tests.
+    pub regret_budget_us: Option<f64>,
     /// What things cost on this machine.
     pub costs: CostConstants,
 }
@@ -255,6 +264,7 @@ impl Default for PlannerSettings {
             target_partitions: 1,
             query_memory_bytes: 64 << 20,
             read_ahead_pages: 64,
+            regret_budget_us: None,
             costs: CostConstants::default(),
         }
     }

@@ -21,7 +21,7 @@ use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
-    PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
+    Expectation, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
 };
 use sheaf_storage::ReadView;
 use sheaf_table::{
@@ -366,6 +366,7 @@ impl Session {
             cancel: self.handle.cancel_flag().clone(),
             task: self.task_context(),
             trace: self.traces.current.clone(),
+            expectation: Expectation::Estimates,
         }
     }
 

@@ -31,6 +31,7 @@ use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use sheaf_access::{Fetch, IndexRef, MergeKind};
 use sheaf_exec::keyed_join_exec::KeyedJoinExec;
+use sheaf_exec::regret_exec::RegretExec;
 use sheaf_exec::scan_exec::ScanExec;
 use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, TreeId};
 use sheaf_table::{Search, Table};
@@ -136,8 +137,14 @@ fn secondary(index: IndexRef) -> Option<usize> {
 pub(crate) fn searches_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<PlannedSearch>> {
     let mut searches = Vec::new();
     let mut is_filtered = false;
+    let mut doubted = Vec::new();
     plan.apply(|node| {
         let any: &dyn std::any::Any = node.as_ref();
+        if let Some(regret) = any.downcast_ref::<RegretExec>() {
+            // Both of its plans find the same rows; locking one search keeps others out of the result.
+            doubted.push(Arc::clone(regret.preferred()));
+            return Ok(TreeNodeRecursion::Jump);
+        }
         if let Some(scan) = any.downcast_ref::<ScanExec>() {
             searches.extend(PlannedSearch::of_scan(scan));
             return Ok(TreeNodeRecursion::Continue);
@@ -148,6 +155,9 @@ pub(crate) fn searches_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<PlannedSe
         is_filtered |= !passes_first_rows(node.as_ref());
         Ok(TreeNodeRecursion::Continue)
     })?;
+    for plan in doubted {
+        searches.extend(searches_of(&plan)?);
+    }
     for search in &mut searches {
         search.is_filtered |= is_filtered;
     }

@@ -210,6 +210,7 @@ impl Runner {
                 .runtime
                 .task_context("test".to_string(), self.runtime.session_config(64, 1)),
             trace: sheaf_optimizer::Trace::default(),
+            expectation: sheaf_optimizer::Expectation::default(),
         };
         let optimized = optimize_logical(lowered.plan, &context)?;
         let physical = plan_physical(&optimized, &context)?;

@@ -6,6 +6,11 @@ use super::range_scan::RangeScan;
 /// What it takes to look at one entry by itself and to find the next one, in entries read one after the other.
 const ENTRIES_PER_PROBE: f64 = 3.0;
 
+/// What a jump costs within a leaf.
+pub(crate) fn jump_us(constants: &CostConstants) -> f64 {
+    ENTRIES_PER_PROBE * constants.entry_us
+}
+
 /// A walk with jumps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JumpingWalk {
@@ -37,7 +42,8 @@ impl JumpingWalk {
     pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
         let descents = self.scan.ranges + self.jumps.min(self.pages());
         descents * constants.descent_us
-            + (self.matches + self.jumps * ENTRIES_PER_PROBE) * constants.entry_us
+            + self.matches * constants.entry_us
+            + self.jumps * jump_us(constants)
     }
 
     /// ```text

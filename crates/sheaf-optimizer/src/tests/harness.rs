@@ -13,6 +13,7 @@ use datafusion_expr::planner::{ContextProvider, ExprPlanner};
 use datafusion_expr::{
     AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
 };
+use datafusion_physical_plan::ExecutionPlan;
 use datafusion_sql::parser::{DFParser, Statement};
 use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use sheaf_access::{CancelFlag, SessionCounters};
@@ -26,8 +27,8 @@ use sheaf_table::{
 };
 
 use crate::{
-    ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
-    plan_physical,
+    Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
+    optimize_logical, plan_physical,
 };
 
 /// A database in a temporary directory, and tables that are only in memory.
@@ -191,6 +192,7 @@ impl Lab {
             cancel: CancelFlag::new(),
             task: self.runtime.task_context("test".to_string(), config),
             trace: self.trace.clone(),
+            expectation: Expectation::default(),
         }
     }
 
@@ -217,7 +219,7 @@ impl Lab {
             .indent(false)
             .to_string();
         let stream = self.runtime.run(
-            query.plan,
+            Arc::clone(&query.plan),
             Arc::clone(&context.task),
             context.cancel.clone(),
         );
@@ -227,6 +229,7 @@ impl Lab {
         Ok(Rows {
             batches,
             explain: query.explain,
+            plan: query.plan,
             shown,
         })
     }
@@ -290,7 +293,8 @@ fn spill_directory(directory: &Path) -> std::path::PathBuf {
 pub(super) struct Rows {
     pub batches: Vec<arrow::array::RecordBatch>,
     pub explain: Vec<ExplainRow>,
-    /// The operators.
+    /// The operators that ran, and how they look.
+    pub plan: Arc<dyn ExecutionPlan>,
     pub shown: String,
 }
 

@@ -5,5 +5,6 @@ mod choices;
 mod estimates;
 mod harness;
 mod operators;
+mod regret;
 mod stored;
 mod trace;

@@ -1,0 +1,293 @@
+//! Bounded regret: a plan that may turn out badly, and the plan that takes its place when it does.
+//!
+//! `ORDER BY id LIMIT 20` with a filter is answered at once by a walk in the order of `id` if matches are met soon, and is a
+//! disaster if they all lie at the far end, which no statistics can rule out. So the walk gets a budget: what the other plan
+//! is estimated to cost. If it is spent before the walk has what it looks for, the other plan runs from its beginning:
+//!
+//! ```text
+//!   RegretExec   budget = cost of B
+//!     |- A: walk in order, stops at the LIMIT      rows are held back until A has them all; then they go out
+//!     '- B: index on the filter, sort              runs only if A's scans have spent the budget; A's rows are dropped
+//! ```
+//!
+//! **What it costs.** At most the budget and B, which is twice B if B's estimate is right, however wrong A's was. (This is the
+//! ski rental problem: no rule that does not know the future does better in the worst case.)
+//!
+//! **Why the rows are right.** Nothing has gone out when A is given up, and B computes the same from the same view: no row
+//! comes twice, none is lost. A that stands on an operator that reads all of its input first, a sort or an aggregate,
+//! has nothing to be held back: its first row says that the scans have done their work.
+//!
+//! Rows are held up to [`MAX_HELD_BYTES`], and as long as the statement's memory suffices. Beyond that they go out, and A
+//! goes on without a budget: it has found much already.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{DataFusionError, Result, internal_err};
+use datafusion_execution::TaskContext;
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion_physical_expr::{
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr,
+};
+use datafusion_physical_plan::execution_plan::{Boundedness, CardinalityEffect, EmissionType};
+use datafusion_physical_plan::metrics::{
+    Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    SendableRecordBatchStream,
+};
+use futures::{Stream, StreamExt, TryStreamExt};
+use sheaf_access::{AccessError, Budget, SessionCounters};
+
+/// Bytes of rows that are held back, at most.
+pub const MAX_HELD_BYTES: usize = 16 << 20;
+
+/// What the first plan is allowed.
+#[derive(Debug, Clone)]
+pub struct Allowance {
+    /// Its scans pay into this one.
+    pub budget: Budget,
+    /// What they may spend, in microseconds.
+    pub limit_us: f64,
+    /// So many rows are all that is wanted. With 0 the first batch shows that the scans have done their work.
+    pub held_rows: usize,
+}
+
+/// See the module's comment.
+#[derive(Debug)]
+pub struct RegretExec {
+    preferred: Arc<dyn ExecutionPlan>,
+    alternative: Arc<dyn ExecutionPlan>,
+    allowance: Allowance,
+    /// The order in which both deliver their rows.
+    order: Option<LexOrdering>,
+    counters: Arc<SessionCounters>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl RegretExec {
+    /// Both plans have the same schema and compute the same rows, in `order` if there is one.
+    pub fn new(
+        preferred: Arc<dyn ExecutionPlan>,
+        alternative: Arc<dyn ExecutionPlan>,
+        allowance: Allowance,
+        order: Option<LexOrdering>,
+        counters: Arc<SessionCounters>,
+    ) -> RegretExec {
+        // Only what is true of both: which of them runs is not known.
+        let schema = preferred.schema();
+        let equivalences = EquivalenceProperties::new_with_orderings(schema, order.clone());
+        let properties = PlanProperties::new(
+            equivalences,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        RegretExec {
+            preferred,
+            alternative,
+            allowance,
+            order,
+            counters,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// The plan that runs first.
+    pub fn preferred(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.preferred
+    }
+
+    /// The plan that takes its place.
+    pub fn alternative(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.alternative
+    }
+}
+
+impl DisplayAs for RegretExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "RegretExec: held_rows={}", self.allowance.held_rows)
+    }
+}
+
+impl ExecutionPlan for RegretExec {
+    fn name(&self) -> &'static str {
+        "RegretExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.preferred, &self.alternative]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition; 2]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let required = self.order.clone().map(OrderingRequirements::from);
+        vec![required.clone(), required]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![self.order.is_some(); 2]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false; 2]
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Ok([preferred, alternative]) = <[_; 2]>::try_from(children) else {
+            return internal_err!("bounded regret is about two plans");
+        };
+        Ok(Arc::new(RegretExec::new(
+            preferred,
+            alternative,
+            self.allowance.clone(),
+            self.order.clone(),
+            Arc::clone(&self.counters),
+        )))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let count = |name: &'static str| MetricBuilder::new(&self.metrics).counter(name, partition);
+        let trial = Trial {
+            reservation: MemoryConsumer::new(self.name()).register(context.memory_pool()),
+            preferred: Arc::clone(&self.preferred),
+            alternative: Arc::clone(&self.alternative),
+            allowance: self.allowance.clone(),
+            context,
+            counters: Arc::clone(&self.counters),
+            switches: count("switches"),
+            spent_us: count("spent_us"),
+            switched_after_us: count("switched_after_us"),
+        };
+        let rows = futures::stream::once(trial.run()).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// The first plan until it is known which of the two delivers the rows.
+struct Trial {
+    preferred: Arc<dyn ExecutionPlan>,
+    alternative: Arc<dyn ExecutionPlan>,
+    allowance: Allowance,
+    context: Arc<TaskContext>,
+    /// For the rows that are held back.
+    reservation: MemoryReservation,
+    counters: Arc<SessionCounters>,
+    switches: Count,
+    /// What the first plan has spent, priced as the budget is.
+    spent_us: Count,
+    switched_after_us: Count,
+}
+
+impl Trial {
+    async fn run(self) -> Result<impl Stream<Item = Result<RecordBatch>> + Send> {
+        let started = Instant::now();
+        let Allowance {
+            budget,
+            limit_us,
+            held_rows,
+        } = &self.allowance;
+        budget.start(*limit_us);
+        let mut rows = self.preferred.execute(0, Arc::clone(&self.context))?;
+        let mut held = Vec::new();
+        let mut held_count = 0;
+        while let Some(batch) = rows.next().await {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) if is_budget_spent(&error) => {
+                    // What the first plan holds is given back before the other one begins.
+                    drop(rows);
+                    held.clear();
+                    self.reservation.free();
+                    add(&self.spent_us, budget.spent_us());
+                    add(
+                        &self.switched_after_us,
+                        started.elapsed().as_secs_f64() * 1e6,
+                    );
+                    self.switches.add(1);
+                    self.counters.sheaf_plan_switches.add(1);
+                    rows = self.alternative.execute(0, Arc::clone(&self.context))?;
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            held_count += batch.num_rows();
+            let grown = self.reservation.try_grow(batch.get_array_memory_size());
+            held.push(batch);
+            if held_count >= *held_rows
+                || grown.is_err()
+                || self.reservation.size() > MAX_HELD_BYTES
+            {
+                break;
+            }
+        }
+        if self.switches.value() == 0 {
+            add(&self.spent_us, budget.spent_us());
+        }
+        budget.lift();
+        let reservation = self.reservation;
+        let held = futures::stream::iter(held).map(move |batch: RecordBatch| {
+            // Accounted for until the last of them is out.
+            let _held = &reservation;
+            Ok(batch)
+        });
+        Ok(held.chain(rows.fuse()))
+    }
+}
+
+/// Adds microseconds to a metric.
+fn add(count: &Count, us: f64) {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "microseconds of one statement"
+    )]
+    count.add(us as usize);
+}
+
+/// Whether a scan has found its budget used up.
+fn is_budget_spent(error: &DataFusionError) -> bool {
+    let DataFusionError::External(inner) = error.find_root() else {
+        return false;
+    };
+    matches!(
+        inner.downcast_ref::<AccessError>(),
+        Some(AccessError::BudgetSpent)
+    )
+}
