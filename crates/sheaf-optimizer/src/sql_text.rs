@@ -165,7 +165,14 @@ fn column_text(column: &Column, names: Names<'_>) -> String {
             Some((table, name)) => (Some(table), name),
             None => (None, column.name.as_str()),
         },
-        table => (table, column.name.as_str()),
+        // The same before its name was made part of the column's.
+        Some(relation) => match relation.split_once('.') {
+            Some((number, table)) if is_numbered(number, 'r') => {
+                (Some(table), column.name.as_str())
+            }
+            _ => (Some(relation), column.name.as_str()),
+        },
+        None => (None, column.name.as_str()),
     };
     match (names.database, table) {
         (Some(database), Some(table)) => format!("`{database}`.`{table}`.`{column}`"),
@@ -388,6 +395,7 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion_common::TableReference;
     use datafusion_expr::{cast, col, lit};
     use sheaf_exec::collation::collation_key;
 
@@ -453,11 +461,12 @@ mod tests {
             col("b").is_null(),
             of("#3", "c").is_null(),
             of("r0", "t.d").is_null(),
+            Expr::Column(Column::new(Some(TableReference::bare("r0.t")), "e")).is_null(),
         ];
         assert_eq!(
             conditions_text(&conditions, names).as_deref(),
             Some(
-                "((`d`.`t`.`a` > 5) and (`b` is null) and (`d`.`u`.`c` is null) and (`d`.`t`.`d` is null))"
+                "((`d`.`t`.`a` > 5) and (`b` is null) and (`d`.`u`.`c` is null) and (`d`.`t`.`d` is null) and (`d`.`t`.`e` is null))"
             )
         );
         assert_eq!(conditions_text(&[], names), None);
