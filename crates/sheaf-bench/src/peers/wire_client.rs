@@ -70,7 +70,6 @@ pub struct WireClient {
     /// The server leaves out descriptions of columns that it has sent before (a capability of MariaDB's).
     may_skip_columns: bool,
     columns: Vec<(ColumnType, ColumnFlags)>,
-    affected_rows: u64,
 }
 
 impl WireClient {
@@ -93,7 +92,6 @@ impl WireClient {
             request: Vec::new(),
             may_skip_columns: false,
             columns: Vec::new(),
-            affected_rows: 0,
         };
         let greeting = client.answer()?;
         let greeting = ParseBuf(&client.received[greeting]).parse::<HandshakePacket<'_>>(())?;
@@ -178,7 +176,6 @@ impl WireClient {
         let mut answer = ParseBuf(&self.received[answer]);
         let columns = answer.checked_eat_lenenc_int().ok_or_else(cut)? as usize;
         if columns == 0 {
-            self.affected_rows = answer.checked_eat_lenenc_int().ok_or_else(cut)?;
             return Ok(());
         }
         let are_described = !self.may_skip_columns || answer.checked_eat_u8() != Some(0);
@@ -213,11 +210,6 @@ impl WireClient {
             }
         }
         Ok(())
-    }
-
-    /// Rows that the last statement has changed.
-    pub fn affected_rows(&self) -> u64 {
-        self.affected_rows
     }
 
     fn send_packet(
