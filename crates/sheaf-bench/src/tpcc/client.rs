@@ -190,14 +190,12 @@ fn protocol_value(cell: Cell<'_>) -> Value {
 
 fn decimal_text(unscaled: i128, scale: i8) -> Vec<u8> {
     let digits = usize::try_from(scale).unwrap_or(0);
-    let sign = if unscaled < 0 { "-" } else { "" };
-    let mut text = format!(
-        "{sign}{:0width$}",
-        unscaled.unsigned_abs(),
-        width = digits + 1 + sign.len()
-    );
+    let mut text = format!("{:0width$}", unscaled.unsigned_abs(), width = digits + 1);
     if digits > 0 {
         text.insert(text.len() - digits, '.');
+    }
+    if unscaled < 0 {
+        text.insert(0, '-');
     }
     text.into_bytes()
 }
