@@ -51,7 +51,7 @@ impl Failure {
 /// One session with a database.
 pub enum Client {
     Protocol(ProtocolClient),
-    Library(LibraryClient),
+    Library(Box<LibraryClient>),
 }
 
 /// A connection to a server.

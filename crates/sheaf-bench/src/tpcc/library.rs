@@ -43,7 +43,7 @@ pub(super) fn run(options: &Options, directory: &Path) -> Result<(), BenchError>
     for &clients in &options.clients {
         let terminals = (0..clients)
             .map(|number| {
-                let client = Client::Library(LibraryClient::new(&database)?);
+                let client = Client::Library(Box::new(LibraryClient::new(&database)?));
                 Ok(Terminal::new(client, number, clients, options.warehouses))
             })
             .collect::<Result<Vec<_>, BenchError>>()?;

@@ -21,6 +21,16 @@ pub(crate) struct Lookups {
     pub sorted_runs: Option<f64>,
 }
 
+/// ```text
+///   pages x descent + (lookups - pages) x sorted descent
+/// ```
+///
+/// Sorted keys descend to each of the leaves once; the others of a leaf are found in what was copied of it.
+pub(crate) fn sorted_descents_us(constants: &CostConstants, lookups: f64, pages: f64) -> f64 {
+    let to_leaves = pages.min(lookups);
+    to_leaves * constants.descent_us + (lookups - to_leaves) * constants.sorted_descent_us
+}
+
 impl Lookups {
     /// Pages read if none is in memory.
     pub(crate) fn pages(&self) -> f64 {
@@ -41,10 +51,14 @@ impl Lookups {
     }
 
     /// ```text
-    ///   lookups x descent + pages x missing x random read
+    ///   lookups x descent, or in order: see [`sorted_descents_us`]
+    ///     + pages x missing x random read
     /// ```
     pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
-        self.lookups * constants.descent_us
-            + self.pages() * (1.0 - self.resident) * constants.random_read_us
+        let descents_us = match self.sorted_runs {
+            Some(_) => sorted_descents_us(constants, self.lookups, self.pages()),
+            None => self.lookups * constants.descent_us,
+        };
+        descents_us + self.pages() * (1.0 - self.resident) * constants.random_read_us
     }
 }

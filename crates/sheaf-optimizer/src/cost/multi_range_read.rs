@@ -1,7 +1,7 @@
 //! Fetching rows from the clustered tree a buffer-full at a time, in the order of the primary key.
 
 use super::CostConstants;
-use super::lookup::Lookups;
+use super::lookup::{Lookups, sorted_descents_us};
 use super::pages::{pages_in_turns, with_correlation};
 
 /// Share of the leaves that must be missing for the operator to sort the keys whatever the buffer holds.
@@ -39,7 +39,7 @@ impl MultiRangeRead {
     }
 
     /// ```text
-    ///   lookups x (collecting + log2(keys in a turn) x compare + sorted descent)
+    ///   lookups x (collecting + log2(keys in a turn) x compare) + sorted descents
     ///     + missing x min(pages x prefetched read, leaves x turns x sequential read)
     /// ```
     ///
@@ -58,13 +58,18 @@ impl MultiRangeRead {
         let sorts = self.always_sorts
             || missing > SORT_FROM_MISSING
             || in_a_turn * SORT_LEAVES_PER_KEY >= leaves;
-        let per_lookup = match sorts {
-            true => in_a_turn.log2().max(1.0) * constants.compare_us + constants.sorted_descent_us,
-            false => constants.descent_us,
+        let pages = self.pages();
+        let descents_us = match sorts {
+            true => {
+                lookups * in_a_turn.log2().max(1.0) * constants.compare_us
+                    + sorted_descents_us(constants, lookups, pages)
+            }
+            false => lookups * constants.descent_us,
         };
-        let with_gaps = self.pages() * constants.prefetched_read_us;
+        let with_gaps = pages * constants.prefetched_read_us;
         let without = leaves * turns * constants.sequential_read_us;
-        lookups * (per_lookup + COLLECT_SHARE * constants.entry_us)
+        descents_us
+            + lookups * COLLECT_SHARE * constants.entry_us
             + missing * with_gaps.min(without)
     }
 }

@@ -149,7 +149,8 @@ fn a_limit_walks_in_order_where_the_matches_are_met_soon() {
     let walk = ["log index PRIMARY"];
     for (condition, expected) in [
         ("kind = 0", walk[0]),
-        ("kind = 1", walk[0]),
+        // The entries of one kind are in the order of id as well: twenty of them against two hundred rows.
+        ("kind = 1", "log ref by_kind"),
         ("kind = 1 OR kind = 0", walk[0]),
         ("kind = 2", "log ref by_kind"),
         // All at the far end, which the index on kind knows.
@@ -194,7 +195,7 @@ fn the_order_of_joins_follows_what_conditions_leave() {
     };
     assert_eq!(
         keys(&lab, &sql("p_partkey = 3", "l_quantity < 10")),
-        ["part const PRIMARY", "lineitem ref by_mode"]
+        ["part const PRIMARY", "lineitem range by_mode"]
     );
     assert_eq!(
         keys(&lab, &sql("p_size < 45", "l_id < 5")),
