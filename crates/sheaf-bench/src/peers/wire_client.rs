@@ -12,6 +12,7 @@
 //!
 //! Nothing is configurable: the user is root, without a password, on the loopback interface, and packets have one frame.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
@@ -69,7 +70,10 @@ pub struct WireClient {
     request: Vec<u8>,
     /// The server leaves out descriptions of columns that it has sent before (a capability of MariaDB's).
     may_skip_columns: bool,
-    columns: Vec<(ColumnType, ColumnFlags)>,
+    /// Of each statement by its number, as they were described last.
+    columns: HashMap<u32, Vec<(ColumnType, ColumnFlags)>>,
+    /// The statement that was sent last.
+    sent: u32,
 }
 
 impl WireClient {
@@ -91,7 +95,8 @@ impl WireClient {
             unread: 0..0,
             request: Vec::new(),
             may_skip_columns: false,
-            columns: Vec::new(),
+            columns: HashMap::new(),
+            sent: 0,
         };
         let greeting = client.answer()?;
         let greeting = ParseBuf(&client.received[greeting]).parse::<HandshakePacket<'_>>(())?;
@@ -152,6 +157,7 @@ impl WireClient {
         let id = answer.checked_eat_u32_le().ok_or_else(cut)?;
         let columns = answer.checked_eat_u16_le().ok_or_else(cut)?;
         let parameters = answer.checked_eat_u16_le().ok_or_else(cut)?;
+        self.sent = id;
         for descriptions in [parameters, columns] {
             if descriptions > 0 {
                 self.read_columns(descriptions.into())?;
@@ -167,6 +173,7 @@ impl WireClient {
         parameters: &[Value],
     ) -> Result<(), WireError> {
         let (request, _) = ComStmtExecuteRequestBuilder::new(statement.id).build(parameters);
+        self.sent = statement.id;
         self.send_packet(0, |out| request.serialize(out))
     }
 
@@ -287,22 +294,24 @@ impl WireClient {
 
     /// Reads descriptions of columns, and the end of their list.
     fn read_columns(&mut self, count: usize) -> Result<(), WireError> {
-        self.columns.clear();
+        let mut columns = Vec::with_capacity(count);
         for _ in 0..count {
             let description = self.answer()?;
             let column = ParseBuf(&self.received[description]).parse::<Column>(())?;
-            self.columns.push((column.column_type(), column.flags()));
+            columns.push((column.column_type(), column.flags()));
         }
+        self.columns.insert(self.sent, columns);
         self.answer().map(drop)
     }
 
     /// The values of a binary row: 0, a bitmap of NULLs that begins with two unused bits, the other values.
     fn decode(&self, row: &[u8]) -> Result<Row, WireError> {
+        let columns = self.columns.get(&self.sent).ok_or_else(cut)?;
         let mut row = ParseBuf(row.get(1..).ok_or_else(cut)?);
         let nulls = row
-            .checked_eat((self.columns.len() + 2).div_ceil(8))
+            .checked_eat((columns.len() + 2).div_ceil(8))
             .ok_or_else(cut)?;
-        let values = self.columns.iter().enumerate().map(|(place, &column)| {
+        let values = columns.iter().enumerate().map(|(place, &column)| {
             let bit = place + 2;
             if nulls[bit / 8] & (1 << (bit % 8)) != 0 {
                 return Ok(Value::NULL);
