@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use crate::error::BenchError;
 use crate::readiness::Readiness;
 
-/// A client does little with its stack, and there may be a thousand of them.
-const CLIENT_STACK_BYTES: usize = 256 << 10;
+/// As much as threads usually have: statements of the library run on it. What is not touched costs nothing.
+const CLIENT_STACK_BYTES: usize = 2 << 20;
 
 /// What clients are told, in this order.
 const WARM_UP: u8 = 0;
