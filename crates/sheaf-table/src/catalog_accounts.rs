@@ -12,7 +12,8 @@ use sheaf_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sheaf_storage::{Transaction, Tree};
 
 use crate::account::{Account, AccountName, Accounts};
-use crate::catalog::{CHUNK_BYTES, Catalog, header, kind, put};
+use crate::catalog::Catalog;
+use crate::catalog_records::{CHUNK_BYTES, header, kind, put};
 use crate::error::{Result, TableError};
 
 /// The accounts of a catalog.

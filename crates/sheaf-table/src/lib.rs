@@ -7,6 +7,7 @@ pub mod bulk_load;
 pub mod catalog;
 mod catalog_accounts;
 mod catalog_foreign_keys;
+mod catalog_records;
 mod catalog_statistics;
 pub mod change_set;
 pub mod check;

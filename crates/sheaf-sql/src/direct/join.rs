@@ -29,7 +29,7 @@ use super::joined_result::{
 };
 use super::names::{Names, OneOf, column_of};
 use super::operand::{Operand, is_comparable};
-use super::order::{OrderItem, SortKey};
+use super::order::{OrderItem, SortKey, descends};
 use super::read::{PlainSelect, limit_and_offset, plain_select};
 use super::select_list::{self, GroupedItem, is_function};
 use crate::result::ColumnMeta;
@@ -282,16 +282,9 @@ fn ordered_columns(
         return None;
     }
     let item = |item: &ast::OrderByExpr| {
-        let ast::OrderByOptions {
-            asc,
-            nulls_first: None,
-        } = item.options
-        else {
-            return None;
-        };
-        let (table, column) =
-            unaliased(&item.expr, select, names).filter(|_| item.with_fill.is_none())?;
-        Some((table, column, asc == Some(false)))
+        let descending = descends(item)?;
+        let (table, column) = unaliased(&item.expr, select, names)?;
+        Some((table, column, descending))
     };
     items.iter().map(item).collect()
 }

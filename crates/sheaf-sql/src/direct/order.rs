@@ -6,6 +6,7 @@
 use sheaf_storage::{ReadView, TreeId};
 use sheaf_table::schema::MAX_INDEX_PARTS;
 use sheaf_table::{Index, IndexPart, KeyLayout, RowView, Table, TableDefinition, ValueRef};
+use sqlparser::ast;
 
 use super::row::long_value;
 use crate::error::Result;
@@ -18,6 +19,18 @@ pub(super) const MAX_SORTED_BYTES: usize = 4 << 20;
 pub(super) struct OrderItem {
     pub(super) column: usize,
     pub(super) descending: bool,
+}
+
+/// Whether an item of ORDER BY is DESC; none if it says more than ASC or DESC.
+pub(super) fn descends(item: &ast::OrderByExpr) -> Option<bool> {
+    let ast::OrderByOptions {
+        asc,
+        nulls_first: None,
+    } = item.options
+    else {
+        return None;
+    };
+    item.with_fill.is_none().then_some(asc == Some(false))
 }
 
 /// How sort keys are made.

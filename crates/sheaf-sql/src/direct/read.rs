@@ -17,7 +17,7 @@ use super::aggregate::{Aggregate, Totals};
 use super::locking::{Locking, locking};
 use super::names::{ColumnNames, Names};
 use super::operand::Operand;
-use super::order::{OrderItem, SortKey, Sorter};
+use super::order::{OrderItem, SortKey, Sorter, descends};
 use super::row::{Item, ResultRow, RowReader};
 use super::select_list::{self, SelectList, is_function};
 use crate::error::Result;
@@ -345,17 +345,8 @@ fn order_items(
         return None;
     }
     let item = |item: &ast::OrderByExpr| {
-        let ast::OrderByOptions {
-            asc,
-            nulls_first: None,
-        } = item.options
-        else {
-            return None;
-        };
-        let descending = asc == Some(false);
-        let column = names
-            .column(&item.expr)
-            .filter(|_| item.with_fill.is_none())?;
+        let descending = descends(item)?;
+        let column = names.column(&item.expr)?;
         Some(OrderItem { column, descending })
     };
     items.iter().map(item).collect()
