@@ -1,40 +1,43 @@
 //! [`VerdictMemo`]: remembers how a string condition judged the last few different strings.
 //!
 //! Comparing a string under a collation means making its sort key. Columns that are compared with constants mostly have
-//! few different values (flags, modes, segments), so the verdict on a string that was judged a moment ago is looked up
-//! instead: a direct-mapped table that fits the first-level cache.
+//! few different values (flags, modes, brands), so the verdict on a string that was judged a moment ago is looked up
+//! instead: in a table that fits the first-level cache, where each string has two places, so that two strings that are
+//! looked up at the same place do not drive each other out. Strings are held and compared as whole words.
 
 /// Strings up to this length are remembered.
-const MAX_BYTES: usize = 30;
+const MAX_BYTES: usize = 32;
 
-/// Strings remembered at most.
-const SLOTS: usize = 64;
+/// Pairs of places for strings.
+const SETS: usize = 128;
+
+/// A short string, filled up with zeros.
+type Words = [u64; MAX_BYTES / 8];
 
 #[derive(Clone, Copy)]
 struct Slot {
-    bytes: [u8; MAX_BYTES],
+    words: Words,
     /// [`EMPTY`] in a slot that holds nothing.
     length: u8,
     verdict: bool,
 }
 
-const EMPTY: u8 = u8::MAX;
+const EMPTY: Slot = Slot {
+    words: [0; MAX_BYTES / 8],
+    length: u8::MAX,
+    verdict: false,
+};
 
 /// See the module's comment.
 pub(crate) struct VerdictMemo {
-    slots: Box<[Slot; SLOTS]>,
+    /// The string that was judged last is the first of its set.
+    sets: Box<[[Slot; 2]; SETS]>,
 }
 
 impl VerdictMemo {
     pub(crate) fn new() -> Self {
         Self {
-            slots: Box::new(
-                [Slot {
-                    bytes: [0; MAX_BYTES],
-                    length: EMPTY,
-                    verdict: false,
-                }; SLOTS],
-            ),
+            sets: Box::new([[EMPTY; 2]; SETS]),
         }
     }
 
@@ -44,26 +47,47 @@ impl VerdictMemo {
         if string.len() > MAX_BYTES {
             return judge(string);
         }
-        let slot = &mut self.slots[slot_of(string)];
-        if usize::from(slot.length) == string.len() && slot.bytes[..string.len()] == *string {
-            return slot.verdict;
+        let words = words_of(string);
+        let length = string.len() as u8;
+        let set = &mut self.sets[set_of(&words)];
+        for slot in set.iter() {
+            if slot.length == length && slot.words == words {
+                return slot.verdict;
+            }
         }
         let verdict = judge(string);
-        slot.bytes[..string.len()].copy_from_slice(string);
-        slot.length = string.len() as u8;
-        slot.verdict = verdict;
+        set[1] = set[0];
+        set[0] = Slot {
+            words,
+            length,
+            verdict,
+        };
         verdict
     }
 }
 
-fn slot_of(string: &[u8]) -> usize {
-    let mut hash = string.len() as u64;
-    for chunk in string.chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+#[inline]
+fn words_of(string: &[u8]) -> Words {
+    let mut words = [0; MAX_BYTES / 8];
+    let (whole, rest) = string.as_chunks::<8>();
+    for (word, bytes) in words.iter_mut().zip(whole) {
+        *word = u64::from_le_bytes(*bytes);
     }
-    (hash >> 32) as usize % SLOTS
+    if let Some(word) = words.get_mut(whole.len()) {
+        *word = rest
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte));
+    }
+    words
+}
+
+#[inline]
+fn set_of(words: &Words) -> usize {
+    let hash = words.iter().fold(0, |hash: u64, word| {
+        (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    });
+    (hash >> 32) as usize % SETS
 }
 
 #[cfg(test)]
@@ -93,6 +117,21 @@ mod tests {
             3 + 3,
             "three short strings once, the long one each time"
         );
+    }
+
+    #[test]
+    fn strings_of_all_lengths_are_told_apart() {
+        let mut memo = VerdictMemo::new();
+        for _ in 0..2 {
+            for length in 0..40 {
+                for last in [0, b'a'] {
+                    let mut string = vec![b'x'; length];
+                    string.push(last);
+                    let verdict = memo.verdict(&string, |_| last == 0 && length % 3 == 1);
+                    assert_eq!(verdict, last == 0 && length % 3 == 1, "{length} {last}");
+                }
+            }
+        }
     }
 
     #[test]
