@@ -9,6 +9,7 @@
 //! is not true. As there is no NOT here (the planner moves it into the operators), AND and OR of "is true" give the
 //! same answer as three-valued AND and OR would.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,10 +19,13 @@ use sheaf_table::Value;
 use crate::error::Result;
 
 /// A condition that is evaluated over a batch of rows.
-pub trait BatchCondition: Send + Sync + fmt::Debug {
+pub trait BatchCondition: Any + Send + Sync + fmt::Debug {
     /// One boolean per row; NULL counts as false. The batch holds the columns of [`ColumnsCondition::columns`] in
     /// that order.
     fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray>;
+
+    /// Whether the other one is sure to judge every row as this one does, each time.
+    fn is_same(&self, other: &dyn BatchCondition) -> bool;
 }
 
 /// A [`BatchCondition`] and the columns it reads.
@@ -33,8 +37,15 @@ pub struct ColumnsCondition {
     pub condition: Arc<dyn BatchCondition>,
 }
 
+impl PartialEq for ColumnsCondition {
+    /// See [`BatchCondition::is_same`].
+    fn eq(&self, other: &Self) -> bool {
+        self.columns == other.columns && self.condition.is_same(&*other.condition)
+    }
+}
+
 /// A conjunction: both parts must be true.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Condition {
     /// Tested per entry on encoded bytes.
     pub encoded: Option<EncodedCondition>,
@@ -64,7 +75,7 @@ pub enum CompareOp {
 /// Columns are positions in `TableDefinition::columns`. A constant is a [`Value`] of the column's own type (integers
 /// of the same sign as the column, decimals of any scale that converts exactly) or `Value::Null`. Strings compare
 /// under the column's collation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum EncodedCondition {
     /// `column op value`
     Compare {

@@ -58,7 +58,7 @@ pub enum MergeKind {
 }
 
 /// One index of a merge.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MergeInput {
     /// The index to walk.
     pub index: IndexRef,
@@ -71,7 +71,7 @@ pub struct MergeInput {
 }
 
 /// How several indexes are merged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MergeSpec {
     /// What is done with their primary keys.
     pub kind: MergeKind,

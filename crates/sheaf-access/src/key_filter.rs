@@ -33,7 +33,7 @@ pub struct PartInterval {
 }
 
 /// See the module's comment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct KeyFilter {
     /// For each leading part what it is let in; the last one is not open.
     parts: Vec<PartFilter>,
@@ -46,7 +46,7 @@ pub struct KeyFilter {
 /// The intervals of one part, ascending and disjoint; `None` lets everything in.
 type PartFilter = Option<Vec<Interval>>;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Interval {
     bounds: PartInterval,
     /// `lower` is the whole encoding of a value: the next part begins behind it.

@@ -151,6 +151,42 @@ impl ScanSpec {
     }
 }
 
+impl ScanSpec {
+    /// Whether two reads are sure to deliver the same rows in the same order, so that a statement can do with one of them.
+    pub fn reads_the_same(&self, other: &Self) -> bool {
+        let Self {
+            table,
+            view,
+            index,
+            ranges,
+            key_filter,
+            first_of,
+            merge,
+            direction,
+            index_condition,
+            row_condition,
+            projection,
+            fetch,
+            limit,
+            batch_rows: _,
+            read_ahead_pages: _,
+        } = self;
+        Arc::ptr_eq(table, &other.table)
+            && view.is_same(&other.view)
+            && *index == other.index
+            && *ranges == other.ranges
+            && *key_filter == other.key_filter
+            && *first_of == other.first_of
+            && *merge == other.merge
+            && *direction == other.direction
+            && *index_condition == other.index_condition
+            && *row_condition == other.row_condition
+            && *projection == other.projection
+            && *fetch == other.fetch
+            && *limit == other.limit
+    }
+}
+
 impl fmt::Debug for ScanSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScanSpec")
@@ -199,6 +235,37 @@ pub struct KeyedLookupSpec {
     pub buffer_bytes: usize,
     /// Rows per batch to aim at.
     pub batch_rows: usize,
+}
+
+impl KeyedLookupSpec {
+    /// Whether two lookups are sure to find the same rows for the same keys, in the same order.
+    pub fn looks_up_the_same(&self, other: &Self) -> bool {
+        let Self {
+            table,
+            view,
+            index,
+            key_parts,
+            index_condition,
+            row_condition,
+            projection,
+            fetch,
+            batched,
+            sort_keys,
+            buffer_bytes,
+            batch_rows: _,
+        } = self;
+        Arc::ptr_eq(table, &other.table)
+            && view.is_same(&other.view)
+            && *index == other.index
+            && *key_parts == other.key_parts
+            && *index_condition == other.index_condition
+            && *row_condition == other.row_condition
+            && *projection == other.projection
+            && *fetch == other.fetch
+            && *batched == other.batched
+            && *sort_keys == other.sort_keys
+            && *buffer_bytes == other.buffer_bytes
+    }
 }
 
 impl fmt::Debug for KeyedLookupSpec {

@@ -23,6 +23,10 @@ struct Modulo {
 }
 
 impl BatchCondition for Modulo {
+    fn is_same(&self, _: &dyn BatchCondition) -> bool {
+        false
+    }
+
     fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         assert_eq!(batch.num_columns(), 1);
         let numbers = batch.column(0).as_primitive::<Int32Type>();

@@ -1,6 +1,7 @@
 //! A condition over a batch of rows, for the access methods: a DataFusion expression behind
 //! [`sheaf_access::BatchCondition`].
 
+use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray, RecordBatch};
@@ -8,6 +9,8 @@ use arrow::compute::prep_null_mask_filter;
 use datafusion_common::cast::as_boolean_array;
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::{AccessError, BatchCondition};
+
+use crate::shared_exec::is_repeatable;
 
 /// A boolean expression whose column numbers are positions in the batch it is given.
 #[derive(Debug)]
@@ -39,5 +42,12 @@ impl BatchCondition for ExprCondition {
         } else {
             mask.clone()
         })
+    }
+
+    fn is_same(&self, other: &dyn BatchCondition) -> bool {
+        let other: &dyn Any = other;
+        other
+            .downcast_ref::<ExprCondition>()
+            .is_some_and(|other| self.expr.eq(&other.expr) && is_repeatable(&self.expr))
     }
 }

@@ -48,6 +48,7 @@ use sheaf_storage::Tree;
 use sheaf_table::ValueRef;
 
 use crate::scan_exec::{ScanCounts, access_error};
+use crate::shared_exec::is_repeatable;
 
 /// Outer rows may take this many times the memory of the keys made from them.
 const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
@@ -161,6 +162,29 @@ impl KeyedJoinExec {
 
     pub fn alias(&self) -> &str {
         &self.alias
+    }
+
+    /// Whether two joins are sure to deliver the same rows if their outer plans do.
+    pub fn joins_the_same(&self, other: &KeyedJoinExec) -> bool {
+        let filters_the_same = match (&self.filter, &other.filter) {
+            (None, None) => true,
+            (Some(own), Some(other)) => {
+                own.expression() == other.expression()
+                    && own.column_indices() == other.column_indices()
+                    && is_repeatable(own.expression())
+            }
+            _ => false,
+        };
+        self.spec.looks_up_the_same(&other.spec)
+            && self.keys.len() == other.keys.len()
+            && self.keys.iter().zip(&other.keys).all(|(own, other)| {
+                own.expr.eq(&other.expr)
+                    && own.data_type == other.data_type
+                    && is_repeatable(&own.expr)
+            })
+            && self.join_type == other.join_type
+            && filters_the_same
+            && self.projection == other.projection
     }
 }
 

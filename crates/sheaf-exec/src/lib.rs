@@ -3,7 +3,7 @@
 //! DataFusion supplies joins, aggregates, sorts and windows over Arrow batches. What it does not know is our
 //! storage: [`scan_exec`] turns an access method of `sheaf-access` into a leaf of such a plan, and
 //! [`keyed_join_exec`] joins by looking keys up in an index, a buffer-full at a time; [`regret_exec`] gives a plan up for
-//! another one when it has cost too much. [`runtime`] runs a plan for a caller that is an ordinary blocking thread.
+//! another one when it has cost too much; [`shared_exec`] runs what a plan has twice once. [`runtime`] runs a plan for a caller that is an ordinary blocking thread.
 
 pub mod aggregates;
 pub mod batch_condition;
@@ -17,6 +17,7 @@ pub mod measuring_exec;
 pub mod regret_exec;
 pub mod runtime;
 pub mod scan_exec;
+pub mod shared_exec;
 pub mod table_source;
 pub mod typing;
 pub mod values_exec;

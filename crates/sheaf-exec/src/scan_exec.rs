@@ -136,6 +136,11 @@ impl ScanExec {
         &self.alias
     }
 
+    /// Whether two scans are sure to deliver the same rows, in the same order and partitions, if neither is given up.
+    pub fn reads_the_same(&self, other: &ScanExec) -> bool {
+        self.spec.reads_the_same(&other.spec) && self.shares == other.shares
+    }
+
     pub fn reference(&self) -> u32 {
         self.reference
     }

@@ -40,6 +40,7 @@ use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::measuring_exec::{Measured, MeasuringExec};
 use sheaf_exec::regret_exec::RegretExec;
 use sheaf_exec::scan_exec::ScanExec;
+use sheaf_exec::shared_exec::SharedExec;
 use sheaf_exec::values_exec::ValuesExec;
 
 use crate::explain::ExplainRow;
@@ -352,6 +353,12 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
             ),
         ];
         return PlanNode::new("Bounded regret", note, lines);
+    }
+    if let Some(shared) = plan.downcast_ref::<SharedExec>() {
+        return line(match shared.is_first() {
+            true => format!("Shared subplan {} (runs once)", shared.number()),
+            false => format!("Rows of shared subplan {}", shared.number()),
+        });
     }
     if let Some(subquery) = plan.downcast_ref::<ScalarSubqueryExec>() {
         return scalar_subquery(subquery, notes, shown);

@@ -14,6 +14,7 @@
 //!                                                     |    |- [selectivity], [filter_shares]  how many rows pass
 //!                                                     |    |- [path_cost], [cost]  what a path costs
 //!                                                     |- [bounded_regret]  what is done if that was wrong
+//!                                                     |- [shared_subplans]  what a plan has twice runs once
 //!                                                     |- [trace]        what was considered, and why it lost
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep
 //!                                                     '- [explain]      MySQL's table
@@ -55,6 +56,7 @@ mod ranges;
 mod selectivity;
 mod semantics;
 mod settings;
+mod shared_subplans;
 mod sql_text;
 mod statistics;
 mod table_detail;

@@ -53,7 +53,7 @@ use crate::json::Object;
 use crate::plan_outline::Notes;
 use crate::{
     PhysicalQuery, PlannerContext, join_graph, join_plan, physical_rules, selectivity,
-    table_reference,
+    shared_subplans, table_reference,
 };
 
 /// Chooses access paths, join order and join methods, and builds the operators.
@@ -71,6 +71,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
     let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
+    let plan = shared_subplans::share(plan, &outline, context)?;
     let plan = make_interruptible(plan, &context.cancel)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sheaf_exec::shared_exec::MAX_KEPT_BYTES;
+
 use crate::cost::CostConstants;
 
 /// Flags of `optimizer_switch` that change what Sheaf does. Every other flag that MySQL or MariaDB know is
@@ -42,6 +44,8 @@ pub struct OptimizerSwitch {
     /// A plan that counts on what may not happen is given up once it has spent what another one would cost (Sheaf's own
     /// flag).
     pub bounded_regret: bool,
+    /// Parts that a plan has several times are run once (Sheaf's own flag).
+    pub shared_subplans: bool,
     /// Run statements about a few rows without a vectorised plan (Sheaf's own flag).
     pub direct: bool,
     /// Flags that are only kept, in the order they were first set.
@@ -69,6 +73,7 @@ impl Default for OptimizerSwitch {
             derived_merge: true,
             prefer_ordering_index: true,
             bounded_regret: true,
+            shared_subplans: true,
             direct: true,
             kept: Vec::new(),
         }
@@ -95,6 +100,7 @@ const FLAGS: &[&str] = &[
     "derived_merge",
     "prefer_ordering_index",
     "bounded_regret",
+    "shared_subplans",
     "direct",
 ];
 
@@ -160,6 +166,7 @@ impl OptimizerSwitch {
             "derived_merge" => &mut self.derived_merge,
             "prefer_ordering_index" => &mut self.prefer_ordering_index,
             "bounded_regret" => &mut self.bounded_regret,
+            "shared_subplans" => &mut self.shared_subplans,
             "direct" => &mut self.direct,
             _ => return None,
         })
@@ -249,6 +256,8 @@ pub struct PlannerSettings {
     /// What a plan that may be given up may spend, in microseconds, in place of the cost of the other plan; every plan that
     /// can be given up is one then. For tests.
     pub regret_budget_us: Option<f64>,
+    /// Bytes of rows that a shared subplan keeps; if they are more, its readers run it for themselves.
+    pub kept_bytes: usize,
     /// What things cost on this machine.
     pub costs: CostConstants,
 }
@@ -265,6 +274,7 @@ impl Default for PlannerSettings {
             query_memory_bytes: 64 << 20,
             read_ahead_pages: 64,
             regret_budget_us: None,
+            kept_bytes: MAX_KEPT_BYTES,
             costs: CostConstants::default(),
         }
     }

@@ -427,3 +427,14 @@ impl ContextProvider for Lab {
         Vec::new()
     }
 }
+
+/// A metric of all operators of one kind, summed up.
+pub(super) fn metric<P: ExecutionPlan + 'static>(
+    plan: &Arc<dyn ExecutionPlan>,
+    name: &str,
+) -> usize {
+    let metrics = plan.metrics().filter(|_| plan.is::<P>());
+    let own = metrics.and_then(|metrics| metrics.sum_by_name(name));
+    let below = plan.children().into_iter();
+    own.map_or(0, |own| own.as_usize()) + below.map(|child| metric::<P>(child, name)).sum::<usize>()
+}

@@ -6,5 +6,6 @@ mod estimates;
 mod harness;
 mod operators;
 mod regret;
+mod sharing;
 mod stored;
 mod trace;

@@ -1,13 +1,10 @@
 //! Plans that are given up for others: when that happens, and that the rows are right wherever it does.
 
-use std::sync::Arc;
-
-use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::regret_exec::RegretExec;
 use sheaf_storage::Random;
 use sheaf_table::Value;
 
-use super::harness::{Lab, Rows};
+use super::harness::{Lab, Rows, metric};
 use crate::Trace;
 use crate::json::Layout;
 
@@ -41,14 +38,6 @@ fn log() -> Lab {
         rows.collect(),
     );
     lab
-}
-
-/// A metric of all operators of one kind, summed up.
-fn metric<P: ExecutionPlan + 'static>(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
-    let metrics = plan.metrics().filter(|_| plan.is::<P>());
-    let own = metrics.and_then(|metrics| metrics.sum_by_name(name));
-    let below = plan.children().into_iter();
-    own.map_or(0, |own| own.as_usize()) + below.map(|child| metric::<P>(child, name)).sum::<usize>()
 }
 
 fn switches(rows: &Rows) -> usize {

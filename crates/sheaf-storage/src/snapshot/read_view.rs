@@ -20,6 +20,16 @@ struct View {
 }
 
 impl ReadView {
+    /// Whether both are clones of one view. Of what is there now two reads may see different states, of which one is as
+    /// right as the other.
+    pub fn is_same(&self, other: &ReadView) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        }
+    }
+
     /// What is there now, of finished and unfinished transactions alike: for whoever holds a lock that keeps writers
     /// away, for locking reads once they have their locks, and for maintenance.
     pub fn newest() -> ReadView {
