@@ -18,6 +18,7 @@ use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, Physica
 use crate::bounded_regret::{Doubted, Expectation};
 use crate::cost::grouping::grouping_us;
 use crate::explain::ExtraNote;
+use crate::group_rows::group_rows;
 use crate::loose_scan::plan_groups;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 
@@ -89,7 +90,7 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         row.add(ExtraNote::UsingTemporary);
     }
     let rows = if grouped {
-        (input.rows / ROWS_PER_GROUP).max(1.0)
+        group_rows(aggregate, input.rows)
     } else {
         1.0
     };
@@ -124,9 +125,6 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         explain: input.explain,
     })
 }
-
-/// Guess of how many rows fall into a group.
-const ROWS_PER_GROUP: f64 = 10.0;
 
 type NamedExpr = (Arc<dyn PhysicalExpr>, String);
 
@@ -170,7 +168,7 @@ fn group_by(
 }
 
 /// The grouping sets that GROUPING SETS, ROLLUP or CUBE stand for; `None` for a plain GROUP BY.
-fn grouping_sets(group_expr: &[Expr]) -> Option<Vec<Vec<Expr>>> {
+pub(crate) fn grouping_sets(group_expr: &[Expr]) -> Option<Vec<Vec<Expr>>> {
     let [Expr::GroupingSet(set)] = group_expr else {
         return None;
     };

@@ -6,6 +6,7 @@
 //!                                                     |- [join_graph]   which relations are joined, by what
 //!                                                     |- [join_order]   in which order, by keyed or hash join
 //!                                                     |    |- [join_rows]  how many rows that leaves
+//!                                                     |    |- [group_rows]  how many groups they are
 //!                                                     |    |- [join_reduction]  groups that a join does not ask for
 //!                                                     |- [hints]        what the statement says about all of this
 //!                                                     |- [table_reference]  a table and what is asked of it
@@ -32,6 +33,7 @@ mod explain;
 mod explain_json;
 mod explain_tree;
 mod filter_shares;
+mod group_rows;
 mod hints;
 mod index_merge;
 mod join_graph;

@@ -245,3 +245,25 @@ fn joins() {
         );
     }
 }
+
+#[test]
+fn groups_are_as_many_as_values_of_their_columns_are_met() {
+    let lab = lab();
+    for sql in [
+        "SELECT zip, COUNT(*) FROM t GROUP BY zip",
+        "SELECT uniform, COUNT(*) FROM t GROUP BY uniform",
+        "SELECT DISTINCT zip FROM t WHERE id < 100",
+        "SELECT zip, uniform, COUNT(*) FROM t GROUP BY zip, uniform",
+        "SELECT z FROM (SELECT zip AS z, id FROM t WHERE id < 3000) AS d GROUP BY z",
+        "SELECT a.zip FROM t a, t b WHERE a.id = b.id GROUP BY a.zip",
+        // One of them is a key.
+        "SELECT id, zip, city FROM t GROUP BY id, zip, city",
+    ] {
+        let exact = lab.rows(sql).lines().count() as f64;
+        let estimated = lab.estimated_rows(sql);
+        assert!(
+            (estimated / exact - 1.0).abs() < 0.1,
+            "{sql}: {estimated} for {exact}"
+        );
+    }
+}
