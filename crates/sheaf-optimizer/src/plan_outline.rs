@@ -10,7 +10,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion_expr::{Expr, LogicalPlan, SortExpr};
+use datafusion_common::Column;
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_expr::{Expr, Filter, LogicalPlan, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
 
@@ -85,7 +87,7 @@ impl Notes {
     pub(crate) fn add_node(&self, node: &LogicalPlan, planned: &Planned) {
         let about = match node {
             LogicalPlan::TableScan(_) => return self.add_table(planned),
-            LogicalPlan::Filter(filter) => About::Condition(vec![filter.predicate.clone()]),
+            LogicalPlan::Filter(filter) => About::Condition(vec![in_terms_of_groups(filter)]),
             LogicalPlan::Sort(sort) => About::Order(sort.expr.clone()),
             LogicalPlan::Aggregate(aggregate) => About::Groups {
                 keys: aggregate.group_expr.clone(),
@@ -123,6 +125,26 @@ impl Notes {
             notes: self.0.into_inner(),
         }
     }
+}
+
+/// The condition of a filter; above a grouping (HAVING) with the aggregates that its columns are.
+fn in_terms_of_groups(filter: &Filter) -> Expr {
+    let predicate = filter.predicate.clone();
+    let LogicalPlan::Aggregate(aggregate) = filter.input.as_ref() else {
+        return predicate;
+    };
+    let (schema, keys) = (&aggregate.schema, aggregate.group_expr.len());
+    let aggregate_of = |column: &Column| {
+        let position = schema.index_of_column(column).ok()?.checked_sub(keys)?;
+        aggregate.aggr_expr.get(position).cloned()
+    };
+    let replaced = predicate.clone().transform(|expr| {
+        Ok(match expr.try_as_col().and_then(aggregate_of) {
+            Some(aggregate) => Transformed::new(aggregate, true, TreeNodeRecursion::Jump),
+            None => Transformed::no(expr),
+        })
+    });
+    replaced.map_or(predicate, |replaced| replaced.data)
 }
 
 /// The operators as they were planned, with the notes about them.
