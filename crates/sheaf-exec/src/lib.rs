@@ -3,7 +3,8 @@
 //! DataFusion supplies joins, aggregates, sorts and windows over Arrow batches. What it does not know is our
 //! storage: [`scan_exec`] turns an access method of `sheaf-access` into a leaf of such a plan, and
 //! [`keyed_join_exec`] joins by looking keys up in an index, a buffer-full at a time; [`regret_exec`] gives a plan up for
-//! another one when it has cost too much; [`shared_exec`] runs what a plan has twice once. [`runtime`] runs a plan for a caller that is an ordinary blocking thread.
+//! another one when it has cost too much; [`shared_exec`] runs what a plan has twice once. [`runtime`] runs a plan for a caller
+//! that is an ordinary blocking thread, and [`thread_placement`] says on which CPUs.
 
 pub mod aggregates;
 pub mod batch_condition;
@@ -19,6 +20,7 @@ pub mod runtime;
 pub mod scan_exec;
 pub mod shared_exec;
 pub mod table_source;
+pub mod thread_placement;
 pub mod typing;
 pub mod values_exec;
 
@@ -26,3 +28,4 @@ pub use error::ExecError;
 pub use hints::{IndexHints, TableHints};
 pub use runtime::{QueryRuntime, QueryStream, RuntimeOptions};
 pub use table_source::{MemoryTableSource, SheafTableSource, WorkTableSource};
+pub use thread_placement::ThreadPlacement;

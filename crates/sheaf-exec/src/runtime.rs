@@ -12,7 +12,9 @@
 //! parked as a plain value (a cursor with its last key, no page guard) and the worker threads are free for other
 //! statements. Dropping the iterator aborts the plan.
 //!
-//! Memory: all statements share one pool of `query_memory_bytes`. Operators that can spill divide it fairly; the
+//! Each resource group has a runtime of its own, whose workers run where the group says ([`QueryRuntime::placed`]).
+//!
+//! Memory: all statements of all runtimes share one pool of `query_memory_bytes`. Operators that can spill divide it fairly; the
 //! others fail with an error that names the biggest consumers. Spill files go to the storage's temporary directory.
 
 use std::num::NonZeroUsize;
@@ -34,6 +36,7 @@ use sheaf_access::CancelFlag;
 use tokio::sync::mpsc;
 
 use crate::error::ExecError;
+use crate::thread_placement::ThreadPlacement;
 
 /// Batches that wait between the plan and its reader.
 const CHANNEL_BATCHES: usize = 2;
@@ -80,9 +83,39 @@ impl QueryRuntime {
             .with_memory_pool(Arc::new(pool))
             .with_disk_manager_builder(spill)
             .build_arc()?;
-        let workers = tokio::runtime::Builder::new_multi_thread()
+        let mut workers = tokio::runtime::Builder::new_multi_thread();
+        Self::start(workers.thread_name("sheaf-query"), environment, options)
+    }
+
+    /// A runtime whose worker threads run at another place, one for each of its CPUs but not more than this one has;
+    /// `name` is part of the threads' names. It shares memory and spill files with this one.
+    pub fn placed(
+        &self,
+        name: &str,
+        placement: Arc<ThreadPlacement>,
+    ) -> Result<Arc<QueryRuntime>, ExecError> {
+        let options = RuntimeOptions {
+            threads: self.options.threads.min(placement.cpus().len()),
+            ..self.options.clone()
+        };
+        let mut workers = tokio::runtime::Builder::new_multi_thread();
+        workers
+            .thread_name(format!("query {name}"))
+            .on_thread_start(move || {
+                if let Err(error) = placement.enter() {
+                    tracing::warn!(%error, "a worker thread cannot run where its resource group says");
+                }
+            });
+        Self::start(&mut workers, Arc::clone(&self.environment), options)
+    }
+
+    fn start(
+        workers: &mut tokio::runtime::Builder,
+        environment: Arc<RuntimeEnv>,
+        options: RuntimeOptions,
+    ) -> Result<Arc<QueryRuntime>, ExecError> {
+        let workers = workers
             .worker_threads(options.threads.max(1))
-            .thread_name("sheaf-query")
             .thread_stack_size(WORKER_STACK_BYTES)
             .build()
             .map_err(ExecError::Start)?;

@@ -151,6 +151,7 @@ impl Session {
                 self.ok(sink, 0, String::new())
             }
             Statement::Account(statement) => self.change_accounts(*statement, sink),
+            Statement::ResourceGroup(statement) => self.change_resource_groups(*statement, sink),
             Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
         }
     }
@@ -266,6 +267,7 @@ fn command_of(statement: &Statement) -> Option<Command> {
         | Statement::UninstallRewriter
         | Statement::FlushRewriteRules
         | Statement::Account(_)
+        | Statement::ResourceGroup(_)
         | Statement::Unsupported(_) => return None,
     })
 }

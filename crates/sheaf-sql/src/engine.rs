@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use sheaf_access::SessionCounters;
-use sheaf_exec::{QueryRuntime, RuntimeOptions};
+use sheaf_exec::{QueryRuntime, RuntimeOptions, thread_placement};
 use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::Catalog;
@@ -30,6 +30,7 @@ use crate::accounts::DigestCache;
 use crate::direct::SharedPlans;
 use crate::error::{Result, SqlError};
 use crate::maintenance::Maintenance;
+use crate::resource_groups::ActiveGroups;
 use crate::rewrite_rules::RewriteRegistry;
 use crate::session::{Session, SessionInfo};
 use crate::session_handle::SessionHandle;
@@ -147,6 +148,7 @@ pub struct Engine {
     handler_total: SessionCounters,
     command_total: CommandCounters,
     pub(crate) rewrite_rules: RewriteRegistry,
+    pub(crate) resource_groups: ActiveGroups,
     /// Of users that have connected.
     pub(crate) digests: DigestCache,
     /// What statements are planned with, from the tables of cost constants.
@@ -178,6 +180,8 @@ impl Engine {
         options: EngineOptions,
     ) -> Result<Arc<Engine>> {
         let memory = options.memory_split()?;
+        // Before any thread is moved.
+        tracing::debug!(cpus = %thread_placement::cpus_of_process(), "opening");
         let catalog = Catalog::open(Arc::clone(&storage))?;
         let runtime = QueryRuntime::new(RuntimeOptions {
             threads: options.worker_threads(),
@@ -205,6 +209,7 @@ impl Engine {
             handler_total: SessionCounters::default(),
             command_total: CommandCounters::default(),
             rewrite_rules,
+            resource_groups: ActiveGroups::default(),
             digests: DigestCache::default(),
             costs: Mutex::default(),
             maintenance: Mutex::default(),

@@ -13,6 +13,7 @@ use crate::catalog_text::{
 };
 use crate::column_statistics::histogram_json;
 use crate::error::{Result, SqlError};
+use crate::resource_groups::resource_groups;
 use crate::rows::{Cell, Cells, Rows};
 use crate::session::Session;
 use crate::variables::{CHARACTER_SETS, COLLATIONS};
@@ -114,7 +115,7 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 21] = [
+const FILLED: [&str; 22] = [
     "CHARACTER_SETS",
     "COLLATIONS",
     "COLLATION_CHARACTER_SET_APPLICABILITY",
@@ -127,6 +128,7 @@ const FILLED: [&str; 21] = [
     "OPTIMIZER_TRACE",
     "PROCESSLIST",
     "REFERENTIAL_CONSTRAINTS",
+    "RESOURCE_GROUPS",
     "SCHEMATA",
     "SCHEMA_PRIVILEGES",
     "SESSION_STATUS",
@@ -192,6 +194,7 @@ fn rows_of(table: &str, session: &Session) -> Result<Option<Rows>> {
         "COLLATION_CHARACTER_SET_APPLICABILITY" => applicability(),
         "OPTIMIZER_TRACE" => optimizer_trace(session),
         "PROCESSLIST" => processlist(session),
+        "RESOURCE_GROUPS" => resource_groups(session),
         "USER_PRIVILEGES" => accounts::user_privileges(session),
         "SCHEMA_PRIVILEGES" => accounts::schema_privileges(session),
         "TABLE_PRIVILEGES" => accounts::table_privileges(session),

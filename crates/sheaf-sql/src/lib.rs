@@ -29,6 +29,7 @@ mod optimizer_costs;
 mod optimizer_traces;
 mod prepared;
 mod record_spool;
+mod resource_groups;
 pub mod result;
 mod rewrite_rules;
 mod row_evaluator;

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::str::Chars;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, UInt64Array,
+};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
     Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit,
@@ -24,6 +26,7 @@ pub enum Cells {
     /// Texts of at most so many characters, compared without regard to case.
     Text(u32),
     Unsigned,
+    Signed,
 }
 
 /// One cell.
@@ -32,6 +35,7 @@ pub enum Cell {
     Null,
     Text(String),
     Unsigned(u64),
+    Signed(i64),
 }
 
 impl From<&str> for Cell {
@@ -52,6 +56,12 @@ impl From<u64> for Cell {
     }
 }
 
+impl From<i64> for Cell {
+    fn from(number: i64) -> Cell {
+        Cell::Signed(number)
+    }
+}
+
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(cell: Option<T>) -> Cell {
         cell.map_or(Cell::Null, Into::into)
@@ -64,6 +74,7 @@ impl Cell {
             Cell::Null => String::new(),
             Cell::Text(text) => text.clone(),
             Cell::Unsigned(number) => number.to_string(),
+            Cell::Signed(number) => number.to_string(),
         }
     }
 }
@@ -105,6 +116,7 @@ impl Rows {
             }
             Cells::Text(_) => (DataType::Utf8, "longtext".to_string()),
             Cells::Unsigned => (DataType::UInt64, "bigint unsigned".to_string()),
+            Cells::Signed => (DataType::Int64, "bigint".to_string()),
         };
         Field::new(name, arrow_type, true)
             .with_metadata(HashMap::from([(TYPE_KEY.to_string(), sql_type)]))
@@ -136,6 +148,12 @@ impl Rows {
                     Cells::Unsigned => {
                         Arc::new(UInt64Array::from_iter(column.map(|cell| match cell {
                             Cell::Unsigned(number) => Some(*number),
+                            _ => None,
+                        })))
+                    }
+                    Cells::Signed => {
+                        Arc::new(Int64Array::from_iter(column.map(|cell| match cell {
+                            Cell::Signed(number) => Some(*number),
                             _ => None,
                         })))
                     }

@@ -164,7 +164,7 @@ impl Session {
     ) -> Result<()> {
         let _running = self.handle.show_plan(&planned.physical);
         let plan = Arc::clone(&planned.physical.plan);
-        let stream = self.engine.runtime().run(
+        let stream = self.runtime()?.run(
             plan,
             Arc::clone(&planned.task),
             self.handle.cancel_flag().clone(),
@@ -353,7 +353,7 @@ impl Session {
             mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),
             join_buffer_bytes: self.variables.join_buffer_bytes(),
             batch_rows: BATCH_ROWS,
-            target_partitions: self.engine.worker_threads(),
+            target_partitions: self.worker_threads(),
             query_memory_bytes: self.engine.memory().query_bytes,
             eq_range_index_dive_limit: self.variables.eq_range_index_dive_limit(),
             costs: self.engine.costs(),
@@ -371,13 +371,10 @@ impl Session {
     }
 
     pub(crate) fn task_context(&mut self) -> Arc<TaskContext> {
-        let (engine, id) = (&self.engine, self.handle.id());
+        let (id, threads) = (self.handle.id(), self.worker_threads());
+        let runtime = self.engine.runtime();
         let task = self.task.get_or_insert_with(|| {
-            let runtime = engine.runtime();
-            runtime.task_context(
-                id.to_string(),
-                runtime.session_config(BATCH_ROWS, engine.worker_threads()),
-            )
+            runtime.task_context(id.to_string(), runtime.session_config(BATCH_ROWS, threads))
         });
         Arc::clone(task)
     }

@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
+use sheaf_exec::thread_placement;
 use sheaf_table::{AccountName, Value};
 
 use crate::accounts::Rights;
@@ -26,6 +27,7 @@ use crate::optimizer_traces::OptimizerTraces;
 use crate::parser::{self, Statement, scan};
 use crate::prepared::PreparedStatements;
 use crate::query::Header;
+use crate::resource_groups::SessionGroup;
 use crate::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 pub use crate::session_handle::SessionHandle;
 use crate::status::Command;
@@ -150,6 +152,8 @@ pub struct Session {
     pub(crate) last_query_cost: f64,
     /// Start of the running statement, microseconds since 1970 UTC.
     pub(crate) statement_start_micros: i64,
+    /// The threads that run its statements.
+    pub(crate) group: SessionGroup,
     /// What operators see of the session; made again when a variable changes.
     pub(crate) task: Option<Arc<TaskContext>>,
     /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
@@ -190,6 +194,7 @@ impl Session {
             found_rows: 0,
             last_query_cost: 0.0,
             statement_start_micros: 0,
+            group: SessionGroup::default(),
             task: None,
             transaction: None,
             next_transaction: NextTransaction::default(),
@@ -213,6 +218,7 @@ impl Session {
         self.traces = OptimizerTraces::default();
         (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
         self.task = None;
+        self.handle.assign_group(None);
         self.take_rights();
         let collation = variables::collation_of_id(self.info.collation_id);
         let character_set = collation.split('_').next().unwrap_or("utf8mb4").to_string();
@@ -320,6 +326,7 @@ impl Session {
             return Err(SqlError::server_shutdown());
         }
         self.refresh_rights();
+        self.enter_group();
         self.handle.begin_statement(text);
         self.handle.commands.count(Command::Questions);
         self.statement_start_micros = now_utc_micros();
@@ -598,6 +605,9 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close_all_prepared();
+        if let Err(error) = thread_placement::leave() {
+            tracing::debug!(%error, "a thread stays where its session's resource group was");
+        }
         self.engine.end_session(&self.handle);
     }
 }

@@ -1,12 +1,13 @@
 //! What other threads may know of a session, and do to it: SHOW PROCESSLIST, KILL, shutdown.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_optimizer::PhysicalQuery;
 
+use crate::resource_groups::ActiveGroup;
 use crate::status::CommandCounters;
 
 /// The start of a statement's text that SHOW FULL PROCESSLIST keeps, in bytes.
@@ -48,6 +49,10 @@ pub struct SessionHandle {
     activity: Mutex<Activity>,
     /// The plan that the session is running.
     plan: Mutex<Option<Arc<PhysicalQuery>>>,
+    /// The resource group that the session is in; `None`: the default one.
+    group: Mutex<Option<Arc<ActiveGroup>>>,
+    /// Grows when the group is assigned.
+    group_version: AtomicU64,
     pub(crate) counters: Arc<SessionCounters>,
     pub(crate) commands: CommandCounters,
 }
@@ -76,6 +81,8 @@ impl SessionHandle {
                 statement: None,
             }),
             plan: Mutex::new(None),
+            group: Mutex::new(None),
+            group_version: AtomicU64::new(0),
             counters: Arc::new(SessionCounters::default()),
             commands: CommandCounters::default(),
         }
@@ -163,6 +170,30 @@ impl SessionHandle {
     /// The plan that the session is running, if it runs one.
     pub(crate) fn running_plan(&self) -> Option<Arc<PhysicalQuery>> {
         lock(&self.plan).clone()
+    }
+
+    /// Puts the session into a resource group, from its next statement on.
+    pub(crate) fn assign_group(&self, group: Option<Arc<ActiveGroup>>) {
+        let mut own = lock(&self.group);
+        if own.is_none() && group.is_none() {
+            return;
+        }
+        *own = group;
+        self.group_version.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn group(&self) -> Option<Arc<ActiveGroup>> {
+        lock(&self.group).clone()
+    }
+
+    pub(crate) fn group_version(&self) -> u64 {
+        self.group_version.load(Ordering::Acquire)
+    }
+
+    /// The group with its version.
+    pub(crate) fn take_group(&self) -> (Option<Arc<ActiveGroup>>, u64) {
+        let group = lock(&self.group);
+        (group.clone(), self.group_version())
     }
 
     pub(crate) fn set_user(&self, user: &str, host: &str) {

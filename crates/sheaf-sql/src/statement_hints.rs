@@ -1,5 +1,5 @@
-//! Optimizer hints that are about the statement as a whole: SET_VAR and MAX_EXECUTION_TIME; and the warnings of all
-//! hints.
+//! Optimizer hints that are about the statement as a whole: SET_VAR, MAX_EXECUTION_TIME and RESOURCE_GROUP; and the
+//! warnings of all hints.
 //!
 //! SET_VAR assigns variables of the session before the statement is planned, and the session has its own back when the
 //! statement is over, however it ended. The hints are those of the first query block; others are left to the planner
@@ -139,6 +139,7 @@ impl Session {
                 Hint::MaxExecutionTime { milliseconds } => {
                     self.limit_time_of_statement(*milliseconds);
                 }
+                Hint::ResourceGroup(name) => self.enter_hinted_group(name),
                 _ => {}
             }
         }
@@ -209,6 +210,7 @@ impl Session {
 
     /// Gives the session its variables back when a statement is over.
     pub(crate) fn forget_statement_hints(&mut self) {
+        self.leave_hinted_group();
         if let Some(variables) = self.variables_before_hints.take() {
             self.variables = variables;
             self.task = None;

@@ -14,6 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use sheaf_exec::thread_placement;
+
 use crate::session_handle::SessionHandle;
 
 /// See the module's comment.
@@ -75,7 +77,13 @@ impl StatementTimer {
         if thread.is_none() {
             let shared = Arc::clone(&self.shared);
             let builder = std::thread::Builder::new().name("sheaf-timeout".into());
-            *thread = builder.spawn(move || shared.run()).ok();
+            let run = move || {
+                if let Err(error) = thread_placement::go_where_the_process_began() {
+                    tracing::debug!(%error, "the timer stays where its first session is");
+                }
+                shared.run();
+            };
+            *thread = builder.spawn(run).ok();
         }
         thread.as_ref().map(|_| ())
     }

@@ -537,7 +537,7 @@ impl Session {
             guard,
             BulkLoadOptions {
                 memory_bytes: memory.bytes(),
-                threads: self.engine.worker_threads(),
+                threads: self.worker_threads(),
             },
             Arc::new(SessionProgress::new(self.handle())),
         );

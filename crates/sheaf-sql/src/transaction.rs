@@ -35,6 +35,7 @@ use sheaf_storage::{LockWait, ReadView, Transaction};
 use sheaf_table::{ChangeGuard, ChangeSet, ReadGuard, Table};
 
 use crate::error::{Result, SqlError};
+use crate::parser::resource_group::ResourceGroupStatement;
 use crate::parser::statement::{Statement, TransactionEnd};
 use crate::result::ResultSink;
 use crate::session::Session;
@@ -506,6 +507,9 @@ fn is_about_others_rows(error: &SqlError) -> bool {
 
 /// Whether a statement commits the open transaction before it runs.
 pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
+    if let Statement::ResourceGroup(statement) = statement {
+        return !matches!(**statement, ResourceGroupStatement::Set { .. });
+    }
     matches!(
         statement,
         Statement::CreateDatabase { .. }

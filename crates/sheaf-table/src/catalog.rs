@@ -22,6 +22,7 @@ use crate::catalog_records::{
     database_key, delete_definition, delete_statistics, header, key_of_table, kind, put,
     put_definition, put_statistics, read_header, table_of_key,
 };
+use crate::catalog_resource_groups::{ResourceGroupState, read_resource_group};
 use crate::definition_check::{
     check_key_lengths, check_name, needs_overflow, resolve_index, resolve_table,
 };
@@ -30,6 +31,7 @@ use crate::error::{Result, TableError};
 use crate::foreign_key::{leading_index, referenced_positions};
 use crate::index_build::build_index;
 use crate::progress::Progress;
+use crate::resource_group::ResourceGroups;
 use crate::schema::{CreateTable, IndexSpec, TableDefinition};
 use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
@@ -44,6 +46,7 @@ pub struct Catalog {
     databases: RwLock<BTreeMap<String, Tables>>,
     schema_version: AtomicU64,
     pub(crate) accounts: AccountState,
+    pub(crate) resource_groups: ResourceGroupState,
     /// Held while the catalog tree and the map change; holds the next table id.
     pub(crate) next_table_id: Mutex<u64>,
 }
@@ -123,6 +126,7 @@ impl Catalog {
         let mut statistics: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let mut counters = BTreeMap::new();
         let mut accounts = AccountReader::default();
+        let mut resource_groups = ResourceGroups::new();
         let mut cursor = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
         let mut key = Vec::new();
         while let Some(leaf) = cursor.next_leaf()? {
@@ -158,6 +162,7 @@ impl Catalog {
                         counters.insert(u64::from_be_bytes(*id), u64::from_le_bytes(*next));
                     }
                     kind::ACCOUNT => accounts.add(rest, value).ok_or_else(unreadable)?,
+                    kind::RESOURCE_GROUP => read_resource_group(&mut resource_groups, rest, value)?,
                     _ => return Err(unreadable()),
                 }
             }
@@ -187,6 +192,7 @@ impl Catalog {
             databases: RwLock::new(databases),
             schema_version: AtomicU64::new(1),
             accounts: accounts.finish()?,
+            resource_groups: ResourceGroupState::new(resource_groups),
             next_table_id: Mutex::new(next_table_id),
         });
         catalog.drop_trees(&orphans.into_iter().collect::<Vec<_>>());

@@ -23,10 +23,12 @@ pub(crate) mod kind {
     pub(crate) const AUTO_INCREMENT: u8 = 4;
     /// User, 0x00, host, 0x00, number of the chunk (u16 big-endian): a chunk of an account.
     pub(crate) const ACCOUNT: u8 = 5;
+    /// Name in lower case: a resource group.
+    pub(crate) const RESOURCE_GROUP: u8 = 6;
 }
 
-/// The newest format of the catalog that this program writes and reads: 3 has accounts.
-const CATALOG_FORMAT: u64 = 3;
+/// The newest format of the catalog that this program writes and reads: 3 has accounts, 4 resource groups.
+const CATALOG_FORMAT: u64 = 4;
 
 /// Bytes of a definition in one entry; keys are short.
 pub(crate) const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - 1000;

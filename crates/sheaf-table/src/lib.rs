@@ -8,11 +8,13 @@ pub mod catalog;
 mod catalog_accounts;
 mod catalog_foreign_keys;
 mod catalog_records;
+mod catalog_resource_groups;
 mod catalog_statistics;
 pub mod change_set;
 pub mod check;
 pub mod collation;
 pub mod convert;
+pub mod cpu_set;
 mod definition_check;
 mod definition_codec;
 pub mod error;
@@ -27,6 +29,7 @@ pub mod number_text;
 mod overflow;
 pub mod privilege;
 pub mod progress;
+pub mod resource_group;
 pub mod row_codec;
 pub mod schema;
 pub mod search_lock;
@@ -45,12 +48,14 @@ pub use catalog::{BorrowedReadGuard, Catalog, ReadGuard, RowWriteGuard, WriteGua
 pub use catalog_statistics::AutoAnalyze;
 pub use change_set::{ChangeGuard, ChangeSet};
 pub use collation::Collation;
+pub use cpu_set::CpuSet;
 pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
 pub use foreign_key::{ForeignKey, ForeignKeySpec, ReferentialAction};
 pub use key_codec::{KeyLayout, KeyPart, PartKind};
 pub use key_range::{EncodedRange, PartBounds};
 pub use privilege::{PrivilegeLevel, Privileges};
 pub use progress::{NoProgress, Progress};
+pub use resource_group::{ResourceGroup, ResourceGroupKind, ResourceGroups};
 pub use row_codec::{RowLayout, RowView, ValueRef};
 pub use schema::{
     Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY,

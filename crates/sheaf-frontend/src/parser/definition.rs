@@ -31,6 +31,9 @@ impl StatementParser<'_> {
         if self.accept("USER") {
             return self.create_user();
         }
+        if self.accept("RESOURCE GROUP") {
+            return self.create_resource_group();
+        }
         let unique = self.accept("UNIQUE");
         if self.accept("INDEX") {
             return self.create_index(unique);
@@ -50,7 +53,6 @@ impl StatementParser<'_> {
             "EVENT",
             "SERVER",
             "TABLESPACE",
-            "RESOURCE",
             "DEFINER",
             "ALGORITHM",
             "SQL",
@@ -135,7 +137,10 @@ impl StatementParser<'_> {
         if self.accept("USER") {
             return self.drop_user();
         }
-        for what in ["ROLE", "SERVER", "RESOURCE", "TABLESPACE"] {
+        if self.accept("RESOURCE GROUP") {
+            return self.drop_resource_group();
+        }
+        for what in ["ROLE", "SERVER", "TABLESPACE"] {
             if self.peek(what) {
                 return self.unsupported(&format!("DROP {what}"));
             }
@@ -631,6 +636,9 @@ impl StatementParser<'_> {
         }
         if self.accept("USER") {
             return self.alter_user();
+        }
+        if self.accept("RESOURCE GROUP") {
+            return self.alter_resource_group();
         }
         if !self.accept("TABLE") {
             return self.unsupported("ALTER of anything but a TABLE");

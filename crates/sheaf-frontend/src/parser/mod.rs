@@ -16,6 +16,7 @@ pub mod hint;
 mod load;
 mod parameters;
 mod plugin;
+pub mod resource_group;
 pub mod rewrite;
 mod row_limit;
 pub mod scan;

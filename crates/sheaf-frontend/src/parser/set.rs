@@ -24,8 +24,11 @@ impl StatementParser<'_> {
         if self.accept("PASSWORD") {
             return self.set_password();
         }
-        if self.peek("ROLE") || self.peek("DEFAULT ROLE") || self.peek("RESOURCE") {
-            return self.unsupported("SET ROLE or RESOURCE GROUP");
+        if self.accept("RESOURCE GROUP") {
+            return self.set_resource_group();
+        }
+        if self.peek("ROLE") || self.peek("DEFAULT ROLE") {
+            return self.unsupported("SET ROLE");
         }
         // As in MySQL, a scope word holds for the assignments after it that have none.
         let mut scope = Scope::Default;

@@ -7,6 +7,7 @@ use sheaf_table::{ColumnType, ReferentialAction};
 use sqlparser::ast;
 
 use super::account::{AccountStatement, UserName};
+use super::resource_group::ResourceGroupStatement;
 
 /// A table's name as written: the database may be left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +112,8 @@ pub enum Statement {
     Do(Vec<ast::Expr>),
     /// CREATE USER, GRANT and the like.
     Account(Box<AccountStatement>),
+    /// CREATE, ALTER, DROP and SET RESOURCE GROUP.
+    ResourceGroup(Box<ResourceGroupStatement>),
     /// Parsed, and not executed by this version; the text names the statement.
     Unsupported(String),
 }

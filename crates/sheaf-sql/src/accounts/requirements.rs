@@ -114,6 +114,7 @@ impl Session {
                 self.check_one_of(TO_SET_GLOBALS)
             }
             Statement::Account(statement) => self.check_account_statement(statement),
+            Statement::ResourceGroup(statement) => self.check_resource_group_statement(statement),
             _ => self.check_definition(statement),
         }
     }

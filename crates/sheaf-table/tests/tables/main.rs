@@ -6,5 +6,6 @@ mod check;
 mod definitions;
 mod fixture;
 mod foreign_keys;
+mod resource_groups;
 mod rows;
 mod statistics;

@@ -404,7 +404,7 @@ fn wrong_hints_are_warnings() {
     for sql in [
         "select /* MRR(x) */ a from t where id = 1",
         "select a /*+ MRR(x) */ from t where id = 1",
-        "select /*+ RESOURCE_GROUP(night) MRR(t) */ a from t where id = 1",
+        "select /*+ MRR(t) */ a from t where id = 1",
     ] {
         c.query_drop(sql).expect("a query");
         assert_eq!(warnings(&mut c), [""; 0], "{sql}");

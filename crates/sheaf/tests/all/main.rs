@@ -19,6 +19,7 @@ mod kill;
 mod plan_equivalence;
 mod protocol;
 mod raw_client;
+mod resource_groups;
 mod results;
 mod rewrite_rules;
 mod sqllogic;

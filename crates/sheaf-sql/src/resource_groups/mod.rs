@@ -1,0 +1,304 @@
+//! Resource groups at work: which threads run a session's statements, and where.
+//!
+//! ```text
+//!   session (own group, or the group of a hint)
+//!     |- its own thread          direct plans, planning, changes      enters the group's placement
+//!     '- the group's runtime     vectorised plans                     workers were started there
+//! ```
+//!
+//! The catalog has the definitions; an [`ActiveGroup`] is one that somebody uses, with its worker threads, which start with
+//! its first vectorised plan. When a definition changes, a new active group takes the old one's place and its sessions are
+//! handed over; a statement that runs stays where it began.
+//!
+//! What group a session is in is kept in its [`SessionHandle`](crate::session_handle::SessionHandle), because others may
+//! move it; the session looks there when a statement starts.
+
+mod statements;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sheaf_exec::{QueryRuntime, ThreadPlacement, thread_placement};
+use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind};
+
+use crate::engine::Engine;
+use crate::error::{Result, SqlError};
+use crate::rows::{Cells, Rows};
+use crate::session::Session;
+use crate::session_handle::SessionHandle;
+
+/// The group of sessions that are in no other.
+const USER_DEFAULT: &str = "USR_default";
+/// The group of the server's own threads.
+const SYSTEM_DEFAULT: &str = "SYS_default";
+
+const TEXT: Cells = Cells::Text(64);
+
+/// To put sessions into groups.
+const TO_USE: Privileges = Privileges::from_all(&[
+    Privileges::RESOURCE_GROUP_ADMIN,
+    Privileges::RESOURCE_GROUP_USER,
+]);
+
+/// A resource group that sessions are in, or were in.
+pub(crate) struct ActiveGroup {
+    definition: Arc<ResourceGroup>,
+    placement: Arc<ThreadPlacement>,
+    runtime: Mutex<Option<Arc<QueryRuntime>>>,
+}
+
+impl ActiveGroup {
+    /// The group's worker threads, which start with the first call.
+    fn runtime(&self, default: &QueryRuntime) -> Result<Arc<QueryRuntime>> {
+        let mut runtime = lock(&self.runtime);
+        if let Some(runtime) = runtime.as_ref() {
+            return Ok(Arc::clone(runtime));
+        }
+        let started = default.placed(&self.definition.name, Arc::clone(&self.placement))?;
+        *runtime = Some(Arc::clone(&started));
+        Ok(started)
+    }
+}
+
+/// The active groups of an engine, by the names of their definitions. Whoever changes who is in which group, or a
+/// definition, holds the lock.
+#[derive(Default)]
+pub(crate) struct ActiveGroups(Mutex<BTreeMap<String, Arc<ActiveGroup>>>);
+
+/// Where a session's statements run.
+#[derive(Default)]
+pub(crate) struct SessionGroup {
+    /// The group that the session was in when its statement began; `None`: the default one.
+    own: Option<Arc<ActiveGroup>>,
+    /// Of the handle, when `own` was taken from it.
+    version: u64,
+    /// The group that a hint of the running statement names; inside is `None` for the default one.
+    hinted: Option<Option<Arc<ActiveGroup>>>,
+}
+
+impl SessionGroup {
+    fn current(&self) -> Option<&Arc<ActiveGroup>> {
+        self.hinted.as_ref().unwrap_or(&self.own).as_ref()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is replaced whole, so a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn no_such_group(name: &str) -> SqlError {
+    SqlError::new(
+        3651,
+        "HY000",
+        format!("Resource Group '{name}' does not exist."),
+    )
+}
+
+fn group_is_disabled(name: &str) -> SqlError {
+    SqlError::new(3657, "HY000", format!("Resource group {name} is disabled."))
+}
+
+fn cannot_bind(name: &str, session: u64, why: &str) -> SqlError {
+    SqlError::new(
+        3661,
+        "HY000",
+        format!("Unable to bind resource group {name} with thread id ({session}).({why})."),
+    )
+}
+
+/// The groups that are always there: they have all CPUs and change no priority.
+fn default_groups() -> [ResourceGroup; 2] {
+    let group = |name: &str, kind| ResourceGroup {
+        name: name.into(),
+        kind,
+        enabled: true,
+        cpus: CpuSet::default(),
+        thread_priority: 0,
+    };
+    [
+        group(USER_DEFAULT, ResourceGroupKind::User),
+        group(SYSTEM_DEFAULT, ResourceGroupKind::System),
+    ]
+}
+
+fn is_default_group(name: &str) -> bool {
+    name.eq_ignore_ascii_case(USER_DEFAULT) || name.eq_ignore_ascii_case(SYSTEM_DEFAULT)
+}
+
+/// Those of a group's CPUs that the process has.
+fn usable_cpus(group: &ResourceGroup) -> CpuSet {
+    let all = thread_placement::cpus_of_process();
+    match group.cpus.is_empty() {
+        true => all.clone(),
+        false => all.iter().filter(|cpu| group.cpus.contains(*cpu)).collect(),
+    }
+}
+
+impl Engine {
+    /// The definition of a resource group. Error 3651 if there is none.
+    fn resource_group(&self, name: &str) -> Result<Arc<ResourceGroup>> {
+        let stored = self.catalog().resource_groups();
+        if let Some(group) = stored.get(&ResourceGroup::key(name)) {
+            return Ok(Arc::clone(group));
+        }
+        let mut defaults = default_groups().into_iter();
+        defaults
+            .find(|group| group.name.eq_ignore_ascii_case(name))
+            .map(Arc::new)
+            .ok_or_else(|| no_such_group(name))
+    }
+
+    /// The active group of a definition, for a session; `None` for the default one. Errors 3657 if it is disabled, and 3661
+    /// if the process has none of its CPUs.
+    fn activate(
+        &self,
+        groups: &mut BTreeMap<String, Arc<ActiveGroup>>,
+        definition: &Arc<ResourceGroup>,
+        session: u64,
+    ) -> Result<Option<Arc<ActiveGroup>>> {
+        let name = &definition.name;
+        if is_default_group(name) {
+            return Ok(None);
+        }
+        if !definition.enabled {
+            return Err(group_is_disabled(name));
+        }
+        let key = ResourceGroup::key(name);
+        if let Some(active) = groups.get(&key)
+            && Arc::ptr_eq(&active.definition, definition)
+        {
+            return Ok(Some(Arc::clone(active)));
+        }
+        let cpus = usable_cpus(definition);
+        if cpus.is_empty() {
+            return Err(cannot_bind(name, session, "None of its CPUs is available"));
+        }
+        let active = Arc::new(ActiveGroup {
+            definition: Arc::clone(definition),
+            placement: Arc::new(ThreadPlacement::new(cpus, definition.thread_priority)),
+            runtime: Mutex::new(None),
+        });
+        groups.insert(key, Arc::clone(&active));
+        Ok(Some(active))
+    }
+
+    /// The sessions that are in a group.
+    fn sessions_in(&self, key: &str) -> Vec<Arc<SessionHandle>> {
+        let mut sessions = self.sessions();
+        sessions.retain(|session| {
+            let group = session.group();
+            group.is_some_and(|group| ResourceGroup::key(&group.definition.name) == key)
+        });
+        sessions
+    }
+}
+
+impl Session {
+    /// Takes notice of the group that the session was put into, and moves the calling thread there. Called when a statement
+    /// starts.
+    pub(crate) fn enter_group(&mut self) {
+        if self.handle.group_version() != self.group.version {
+            (self.group.own, self.group.version) = self.handle.take_group();
+            self.task = None;
+        }
+        self.place_thread();
+    }
+
+    fn place_thread(&self) {
+        let moved = match self.group.current() {
+            Some(group) => group.placement.enter(),
+            None => thread_placement::leave(),
+        };
+        if let Err(error) = moved {
+            // The statement runs where the thread is.
+            tracing::warn!(%error, "a session's thread cannot run where its resource group says");
+        }
+    }
+
+    /// RESOURCE_GROUP(name): the running statement is in this group. What keeps it out is a warning.
+    pub(crate) fn enter_hinted_group(&mut self, name: &str) {
+        match self.hinted_group(name) {
+            Ok(group) => {
+                self.group.hinted = Some(group);
+                self.task = None;
+                self.place_thread();
+            }
+            Err(SqlError { code, message, .. }) => self.warnings.warn(code, message),
+        }
+    }
+
+    fn hinted_group(&self, name: &str) -> Result<Option<Arc<ActiveGroup>>> {
+        self.check_one_of(TO_USE)?;
+        let mut groups = lock(&self.engine.resource_groups.0);
+        let definition = self.engine.resource_group(name)?;
+        if definition.kind == ResourceGroupKind::System {
+            let why = "System resource group can't be bound with a session thread";
+            return Err(cannot_bind(&definition.name, self.id(), why));
+        }
+        self.engine.activate(&mut groups, &definition, self.id())
+    }
+
+    /// The statement is over.
+    pub(crate) fn leave_hinted_group(&mut self) {
+        if self.group.hinted.take().is_some() {
+            self.task = None;
+            self.place_thread();
+        }
+    }
+
+    /// The worker threads that the running statement's vectorised plans run on.
+    pub(crate) fn runtime(&self) -> Result<Arc<QueryRuntime>> {
+        let default = self.engine.runtime();
+        match self.group.current() {
+            Some(group) => group.runtime(default),
+            None => Ok(Arc::clone(default)),
+        }
+    }
+
+    /// How many threads the running statement may divide its work among.
+    pub(crate) fn worker_threads(&self) -> usize {
+        let all = self.engine.worker_threads();
+        match self.group.current() {
+            Some(group) => all.min(group.placement.cpus().len()),
+            None => all,
+        }
+    }
+}
+
+/// `information_schema.RESOURCE_GROUPS`, of which one sees what one may use.
+pub(crate) fn resource_groups(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("RESOURCE_GROUP_NAME", TEXT),
+        ("RESOURCE_GROUP_TYPE", TEXT),
+        ("RESOURCE_GROUP_ENABLED", Cells::Unsigned),
+        ("VCPU_IDS", Cells::Text(u32::MAX)),
+        ("THREAD_PRIORITY", Cells::Signed),
+    ]);
+    let may_see = |kind| match kind {
+        ResourceGroupKind::User => session.check_one_of(TO_USE).is_ok(),
+        ResourceGroupKind::System => {
+            let to_administer = Privileges::RESOURCE_GROUP_ADMIN;
+            session.check_one_of(to_administer).is_ok()
+        }
+    };
+    let stored = session.engine.catalog().resource_groups();
+    let defaults = default_groups();
+    for group in defaults.iter().chain(stored.values().map(AsRef::as_ref)) {
+        if !may_see(group.kind) {
+            continue;
+        }
+        let cpus = match group.cpus.is_empty() {
+            true => thread_placement::cpus_of_process(),
+            false => &group.cpus,
+        };
+        rows.push(vec![
+            group.name.as_str().into(),
+            group.kind.name().into(),
+            u64::from(group.enabled).into(),
+            cpus.to_string().into(),
+            i64::from(group.thread_priority).into(),
+        ]);
+    }
+    rows
+}

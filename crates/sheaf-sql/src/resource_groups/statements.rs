@@ -1,0 +1,306 @@
+//! CREATE, ALTER, DROP and SET RESOURCE GROUP.
+//!
+//! Their rules and messages are those of MySQL's manual, "Resource Group Management Statements", but for two: what ALTER does
+//! not name stays as it is, the priority too; and threads are named by the ids of their connections.
+
+use std::sync::Arc;
+
+use sheaf_exec::thread_placement;
+use sheaf_table::cpu_set::MAX_CPUS;
+use sheaf_table::resource_group::{MAX_CPU_RANGES, MAX_RESOURCE_GROUPS};
+use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind, TableError};
+
+use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
+use crate::error::{Result, SqlError};
+use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
+use crate::result::ResultSink;
+use crate::session::Session;
+
+/// The most characters of a group's name.
+const MAX_NAME_CHARACTERS: usize = 64;
+
+impl Session {
+    /// What a statement about resource groups needs. Error 1227.
+    pub(crate) fn check_resource_group_statement(
+        &self,
+        statement: &ResourceGroupStatement,
+    ) -> Result<()> {
+        match statement {
+            ResourceGroupStatement::Set { .. } => self.check_one_of(TO_USE),
+            _ => self.check_one_of(Privileges::RESOURCE_GROUP_ADMIN),
+        }
+    }
+
+    pub(crate) fn change_resource_groups(
+        &mut self,
+        statement: ResourceGroupStatement,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match statement {
+            ResourceGroupStatement::Create {
+                name,
+                kind,
+                settings,
+            } => self.create_resource_group(name, kind, &settings)?,
+            ResourceGroupStatement::Alter {
+                name,
+                settings,
+                force,
+            } => self.alter_resource_group(&name, &settings, force)?,
+            ResourceGroupStatement::Drop { name, force } => {
+                self.drop_resource_group(&name, force)?;
+            }
+            ResourceGroupStatement::Set { name, threads } => {
+                self.set_resource_group(&name, &threads)?;
+            }
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    fn create_resource_group(
+        &mut self,
+        name: String,
+        kind: ResourceGroupKind,
+        settings: &ResourceGroupSettings,
+    ) -> Result<()> {
+        check_name(&name)?;
+        let exists = SqlError::new(3650, "HY000", format!("Resource Group '{name}' exists"));
+        if is_default_group(&name) {
+            return Err(exists);
+        }
+        let key = ResourceGroup::key(&name);
+        let group = ResourceGroup {
+            thread_priority: self.thread_priority(&name, kind, settings)?.unwrap_or(0),
+            cpus: cpus(settings)?.unwrap_or_default(),
+            enabled: settings.enabled.unwrap_or(true),
+            name,
+            kind,
+        };
+        self.engine.catalog().change_resource_groups(|groups| {
+            if groups.contains_key(&key) {
+                return Err(exists);
+            }
+            if groups.len() >= MAX_RESOURCE_GROUPS {
+                return Err(SqlError::unknown(format!(
+                    "There are {MAX_RESOURCE_GROUPS} resource groups, which is the most; drop one first"
+                )));
+            }
+            groups.insert(key, Arc::new(group));
+            Ok(())
+        })
+    }
+
+    fn alter_resource_group(
+        &mut self,
+        name: &str,
+        settings: &ResourceGroupSettings,
+        force: bool,
+    ) -> Result<()> {
+        check_name(name)?;
+        if is_default_group(name) {
+            return Err(not_for_defaults("Alter"));
+        }
+        let engine = Arc::clone(&self.engine);
+        let mut active = lock(&engine.resource_groups.0);
+        let old = engine.resource_group(name)?;
+        let cpus = cpus(settings)?;
+        let priority = self.thread_priority(name, old.kind, settings)?;
+        if force && settings.enabled != Some(false) {
+            return Err(SqlError::new(
+                3662,
+                "HY000",
+                "Option FORCE invalid as DISABLE option is not specified.",
+            ));
+        }
+        let key = ResourceGroup::key(name);
+        let new = Arc::new(ResourceGroup {
+            cpus: cpus.unwrap_or_else(|| old.cpus.clone()),
+            thread_priority: priority.unwrap_or(old.thread_priority),
+            enabled: settings.enabled.unwrap_or(old.enabled),
+            ..ResourceGroup::clone(&old)
+        });
+        engine.catalog().change_resource_groups(|groups| {
+            groups.insert(key.clone(), Arc::clone(&new));
+            Ok::<(), TableError>(())
+        })?;
+        // Those that are in a disabled group stay as they are, unless they are forced out.
+        if new.enabled {
+            for session in engine.sessions_in(&key) {
+                let group = engine.activate(&mut active, &new, session.id())?;
+                session.assign_group(group);
+            }
+        } else {
+            active.remove(&key);
+            if force {
+                engine
+                    .sessions_in(&key)
+                    .iter()
+                    .for_each(|session| session.assign_group(None));
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_resource_group(&mut self, name: &str, force: bool) -> Result<()> {
+        check_name(name)?;
+        if is_default_group(name) {
+            return Err(not_for_defaults("Drop"));
+        }
+        let mut active = lock(&self.engine.resource_groups.0);
+        let group = self.engine.resource_group(name)?;
+        let key = ResourceGroup::key(name);
+        let sessions = self.engine.sessions_in(&key);
+        if !sessions.is_empty() && !force {
+            let message = format!("Resource group {} is busy.", group.name);
+            return Err(SqlError::new(3656, "HY000", message));
+        }
+        self.engine
+            .catalog()
+            .change_resource_groups(|groups| match groups.remove(&key) {
+                Some(_) => Ok(()),
+                None => Err(no_such_group(name)),
+            })?;
+        active.remove(&key);
+        sessions
+            .iter()
+            .for_each(|session| session.assign_group(None));
+        Ok(())
+    }
+
+    fn set_resource_group(&mut self, name: &str, threads: &[u64]) -> Result<()> {
+        check_name(name)?;
+        let engine = Arc::clone(&self.engine);
+        let mut active = lock(&engine.resource_groups.0);
+        let group = engine.resource_group(name)?;
+        let is_system = group.kind == ResourceGroupKind::System;
+        if is_system {
+            self.check_one_of(Privileges::RESOURCE_GROUP_ADMIN)?;
+        }
+        if !group.enabled {
+            return Err(super::group_is_disabled(&group.name));
+        }
+        if threads.is_empty() {
+            if is_system {
+                let why = "System resource group can't be applied to user thread.";
+                return Err(cannot_bind(&group.name, self.id(), why));
+            }
+            let own = engine.activate(&mut active, &group, self.id())?;
+            self.handle.assign_group(own);
+            self.enter_group();
+            return Ok(());
+        }
+        for id in threads {
+            let bound = match engine.session_handle(*id) {
+                Err(_) => Err(SqlError::new(
+                    3660,
+                    "HY000",
+                    format!("Invalid thread id ({id})."),
+                )),
+                Ok(_) if is_system => Err(cannot_bind(
+                    &group.name,
+                    *id,
+                    "Resource group type and thread type doesn't match.",
+                )),
+                Ok(session) => engine
+                    .activate(&mut active, &group, *id)
+                    .map(|group| session.assign_group(group)),
+            };
+            match bound {
+                Err(error) if threads.len() == 1 => return Err(error),
+                Err(SqlError { code, message, .. }) => self.warnings.warn(code, message),
+                Ok(()) => {}
+            }
+        }
+        // The own one may be among them.
+        self.enter_group();
+        Ok(())
+    }
+
+    /// The priority that a statement gives a group. Error 3654; warning 3659 where priorities cannot be used.
+    fn thread_priority(
+        &mut self,
+        name: &str,
+        kind: ResourceGroupKind,
+        settings: &ResourceGroupSettings,
+    ) -> Result<Option<i8>> {
+        let Some(wanted) = settings.thread_priority else {
+            return Ok(None);
+        };
+        let allowed = kind.priorities();
+        let priority = i8::try_from(wanted).ok();
+        let Some(priority) = priority.filter(|priority| allowed.contains(priority)) else {
+            let type_name = match kind {
+                ResourceGroupKind::User => "User",
+                ResourceGroupKind::System => "System",
+            };
+            return Err(SqlError::new(
+                3654,
+                "HY000",
+                format!(
+                    "Invalid thread priority value {wanted} for {type_name} resource group {name}. \
+                     Allowed range is [{}, {}].",
+                    allowed.start(),
+                    allowed.end()
+                ),
+            ));
+        };
+        if priority != 0 && !thread_placement::priorities_are_available() {
+            self.warnings.warn(
+                3659,
+                "Attribute thread_priority is ignored (using default value).",
+            );
+            return Ok(Some(0));
+        }
+        Ok(Some(priority))
+    }
+}
+
+/// Error 1059.
+fn check_name(name: &str) -> Result<()> {
+    match name.chars().count() > MAX_NAME_CHARACTERS {
+        true => Err(TableError::NameTooLong {
+            name: name.to_string(),
+        }
+        .into()),
+        false => Ok(()),
+    }
+}
+
+fn not_for_defaults(operation: &str) -> SqlError {
+    SqlError::new(
+        3655,
+        "HY000",
+        format!("{operation} operation is disallowed on default resource groups."),
+    )
+}
+
+/// The CPUs that a statement gives a group. Errors 3652 and 3653.
+fn cpus(settings: &ResourceGroupSettings) -> Result<Option<CpuSet>> {
+    let Some(ranges) = &settings.cpus else {
+        return Ok(None);
+    };
+    let available = thread_placement::cpus_of_process();
+    let mut checked = Vec::new();
+    for (first, last) in ranges {
+        if first > last {
+            let message = format!("Invalid VCPU range {first}-{last}");
+            return Err(SqlError::new(3653, "HY000", message));
+        }
+        // A range ends here at the first CPU that is not there, so it is never long.
+        for number in *first..=*last {
+            let cpu = u16::try_from(number).ok();
+            let Some(cpu) = cpu.filter(|cpu| available.contains(*cpu)) else {
+                let message = format!("Invalid cpu id {number}");
+                return Err(SqlError::new(3652, "HY000", message));
+            };
+            checked.push(cpu);
+        }
+        // However often a CPU is named.
+        checked.sort_unstable();
+        checked.dedup();
+        debug_assert!(checked.len() <= usize::from(MAX_CPUS));
+    }
+    let set: CpuSet = checked.into_iter().collect();
+    debug_assert!(set.ranges().len() <= MAX_CPU_RANGES);
+    Ok(Some(set))
+}
