@@ -294,7 +294,7 @@ impl Iterator for QueryStream {
         if self.finished {
             return None;
         }
-        let item = self.receiver.blocking_recv();
+        let item = sheaf_storage::sync::waiting(|| self.receiver.blocking_recv());
         self.finished = !matches!(item, Some(Ok(_)));
         item
     }

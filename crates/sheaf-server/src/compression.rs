@@ -29,6 +29,8 @@ const IDLE_BYTES: usize = 16 << 10;
 pub(crate) struct CompressedStream {
     /// The number of the next frame, in either direction.
     sequence: u8,
+    /// What has come of the next frame, as it is sent.
+    raw: Vec<u8>,
     /// The last frame that came, inflated, and how much of it is used.
     incoming: Vec<u8>,
     used: usize,
@@ -57,33 +59,48 @@ impl CompressedStream {
         Ok(count)
     }
 
-    /// False at the end of the stream.
+    /// False at the end of the stream. After an error for want of time it can be called again.
     fn read_frame(&mut self, below: &mut impl Read) -> io::Result<bool> {
-        let mut header = [0; HEADER_BYTES];
-        let begun = below.read(&mut header)?;
-        if begun == 0 {
+        if !self.read_raw(below, HEADER_BYTES)? {
             return Ok(false);
         }
-        below.read_exact(&mut header[begun..])?;
-        let [a, b, c, sequence, d, e, f] = header;
+        let Some([a, b, c, sequence, d, e, f]) = self.raw.first_chunk().copied() else {
+            return Err(broken("a compressed frame has no header"));
+        };
         let length =
             |bytes: [u8; 3]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]) as usize;
         if sequence != self.sequence {
             return Err(broken("a compressed frame is out of order"));
         }
-        self.sequence = sequence.wrapping_add(1);
         let (payload_bytes, inflated_bytes) = (length([a, b, c]), length([d, e, f]));
-        let mut payload = Vec::new();
-        while payload.len() < payload_bytes {
-            let start = payload.len();
-            payload.resize(payload_bytes.min(start + STEP_BYTES), 0);
-            below.read_exact(&mut payload[start..])?;
-        }
+        self.read_raw(below, HEADER_BYTES + payload_bytes)?;
+        self.sequence = sequence.wrapping_add(1);
+        let raw = std::mem::take(&mut self.raw);
+        let payload = &raw[HEADER_BYTES..];
         self.used = 0;
         self.incoming = match inflated_bytes {
-            0 => payload,
-            _ => inflate(&payload, inflated_bytes)?,
+            0 => payload.to_vec(),
+            _ => inflate(payload, inflated_bytes)?,
         };
+        Ok(true)
+    }
+
+    /// Reads until so many bytes of the next frame are there. False: the stream ended before its first. What has come stays
+    /// if there is an error.
+    fn read_raw(&mut self, below: &mut impl Read, bytes: usize) -> io::Result<bool> {
+        while self.raw.len() < bytes {
+            let start = self.raw.len();
+            self.raw.resize(bytes.min(start + STEP_BYTES), 0);
+            let result = below.read(&mut self.raw[start..]);
+            self.raw.truncate(start + *result.as_ref().unwrap_or(&0));
+            match result {
+                Ok(0) if start == 0 => return Ok(false),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(true)
     }
 
@@ -184,6 +201,39 @@ mod tests {
                 count => all.extend_from_slice(&piece[..count]),
             }
         }
+    }
+
+    /// Gives a byte at a time, and every other time none in time.
+    struct SlowClient(Cursor<Vec<u8>>, bool);
+
+    impl Read for SlowClient {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            match self.1 {
+                true => Err(io::ErrorKind::WouldBlock.into()),
+                false => self.0.read(&mut out[..1]),
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_that_comes_slowly_is_not_lost() {
+        let text = vec![b'x'; 10_000];
+        let wire = sent(&text);
+        let waits = wire.len();
+        let (mut stream, mut below) = (
+            CompressedStream::default(),
+            SlowClient(Cursor::new(wire), false),
+        );
+        let mut piece = vec![0; text.len()];
+        let mut waited = 0;
+        let count = loop {
+            match stream.read(&mut below, &mut piece) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => waited += 1,
+                result => break result.expect("a whole frame"),
+            }
+        };
+        assert_eq!((waited, &piece[..count]), (waits, &text[..]));
     }
 
     fn noise(bytes: usize) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! One client, from greeting to goodbye, on a thread of its own.
+//! One client, from greeting to goodbye, on a thread of its own or, with many others, on a few
+//! (`shared_threads.rs`).
 //!
 //! ```text
 //!   greet -> session -> [ read command -> run -> answer ]* -> the session is dropped, which releases everything
@@ -7,10 +8,14 @@
 //! The loop ends when the client says goodbye or disappears, when it breaks the protocol, when it idles for
 //! `wait_timeout`, when it takes longer than `net_write_timeout` to take an answer, when it is killed, and after a
 //! statement that panicked, because what the panic left in the session is not known.
+//!
+//! A connection that waits for its client for longer than a moment keeps its thread and its session, and gives back what it
+//! can do without: its buffers, and the stack that statements have used.
 
 use std::collections::HashMap;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,14 +29,17 @@ use crate::authentication::Origin;
 use crate::command::{BoundStatements, Flow};
 use crate::cursor::Cursor;
 use crate::handshake::{self, Client, HandshakeError};
-use crate::packet::{PacketStream, ReadError};
+use crate::packet::{Buffers, PacketStream, ReadError};
 use crate::response::{write_error, write_error_before_greeting, write_plain_ok};
+use crate::stack_memory;
 use crate::transport::SocketTransport;
 
 /// Time for each step of the handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// What an idle connection keeps of its request buffer.
-const IDLE_REQUEST_BYTES: usize = 4 << 10;
+/// What a connection keeps of its request buffer between two commands.
+const KEPT_REQUEST_BYTES: usize = 4 << 10;
+/// A connection without a thread has rested for so long when it gives back what it can make again.
+const RESTS_AFTER_SECONDS: u64 = 2;
 
 /// A client that was let in.
 pub struct Connection {
@@ -45,26 +53,41 @@ pub struct Connection {
     handle: Arc<SessionHandle>,
     socket: Arc<Socket>,
     write_timeout: Option<Duration>,
+    request: Vec<u8>,
+    /// While it waits without a thread: since when, by the pool's clock.
+    waits_since: u64,
+    /// The client has been silent for longer than `wait_timeout`.
+    is_timed_out: bool,
+    guard: Option<Box<dyn Send>>,
 }
 
-/// Serves a client until it is gone. `started` hears of its session as soon as there is one.
-pub fn serve(
+/// How the turn of a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// It waits for its client.
+    Waits,
+    /// There is nothing more to do than to drop it.
+    Over,
+}
+
+/// Greets a client. `started` hears of its session as soon as there is one; `None`: it was not let in.
+pub(crate) fn let_in(
     engine: &Arc<Engine>,
     (socket, tls): (Arc<Socket>, Option<Arc<ServerConfig>>),
     origin: Origin,
     started: impl FnOnce(u64),
-) {
+) -> Option<Box<Connection>> {
     match open(engine, (socket, tls), origin, started) {
-        Ok(mut connection) => {
+        Ok(connection) => {
             let id = connection.session.id();
             tracing::debug!(id, user = connection.session.info().user, "connected");
-            connection.run();
-            tracing::debug!(id, "disconnected");
+            Some(connection)
         }
         // Port scans and health checks end up here; they are not worth more than this.
         Err(error) => {
             engine.count_aborted_connect();
             tracing::debug!(%error, "a client was not let in");
+            None
         }
     }
 }
@@ -88,7 +111,7 @@ fn open(
     (socket, tls): (Arc<Socket>, Option<Arc<ServerConfig>>),
     origin: Origin,
     started: impl FnOnce(u64),
-) -> Result<Connection, SqlError> {
+) -> Result<Box<Connection>, SqlError> {
     let io_error = |error: io::Error| SqlError::unknown(error.to_string());
     socket
         .set_write_timeout(Some(CONNECT_TIMEOUT))
@@ -151,7 +174,7 @@ fn open(
     if compresses && !packets.start_compression() {
         return Err(SqlError::new(1043, "08S01", "Bad handshake"));
     }
-    Ok(Connection {
+    Ok(Box::new(Connection {
         packets,
         client,
         origin,
@@ -161,29 +184,132 @@ fn open(
         handle,
         socket,
         write_timeout: Some(CONNECT_TIMEOUT),
-    })
+        request: Vec::new(),
+        waits_since: 0,
+        is_timed_out: false,
+        guard: None,
+    }))
 }
 
 impl Connection {
-    fn run(&mut self) {
-        let mut request = Vec::new();
-        while !self.handle.is_killed() {
-            if self.apply_limits().is_err() {
-                return;
+    /// What is dropped with the connection, after everything else.
+    pub(crate) fn keep(&mut self, guard: Box<dyn Send>) {
+        self.guard = Some(guard);
+    }
+
+    /// Serves the client on a thread of its own, until it is gone. `Waits`: until `shall_share`, which is asked between two
+    /// commands.
+    pub(crate) fn serve_alone(&mut self, shall_share: &dyn Fn() -> bool) -> Served {
+        if self.packets.expect_commands().is_err() {
+            return Served::Over;
+        }
+        loop {
+            if self.packets.is_plain() && !self.packets.has_unread() && shall_share() {
+                return Served::Waits;
             }
-            self.packets.begin_command();
-            let flow = match self.packets.read_packet(&mut request) {
-                Ok(()) => self.run_command(&request),
-                Err(error) => self.answer_read_error(&error),
-            };
-            // The answer leaves even if it is the last one. A failed write shows in the stream's state.
-            let _ = self.packets.flush();
-            if flow == Flow::Close || self.packets.is_broken() || self.packets.is_out_of_step() {
-                return;
+            if self.begin().is_err() || self.serve_next(Self::await_request) == Served::Over {
+                return Served::Over;
             }
-            self.packets.shrink();
-            request.clear();
-            request.shrink_to(IDLE_REQUEST_BYTES);
+        }
+    }
+
+    /// Runs the commands that have come.
+    pub(crate) fn serve_ready(&mut self) -> Served {
+        loop {
+            if self.begin().is_err() {
+                return Served::Over;
+            }
+            // It may have been reported without a reason.
+            if !self.is_timed_out && matches!(self.packets.has_begun(), Ok(false)) {
+                return Served::Waits;
+            }
+            if self.serve_next(Self::read_request) == Served::Over {
+                return Served::Over;
+            }
+            if !self.packets.has_unread() {
+                return Served::Waits;
+            }
+        }
+    }
+
+    /// A command is about to come. Fails when it is not to be run.
+    fn begin(&mut self) -> io::Result<()> {
+        if self.handle.is_killed() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        self.apply_limits()?;
+        self.packets.begin_command();
+        Ok(())
+    }
+
+    fn serve_next(&mut self, read: fn(&mut Self, &mut Vec<u8>) -> Result<(), ReadError>) -> Served {
+        let mut request = std::mem::take(&mut self.request);
+        let flow = match read(self, &mut request) {
+            Ok(()) => self.run_command(&request),
+            Err(error) => self.answer_read_error(&error),
+        };
+        // The answer leaves even if it is the last one. A failed write shows in the stream's state.
+        let _ = self.packets.flush();
+        if flow == Flow::Close || self.packets.is_broken() || self.packets.is_out_of_step() {
+            return Served::Over;
+        }
+        self.packets.shrink();
+        request.clear();
+        request.shrink_to(KEPT_REQUEST_BYTES);
+        self.request = request;
+        Served::Waits
+    }
+
+    /// Waits for a request, with as little memory as possible if it takes long.
+    fn await_request(&mut self, request: &mut Vec<u8>) -> Result<(), ReadError> {
+        if !self.packets.has_begun()? {
+            *request = Vec::new();
+            self.session.rest();
+            stack_memory::release_unused();
+            self.packets.wait_without_buffers()?;
+        }
+        self.packets.read_packet(request)
+    }
+
+    fn read_request(&mut self, request: &mut Vec<u8>) -> Result<(), ReadError> {
+        match self.is_timed_out {
+            true => Err(ReadError::Io(io::ErrorKind::TimedOut.into())),
+            false => self.packets.read_packet(request),
+        }
+    }
+
+    /// What its socket is known by to the system.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Takes a worker's buffers for its turn.
+    pub(crate) fn lend(&mut self, buffers: &mut Buffers) {
+        self.packets.lend(buffers);
+        std::mem::swap(&mut self.request, &mut buffers.request);
+    }
+
+    pub(crate) fn take_back(&mut self, buffers: &mut Buffers) {
+        self.packets.take_back(buffers);
+        buffers.request = std::mem::take(&mut self.request);
+    }
+
+    /// It begins to wait for its client, without a thread, when the clock shows this.
+    pub(crate) fn note_wait(&mut self, clock_seconds: u64) {
+        self.waits_since = clock_seconds;
+    }
+
+    /// It still waits. Ends that if it has waited for too long: then its socket has something to read, its end.
+    pub(crate) fn note_time(&mut self, clock_seconds: u64) {
+        let waited = clock_seconds.saturating_sub(self.waits_since);
+        if waited == RESTS_AFTER_SECONDS {
+            self.session.rest();
+        }
+        let limit = self.session.wait_timeout();
+        if limit > 0 && waited > limit && !self.is_timed_out {
+            self.is_timed_out = true;
+            // An error means that the client is gone, which ends the wait, too.
+            let _ = self.socket.shutdown(std::net::Shutdown::Read);
         }
     }
 

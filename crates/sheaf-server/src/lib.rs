@@ -2,7 +2,8 @@
 //!
 //! A connection is a thread that blocks: it reads a command, gives it to its [`sheaf_sql::Session`], and encodes
 //! what comes out straight into its send buffer. Nothing above a socket is asynchronous here, so a slow client
-//! holds its own thread and nothing else.
+//! holds its own thread and nothing else. Where there are hundreds of connections, they wait for their clients without a
+//! thread, and share some for their commands (`shared_threads`).
 //!
 //! ```text
 //!   listener     accepts, limits, drains        connection   one client from greeting to goodbye
@@ -10,6 +11,7 @@
 //!   authentication  does it know its password
 //!   transport    socket, tls, compression       response     OK, EOF, ERR, result sets
 //!   packet       frames, buffers, limits        cursor       results that wait to be fetched
+//!   stack_memory what an idle thread gives back   shared_threads, readiness   more connections than threads
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   cell         one value of an Arrow batch    text_row, binary_row, text_format   its two encodings
 //! ```
@@ -28,7 +30,10 @@ mod listener;
 mod local_infile;
 mod packet;
 mod parameters;
+mod readiness;
 mod response;
+mod shared_threads;
+mod stack_memory;
 mod text_format;
 mod text_row;
 mod tls;

@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -24,9 +24,10 @@ use sheaf_sql::{Engine, SqlError};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::authentication::Origin;
-use crate::connection;
+use crate::connection::{self, Connection, Served};
 use crate::packet::PacketStream;
 use crate::response::write_error_before_greeting;
+use crate::shared_threads::SharedThreads;
 use crate::tls::TlsOptions;
 use crate::transport::SocketTransport;
 
@@ -42,6 +43,8 @@ const KILL_TIME: Duration = Duration::from_secs(5);
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// A client that hangs up while its statement runs is noticed after at most this.
 const HANGUP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The default of [`ServerOptions::own_threads`]. So many threads stay in the processor's caches.
+const OWN_THREADS: usize = 64;
 /// The longest wait to tell a client that there is no place for it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -54,6 +57,9 @@ pub struct ServerOptions {
     pub socket: Option<PathBuf>,
     /// Without it clients cannot use TLS.
     pub tls: Option<TlsOptions>,
+    /// Up to so many connections, each has a thread of its own; with more, they share threads. Those with TLS or compression
+    /// always have their own.
+    pub own_threads: usize,
 }
 
 impl Default for ServerOptions {
@@ -62,6 +68,7 @@ impl Default for ServerOptions {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 3306))),
             socket: None,
             tls: None,
+            own_threads: OWN_THREADS,
         }
     }
 }
@@ -86,6 +93,10 @@ struct Clients {
     tls: Option<Arc<ServerConfig>>,
     stopping: AtomicBool,
     open: Mutex<OpenClients>,
+    /// How many there are in `open`.
+    count: AtomicUsize,
+    own_threads: usize,
+    shared_threads: Arc<SharedThreads>,
     one_left: Condvar,
 }
 
@@ -112,6 +123,9 @@ impl Server {
             tls,
             stopping: AtomicBool::new(false),
             open: Mutex::default(),
+            count: AtomicUsize::new(0),
+            own_threads: options.own_threads,
+            shared_threads: SharedThreads::new()?,
             one_left: Condvar::new(),
         });
         let mut server = Server {
@@ -170,6 +184,12 @@ impl Server {
     }
 
     fn stop(&mut self, drain_time: Duration) -> bool {
+        let all_ended = self.end_clients(drain_time);
+        self.clients.shared_threads.stop();
+        all_ended
+    }
+
+    fn end_clients(&mut self, drain_time: Duration) -> bool {
         self.clients.set_stopping();
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
@@ -217,6 +237,11 @@ impl Clients {
     fn lock(&self) -> MutexGuard<'_, OpenClients> {
         // The map is consistent at every point where a panic is possible.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there are more than have threads of their own.
+    fn are_many(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > self.own_threads
     }
 
     /// Under the lock, so that the watcher is either asleep and woken or sees it before it sleeps.
@@ -272,11 +297,15 @@ impl Clients {
                 session: None,
             },
         );
+        self.count.store(open.by_number.len(), Ordering::Relaxed);
         Some(number)
     }
 
     fn leave(&self, number: u64) {
-        self.lock().by_number.remove(&number);
+        let mut open = self.lock();
+        open.by_number.remove(&number);
+        self.count.store(open.by_number.len(), Ordering::Relaxed);
+        drop(open);
         self.one_left.notify_all();
     }
 }
@@ -339,6 +368,7 @@ fn accept_until_stopped(listener: &Socket, clients: &Arc<Clients>) {
 /// statement computes would not for as long as it takes.
 fn watch_for_hangups(clients: &Clients) {
     let mut open = clients.lock();
+    let mut ticked = Instant::now();
     while !clients.stopping.load(Ordering::Acquire) {
         let gone: Vec<u64> = open
             .by_number
@@ -352,6 +382,11 @@ fn watch_for_hangups(clients: &Clients) {
             if clients.engine.kill(session, true).is_ok() {
                 tracing::debug!(session, "the client hung up");
             }
+        }
+        // It may have been woken before its time.
+        if ticked.elapsed() >= HANGUP_CHECK_INTERVAL {
+            ticked = Instant::now();
+            clients.shared_threads.tick();
         }
         open = clients.lock();
         if !clients.stopping.load(Ordering::Acquire) {
@@ -401,12 +436,15 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
         .spawn(move || {
             let clients = Arc::clone(&admission.clients);
             let stream = (thread_socket, clients.tls.clone());
-            connection::serve(&clients.engine, stream, origin, |session| {
+            let let_in = connection::let_in(&clients.engine, stream, origin, |session| {
                 if let Some(client) = clients.lock().by_number.get_mut(&number) {
                     client.session = Some(session);
                 }
             });
-            drop(admission);
+            if let Some(mut connection) = let_in {
+                connection.keep(Box::new(admission));
+                serve(connection, &clients);
+            }
         });
     if let Err(error) = spawned {
         tracing::warn!(%error, "cannot start a thread for a client");
@@ -415,6 +453,20 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
             error.raw_os_error().unwrap_or_default()
         );
         refuse(&socket, &SqlError::new(1135, "HY000", message));
+    }
+}
+
+/// Serves a client on this thread, until it is gone or there are so many that they share threads.
+fn serve(mut connection: Box<Connection>, clients: &Clients) {
+    let mut may_share = true;
+    while connection.serve_alone(&|| may_share && clients.are_many()) == Served::Waits {
+        match clients.shared_threads.adopt(connection) {
+            Ok(()) => return,
+            Err(kept) => {
+                connection = kept;
+                may_share = false;
+            }
+        }
     }
 }
 

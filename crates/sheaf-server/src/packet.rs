@@ -17,6 +17,10 @@
 //! Sending is buffered: packets are built in place in one buffer, which goes to the operating system when it is
 //! full or when the answer is complete. So a short answer is one system call, and a row is encoded where it
 //! leaves from. Receiving reads what is there, which for a short request is one system call too.
+//!
+//! A connection that waits longer than [`IDLE_AFTER`] for a command gives its buffers back. The wait for the first byte is a
+//! read that ends after that time, so a busy connection has no other system call for it; an idle one then waits without a
+//! buffer ([`PacketStream::wait_without_buffers`]).
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -29,8 +33,10 @@ const HEADER_BYTES: usize = 4;
 const RECEIVE_BUFFER_BYTES: usize = 16 << 10;
 /// The send buffer goes out when it holds this much. One packet may make it longer.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// What an idle connection keeps of its send buffer.
-const IDLE_SEND_BUFFER_BYTES: usize = 4 << 10;
+/// What a connection keeps of its send buffer between two commands.
+const KEPT_SEND_BUFFER_BYTES: usize = 4 << 10;
+/// A connection that has waited so long for a command is idle.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// A request's buffer grows in steps of this, so a header that promises 16 MiB costs nothing before they come.
 const RECEIVE_STEP_BYTES: usize = 256 << 10;
 /// The most that is read and thrown away to answer a request that is too large. Beyond it the connection ends.
@@ -44,6 +50,12 @@ pub trait Transport: Read + Write {
     /// The next byte begins a command.
     fn begin_command(&mut self) {}
 
+    /// Waits until there is something to read, or the end; false: not in this time (`None`: for ever). The timeout of reads
+    /// may change.
+    fn wait(&mut self, _timeout: Option<Duration>) -> io::Result<bool> {
+        Ok(true)
+    }
+
     /// Whether [`Transport::start_tls`] is possible.
     fn offers_tls(&self) -> bool {
         false
@@ -56,6 +68,11 @@ pub trait Transport: Read + Write {
 
     /// Compresses what follows.
     fn start_compression(&mut self) {}
+
+    /// Whether bytes are handed on as they come.
+    fn is_plain(&self) -> bool {
+        true
+    }
 }
 
 /// Why no packet came.
@@ -76,10 +93,25 @@ pub enum ReadError {
 impl ReadError {
     /// Nothing came in time.
     pub fn is_timeout(&self) -> bool {
-        // Linux reports an elapsed SO_RCVTIMEO as WouldBlock, others as TimedOut.
-        matches!(self, ReadError::Io(error)
-            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
+        matches!(self, ReadError::Io(error) if is_timeout(error))
     }
+}
+
+/// Linux reports an elapsed SO_RCVTIMEO as WouldBlock, others as TimedOut.
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+/// Buffers that connections borrow while they run commands.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    received: Box<[u8]>,
+    send: Vec<u8>,
+    /// For the next request.
+    pub(crate) request: Vec<u8>,
 }
 
 /// One side of a connection.
@@ -90,8 +122,11 @@ pub struct PacketStream<T> {
     max_packet_bytes: usize,
     idle_timeout: Option<Duration>,
     read_timeout: Option<Duration>,
-    /// The transport waits for `read_timeout` instead of `idle_timeout`.
+    /// The transport waits for `read_timeout` instead of for the next command.
     hurried: bool,
+    /// Packets are commands, for which a client may let us wait long.
+    expects_commands: bool,
+    /// Empty while the connection is idle.
     received: Box<[u8]>,
     /// What of `received` is not consumed yet.
     received_start: usize,
@@ -113,7 +148,8 @@ impl<T: Transport> PacketStream<T> {
             idle_timeout: None,
             read_timeout: None,
             hurried: false,
-            received: vec![0; RECEIVE_BUFFER_BYTES].into_boxed_slice(),
+            expects_commands: false,
+            received: Box::default(),
             received_start: 0,
             received_end: 0,
             send: Vec::new(),
@@ -136,9 +172,89 @@ impl<T: Transport> PacketStream<T> {
         self.read_timeout = read;
         if self.idle_timeout != idle {
             self.idle_timeout = idle;
-            self.transport.set_read_timeout(idle)?;
+            self.transport.set_read_timeout(self.first_wait())?;
         }
         Ok(())
+    }
+
+    /// From now on packets are commands.
+    pub fn expect_commands(&mut self) -> io::Result<()> {
+        self.expects_commands = true;
+        self.transport.set_read_timeout(self.first_wait())
+    }
+
+    /// How long a read may wait that begins a packet.
+    fn first_wait(&self) -> Option<Duration> {
+        match self.idle_timeout {
+            idle if !self.expects_commands => idle,
+            None => Some(IDLE_AFTER),
+            Some(idle) => Some(idle.min(IDLE_AFTER)),
+        }
+    }
+
+    /// Waits a moment for the next packet: false if nothing of it has come. The end of the stream counts as something.
+    pub fn has_begun(&mut self) -> io::Result<bool> {
+        if self.has_unread() {
+            return Ok(true);
+        }
+        match self.fill() {
+            Ok(_) => Ok(true),
+            Err(error) if is_timeout(&error) && self.expects_commands => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether there is something of the next packet that a read would not wait for.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.received_start < self.received_end
+    }
+
+    /// Whether what is not read lies in the socket and nowhere above it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.transport.is_plain()
+    }
+
+    /// Borrows buffers for those that it has not.
+    pub(crate) fn lend(&mut self, buffers: &mut Buffers) {
+        if self.received.is_empty() {
+            std::mem::swap(&mut self.received, &mut buffers.received);
+        }
+        if self.send.capacity() == 0 {
+            std::mem::swap(&mut self.send, &mut buffers.send);
+        }
+    }
+
+    /// Gives back the buffers that hold nothing.
+    pub(crate) fn take_back(&mut self, buffers: &mut Buffers) {
+        if !self.has_unread() {
+            (self.received_start, self.received_end) = (0, 0);
+            buffers.received = std::mem::take(&mut self.received);
+        }
+        if self.send.is_empty() {
+            buffers.send = std::mem::take(&mut self.send);
+        }
+    }
+
+    /// Gives the buffers back and waits for the next packet, for the rest of the idle time.
+    ///
+    /// # Errors
+    /// `TimedOut` when that is over.
+    pub fn wait_without_buffers(&mut self) -> io::Result<()> {
+        if self.received_start == self.received_end {
+            self.received = Box::default();
+            (self.received_start, self.received_end) = (0, 0);
+        }
+        if self.send.is_empty() {
+            self.send = Vec::new();
+        }
+        let rest = self
+            .idle_timeout
+            .map(|idle| idle.saturating_sub(IDLE_AFTER));
+        let is_over = rest.is_some_and(|rest| rest.is_zero());
+        if is_over || !self.transport.wait(rest)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.transport.set_read_timeout(self.first_wait())
     }
 
     /// A write failed: whatever is sent from now on would not arrive.
@@ -182,6 +298,9 @@ impl<T: Transport> PacketStream<T> {
     /// Replaces `payload` with the next packet.
     pub fn read_packet(&mut self, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         payload.clear();
+        if !self.has_begun()? {
+            self.wait_without_buffers()?;
+        }
         let result = self.read_frames(payload);
         self.unhurry()?;
         result
@@ -261,13 +380,16 @@ impl<T: Transport> PacketStream<T> {
     fn fill(&mut self) -> io::Result<usize> {
         self.received_start = 0;
         self.received_end = 0;
+        if self.received.is_empty() {
+            self.received = vec![0; RECEIVE_BUFFER_BYTES].into_boxed_slice();
+        }
         self.received_end = read_retrying(&mut self.transport, &mut self.received)?;
         Ok(self.received_end)
     }
 
     /// From the first byte of a packet on, the rest is due soon.
     fn hurry(&mut self) -> io::Result<()> {
-        if !self.hurried && self.read_timeout != self.idle_timeout {
+        if !self.hurried && self.read_timeout != self.first_wait() {
             self.transport.set_read_timeout(self.read_timeout)?;
             self.hurried = true;
         }
@@ -276,7 +398,7 @@ impl<T: Transport> PacketStream<T> {
 
     pub(crate) fn unhurry(&mut self) -> io::Result<()> {
         if self.hurried {
-            self.transport.set_read_timeout(self.idle_timeout)?;
+            self.transport.set_read_timeout(self.first_wait())?;
             self.hurried = false;
         }
         Ok(())
@@ -383,9 +505,9 @@ impl<T: Transport> PacketStream<T> {
         })
     }
 
-    /// Gives back the buffers of a long answer. Called when the connection goes idle.
+    /// Gives back the buffers of a long answer. Called between two commands.
     pub fn shrink(&mut self) {
-        self.send.shrink_to(IDLE_SEND_BUFFER_BYTES);
+        self.send.shrink_to(KEPT_SEND_BUFFER_BYTES);
     }
 }
 

@@ -7,6 +7,7 @@
 //! Neither is there until both sides have agreed on it, and most connections never do.
 
 use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use sheaf_sql::Encryption;
 use socket2::Socket;
 
 use crate::compression::CompressedStream;
-use crate::packet::Transport;
+use crate::packet::{Transport, is_timeout};
 use crate::tls::TlsStream;
 
 pub struct SocketTransport {
@@ -93,10 +94,29 @@ impl Transport for SocketTransport {
         self.below.socket.set_read_timeout(timeout)
     }
 
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        let socket = &self.below.socket;
+        socket.set_read_timeout(timeout)?;
+        let mut byte = [MaybeUninit::uninit()];
+        loop {
+            // It stays to be read.
+            return match socket.recv_with_flags(&mut byte, libc::MSG_PEEK) {
+                Ok(_) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if is_timeout(&error) => Ok(false),
+                Err(error) => Err(error),
+            };
+        }
+    }
+
     fn begin_command(&mut self) {
         if let Some(stream) = &mut self.compression {
             stream.begin_command();
         }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.compression.is_none() && self.below.encrypted.is_none()
     }
 
     fn offers_tls(&self) -> bool {

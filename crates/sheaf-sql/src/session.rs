@@ -457,6 +457,11 @@ impl Session {
         self.more_results = more;
     }
 
+    /// Gives back what the next statement can make again: the client has had nothing to say for a while.
+    pub fn rest(&mut self) {
+        self.task = None;
+    }
+
     /// The state of a new session, on the same connection (COM_RESET_CONNECTION).
     pub fn reset(&mut self) {
         let database = self.database.take();

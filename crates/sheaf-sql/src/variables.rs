@@ -5,8 +5,8 @@
 //! and dumps find what they ask for. Many of the variables tune engines that are not here; they are kept, shown
 //! and without effect, and the table says so by leaving them out of [`Variables`]'s accessors.
 //!
-//! The engine holds the global values. A session starts with a shared copy of them and gets one of its own when it
-//! first changes a session value.
+//! The engine holds the global values. A session starts with a shared copy of them; when it changes a value it gets one
+//! of its own, which keeps what differs from the defaults.
 
 mod flags;
 mod settings;
@@ -139,8 +139,17 @@ pub struct Variables {
 #[derive(Clone)]
 struct Values {
     /// In the order of the definitions.
-    all: Vec<VariableValue>,
+    defaults: Arc<[VariableValue]>,
+    /// What was assigned, by position: little, in most sessions.
+    assigned: Vec<(usize, VariableValue)>,
     settings: Settings,
+}
+
+impl Values {
+    fn at(&self, position: usize) -> &VariableValue {
+        let found = self.assigned.iter().find(|(at, _)| *at == position);
+        found.map_or(&self.defaults[position], |(_, value)| value)
+    }
 }
 
 /// The variable that a name stands for; the other spellings are MariaDB's and older MySQL's.
@@ -316,10 +325,15 @@ impl Definition {
 
 impl Default for Variables {
     fn default() -> Self {
-        let all: Vec<VariableValue> = DEFINITIONS.iter().map(Definition::default_value).collect();
-        let settings = Settings::of(&all);
+        let defaults: Arc<[VariableValue]> =
+            DEFINITIONS.iter().map(Definition::default_value).collect();
+        let settings = Settings::of(|position| &defaults[position]);
         Variables {
-            values: Arc::new(Values { all, settings }),
+            values: Arc::new(Values {
+                defaults,
+                assigned: Vec::new(),
+                settings,
+            }),
         }
     }
 }
@@ -327,7 +341,7 @@ impl Default for Variables {
 impl Variables {
     /// The value of a variable. Error 1193.
     pub fn get(&self, name: &str) -> Result<&VariableValue> {
-        Ok(&self.values.all[position(name)?])
+        Ok(self.values.at(position(name)?))
     }
 
     /// Whether nothing was assigned to either since one was cloned from the other.
@@ -371,9 +385,9 @@ impl Variables {
     pub fn all(&self, global: bool) -> Vec<(&'static str, String)> {
         let mut all: Vec<(&'static str, String)> = DEFINITIONS
             .iter()
-            .zip(self.values.all.iter())
-            .filter(|(definition, _)| !(global && definition.lives == Lives::Session))
-            .map(|(definition, value)| (definition.name, value.to_string()))
+            .enumerate()
+            .filter(|(_, definition)| !(global && definition.lives == Lives::Session))
+            .map(|(position, definition)| (definition.name, self.values.at(position).to_string()))
             .collect();
         for alias in ALIASES {
             if let Ok(value) = self.get(alias) {
@@ -385,9 +399,15 @@ impl Variables {
     }
 
     fn assign(&mut self, position: usize, value: VariableValue) {
+        if *self.values.at(position) == value {
+            return;
+        }
         let values = Arc::make_mut(&mut self.values);
-        values.all[position] = value;
-        values.settings = Settings::of(&values.all);
+        match values.assigned.iter_mut().find(|(at, _)| *at == position) {
+            Some((_, old)) => *old = value,
+            None => values.assigned.push((position, value)),
+        }
+        values.settings = Settings::of(|position| values.at(position));
     }
 
     fn text(&self, name: &str) -> &str {
@@ -441,13 +461,13 @@ pub fn assign(
         let value = if to_global || definition.lives == Lives::Session {
             definition.default_value()
         } else {
-            global.values.all[position].clone()
+            global.values.at(position).clone()
         };
         let target = if to_global { global } else { session };
         target.assign(position, value);
         return Ok(None);
     }
-    let (value, truncated) = definition.convert(new, &target.values.all[position])?;
+    let (value, truncated) = definition.convert(new, target.values.at(position))?;
     target.assign(position, value);
     follow(target, definition.name);
     Ok(truncated)

@@ -115,6 +115,51 @@ pub fn thread_hint() -> usize {
     }
 }
 
+/// Hears when a thread begins to wait for something that may take a while (a lock, the disk), and when it goes on.
+pub trait WaitObserver {
+    fn begin(&self);
+    fn end(&self);
+}
+
+#[cfg(not(feature = "simulation"))]
+thread_local! {
+    static OBSERVER: std::cell::RefCell<Option<std::sync::Arc<dyn WaitObserver>>> =
+        const { std::cell::RefCell::new(None) };
+}
+
+/// From now on `observer` hears of the waits of the calling thread. In simulation nobody does.
+pub fn observe_waits(observer: Option<std::sync::Arc<dyn WaitObserver>>) {
+    #[cfg(not(feature = "simulation"))]
+    OBSERVER.set(observer);
+    #[cfg(feature = "simulation")]
+    drop(observer);
+}
+
+/// Does `wait`, which waits for something; whoever observes the calling thread hears of it.
+pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
+    #[cfg(not(feature = "simulation"))]
+    {
+        /// Also when `wait` panics.
+        struct End<'a>(&'a dyn WaitObserver);
+
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.end();
+            }
+        }
+
+        OBSERVER.with_borrow(|observer| {
+            let _end = observer.as_deref().map(|observer| {
+                observer.begin();
+                End(observer)
+            });
+            wait()
+        })
+    }
+    #[cfg(feature = "simulation")]
+    wait()
+}
+
 fn ignore_poison<G>(result: LockResult<G>) -> G {
     result.unwrap_or_else(PoisonError::into_inner)
 }
@@ -229,7 +274,7 @@ impl Condvar {
 
     /// May wake without reason: the caller loops over its condition.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        MutexGuard(ignore_poison(self.0.wait(guard.0)))
+        MutexGuard(ignore_poison(waiting(|| self.0.wait(guard.0))))
     }
 
     /// As [`wait`](Condvar::wait), for at most `timeout`. Simulated time does not pass: there it waits for ever.
@@ -238,7 +283,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         timeout: std::time::Duration,
     ) -> MutexGuard<'a, T> {
-        MutexGuard(ignore_poison(self.0.wait_timeout(guard.0, timeout)).0)
+        MutexGuard(ignore_poison(waiting(|| self.0.wait_timeout(guard.0, timeout))).0)
     }
 
     pub fn notify_one(&self) {

@@ -152,6 +152,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             .tls_cert
             .zip(arguments.tls_key)
             .map(|(certificate, key)| TlsOptions { certificate, key }),
+        ..ServerOptions::default()
     };
     serve_until_signal(
         &engine,

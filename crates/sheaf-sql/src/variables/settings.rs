@@ -41,9 +41,9 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads all values, which are in the order of the definitions.
-    pub(super) fn of(values: &[VariableValue]) -> Settings {
-        let value = |name: &str| position(name).ok().map(|position| &values[position]);
+    /// Reads the values by their positions, which are those of the definitions.
+    pub(super) fn of<'a>(value_at: impl Fn(usize) -> &'a VariableValue) -> Settings {
+        let value = |name: &str| position(name).ok().map(&value_at);
         let boolean = |name| matches!(value(name), Some(VariableValue::Bool(true)));
         let integer = |name| match value(name) {
             Some(VariableValue::Integer(number)) => u64::try_from(*number).unwrap_or(0),

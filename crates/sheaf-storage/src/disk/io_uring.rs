@@ -30,7 +30,7 @@ use crate::disk::blocking::{self, Files};
 use crate::disk::{Buffers, Disk, FileId, Operation, STRETCH_BYTES, Token};
 use crate::error::{Result, StorageError};
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Mutex, thread};
+use crate::sync::{self, Mutex, thread};
 
 /// Rings of a disk.
 const RINGS: usize = 4;
@@ -107,11 +107,13 @@ impl Disk for IoUringDisk {
     }
 
     fn wait(&self, _file: FileId, offset: u64, done: &dyn Fn() -> bool) {
-        self.ring_of(offset).wait(done);
+        if !done() {
+            sync::waiting(|| self.ring_of(offset).wait(done));
+        }
     }
 
     fn execute(&self, mut operation: Operation) -> (io::Result<()>, Option<Buffers>) {
-        let result = self.files.execute(&mut operation);
+        let result = sync::waiting(|| self.files.execute(&mut operation));
         (result, operation.into_buffers())
     }
 }

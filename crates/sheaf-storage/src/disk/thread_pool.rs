@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::disk::blocking::Files;
 use crate::disk::{Buffers, Disk, FileId, Operation, Token};
 use crate::error::{Result, StorageError};
-use crate::sync::{Condvar, Mutex, thread};
+use crate::sync::{self, Condvar, Mutex, thread};
 
 /// Workers: the depth at which a device is kept busy.
 const WORKERS: usize = 16;
@@ -117,13 +117,13 @@ impl Disk for ThreadPoolDisk {
             match next {
                 Some(next) => self.shared.perform(next),
                 // A worker has it: its completion unparks this thread.
-                None => thread::park(),
+                None => sync::waiting(thread::park),
             }
         }
     }
 
     fn execute(&self, mut operation: Operation) -> (io::Result<()>, Option<Buffers>) {
-        let result = self.shared.files.execute(&mut operation);
+        let result = sync::waiting(|| self.shared.files.execute(&mut operation));
         (result, operation.into_buffers())
     }
 }

@@ -25,6 +25,19 @@ pub struct TestServer {
     directory: TempDir,
 }
 
+/// A port of its own. `SHEAF_OWN_THREADS=0`: all connections share threads.
+fn server_options() -> ServerOptions {
+    let own_threads = std::env::var("SHEAF_OWN_THREADS").ok();
+    let default = ServerOptions::default();
+    ServerOptions {
+        listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+        own_threads: own_threads
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(default.own_threads),
+        ..default
+    }
+}
+
 impl TestServer {
     pub fn start() -> Self {
         Self::start_with(
@@ -56,10 +69,7 @@ impl TestServer {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let engine = Engine::open(&directory.path().join("data"), engine_options.clone())
             .expect("an empty database");
-        let mut options = ServerOptions {
-            listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
-            ..ServerOptions::default()
-        };
+        let mut options = server_options();
         adjust(&mut options, &directory);
         let server = Server::start(Arc::clone(&engine), options).expect("a free port");
         let address = server
@@ -82,11 +92,7 @@ impl TestServer {
             self.engine_options.clone(),
         );
         let engine = engine.expect("the database that was closed");
-        let options = ServerOptions {
-            listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
-            ..ServerOptions::default()
-        };
-        let server = Server::start(Arc::clone(&engine), options).expect("a free port");
+        let server = Server::start(Arc::clone(&engine), server_options()).expect("a free port");
         self.address = server
             .local_address()
             .expect("the server listens on the network");

@@ -1,12 +1,13 @@
 //! Resource groups: who may define and use them, and where the threads of their sessions then run.
 
 use std::fs;
+use std::time::Instant;
 
 use mysql::Conn;
 use mysql::prelude::Queryable;
 use sheaf::{Database, Options};
 
-use crate::harness::{TestServer, query_text};
+use crate::harness::{PATIENCE, TestServer, query_text};
 
 /// Code and text of the error that a statement must give.
 fn refusal(connection: &mut Conn, statement: &str) -> (u16, String) {
@@ -318,7 +319,12 @@ fn a_hint_puts_one_statement_into_a_group() {
     assert_eq!(cpus_of_workers("hinted"), [first]);
     // It was for one statement: nobody is in the group.
     run(&mut c, "DROP RESOURCE GROUP hinted");
-    assert!(cpus_of_workers("hinted").is_empty());
+    // They end when they have finished what they do.
+    let patience = Instant::now() + PATIENCE;
+    while !cpus_of_workers("hinted").is_empty() {
+        assert!(Instant::now() < patience, "its workers are still there");
+        std::thread::yield_now();
+    }
 
     let id = query_text(&mut c, "SELECT CONNECTION_ID()").remove(0);
     for (group, warning) in [
