@@ -15,7 +15,7 @@
 //!
 //! A connection that waits lies in a slot, and its socket is armed ([`Readiness`]); who is told of it has it alone until it
 //! puts it back and arms it again. It has no stack and no buffers: workers lend it theirs. A thread's identity means nothing
-//! to a session.
+//! to a session. A connection that was handed over stays, also when there are few again.
 //!
 //! # How many workers
 //!
@@ -79,7 +79,6 @@ pub(crate) struct SharedThreads {
     readiness: Readiness,
     /// By the connections' numbers. A block stays when it was made.
     blocks: Vec<OnceLock<Box<[Slot]>>>,
-    /// Numbers that are free, below `State::slots`.
     state: Mutex<State>,
     /// For workers that rest.
     called: Condvar,
@@ -102,6 +101,7 @@ pub(crate) struct SharedThreads {
 struct State {
     /// Slots that were ever used.
     slots: usize,
+    /// Those of them that are free, by their numbers.
     free: Vec<usize>,
     workers: Vec<Arc<Worker>>,
     resting: usize,
@@ -175,6 +175,8 @@ impl SharedThreads {
             }
         };
         let socket = connection.descriptor();
+        // Its own ones are not needed any more.
+        connection.take_back(&mut Buffers::default());
         connection.note_wait(self.clock_seconds());
         let Some(slot) = self.slot(number) else {
             lock(&self.state).free.push(number);
