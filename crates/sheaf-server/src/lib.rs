@@ -25,6 +25,8 @@ mod command;
 mod compression;
 mod connection;
 mod cursor;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod handshake;
 mod listener;
 mod local_infile;
