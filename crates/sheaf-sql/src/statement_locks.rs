@@ -244,6 +244,13 @@ impl StatementLocks {
 }
 
 impl StatementTransaction {
+    /// Whether a row that is as the statement's view shows it may be changed without being locked first: its version is
+    /// lock enough then, see [`Self::row_is_changed`].
+    pub(crate) fn may_change_without_locks(&mut self) -> bool {
+        let (_, locks) = self.changes_and_locks();
+        !locks.has_restarted && locks.isolation < Isolation::Serializable
+    }
+
     /// Locks a row that was found through `view`. `None`: it is not what the view shows, and the statement begins again.
     /// `Some(true)`: the lock is new.
     pub(crate) fn lock_row(

@@ -521,6 +521,45 @@ fn a_statement_learns_that_a_row_it_has_read_was_changed_before_it_locked_it() {
 }
 
 #[test]
+fn a_row_is_amended_only_as_the_view_shows_it_and_while_nobody_is_in_the_way() {
+    let table = Table::new();
+    let add = |session: &mut Session<'_>, view: &ReadView, key: u8| {
+        let sum = |value: &[u8]| Some(vec![value[0] + 1]);
+        let (tree, transaction) = (&table.tree, &mut session.transaction);
+        tree.amend(transaction, view, &[key], sum).unwrap()
+    };
+    let (mut t1, mut t2) = (table.begin(ReadCommitted), table.begin(ReadCommitted));
+    let (view, old_view) = (t1.view(), t2.view());
+    assert!(add(&mut t1, &view, 1));
+    assert!(add(&mut t1, &view, 1), "its own change it sees");
+    assert!(!add(&mut t1, &view, 9), "no such row");
+    assert!(!add(&mut t2, &old_view, 1), "somebody is changing it");
+    t1.commit();
+    assert!(!add(&mut t2, &old_view, 1), "the view is from before");
+    let new_view = t2.view();
+    assert!(add(&mut t2, &new_view, 1));
+    let mut t3 = table.begin(ReadCommitted);
+    t3.lock(2, LockMode::Shared).unwrap();
+    assert!(!add(&mut t2, &new_view, 2), "somebody has locked it");
+    t3.commit();
+    assert!(add(&mut t2, &new_view, 2));
+    assert!(
+        waits(table.begin(ReadCommitted).update(2, 0)),
+        "the change is its lock"
+    );
+    t2.roll_back();
+    assert_eq!(table.committed(), [(1, 12), (2, 20)]);
+    let mut t4 = table.begin(ReadCommitted);
+    let view = t4.view();
+    assert!(
+        add(&mut t4, &view, 1),
+        "what was taken back is in nobody's way"
+    );
+    t4.delete(2).unwrap();
+    assert!(!add(&mut t4, &view, 2), "it is deleted");
+}
+
+#[test]
 fn a_statement_that_fails_takes_back_itself_alone() {
     let table = Table::new();
     let mut t1 = table.begin(RepeatableRead);

@@ -33,7 +33,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, LockMode, ReadAhead, Settled, Transaction, Tree};
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, ReadAhead, ReadView, Settled, Transaction, Tree,
+};
 
 use crate::catalog::{Catalog, RowWriteGuard, WriteGuard};
 use crate::convert::{Mode, to_column};
@@ -42,6 +44,7 @@ use crate::foreign_key::{
     ForeignKey, ReferentialAction, is_comparable, leading_index, referenced_positions,
 };
 use crate::key_codec::KeyLayout;
+use crate::row_codec::RowView;
 use crate::table::{InsertOutcome, Table};
 use crate::value::Value;
 
@@ -223,6 +226,31 @@ impl ChangeSet {
         self.or_undo(transaction, savepoint, |transaction| {
             self.replace_below(transaction, table, primary_key, old, row, &mut vec![table])
         })
+    }
+
+    /// [`Table::amend`], where `columns`, those that `changes` gives, mean nothing to parents or children. False also where
+    /// they do.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn amend(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        (view, primary_key): (&ReadView, &[u8]),
+        columns: impl Iterator<Item = usize> + Clone,
+        changes: impl FnOnce(&RowView<'_>) -> Option<Vec<(usize, Value)>>,
+    ) -> Result<bool> {
+        let has_one = |of_key: &[usize]| columns.clone().any(|column| of_key.contains(&column));
+        let is_concerned = |link: &Link| {
+            let parent = link.parent.as_ref();
+            link.child == table && has_one(&self.foreign_key(link).columns)
+                || parent.is_some_and(|parent| parent.table == table && has_one(&parent.columns))
+        };
+        if self.links.iter().any(is_concerned) {
+            return Ok(false);
+        }
+        self.tables[table].amend(transaction, view, primary_key, changes)
     }
 
     /// [`Table::delete`], with what it means for children. False: there is no such row.

@@ -3,6 +3,7 @@
 //! The floor between `sheaf-storage`, which knows bytes only, and the access methods, which know queries.
 
 pub mod account;
+mod amend;
 pub mod bulk_load;
 pub mod catalog;
 mod catalog_accounts;

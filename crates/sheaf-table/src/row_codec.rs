@@ -309,6 +309,49 @@ impl RowLayout {
         Ok(())
     }
 
+    /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where all of them are of fixed
+    /// width it is the old row but for their bytes. The row has no overflow references.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn amend(
+        &self,
+        row: &RowView<'_>,
+        changes: &[(usize, Value)],
+        limit: usize,
+        amended: &mut Vec<u8>,
+    ) -> Result<(), usize> {
+        let fixed = |(column, _): &(usize, Value)| self.fixed(*column).is_some();
+        if !changes.iter().all(fixed) || row.bytes.len() > limit {
+            let value = |column: usize| {
+                let changed = changes.iter().find(|(changed, _)| *changed == column);
+                changed.map_or_else(|| row.value_ref(column), |(_, value)| value.into())
+            };
+            return self.encode(value, &[], limit, amended);
+        }
+        let start = amended.len();
+        amended.extend_from_slice(row.bytes);
+        let amended = &mut amended[start..];
+        for (column, value) in changes {
+            let slot = &self.slots[*column];
+            let Place::Fixed { offset, physical } = slot.place else {
+                continue;
+            };
+            if value.is_null() {
+                debug_assert!(slot.null_mask != 0, "column {column} is NOT NULL");
+                amended[slot.null_byte] |= slot.null_mask;
+                amended[offset..offset + physical.width()].fill(0);
+            } else {
+                amended[slot.null_byte] &= !slot.null_mask;
+                write_fixed(physical, value.into(), &mut amended[offset..]);
+            }
+        }
+        Ok(())
+    }
+
     /// The variable columns to move to the overflow tree so that the rest of the row fits `limit`: the longest first.
     pub(crate) fn columns_to_move<'v>(
         &self,

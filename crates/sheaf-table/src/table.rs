@@ -73,7 +73,7 @@ impl TableState {
         *self.statistics.lock() = Some(statistics);
     }
 
-    fn note_change(&self) {
+    pub(crate) fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -137,6 +137,30 @@ proptest! {
     }
 
     #[test]
+    fn an_amended_row_is_the_row_of_its_new_values(
+        fields in vec((field(), any::<bool>()), 1..24).prop_flat_map(|fields| {
+            let new = fields.iter().map(|((ty, nullable, old), changes)| match (changes, nullable) {
+                (false, _) => Just(old.clone()).boxed(),
+                (true, false) => value(ty),
+                (true, true) => prop_oneof![Just(Value::Null), value(ty)].boxed(),
+            });
+            let new: Vec<_> = new.collect();
+            (Just(fields), new)
+        }),
+    ) {
+        let (fields, new) = fields;
+        let (fields, changed): (Vec<_>, Vec<bool>) = fields.into_iter().unzip();
+        let layout = RowLayout::new(&columns(&fields));
+        let (mut old, mut wanted, mut amended) = (Vec::new(), Vec::new(), Vec::new());
+        layout.encode(|column| ValueRef::from(&fields[column].2), &[], LIMIT, &mut old).unwrap();
+        layout.encode(|column| ValueRef::from(&new[column]), &[], LIMIT, &mut wanted).unwrap();
+        let changes = new.into_iter().enumerate().filter(|(column, _)| changed[*column]);
+        let changes: Vec<(usize, Value)> = changes.collect();
+        layout.amend(&layout.view(&old).unwrap(), &changes, LIMIT, &mut amended).unwrap();
+        prop_assert_eq!(amended, wanted);
+    }
+
+    #[test]
     fn no_bytes_make_a_reader_panic(
         fields in vec(field(), 1..8),
         row in vec(any::<u8>(), 0..80),

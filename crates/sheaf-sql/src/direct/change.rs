@@ -4,12 +4,12 @@
 //! if one of them has changed since, the statement takes back what it did and begins again with a newer view. Only the
 //! finding is short, and new values are computed here instead of by a query.
 
-use std::ops::ControlFlow;
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, LockMode};
+use sheaf_storage::{Direction, LockMode, ReadView};
 use sheaf_table::convert::Mode;
-use sheaf_table::{ChangeSet, Column, ColumnType, Table, Value};
+use sheaf_table::{ChangeSet, Column, ColumnType, RowView, Table, Value};
 use sqlparser::ast;
 
 use super::access::{Access, BoundAccess, MAX_ROWS, comparisons};
@@ -31,6 +31,8 @@ use crate::warnings::Warnings;
 pub(super) struct Update {
     access: Access,
     assignments: Vec<Assignment>,
+    /// No index has the columns that are assigned.
+    is_in_row_only: bool,
 }
 
 #[derive(Debug)]
@@ -108,31 +110,35 @@ impl Update {
         if !hints.is_empty() || !order_by.is_empty() || definition.columns.iter().any(is_stamped) {
             return None;
         }
+        let mut columns = compiled.iter().map(|assignment| assignment.column);
         let update = Update {
+            is_in_row_only: columns.all(|column| table.is_in_row_only(column)),
             access,
             assignments: compiled,
         };
         Some((update, table))
     }
 
-    /// The row as the statement wants it; `None` where a value cannot be computed here.
-    fn new_row(
+    /// The columns that are assigned, with their values of one row, whose old values `old` gives; `None` where a value cannot
+    /// be computed here.
+    fn new_values(
         &self,
         table: &Table,
-        old: &[Value],
+        old: impl Fn(usize) -> Value,
         parameters: &[Value],
         (mode, number): (Mode, u64),
         warnings: &mut Warnings,
-    ) -> Result<Option<Vec<Value>>> {
-        let mut row = old.to_vec();
+    ) -> Result<Option<Vec<(usize, Value)>>> {
+        let columns = &table.definition.columns;
+        let mut values = Vec::with_capacity(self.assignments.len());
         for Assignment { column, value } in &self.assignments {
-            let columns = &table.definition.columns;
-            let Some(value) = value.evaluate(columns, old, parameters) else {
+            let Some(value) = value.evaluate(columns, &old, parameters) else {
                 return Ok(None);
             };
-            row[*column] = assign(&columns[*column], &value, mode, number, warnings)?;
+            let value = assign(&columns[*column], &value, mode, number, warnings)?;
+            values.push((*column, value));
         }
-        Ok(Some(row))
+        Ok(Some(values))
     }
 }
 
@@ -187,24 +193,27 @@ impl NewValue {
         }
     }
 
-    fn evaluate(&self, columns: &[Column], old: &[Value], parameters: &[Value]) -> Option<Value> {
+    fn evaluate<'v>(
+        &'v self,
+        columns: &[Column],
+        old: impl Fn(usize) -> Value,
+        parameters: &'v [Value],
+    ) -> Option<Cow<'v, Value>> {
         match self {
             NewValue::Operand(operand) => match operand.value(parameters) {
                 // Their texts are for the vectorised path to judge.
                 Value::Double(_) => None,
-                value => Some(value.clone()),
+                value => Some(Cow::Borrowed(value)),
             },
-            NewValue::Column(column) => Some(old[*column].clone()),
+            NewValue::Column(column) => Some(Cow::Owned(old(*column))),
             NewValue::Sum {
                 column,
                 negated,
                 operand,
-            } => sum(
-                &columns[*column].ty,
-                &old[*column],
-                *negated,
-                operand.value(parameters),
-            ),
+            } => {
+                let (ty, operand) = (&columns[*column].ty, operand.value(parameters));
+                sum(ty, &old(*column), *negated, operand).map(Cow::Owned)
+            }
         }
     }
 }
@@ -366,13 +375,72 @@ impl Work<'_> {
             return Ok(Some(false));
         };
         let rules = (*mode, number);
-        let Some(row) = update.new_row(table, &old, parameters, rules, warnings)? else {
+        let old_value = |column: usize| old[column].clone();
+        let values = update.new_values(table, old_value, parameters, rules, warnings)?;
+        let Some(values) = values else {
             return Ok(None);
         };
+        let mut row = old.clone();
+        for (column, value) in values {
+            row[column] = value;
+        }
         if row != old {
             locked.replace(statement.changes(), position, key, &old, &row)?;
         }
         Ok(Some(row != old))
+    }
+
+    /// Changes a row that nobody has locked yet, if it is what the view shows and only the row itself changes. False: nothing
+    /// has happened, and the row is to be found, locked and changed one after the other.
+    fn amend(
+        &self,
+        (locked, table): (&ChangeSet, &Arc<Table>),
+        statement: &mut StatementTransaction,
+        view: &ReadView,
+        (key, number): (&[u8], u64),
+        warnings: &mut Warnings,
+    ) -> Result<bool> {
+        let Work::Update {
+            update,
+            parameters,
+            mode,
+        } = self
+        else {
+            return Ok(false);
+        };
+        if !update.is_in_row_only || !statement.may_change_without_locks() {
+            return Ok(false);
+        }
+        let before = warnings.clone();
+        let mut failed = None;
+        let changes = |row: &RowView<'_>| {
+            let columns = &table.definition.columns;
+            let old = |column: usize| row.value(column, &columns[column].ty);
+            let rules = (*mode, number);
+            match update.new_values(table, old, parameters, rules, warnings) {
+                Ok(values) => values,
+                Err(error) => {
+                    failed = Some(error);
+                    None
+                }
+            }
+        };
+        let columns = update
+            .assignments
+            .iter()
+            .map(|assignment| assignment.column);
+        let position = position_of(locked, table)?;
+        let row = (view, key);
+        let is_done = locked.amend(statement.changes(), position, row, columns, changes)?;
+        match failed {
+            Some(error) => Err(error),
+            None if !is_done => {
+                // What there was to warn of is found once more.
+                *warnings = before;
+                Ok(false)
+            }
+            None => Ok(true),
+        }
     }
 }
 
@@ -512,11 +580,11 @@ impl Session {
             index: access.index,
             handle: &self.handle,
         };
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        reader.for_each(bound, Direction::Forward, |key, _| {
-            keys.push(key.to_vec());
-            Ok(ControlFlow::Continue(()))
-        })?;
+        // A row whose key is known need not be found before it is changed.
+        let (keys, are_found) = match reader.known_keys(bound) {
+            Some(keys) => (Cow::Borrowed(keys), false),
+            None => (Cow::Owned(reader.keys(bound)?), true),
+        };
         let ranges = || bound.keys.ranges();
         let search = DirectSearch {
             index: access.index,
@@ -526,12 +594,20 @@ impl Session {
         };
         let mut searches = statement.search_to_lock(table, search, ranges);
         let mut done = Changed::default();
-        for key in &keys {
+        for key in keys.iter() {
+            let row = (key.as_slice(), done.matched + 1);
+            if work.amend((locked, table), statement, &view, row, warnings)? {
+                done.matched += 1;
+                done.changed += 1;
+                continue;
+            }
+            if !are_found && !reader.has(key)? {
+                continue;
+            }
             let Some(is_new) = statement.lock_row(&view, table, key, LockMode::Exclusive)? else {
                 return Ok(Attempt::RowChanged);
             };
             done.matched += 1;
-            let row = (key.as_slice(), done.matched);
             match work.apply((locked, table), statement, row, warnings)? {
                 None => return Ok(Attempt::NotDirect),
                 Some(false) => {}
@@ -540,6 +616,9 @@ impl Session {
                     statement.row_is_changed(table, key, is_new);
                 }
             }
+        }
+        if !are_found {
+            reader.note_points(keys.len() as u64, done.matched);
         }
         let last = keys.last().map(Vec::as_slice);
         Ok(

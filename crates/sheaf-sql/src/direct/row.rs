@@ -168,6 +168,37 @@ impl RowReader<'_> {
         outcome
     }
 
+    /// The encoded clustered keys of the rows that pass the tests.
+    pub(super) fn keys(&self, access: &BoundAccess) -> Result<Vec<Vec<u8>>> {
+        let mut keys = Vec::new();
+        self.for_each(access, Direction::Forward, |key, _| {
+            keys.push(key.to_vec());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(keys)
+    }
+
+    /// The encoded clustered keys that alone decide which rows there are, if there are such; the rows may be missing.
+    pub(super) fn known_keys<'k>(&self, access: &'k BoundAccess) -> Option<&'k [Vec<u8>]> {
+        match (&access.keys, self.index) {
+            (Keys::Points(keys), IndexRef::Clustered) if access.tests.is_empty() => Some(keys),
+            _ => None,
+        }
+    }
+
+    /// Whether there is a row under an encoded clustered key.
+    pub(super) fn has(&self, key: &[u8]) -> Result<bool> {
+        let mut row = Vec::new();
+        Ok(self.table.clustered.get_at(self.view, key, &mut row)?)
+    }
+
+    /// Counts lookups of keys that another than [`Self::for_each`] has done.
+    pub(super) fn note_points(&self, keys: u64, rows: u64) {
+        let counters: &SessionCounters = &self.handle.counters;
+        counters.handler_read_key.add(keys);
+        counters.rows_read.add(rows);
+    }
+
     /// The number of rows under the keys, from the entries of the index alone. The access has no tests.
     pub(super) fn count(&self, access: &BoundAccess) -> Result<u64> {
         let tree = match self.index {

@@ -242,7 +242,7 @@ impl Tree {
     }
 
     /// As [`place`](Self::place), for a change that the transaction has noted last, and forgets again unless it is made.
-    fn place_noted(
+    pub(super) fn place_noted(
         &self,
         transaction: &mut Transaction,
         leaf: ExclusiveGuard<'_>,

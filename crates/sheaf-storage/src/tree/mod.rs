@@ -25,6 +25,7 @@
 //!
 //! **Latches** are taken from the root downwards, in one level from left to right, and held only within one call.
 
+mod amend;
 mod bulk_build;
 mod check;
 mod cursor;

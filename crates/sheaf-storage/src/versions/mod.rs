@@ -315,6 +315,20 @@ impl VersionStore {
         }
     }
 
+    /// Whether the view shows what the newest change made of an entry; false also where only what was spilled would tell.
+    /// Reads nothing from disk.
+    pub(crate) fn shows_newest(&self, page: PageId, key: &[u8], view: &ReadView) -> bool {
+        let shard = self.shard(page).read();
+        let Some(leaf) = shard.leaves.get(&page) else {
+            return true;
+        };
+        leaf.touch();
+        match leaf.table().newest_writer(key) {
+            Some(writer) => view.sees(writer),
+            None => !spiller::may_matter(leaf, Some(key), |writer| !view.sees(writer)),
+        }
+    }
+
     /// Whether somebody else than `own`, who is active, has changed something in a tree.
     pub(crate) fn has_active_writer(&self, tree: TreeId, own: &Arc<StatusCell>) -> bool {
         let is_other = |writer: &Arc<StatusCell>| writer.is_active() && !Arc::ptr_eq(writer, own);

@@ -466,6 +466,58 @@ fn transactions_change_rows_of_one_table_side_by_side() {
 }
 
 #[test]
+fn columns_without_an_index_are_amended_in_one_visit() {
+    let (_directory, catalog) = scratch();
+    let mut request = example();
+    request.columns.push(column("stock", "int", true));
+    catalog.create_table(request).unwrap();
+    let item = |id, note: &str, stock| {
+        let mut item = row(id, &id.to_string(), note, 100);
+        item.push(stock);
+        item
+    };
+    let long = "a long note ".repeat(1_000);
+    insert(
+        &catalog,
+        &[
+            item(1, "short", Value::Int(5)),
+            item(2, &long, Value::Int(5)),
+        ],
+    )
+    .unwrap();
+    let table = catalog.open_for_row_writes("d", "t", NO_WAIT).unwrap();
+    assert_eq!(
+        [0, 1, 2, 3, 4].map(|column| table.is_in_row_only(column)),
+        [false, false, false, false, true]
+    );
+    let key = |id| table.encode_primary_key(&item(id, "", Value::Null));
+    let mut transaction = catalog.storage().begin_transaction();
+    let view = transaction.read_view().unwrap();
+    let mut set = |id, stock: Value| {
+        let changes = |old: &sheaf_table::RowView<'_>| {
+            assert_eq!(old.get_i64(0), id);
+            Some(vec![(4, stock)])
+        };
+        let table: &Table = &table;
+        table
+            .amend(&mut transaction, &view, &key(id), changes)
+            .unwrap()
+    };
+    assert!(set(1, Value::Int(4)));
+    assert!(!set(1, Value::Int(4)), "it is so already");
+    assert!(set(1, Value::Null));
+    assert!(!set(2, Value::Int(4)), "its note is elsewhere");
+    assert!(!set(3, Value::Int(4)), "there is no such row");
+    transaction.commit().unwrap();
+    assert_eq!(
+        values(&table),
+        [item(1, "short", Value::Null), item(2, &long, Value::Int(5))]
+    );
+    let before = table.read_row_at(&view, &key(1)).unwrap();
+    assert_eq!(before, Some(item(1, "short", Value::Null)), "its own view");
+}
+
+#[test]
 fn a_view_from_before_a_definition_is_refused() {
     let (_directory, catalog) = scratch();
     catalog.create_table(example()).unwrap();
