@@ -38,8 +38,8 @@ pub(crate) struct Destination {
     pub(crate) database: String,
     pub(crate) table: String,
     /// As the statement names them; empty: all.
-    columns: Vec<String>,
-    options: WriteOptions,
+    pub(crate) columns: Vec<String>,
+    pub(crate) options: WriteOptions,
     /// ON DUPLICATE KEY UPDATE.
     assignments: Vec<ast::Assignment>,
     alias: Option<ast::InsertAliases>,
@@ -47,11 +47,18 @@ pub(crate) struct Destination {
 }
 
 /// What an INSERT did.
-struct Inserted {
+pub(crate) struct Inserted {
     written: Written,
     /// The table as it was written, and its rows for RETURNING.
     table: Arc<Table>,
     rows: Vec<Vec<Value>>,
+}
+
+impl Inserted {
+    /// The text that goes with the OK.
+    pub(crate) fn info(&self, warnings: u64) -> String {
+        self.written.info(warnings)
+    }
 }
 
 impl Session {
@@ -96,7 +103,7 @@ impl Session {
                         self.insert_rows_of(&destination, targets, planned, text)
                     });
                     let inserted = self.end_implicit(opened, inserted)?;
-                    let info = inserted.written.info(self.warnings.count());
+                    let info = inserted.info(self.warnings.count());
                     return self.insert_done(&destination, inserted, info, text, sink);
                 }
             }
@@ -108,7 +115,7 @@ impl Session {
         let inserted = self.insert_values(&destination, &rows, text);
         let inserted = self.end_implicit(opened, inserted)?;
         let info = if info_wanted {
-            inserted.written.info(self.warnings.count())
+            inserted.info(self.warnings.count())
         } else {
             String::new()
         };
@@ -147,7 +154,7 @@ impl Session {
     }
 
     /// Answers the client: with the rows that RETURNING shows, or with what was done.
-    fn insert_done(
+    pub(crate) fn insert_done(
         &mut self,
         destination: &Destination,
         inserted: Inserted,
@@ -270,45 +277,12 @@ impl Session {
         })
     }
 
-    /// INSERT of rows whose values are known, into a [plain destination](Self::plain_destination).
-    pub(crate) fn insert_sources(
-        &mut self,
-        destination: &Destination,
-        rows: Vec<Vec<Source>>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let Destination {
-            database,
-            table,
-            columns,
-            options,
-            ..
-        } = destination;
-        let all_default = columns.is_empty() && rows.iter().all(Vec::is_empty);
-        let targets = |table: &Table| match all_default {
-            true => Ok(Vec::new()),
-            false => Self::target_columns(table, columns),
-        };
-        let info_wanted = rows.len() > 1;
-        let table = self.engine.catalog().table(database, table)?;
-        check_value_counts(&rows, targets(&table)?.len())?;
-        let opened = self.begin_for_reads_that_lock();
-        let writer = self.open_writer(database, &table.definition.name, *options);
-        let inserted = writer.and_then(|mut writer| {
-            let done = targets(writer.table())
-                .and_then(|targets| self.write_values(&mut writer, targets, options.mode, rows));
-            self.close_inserted(writer, done)
-        });
-        let inserted = self.end_implicit(opened, inserted)?;
-        let info = match info_wanted {
-            true => inserted.written.info(self.warnings.count()),
-            false => String::new(),
-        };
-        self.insert_done(destination, inserted, info, "", sink)
-    }
-
     /// Ends a writer, with the rows for RETURNING.
-    fn close_inserted(&mut self, mut writer: TableWriter, done: Result<()>) -> Result<Inserted> {
+    pub(crate) fn close_inserted(
+        &mut self,
+        mut writer: TableWriter,
+        done: Result<()>,
+    ) -> Result<Inserted> {
         let table = Arc::clone(writer.table());
         let rows = writer.take_kept_rows();
         Ok(Inserted {
@@ -416,10 +390,10 @@ impl Session {
         rows: Vec<Vec<Source>>,
     ) -> Result<()> {
         let now = self.local_now_micros();
-        let shape = RowShape::new(writer.table(), targets, mode, now, &mut self.warnings)?;
+        let shape = RowShape::new(writer.table(), &targets, mode, now, &mut self.warnings)?;
         for (n, sources) in rows.into_iter().enumerate() {
             let mut row = shape.new_row();
-            for (source, position) in sources.into_iter().zip(shape.targets()) {
+            for (source, position) in sources.into_iter().zip(&targets) {
                 match source {
                     Source::Default => shape.put_default(&mut row, *position, now)?,
                     Source::Value(value) => {
@@ -510,7 +484,7 @@ impl Session {
         let now = self.local_now_micros();
         // Taken out for the time of the run, which borrows the session.
         let mut warnings = std::mem::take(&mut self.warnings);
-        let shape = RowShape::new(writer.table(), targets, mode, now, &mut warnings);
+        let shape = RowShape::new(writer.table(), &targets, mode, now, &mut warnings);
         let written = shape.and_then(|shape| {
             let mut row = shape.new_row();
             match rows {
@@ -518,7 +492,7 @@ impl Session {
                     let mut values = Vec::new();
                     while rows.next(&mut values)? {
                         let number = writer.rows_seen() + 1;
-                        for (value, target) in values.iter().zip(shape.targets()) {
+                        for (value, target) in values.iter().zip(&targets) {
                             shape.put(&mut row, *target, value, number, &mut warnings)?;
                         }
                         writer.write(&row, &mut warnings)?;
@@ -528,7 +502,7 @@ impl Session {
                 RowsToInsert::Planned(planned) => self.run_planned(planned, |batch| {
                     for position in 0..batch.num_rows() {
                         let number = writer.rows_seen() + 1;
-                        for (array, target) in batch.columns().iter().zip(shape.targets()) {
+                        for (array, target) in batch.columns().iter().zip(&targets) {
                             let value = value_at(array.as_ref(), position)?;
                             shape.put(&mut row, *target, &value, number, &mut warnings)?;
                         }

@@ -159,8 +159,8 @@ impl Session {
             Place::Column(position) => Some(*position),
             Place::Variable(_) => None,
         });
-        let targets = given.chain(set_positions.iter().copied()).collect();
-        let shape = RowShape::new(writer.table(), targets, mode, now, &mut self.warnings)?;
+        let targets: Vec<usize> = given.chain(set_positions.iter().copied()).collect();
+        let shape = RowShape::new(writer.table(), &targets, mode, now, &mut self.warnings)?;
         let is_bytes: Vec<bool> = columns
             .columns
             .iter()

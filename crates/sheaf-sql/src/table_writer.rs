@@ -97,18 +97,16 @@ pub(crate) struct WriteOptions {
 pub(crate) struct RowShape {
     table: Arc<Table>,
     mode: Mode,
-    /// Columns that the statement gives, in its order.
-    targets: Vec<usize>,
     /// A row with the defaults of the others.
     template: Vec<Value>,
 }
 
 impl RowShape {
-    /// `now_micros` is what CURRENT_TIMESTAMP stands for. Error 1364 for a column that is not given, has no
+    /// `targets`: columns that the statement gives; `now_micros`: what CURRENT_TIMESTAMP stands for. Error 1364 for a column that is not given, has no
     /// default and cannot be NULL, in strict mode.
     pub(crate) fn new(
         table: &Arc<Table>,
-        targets: Vec<usize>,
+        targets: &[usize],
         mode: Mode,
         now_micros: i64,
         warnings: &mut Warnings,
@@ -139,13 +137,8 @@ impl RowShape {
         Ok(RowShape {
             table: Arc::clone(table),
             mode,
-            targets,
             template,
         })
-    }
-
-    pub(crate) fn targets(&self) -> &[usize] {
-        &self.targets
     }
 
     /// A row to fill.
@@ -572,6 +565,23 @@ impl Session {
             }
         }
         Err(SqlError::definition_changed())
+    }
+
+    /// As [`Self::open_writer`], for a table that is looked up already and statements that bring some rows. `None`: its
+    /// definition has changed.
+    pub(crate) fn open_known_writer(
+        &mut self,
+        table: &Arc<Table>,
+        options: WriteOptions,
+    ) -> Result<Option<TableWriter>> {
+        self.check_writable()?;
+        match self.lock_tables(std::slice::from_ref(table))? {
+            Some(tables) => {
+                let writer = self.row_writer(Arc::clone(table), tables, options)?;
+                Ok(Some(writer))
+            }
+            None => Ok(None),
+        }
     }
 
     fn row_writer(

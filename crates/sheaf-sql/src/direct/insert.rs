@@ -1,22 +1,29 @@
 //! INSERT ... VALUES of constants and parameters.
 //!
-//! The vectorised path inserts such rows without a plan too; what is saved is parsing them again. Names of the table and
-//! its columns are looked up at each execution.
+//! The vectorised path inserts such rows without a plan too; what is saved is parsing them again, and finding the table and
+//! its columns by their names. Whatever is wrong with the names or the number of values is left to it to tell.
 
-use sheaf_table::Value;
+use std::sync::Arc;
+
+use sheaf_table::{Table, Value};
 use sqlparser::ast;
 
 use super::operand::Operand;
 use crate::error::Result;
-use crate::insert::{Destination, Source};
+use crate::insert::Destination;
 use crate::result::ResultSink;
 use crate::session::Session;
+use crate::table_writer::{RowShape, TableWriter};
 use crate::update::is_default;
 use crate::values::literal;
 
 /// See the module's comment.
 pub(super) struct Insert {
     destination: Destination,
+    table: Arc<Table>,
+    /// Positions of the columns that are given.
+    targets: Vec<usize>,
+    /// For each of them its value, row by row.
     rows: Vec<Vec<Place>>,
 }
 
@@ -38,9 +45,8 @@ impl Place {
 }
 
 impl Insert {
-    /// Database and table.
-    pub(super) fn table(&self) -> (&str, &str) {
-        (&self.destination.database, &self.destination.table)
+    pub(super) fn table(&self) -> &Arc<Table> {
+        &self.table
     }
 
     /// The plan of an INSERT; `None` if it is not one of plain values.
@@ -62,9 +68,22 @@ impl Insert {
             return None;
         }
         let row = |row: &ast::Parens<Vec<ast::Expr>>| row.content.iter().map(Place::of).collect();
-        Some(Insert {
-            rows: values.rows.iter().map(row).collect::<Option<_>>()?,
-            destination: session.plain_destination(insert)?,
+        let rows: Vec<Vec<Place>> = values.rows.iter().map(row).collect::<Option<_>>()?;
+        let destination = session.plain_destination(insert)?;
+        let (database, table) = (&destination.database, &destination.table);
+        let table = session.engine.catalog().table(database, table).ok()?;
+        // `INSERT INTO t () VALUES ()` gives no column a value.
+        let all_default = destination.columns.is_empty() && rows.iter().all(Vec::is_empty);
+        let targets = match all_default {
+            true => Vec::new(),
+            false => Session::target_columns(&table, &destination.columns).ok()?,
+        };
+        let fits = |row: &Vec<Place>| row.len() == targets.len();
+        rows.iter().all(fits).then_some(Insert {
+            destination,
+            table,
+            targets,
+            rows,
         })
     }
 }
@@ -77,13 +96,49 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        let source = |place: &Place| match place {
-            Place::Default => Source::Default,
-            Place::Operand(operand) => Source::Value(operand.value(parameters).clone()),
+        let options = insert.destination.options;
+        let opened = self.begin_for_reads_that_lock();
+        let inserted = match self.open_known_writer(&insert.table, options) {
+            Ok(Some(mut writer)) => {
+                let done = self.write_places(insert, parameters, &mut writer);
+                self.close_inserted(writer, done).map(Some)
+            }
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
         };
-        let rows = insert.rows.iter();
-        let rows = rows.map(|row| row.iter().map(source).collect()).collect();
-        self.insert_sources(&insert.destination, rows, sink)?;
+        let Some(inserted) = self.end_implicit(opened, inserted)? else {
+            return Ok(false);
+        };
+        let info = match insert.rows.len() {
+            1 => String::new(),
+            _ => inserted.info(self.warnings.count()),
+        };
+        self.insert_done(&insert.destination, inserted, info, "", sink)?;
         Ok(true)
+    }
+
+    fn write_places(
+        &mut self,
+        insert: &Insert,
+        parameters: &[Value],
+        writer: &mut TableWriter,
+    ) -> Result<()> {
+        let (now, mode) = (self.local_now_micros(), insert.destination.options.mode);
+        let warnings = &mut self.warnings;
+        let shape = RowShape::new(&insert.table, &insert.targets, mode, now, warnings)?;
+        for (n, places) in insert.rows.iter().enumerate() {
+            let mut row = shape.new_row();
+            for (place, position) in places.iter().zip(&insert.targets) {
+                match place {
+                    Place::Default => shape.put_default(&mut row, *position, now)?,
+                    Place::Operand(operand) => {
+                        let (value, number) = (operand.value(parameters), n as u64 + 1);
+                        shape.put(&mut row, *position, value, number, warnings)?;
+                    }
+                }
+            }
+            writer.write(&row, warnings)?;
+        }
+        Ok(())
     }
 }

@@ -117,7 +117,7 @@ impl DirectPlan {
                 table.is_current()
             }
             Action::Join(join) => join.is_current(),
-            Action::Insert(_) => true,
+            Action::Insert(insert) => insert.table().is_current(),
         }
     }
 
@@ -170,15 +170,7 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         (Action::Update(_, table) | Action::Delete(_, table), _) => {
             vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
         }
-        (Action::Insert(insert), _) => {
-            let (database, table) = insert.table();
-            vec![TableNeed {
-                database: database.to_string(),
-                table: table.to_string(),
-                privileges: Privileges::INSERT,
-                locks: false,
-            }]
-        }
+        (Action::Insert(insert), _) => vec![need(insert.table(), Privileges::INSERT)],
     }
 }
 
