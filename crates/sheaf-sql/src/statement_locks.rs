@@ -266,6 +266,24 @@ impl StatementTransaction {
         Ok(row.is_unchanged.then_some(row.is_new))
     }
 
+    /// Locks and reads the row that is all that the statement may find, if the view shows its newest version and nobody is in
+    /// the way. `Some(false)`: there is none. `None`: it is to be found and locked as other rows are.
+    pub(crate) fn lock_only_row(
+        &mut self,
+        view: &ReadView,
+        table: &Arc<Table>,
+        key: &[u8],
+        mode: LockMode,
+        row: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        let (changes, locks) = self.changes_and_locks();
+        match locks.has_restarted {
+            // What it has locked before is to be remembered.
+            true => Ok(None),
+            false => Ok(changes.lock_and_read(view, &table.clustered, key, mode, row)?),
+        }
+    }
+
     /// The statement has changed a row that it had locked: if it was the first to, the version is lock enough.
     pub(crate) fn row_is_changed(&mut self, table: &Arc<Table>, key: &[u8], is_new: bool) {
         let (changes, locks) = self.changes_and_locks();

@@ -435,12 +435,17 @@ impl Transaction {
             tree.active_writer_of(key, &self.status)
         })?;
         if is_new {
-            self.rows_locked += 1;
-            if self.rows_locked == self.next_escalation {
-                self.escalate(tree.id());
-            }
+            self.count_lock(tree.id());
         }
         Ok(is_new)
+    }
+
+    /// Another row of the tree was locked.
+    fn count_lock(&mut self, tree: TreeId) {
+        self.rows_locked += 1;
+        if self.rows_locked == self.next_escalation {
+            self.escalate(tree);
+        }
     }
 
     /// Locks a tree in the place of its rows, if it has locked many of them and is in nobody's way.
@@ -484,6 +489,38 @@ impl Transaction {
             is_new,
             is_unchanged,
         })
+    }
+
+    /// Locks and reads a row, in one visit of its leaf, if that takes no waiting and `view` shows the newest version of the
+    /// row; an absent one is not locked. None: nothing has happened, and the row is to be read, [locked and looked at
+    /// again](Self::lock_row_of_view).
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row), except those of waiting.
+    pub fn lock_and_read(
+        &mut self,
+        view: &ReadView,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        let (name, patience) = (LockName::row(tree.id(), key), LockWait::No.into());
+        let is_new = match locks.lock(&self.status, &name, mode, &patience) {
+            Ok(is_new) => is_new,
+            Err(StorageError::LockNotAvailable) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let found = tree.read_newest_seen(view, key, value);
+        if is_new {
+            match found {
+                Ok(Some(true)) => self.count_lock(tree.id()),
+                _ => locks.unlock(&self.status, &name),
+            }
+        }
+        found
     }
 
     /// Makes durable what has committed by now, for a statement that is about to tell what it has found under its locks.

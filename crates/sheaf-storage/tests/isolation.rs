@@ -560,6 +560,37 @@ fn a_row_is_amended_only_as_the_view_shows_it_and_while_nobody_is_in_the_way() {
 }
 
 #[test]
+fn a_row_is_locked_and_read_at_once_only_as_the_view_shows_it_and_while_it_is_free() {
+    let table = Table::new();
+    let read = |session: &mut Session<'_>, view: &ReadView, key: u8| {
+        let (tree, mut value) = (&table.tree, Vec::new());
+        let transaction = &mut session.transaction;
+        let found = transaction.lock_and_read(view, tree, &[key], LockMode::Exclusive, &mut value);
+        found.unwrap().map(|found| found.then(|| value[0]))
+    };
+    let (mut t1, mut t2) = (table.begin(ReadCommitted), table.begin(ReadCommitted));
+    let (view, old_view) = (t1.view(), t2.view());
+    assert_eq!(read(&mut t1, &view, 1), Some(Some(10)));
+    assert_eq!(read(&mut t2, &old_view, 1), None, "it is locked");
+    assert_eq!(read(&mut t1, &view, 9), Some(None), "no such row");
+    assert!(!waits(t2.insert(9, 90)), "what is not there is not locked");
+    assert!(t1.update(1, 11).unwrap());
+    assert_eq!(read(&mut t1, &view, 1), Some(Some(11)), "its own change");
+    t1.commit();
+    assert_eq!(read(&mut t2, &old_view, 1), None, "the view is from before");
+    let mut t3 = table.begin(ReadCommitted);
+    assert!(!waits(t3.update(1, 12)), "so it is not locked either");
+    let view = t2.view();
+    assert_eq!(read(&mut t2, &view, 1), None, "somebody is changing it");
+    t3.commit();
+    let view = t2.view();
+    assert_eq!(read(&mut t2, &view, 1), Some(Some(12)));
+    assert!(waits(table.begin(ReadCommitted).update(1, 13)));
+    t2.commit();
+    assert!(!waits(table.begin(ReadCommitted).update(1, 13)));
+}
+
+#[test]
 fn a_statement_that_fails_takes_back_itself_alone() {
     let table = Table::new();
     let mut t1 = table.begin(RepeatableRead);

@@ -2,7 +2,8 @@
 //!
 //! It goes as the vectorised form does (`locking_read.rs`): rows are found through a view and locked one by one; if one of
 //! them is not what the view shows, the statement begins again with a newer one. What was found waits in memory until its
-//! rows are locked. A LIMIT that the index serves ends the search, so rows behind it stay free.
+//! rows are locked. A LIMIT that the index serves ends the search, so rows behind it stay free. A row whose key is known is
+//! locked and read in one visit, if nobody is about.
 //!
 //! SKIP LOCKED locks rows as it finds them, without waiting, and leaves out those that are locked or have changed since the
 //! view. LIMIT and OFFSET count the rows that it could lock. No gaps are locked, so nothing is begun again.
@@ -147,7 +148,21 @@ impl Session {
         };
         let (mut keys, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
         let mut fits = true;
-        if wanted > 0 {
+        let mut is_locked = false;
+        if let Some([key]) = reader.known_keys(&ready.bound)
+            && wanted > 0
+        {
+            let mut row = Vec::new();
+            if let Some(is_there) = statement.lock_only_row(&view, table, key, mode, &mut row)? {
+                is_locked = true;
+                reader.note_points(1, u64::from(is_there));
+                if is_there {
+                    fits = rows.push(read.sort_keys(), (table, &view), &table.view(&row)?)?;
+                    keys.push(key.clone());
+                }
+            }
+        }
+        if wanted > 0 && !is_locked {
             reader.for_each(&ready.bound, read.direction, |key, row| {
                 fits = rows.push(read.sort_keys(), (table, &view), &row)?;
                 keys.push(key.to_vec());
@@ -168,7 +183,7 @@ impl Session {
         };
         let ranges = || ready.bound.keys.ranges();
         let mut searches = statement.search_to_lock(table, search, ranges);
-        for key in &keys {
+        for key in keys.iter().filter(|_| !is_locked) {
             if statement.lock_row(&view, table, key, mode)?.is_none() {
                 return Ok(Attempt::RowChanged);
             }

@@ -100,15 +100,22 @@ impl Tree {
         {
             return Ok(is_there);
         }
+        Ok(self.read_present(leaf, key, value))
+    }
+
+    /// Reads the entry of `key` as the leaf holds it; false if there is none. To be validated by the caller.
+    #[inline]
+    fn read_present(&self, leaf: &NodeRef<'_>, key: &[u8], value: &mut Vec<u8>) -> bool {
+        value.clear();
         let node = leaf.view();
         let position = node.lower_bound(key);
         if !position.found || node.is_ghost(position.slot) {
-            return Ok(false);
+            return false;
         }
         let (offset, length) = node.value_extent(position.slot);
         value.resize(length, 0);
         leaf.guard().copy_out(offset, value);
-        Ok(true)
+        true
     }
 
     /// Whether the view may have to see something else than the leaf holds. To be validated by the caller.
@@ -222,6 +229,28 @@ impl Tree {
                     .unwrap_or(true);
             leaf.validate()?;
             Ok(is_unchanged)
+        })
+    }
+
+    /// Looks up `key` as it is now, if the view shows the newest change of it; none if not. `value` is cleared, and filled if
+    /// the key is there.
+    pub(crate) fn read_newest_seen(
+        &self,
+        view: &ReadView,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        let versions = &self.store.transactions.versions;
+        self.retry(|failures| {
+            let leaf = self.find_leaf(Target::Key(key), failures)?;
+            let is_seen = !self.may_see_versions(&leaf, view)
+                || versions.shows_newest(leaf.guard().page_id(), key, view);
+            let found = match is_seen {
+                true => Some(self.read_present(&leaf, key, value)),
+                false => None,
+            };
+            leaf.validate()?;
+            Ok(found)
         })
     }
 
