@@ -17,8 +17,9 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::page::PageId;
 use crate::snapshot::ReadView;
-use crate::tree::node::{Node, PageImage};
-use crate::tree::search::{Target, new_page_image};
+use crate::tree::node::Node;
+use crate::tree::page_buffer::PageBuffer;
+use crate::tree::search::Target;
 use crate::tree::versioned_read::Differences;
 use crate::tree::{Direction, KeyRange, ReadAhead, Tree};
 
@@ -210,7 +211,7 @@ fn slots_in_range(node: Node<'_>, range: &KeyRange) -> Range<usize> {
 
 /// The entries of one leaf that the cursor's view sees, ascending by key in both scan directions.
 pub struct LeafEntries {
-    page: Box<PageImage>,
+    page: PageBuffer,
     /// Where the view sees something else than the page holds.
     differences: Differences,
     /// Slots in the range: the entries, unless `seen` names them one by one.
@@ -231,7 +232,7 @@ struct SeenEntry {
 impl LeafEntries {
     pub(super) fn empty() -> LeafEntries {
         LeafEntries {
-            page: new_page_image(),
+            page: PageBuffer::new(),
             differences: Differences::default(),
             slots: 0..0,
             seen: Vec::new(),

@@ -11,7 +11,7 @@ use std::ops::Bound;
 
 use crate::error::Result;
 use crate::page::PageId;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, NodeView, PageBytes};
 use crate::tree::search::{Target, new_page_image};
 use crate::tree::{KeyRange, Tree};
 
@@ -35,6 +35,9 @@ impl Tree {
         let counts = self.counts.read();
         if *range == KeyRange::all() {
             return Ok(counts.entries);
+        }
+        if let Some(entries) = self.count_on_one_leaf(range)? {
+            return Ok(entries);
         }
         let lower = self.path_to(lower_target(range), &range.lower, true)?;
         let upper = self.path_to(upper_target(range), &range.upper, false)?;
@@ -64,6 +67,24 @@ impl Tree {
         Ok(ends + (between * entries_per_leaf) as u64)
     }
 
+    /// The number of entries in a range that ends on the leaf on which it begins; none if it does not.
+    fn count_on_one_leaf(&self, range: &KeyRange) -> Result<Option<u64>> {
+        let (Bound::Included(upper) | Bound::Excluded(upper)) = &range.upper else {
+            return Ok(None);
+        };
+        self.retry(|failures| {
+            let leaf = self.find_leaf(lower_target(range), failures)?;
+            let view = leaf.view();
+            let entries = view.covers(upper).then(|| {
+                let slots =
+                    leaf_slot(&view, &range.lower, true)..leaf_slot(&view, &range.upper, false);
+                slots.filter(|&slot| !view.is_ghost(slot)).count() as u64
+            });
+            leaf.validate()?;
+            Ok(entries)
+        })
+    }
+
     /// The path to one end of a range, from the leaf up. `before` of an inner node is the slot that the path takes.
     fn path_to(
         &self,
@@ -86,18 +107,7 @@ impl Tree {
                         count: view.count() as u64,
                     }
                 } else {
-                    let position = match bound {
-                        Bound::Included(key) => {
-                            let position = view.lower_bound(key);
-                            position.slot + usize::from(position.found && !is_lower)
-                        }
-                        Bound::Excluded(key) => {
-                            let position = view.lower_bound(key);
-                            position.slot + usize::from(position.found && is_lower)
-                        }
-                        Bound::Unbounded if is_lower => 0,
-                        Bound::Unbounded => view.count(),
-                    };
+                    let position = leaf_slot(&view, bound, is_lower);
                     let live = |slots: std::ops::Range<usize>| {
                         slots.filter(|&slot| !view.is_ghost(slot)).count() as u64
                     };
@@ -162,6 +172,26 @@ impl Tree {
         }
         separators.dedup();
         Ok(separators)
+    }
+}
+
+/// The slot of a leaf at which a range begins, or before which it ends.
+fn leaf_slot<P: PageBytes>(
+    view: &NodeView<'_, P>,
+    bound: &Bound<Vec<u8>>,
+    is_lower: bool,
+) -> usize {
+    match bound {
+        Bound::Included(key) => {
+            let position = view.lower_bound(key);
+            position.slot + usize::from(position.found && !is_lower)
+        }
+        Bound::Excluded(key) => {
+            let position = view.lower_bound(key);
+            position.slot + usize::from(position.found && is_lower)
+        }
+        Bound::Unbounded if is_lower => 0,
+        Bound::Unbounded => view.count(),
     }
 }
 

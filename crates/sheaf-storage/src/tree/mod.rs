@@ -9,8 +9,10 @@
 //! | [`node`] | one page: slots, heads, heap, fences |
 //! | [`search`] | descents: optimistic, latched, exclusive |
 //! | [`insert`], [`delete`] | changes of one leaf, in the way of others or not; ghosts and their purge |
+//! | [`amend`] | a change of what a view shows, in one visit of the leaf |
 //! | [`split`], [`merge`] | changes of the shape |
 //! | [`cursor`], [`point_reader`] | scans by private copies of leaves; lookups in a row |
+//! | [`page_buffer`] | memory for such copies |
 //! | [`versioned_read`] | what a view sees of a leaf; who has changed a key and not committed |
 //! | [`bulk_build`] | a tree from sorted entries, bottom up |
 //! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, counts, cuts |
@@ -37,6 +39,7 @@ mod leaf_sample;
 mod leaves_of_keys;
 mod merge;
 pub(crate) mod node;
+mod page_buffer;
 mod point_reader;
 mod range;
 mod residency;
