@@ -4,7 +4,8 @@
 //! is one of its session: it writes into a cell that the session looks into when the statement has ended.
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, UInt64Type};
@@ -18,20 +19,33 @@ pub const SET_LAST_INSERT_ID: &str = "$set_last_insert_id";
 
 /// What the running statement gave to LAST_INSERT_ID(value), if it did.
 #[derive(Clone, Debug, Default)]
-pub struct InsertIdCell(Arc<Mutex<Option<u64>>>);
+pub struct InsertIdCell(Arc<Given>);
+
+#[derive(Debug, Default)]
+struct Given {
+    /// Written after the number.
+    is_given: AtomicBool,
+    id: AtomicU64,
+}
 
 impl InsertIdCell {
     /// Empties the cell.
     pub fn take(&self) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let id = self.get();
+        if id.is_some() {
+            self.0.is_given.store(false, Ordering::Relaxed);
+        }
+        id
     }
 
     pub fn get(&self) -> Option<u64> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let is_given = self.0.is_given.load(Ordering::Acquire);
+        is_given.then(|| self.0.id.load(Ordering::Relaxed))
     }
 
     fn set(&self, id: u64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+        self.0.id.store(id, Ordering::Relaxed);
+        self.0.is_given.store(true, Ordering::Release);
     }
 
     /// The function over this cell.

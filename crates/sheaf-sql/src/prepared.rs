@@ -43,8 +43,8 @@ struct Prepared {
     /// The current database of PREPARE, which is that of each execution, too.
     database: Option<Arc<str>>,
     parameters: usize,
-    /// Not while it runs.
-    compiled: Option<Compiled>,
+    /// Not while it runs. It is taken out and put back by each execution.
+    compiled: Option<Box<Compiled>>,
 }
 
 /// What the first execution has found out.
@@ -221,7 +221,7 @@ impl Session {
 
     /// What is known of a prepared statement, found out anew if the circumstances have changed. `None`: nothing is kept of
     /// it.
-    fn take_compiled(&mut self, id: u32, text: &str) -> Option<Compiled> {
+    fn take_compiled(&mut self, id: u32, text: &str) -> Option<Box<Compiled>> {
         let prepared = self.prepared.by_id.get_mut(&id)?;
         if text.len() > MAX_KEPT_TEXT_BYTES {
             return None;
@@ -234,10 +234,10 @@ impl Session {
         {
             return compiled;
         }
-        Some(Compiled {
+        Some(Box::new(Compiled {
             circumstances: Circumstances::of(self),
             run: self.compile(text, has_parameters),
-        })
+        }))
     }
 
     fn compile(&self, text: &str, has_parameters: bool) -> Run {

@@ -156,6 +156,10 @@ pub trait ResultSink {
         Err(SqlError::unknown("a sink of batches was given a row"))
     }
     fn end_of_rows(&mut self, end: EndOfRows) -> Result<()>;
+    /// Whether [`OkInfo::info`] is of use; if not it may be empty.
+    fn wants_info(&self) -> bool {
+        true
+    }
     fn ok(&mut self, ok: OkInfo) -> Result<()>;
     /// The contents of a file on the client's side, for LOAD DATA LOCAL INFILE. The sink must be able to
     /// discard what the statement leaves unread when the reader is dropped.

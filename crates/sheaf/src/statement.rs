@@ -177,6 +177,10 @@ impl<F: FnMut(&Row<'_>) -> Result<()>> ResultSink for RowSink<F> {
         Ok(())
     }
 
+    fn wants_info(&self) -> bool {
+        false
+    }
+
     fn ok(&mut self, ok: OkInfo) -> Result<()> {
         self.affected_rows = ok.affected_rows;
         Ok(())

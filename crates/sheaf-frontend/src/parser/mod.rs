@@ -46,6 +46,10 @@ const RECURSION_LIMIT: usize = 4 * scan::MAX_PARENTHESES;
 /// 1064 with the place, 1436 for a statement nested too deep, and what single clauses raise (1115 unknown
 /// character set and the like).
 pub fn parse_statement(text: &str, dialect: &SheafDialect) -> Result<Statement> {
+    // What ends each transaction of many programs.
+    if text.eq_ignore_ascii_case("COMMIT") {
+        return Ok(Statement::Commit(TransactionEnd::default()));
+    }
     Ok(parse_with_parameters(text, dialect, Parameters::None)?.0)
 }
 

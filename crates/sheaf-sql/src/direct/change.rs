@@ -3,6 +3,9 @@
 //! They run as their vectorised forms do (`update.rs`, `delete.rs`): rows are found through a view, locked one by one, and
 //! if one of them has changed since, the statement takes back what it did and begins again with a newer view. Only the
 //! finding is short, and new values are computed here instead of by a query.
+//!
+//! An UPDATE of columns that no index has looks, locks and changes in one visit of the row's leaf, if the row is what the view
+//! shows and nobody is in the way ([`sheaf_table::Table::amend`]); a row whose key is known is not even found before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -470,10 +473,13 @@ impl Session {
             return Ok(false);
         };
         self.handle.counters.handler_update.add(changed);
-        let info = format!(
-            "Rows matched: {matched}  Changed: {changed}  Warnings: {}",
-            self.warnings.count()
-        );
+        let info = match sink.wants_info() {
+            true => format!(
+                "Rows matched: {matched}  Changed: {changed}  Warnings: {}",
+                self.warnings.count()
+            ),
+            false => String::new(),
+        };
         let affected = if self.info.found_rows {
             matched
         } else {
