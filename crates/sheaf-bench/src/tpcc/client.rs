@@ -1,6 +1,7 @@
 //! How a TPC-C client reaches its database: prepared statements, over the MySQL protocol or in the same process.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use mysql_common::params::Params;
 use mysql_common::value::Value;
@@ -138,14 +139,13 @@ impl LibraryClient {
     ) -> Result<(), Failure> {
         let failed =
             |error: sheaf::Error| Failure::new(LIBRARY, error.code, text, &error.to_string());
-        let address = text.as_ptr() as usize;
-        if !self.statements.contains_key(&address) {
-            let statement = self.connection.prepare(text).map_err(failed)?;
-            self.statements.insert(address, statement);
-        }
+        let statement = match self.statements.entry(text.as_ptr() as usize) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(self.connection.prepare(text).map_err(failed)?),
+        };
         let values: Vec<_> = values.into_iter().map(library_value).collect();
         self.connection
-            .run(&self.statements[&address], &values, |row| {
+            .run(statement, &values, |row| {
                 let columns = 0..row.columns().len();
                 take(
                     columns
@@ -179,25 +179,14 @@ fn protocol_value(cell: Cell<'_>) -> Value {
         Cell::Signed(value) => Value::Int(value),
         Cell::Unsigned(value) => Value::UInt(value),
         Cell::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
-        Cell::Decimal { unscaled, scale } => Value::Bytes(decimal_text(unscaled, scale)),
+        // As `integer` reads their texts.
+        Cell::Decimal { unscaled, .. } => i64::try_from(unscaled).map_or(Value::NULL, Value::Int),
         Cell::Date(value) => Value::Int(value.into()),
         Cell::DateTime(value) | Cell::Time(value) => Value::Int(value),
         Cell::Float(value) => Value::Float(value),
         Cell::Double(value) => Value::Double(value),
         Cell::Null => Value::NULL,
     }
-}
-
-fn decimal_text(unscaled: i128, scale: i8) -> Vec<u8> {
-    let digits = usize::try_from(scale).unwrap_or(0);
-    let mut text = format!("{:0width$}", unscaled.unsigned_abs(), width = digits + 1);
-    if digits > 0 {
-        text.insert(text.len() - digits, '.');
-    }
-    if unscaled < 0 {
-        text.insert(0, '-');
-    }
-    text.into_bytes()
 }
 
 impl Client {
@@ -303,21 +292,5 @@ pub fn text(row: &Row, column: usize) -> String {
     match row.get(column) {
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
         _ => String::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decimals_are_written_with_all_their_digits() {
-        let text =
-            |unscaled, scale| String::from_utf8(decimal_text(unscaled, scale)).expect("digits");
-        assert_eq!(text(12345, 2), "123.45");
-        assert_eq!(text(5, 2), "0.05");
-        assert_eq!(text(-5, 2), "-0.05");
-        assert_eq!(text(0, 4), "0.0000");
-        assert_eq!(text(-17, 0), "-17");
     }
 }

@@ -310,7 +310,7 @@ impl Terminal {
             client.execute(
                 "update customer set c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1 \
                  where c_w_id = ? and c_d_id = ? and c_id = ?",
-                (text(&total, 0), w, d, integer(&order, 0)),
+                (cents(integer(&total, 0).unsigned_abs()), w, d, integer(&order, 0)),
             )?;
         }
         client.commit()
