@@ -539,7 +539,7 @@ impl Storage {
         self.store.transactions.snapshots.newest()
     }
 
-    /// Drops versions that no snapshot needs, and the ghosts that were kept for them. A background thread does this, if
+    /// Drops versions that no snapshot needs, and ghosts that nobody can make entries again. A background thread does this, if
     /// there are background threads.
     pub fn collect_versions_step(&self) -> Result<()> {
         let transactions = &self.store.transactions;

@@ -371,7 +371,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The transaction is committed: what would have taken it back goes, and ghosts that nobody sees any more.
+    /// The transaction is committed: what would have taken it back goes, and the ghosts that it made.
     fn forget_changes(&mut self) {
         // The collector knows of all leaves with ghosts; a long transaction leaves them to it.
         if self.deletes > 0

@@ -477,6 +477,113 @@ fn a_view_keeps_what_it_sees_and_nothing_else() {
     assert_eq!(model.storage.transaction_counters().version_bytes, 0);
 }
 
+/// What a cursor of the view finds in the range, by key.
+fn scan(tree: &Arc<Tree>, view: &ReadView, range: KeyRange, direction: Direction) -> State {
+    let mut cursor = tree.scan_at(view.clone(), range, direction, ReadAhead::Off);
+    let (mut found, mut key) = (State::new(), Vec::new());
+    while let Some(leaf) = cursor.next_leaf().unwrap() {
+        for i in 0..leaf.len() {
+            leaf.key_into(i, &mut key);
+            assert_eq!(leaf.lower_bound(&key), i);
+            found.insert(key.clone(), leaf.value(i).to_vec());
+        }
+    }
+    found
+}
+
+/// Keys that move, as those of an index on a column that is updated: the leaves hold those of now, and no more of them
+/// than if nobody looked back.
+#[test]
+fn entries_that_only_an_old_view_sees_are_not_on_the_leaves() {
+    const ROWS: u32 = 4_000;
+    let storage = open(&disk(9));
+    let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+    let key = |round: u32, row: u32| {
+        let place = (row.wrapping_mul(2_654_435_761) >> 8).wrapping_add(round * 77_777);
+        [&(place & 0x00FF_FFFF).to_be_bytes()[..], &row.to_be_bytes()].concat()
+    };
+    let mut transaction = storage.begin_transaction();
+    for row in 0..ROWS {
+        tree.insert(&mut transaction, &key(0, row), b"first")
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+    let old = storage.read_view().unwrap();
+    let all = || KeyRange::all();
+    let first = scan(&tree, &old, all(), Direction::Forward);
+    assert_eq!(first.len(), ROWS as usize);
+    let mut most_leaves = 0;
+    for round in 0..10 {
+        for row in 0..ROWS {
+            let mut transaction = storage.begin_transaction();
+            assert!(tree.delete(&mut transaction, &key(round, row)).unwrap());
+            tree.insert(&mut transaction, &key(round + 1, row), b"moved")
+                .unwrap();
+            transaction.commit().unwrap();
+        }
+        storage.collect_versions_step().unwrap();
+        assert_eq!(tree.check().unwrap().ghosts, 0);
+        most_leaves = most_leaves.max(tree.statistics().leaf_pages);
+    }
+    // An entry takes less than 32 bytes of a leaf, and leaves are half full at least.
+    assert!(
+        most_leaves <= u64::from(ROWS) * 32 * 2 / 16_384 + 1,
+        "{most_leaves}"
+    );
+    for direction in [Direction::Forward, Direction::Backward] {
+        assert_eq!(scan(&tree, &old, all(), direction), first);
+        let from = key(0, 7);
+        let to = first.keys().nth(3_000).unwrap().clone();
+        let range = KeyRange {
+            lower: Bound::Excluded(from.clone().min(to.clone())),
+            upper: Bound::Included(from.max(to)),
+        };
+        let mut expected = first.clone();
+        expected.retain(|key, _| range.contains(key));
+        assert_eq!(scan(&tree, &old, range, direction), expected);
+        let new = storage.read_view().unwrap();
+        let moved = scan(&tree, &new, all(), direction);
+        assert!(moved.len() == ROWS as usize && moved.values().all(|value| value == b"moved"));
+    }
+}
+
+/// Leaves without entries are merged while a view sees what was there, but not all of them into one; when it has gone,
+/// nothing is left.
+#[test]
+fn a_tree_shrinks_as_far_as_its_past_allows() {
+    let storage = open(&disk(10));
+    let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+    let mut transaction = storage.begin_transaction();
+    for i in 0..10_000u32 {
+        tree.insert(&mut transaction, &i.to_be_bytes(), &[7; 200])
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+    let leaves = tree.statistics().leaf_pages;
+    let old = storage.read_view().unwrap();
+    let before = scan(&tree, &old, KeyRange::all(), Direction::Forward);
+    let mut transaction = storage.begin_transaction();
+    for i in 0..10_000u32 {
+        assert!(tree.delete(&mut transaction, &i.to_be_bytes()).unwrap());
+    }
+    transaction.commit().unwrap();
+    // A long transaction leaves its ghosts to the collector.
+    storage.collect_versions_step().unwrap();
+    assert_eq!(tree.check().unwrap().ghosts, 0);
+    let shrunk = tree.statistics().leaf_pages;
+    assert!((4..leaves / 4).contains(&shrunk), "{leaves} -> {shrunk}");
+    for direction in [Direction::Forward, Direction::Backward] {
+        assert_eq!(scan(&tree, &old, KeyRange::all(), direction), before);
+    }
+    drop(old);
+    // The past goes, and then the leaves that it kept.
+    storage.collect_versions_step().unwrap();
+    assert_eq!(storage.transaction_counters().version_bytes, 0);
+    let statistics = tree.statistics();
+    assert_eq!((statistics.entries, statistics.leaf_pages), (0, 1));
+    tree.check().unwrap();
+}
+
 #[test]
 fn a_full_version_store_refuses_changes_until_nobody_looks_back() {
     let disk = disk(8);

@@ -115,8 +115,9 @@ impl LeafCursor {
                     self.exact_from = Some(exact_from);
                 }
             }
+            let slots = slots_in_range(Node(&self.leaf.page), ahead);
+            self.leaf.select(slots, ahead);
             let node = Node(&self.leaf.page);
-            let slots = slots_in_range(node, ahead);
             let rest = match self.direction {
                 Direction::Forward => node.high_fence().map(|high| KeyRange {
                     lower: Bound::Included(high.to_vec()),
@@ -128,7 +129,6 @@ impl LeafCursor {
                 }),
             };
             self.ahead = rest.filter(|rest| !rest.is_empty());
-            self.leaf.select(slots);
             if !self.leaf.is_empty() {
                 return Ok(Some(&self.leaf));
             }
@@ -225,9 +225,13 @@ pub struct LeafEntries {
 /// An entry: its slot, and which difference has its value, if it is not the slot's. Small, because there is one for each
 /// entry of a leaf with ghosts.
 struct SeenEntry {
+    /// [`NO_SLOT`]: the entry is not on the page any more, and the difference has its key, too.
     slot: u16,
     difference: Option<u32>,
 }
+
+/// A page has fewer slots.
+const NO_SLOT: u16 = u16::MAX;
 
 impl LeafEntries {
     pub(super) fn empty() -> LeafEntries {
@@ -254,7 +258,7 @@ impl LeafEntries {
             page,
             differences,
         )?;
-        self.select(0..Node(&self.page).count());
+        self.select(0..Node(&self.page).count(), &KeyRange::all());
         Ok(())
     }
 
@@ -262,17 +266,18 @@ impl LeafEntries {
         Node(&self.page)
     }
 
-    fn select(&mut self, slots: Range<usize>) {
+    /// Makes the leaf's entries those of `slots`, which are what the range has of the page.
+    fn select(&mut self, slots: Range<usize>, range: &KeyRange) {
         let node = Node(&self.page);
         self.prefix_length = node.prefix().len();
         self.is_selected = node.ghost_count() > 0 || !self.differences.is_empty();
         self.slots = slots;
         if self.is_selected {
-            self.select_seen();
+            self.select_seen(range);
         }
     }
 
-    fn select_seen(&mut self) {
+    fn select_seen(&mut self, range: &KeyRange) {
         let node = Node(&self.page);
         self.seen.clear();
         let entry = |slot: usize, difference| SeenEntry {
@@ -288,22 +293,28 @@ impl LeafEntries {
             .differences
             .iter()
             .enumerate()
+            .skip_while(|(_, (key, _))| range.is_below(key))
+            .take_while(|(_, (key, _))| !range.is_above(key))
             .map(|(i, (key, is_there))| {
                 (node.view().lower_bound(key), is_there.then_some(i as u32))
             })
-            // An entry that the view does not see need not be there any more.
-            .filter(|(position, _)| position.found)
-            .map(|(position, value)| (position.slot, value))
-            .skip_while(|(slot, _)| *slot < self.slots.start)
+            // What is neither on the page nor seen by the view is nothing.
+            .filter(|(position, value)| position.found || value.is_some())
             .peekable();
         for slot in self.slots.clone() {
-            match differences.next_if(|(different, _)| *different == slot) {
+            while let Some((_, value)) = differences.next_if(|(at, _)| !at.found && at.slot <= slot)
+            {
+                self.seen.push(entry(usize::from(NO_SLOT), value));
+            }
+            match differences.next_if(|(at, _)| at.slot == slot) {
                 Some((_, None)) => {}
-                Some((_, difference)) => self.seen.push(entry(slot, difference)),
+                Some((_, value)) => self.seen.push(entry(slot, value)),
                 None if node.is_ghost(slot) => {}
                 None => self.seen.push(entry(slot, None)),
             }
         }
+        let behind = differences.map(|(_, value)| entry(usize::from(NO_SLOT), value));
+        self.seen.extend(behind);
     }
 
     pub fn len(&self) -> usize {
@@ -318,15 +329,6 @@ impl LeafEntries {
         self.len() == 0
     }
 
-    #[inline]
-    fn slot(&self, i: usize) -> usize {
-        if self.is_selected {
-            usize::from(self.seen[i].slot)
-        } else {
-            self.slots.start + i
-        }
-    }
-
     /// What all keys of the leaf begin with; a key is `prefix ++ suffix`.
     pub fn prefix(&self) -> &[u8] {
         &Node(&self.page).low_fence()[..self.prefix_length]
@@ -336,7 +338,16 @@ impl LeafEntries {
     #[inline]
     pub fn suffix(&self, i: usize) -> &[u8] {
         debug_assert!(i < self.len());
-        Node(&self.page).suffix(self.slot(i))
+        if !self.is_selected {
+            return Node(&self.page).suffix(self.slots.start + i);
+        }
+        match self.seen[i] {
+            SeenEntry {
+                slot: NO_SLOT,
+                difference: Some(difference),
+            } => &self.differences.key(difference as usize)[self.prefix_length..],
+            SeenEntry { slot, .. } => Node(&self.page).suffix(usize::from(slot)),
+        }
     }
 
     /// Clears `key` and writes entry `i`'s key to it.

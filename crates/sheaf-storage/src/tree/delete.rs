@@ -1,11 +1,20 @@
 //! Delete, and the end of ghosts.
 //!
-//! A delete sets the entry's ghost bit and leaves its bytes where they are, so that taking it back needs no room. As
-//! long as the key has versions, the ghost must stay: the transaction that made it may roll back, and readers of older
-//! snapshots find the old value through it. Afterwards it is garbage.
+//! A delete sets the entry's ghost bit and leaves its bytes where they are, so that taking it back needs no room. Until
+//! the transaction that made it has ended, the ghost must stay. Afterwards it is garbage: readers of older snapshots find
+//! in the leaf's past what was there, key and value ([`crate::versions`]).
 //!
-//! Garbage is purged by the transaction that made it, right after its commit, if nobody may look back by then; by the
-//! collector of versions; and by inserts that find a leaf full.
+//! Garbage is purged by the transaction that made it, right after its commit; by the collector of versions; and by
+//! inserts that find a leaf full.
+//!
+//! **Why a ghost may go while others look back.** A purge is a change of the page under its exclusive latch, and changes
+//! nothing in the leaf's past. A reader whose copy was made before has the ghost and skips it, or finds the entry in the
+//! past under the ghost's key; one whose copy is made afterwards finds the same in the past, and nothing on the page.
+//! Both validate the page's version after they have asked the past, so nobody mixes the one with the other. The writer's
+//! end is seen by who holds the latch, and a key that somebody has changed is changed by nobody else before that end; so
+//! whoever comes later to the key, under the latch, comes to a key without an entry and inserts one, and his version lies
+//! above those of the deleted. Taking that back removes the entry and that version. In the log, the purge follows the
+//! commit: that is where the transaction was seen to end. A crash that loses the commit loses the purge, too.
 
 use std::sync::Arc;
 
@@ -131,10 +140,15 @@ impl Tree {
         let leaf = self.leaf_for_change(key)?;
         let node = Node(&leaf);
         let fences = Fences::of(node);
-        if node.ghost_count() > 0
-            && let Some(left_bytes) = self.purge_latched(leaf)?
-            && left_bytes < super::merge::UNDERFULL_BYTES
-        {
+        let (used_bytes, ghosts) = (node.used_bytes(), node.ghost_count());
+        // Either way the latch goes before the merge.
+        let purged_to = if ghosts > 0 {
+            self.purge_latched(leaf)?
+        } else {
+            drop(leaf);
+            None
+        };
+        if purged_to.unwrap_or(used_bytes) < super::merge::UNDERFULL_BYTES {
             self.merge(key, 0)?;
         }
         Ok(fences)
@@ -148,25 +162,32 @@ impl Tree {
         if garbage.is_empty() {
             return Ok(None);
         }
+        let is_clean = garbage.len() == ghosts;
+        let (page_id, has_past) = (leaf.page_id(), leaf.has_versions());
+        let forget_ghosts = || {
+            if is_clean && has_past {
+                self.store.transactions.versions.forget_ghosts(page_id);
+            }
+        };
         let mut change = MiniTransaction::begin(&self.store);
         let page = change.add(leaf);
         let node = Node(change.page(page));
         let garbage_bytes: usize = garbage.iter().map(|&slot| node.entry_bytes(slot)).sum();
         let left_bytes = node.used_bytes() - garbage_bytes;
-        if garbage.len() == ghosts && ghosts > MAX_SINGLE_REMOVALS {
-            change.commit(&[(page, RedoRecord::PurgeGhosts)])?;
+        if is_clean && ghosts > MAX_SINGLE_REMOVALS {
+            change.commit_with(&[(page, RedoRecord::PurgeGhosts)], forget_ghosts)?;
         } else {
             // In place. From the last slot on, so that the others stay where they are.
             let slots = garbage.into_iter().rev();
             let records: Vec<_> = slots
                 .map(|slot| (page, RedoRecord::RemoveEntry { slot }))
                 .collect();
-            change.commit(&records)?;
+            change.commit_with(&records, forget_ghosts)?;
         }
         Ok(Some(left_bytes))
     }
 
-    /// The slots of ghosts whose keys have no versions (any more), ascending.
+    /// The slots of ghosts that are garbage, ascending.
     fn garbage_slots(&self, leaf: &ExclusiveGuard<'_>) -> Vec<usize> {
         if self.store.keeps_ghosts() {
             return Vec::new();
@@ -175,11 +196,15 @@ impl Tree {
         let ghosts = (0..node.count()).filter(|&slot| node.is_ghost(slot));
         let mut slots: Vec<_> = ghosts.collect();
         let system = &self.store.transactions;
-        if leaf.has_versions() {
-            let page = leaf.page_id();
-            if system.versions.purge_leaf(page, &system.live_snapshots()) {
-                slots.retain(|&slot| !system.versions.may_have_chain(page, &node.key(slot)));
-            }
+        let (versions, page) = (&system.versions, leaf.page_id());
+        if !leaf.has_versions() {
+            return slots;
+        }
+        versions.purge_grown(page, || system.live_snapshots());
+        if versions.have_large_past(&[page], || system.live_snapshots()) {
+            slots.retain(|&slot| !versions.may_have_chain(page, &node.key(slot)));
+        } else if leaf.has_unsettled_versions() {
+            versions.retain_ended(page, &mut slots, |slot| node.key(slot));
         }
         slots
     }

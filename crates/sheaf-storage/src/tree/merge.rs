@@ -3,7 +3,7 @@
 //! A node that is less than a quarter full is joined with a sibling under the same parent, if both together leave
 //! some room for inserts, and an empty one whenever it can be. The right node's entries move to the left node, and the right node's separator leaves the
 //! parent: parent, left, right and extent map in one mini-transaction, latched in this order; versions move with their
-//! entries. A parent that became
+//! entries. Leaves whose versions are many together stay as they are until some of those have gone. A parent that became
 //! underfull itself is merged afterwards, in a mini-transaction of its own. A root with a single child takes over the
 //! child's contents: the only way in which a tree becomes lower.
 
@@ -102,6 +102,16 @@ impl Tree {
         if !is_underfull(candidate) || merged_bytes(left_node, right_node) > limit {
             return Ok(false);
         }
+        let system = &self.store.transactions;
+        let versions = &system.versions;
+        if versions.have_large_past(&[left_id, right_id], || system.live_snapshots()) {
+            let (page, low) = match left_slot == slot {
+                true => (left_id, left_node.low_fence()),
+                false => (right_id, right_node.low_fence()),
+            };
+            versions.note_visit(page, low);
+            return Ok(false);
+        }
         let mut image = new_page_image();
         let mut merged = NodeMut(&mut image);
         merged.format(level, left_node.low_fence(), right_node.high_fence());
@@ -129,7 +139,6 @@ impl Tree {
         ];
         change.commit_with(&records, || {
             if right_has_versions {
-                let versions = &self.store.transactions.versions;
                 versions.move_all(right_id, left_id);
             }
         })?;

@@ -4,6 +4,9 @@
 //! instead ([`crate::versions`]). A reader that asked the table validates the leaf afterwards, like everything else it
 //! read: the table changes together with the page.
 //!
+//! An entry that the view sees need not be on the page any more: what others have deleted leaves the page before its
+//! versions go ([`super::delete`]).
+//!
 //! A leaf that nobody changed lately has no table, and its word says so; then nothing here costs more than a bit test.
 //! The word also says whether a table matters to old snapshots only.
 
@@ -58,6 +61,11 @@ impl Differences {
             let key = &self.bytes[difference.key.clone()];
             (key, difference.value.is_some())
         })
+    }
+
+    /// The key of this place in the order of keys.
+    pub(super) fn key(&self, place: usize) -> &[u8] {
+        &self.bytes[self.list[place].key.clone()]
     }
 
     /// What is seen under the key of this place in the order of keys, if there is an entry.

@@ -1,9 +1,9 @@
-//! The collector: drops versions that nobody needs any more, and the ghosts that were kept for them.
+//! The collector: drops versions that nobody needs any more, and ghosts that were left behind.
 //!
 //! A commit does not clean up behind itself; it would have to visit every leaf again. The collector goes through all
 //! version tables at intervals. It gathers the snapshots in use once, purges every table by them, and takes away tables
 //! that became empty, with their bits in the page table. It needs no page for that, also not the evicted ones. Only
-//! where entries were deleted does it visit the leaf, to take the ghosts off it.
+//! where entries were deleted by somebody who left the ghosts there does it visit the leaf, to take them off it.
 //!
 //! The work is a step, [`Storage::collect_versions_step`]; the thread here only drives it.
 

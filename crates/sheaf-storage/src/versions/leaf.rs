@@ -226,10 +226,12 @@ pub(super) struct LeafVersions {
     table: Option<Box<VersionTable>>,
     /// Older versions: for each key from new to old.
     pub(super) parts: Vec<Part>,
-    /// A key of the leaf, if there may be ghosts on it.
+    /// A key of the leaf, if there may be ghosts on it, or if its past has kept it from being merged.
     ghost: Option<Box<[u8]>>,
     /// A key has no versions any more, while there may be ghosts: for the next sweep.
-    pub(super) has_garbage: bool,
+    has_garbage: bool,
+    /// Ghosts were made since the collector was sent here: they are garbage when those who made them have ended.
+    has_new_ghosts: bool,
     /// Used since the spiller came by last.
     is_hot: AtomicBool,
 }
@@ -243,6 +245,7 @@ impl LeafVersions {
             parts: Vec::new(),
             ghost: None,
             has_garbage: false,
+            has_new_ghosts: false,
             is_hot: AtomicBool::new(true),
         }
     }
@@ -340,13 +343,56 @@ impl LeafVersions {
         }
     }
 
-    /// A key where ghosts may be found that nobody needs any more. It is not told again.
+    /// The entry of this key has become a ghost.
+    pub(super) fn note_new_ghost(&mut self, key: &[u8]) {
+        self.note_ghost(key);
+        self.has_new_ghosts = true;
+    }
+
+    /// A ghost has lost the versions for which it was kept.
+    pub(super) fn note_garbage(&mut self, key: &[u8]) {
+        self.note_ghost(key);
+        self.has_garbage = true;
+    }
+
+    /// Whether the collector has to come for ghosts, now or when somebody has ended.
+    pub(super) fn awaits_collector(&self) -> bool {
+        self.has_garbage || self.has_new_ghosts
+    }
+
+    /// There is no ghost on the page.
+    pub(super) fn forget_ghosts(&mut self) {
+        self.ghost = None;
+        self.has_garbage = false;
+        self.has_new_ghosts = false;
+    }
+
+    /// A key where ghosts may be found that are garbage. It is not told again before there is more.
     pub(super) fn take_garbage(&mut self) -> Option<Vec<u8>> {
-        let is_told = std::mem::take(&mut self.has_garbage);
-        self.ghost
-            .as_ref()
-            .filter(|_| is_told)
-            .map(|key| key.to_vec())
+        let is_told = self.has_garbage || (self.has_new_ghosts && self.settle().is_some());
+        if !is_told {
+            return None;
+        }
+        self.has_garbage = false;
+        self.has_new_ghosts = false;
+        self.ghost.as_deref().map(<[u8]>::to_vec)
+    }
+
+    /// Whether no active transaction has changed `key`. May be false although that is so, if versions were spilled.
+    pub(super) fn has_ended(&self, key: &[u8]) -> bool {
+        match self.table().newest_writer(key) {
+            Some(writer) => !writer.is_active(),
+            None => {
+                let mut parts = self.parts.iter();
+                !parts.any(|part| part.may_matter(Some(key), |writer| writer.is_active()))
+            }
+        }
+    }
+
+    /// Bytes of all versions, as far as they can be told: those of spilled tables count for each leaf that shares them.
+    pub(super) fn past_bytes(&self) -> usize {
+        let spilled = self.parts.iter().map(Part::spilled_bytes).sum::<usize>();
+        self.table().encoded_bytes() + spilled
     }
 
     /// Drops what no snapshot needs. What is dropped may be put back by who has copied it before: the past keeps its
@@ -392,6 +438,7 @@ impl LeafVersions {
             }
             upper.ghost = Some(separator.into());
             upper.has_garbage = self.has_garbage;
+            upper.has_new_ghosts = self.has_new_ghosts;
         }
         upper
     }
@@ -406,6 +453,7 @@ impl LeafVersions {
         self.parts.extend(right.parts);
         self.ghost = self.ghost.take().or(right.ghost);
         self.has_garbage |= right.has_garbage;
+        self.has_new_ghosts |= right.has_new_ghosts;
     }
 
     /// What there is at this moment.

@@ -47,9 +47,21 @@
 //! Where the bit does not help (somebody has not ended, or the reader's snapshot is older than the horizon), a reader
 //! asks the table, and the table knows of its first writers when the last of them committed.
 //!
-//! **Ghosts.** A deleted entry stays on its page as a ghost as long as its key has versions, because the readers of
-//! old versions find their way through it; afterwards it is garbage. A leaf's past remembers a key near its ghosts and
-//! whether some of them may be garbage, also through splits and merges, until the collector has been there.
+//! **Ghosts.** A deleted entry stays on its page as a ghost until its transaction has ended, so that taking it back
+//! needs no room; then it is garbage, and its versions are all that is left of it:
+//!
+//! ```text
+//!   page    a  c  d             what there is: readers of now read no more than that, however long others look back
+//!   table   (b, T9, "row")      who does not see T9 finds b here, between a and c
+//! ```
+//!
+//! A leaf's past remembers a key near its ghosts and whether some of them may be garbage, also through splits and
+//! merges, until the collector has been there.
+//!
+//! The deleted go to the table for good, so a leaf that hardly holds entries may have a long past. Beyond
+//! [`LARGE_PAST_BYTES`] ghosts stay as long as their keys have versions, and the leaf is not merged: it fills up and is
+//! split, and its past with it. So a change never moves much in a table, and a reader of the past never has to go
+//! through much for one leaf.
 //!
 //! **Limits.** All tables together may take [`VersionStore::budget_bytes`] of memory. Beyond, tables that nobody has
 //! used lately are spilled to a file ([`spiller`]), which has a limit of its own; a reader or writer that needs one
@@ -70,7 +82,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::page::{Lsn, PageId, TreeId};
+use crate::page::{Lsn, PAGE_SIZE, PageId, TreeId};
 use crate::snapshot::{LiveSnapshots, ReadView, StatusCell};
 use crate::spill_file::SpillFile;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -89,6 +101,9 @@ const SHARDS: usize = 2;
 
 /// Tables that a sweep purges before it lets others have the shard.
 const TABLES_PER_LOCK: usize = 16;
+
+/// Versions of a leaf that take more are a large past: sixteen pages of entries that are not there any more.
+const LARGE_PAST_BYTES: usize = 16 * PAGE_SIZE;
 
 /// Most garbage hints that one sweep gives out; the others wait for the next.
 const MAX_HINTS: usize = 4096;
@@ -355,6 +370,50 @@ impl VersionStore {
         })
     }
 
+    /// Keeps of these ghosts' slots those whose keys no active transaction has changed.
+    pub(crate) fn retain_ended(
+        &self,
+        page: PageId,
+        slots: &mut Vec<usize>,
+        key: impl Fn(usize) -> Vec<u8>,
+    ) {
+        let shard = self.shard(page).read();
+        if let Some(leaf) = shard.leaves.get(&page) {
+            slots.retain(|&slot| leaf.has_ended(&key(slot)));
+        }
+    }
+
+    /// Whether the versions of these leaves that somebody needs are together more than one leaf should have.
+    pub(crate) fn have_large_past(
+        &self,
+        pages: &[PageId],
+        live: impl FnOnce() -> Arc<LiveSnapshots>,
+    ) -> bool {
+        let past_bytes = |&page: &PageId| {
+            let shard = self.shard(page).read();
+            shard.leaves.get(&page).map_or(0, LeafVersions::past_bytes)
+        };
+        let are_large = || pages.iter().map(past_bytes).sum::<usize>() > LARGE_PAST_BYTES;
+        if !are_large() {
+            return false;
+        }
+        let live = live();
+        for &page in pages {
+            self.purge_leaf(page, &live);
+        }
+        are_large()
+    }
+
+    /// The leaf of `key` is to be visited when some of its past has gone.
+    pub(crate) fn note_visit(&self, page: PageId, key: &[u8]) {
+        self.change_known_leaf(page, |leaf| leaf.note_ghost(key));
+    }
+
+    /// There is no ghost on the page, which is latched.
+    pub(crate) fn forget_ghosts(&self, page: PageId) {
+        self.change_known_leaf(page, LeafVersions::forget_ghosts);
+    }
+
     /// Changes a leaf's past; it is made if there is none.
     fn change_leaf(&self, page: PageId, tree: TreeId, change: impl FnOnce(&mut LeafVersions)) {
         let mut shard = self.shard(page).write();
@@ -426,7 +485,7 @@ impl VersionStore {
             leaf.table_mut().push(key, writer, before);
             leaf.touch();
             if is_delete {
-                leaf.note_ghost(key);
+                leaf.note_new_ghost(key);
             }
         });
     }
@@ -437,8 +496,7 @@ impl VersionStore {
         self.change_known_leaf(page, |leaf| {
             leaf.pop(key, writer);
             if to_ghost {
-                leaf.note_ghost(key);
-                leaf.has_garbage = true;
+                leaf.note_garbage(key);
             }
         });
     }
@@ -459,7 +517,7 @@ impl VersionStore {
             upper = Some(leaf.split_off(separator, low_fence));
         });
         if let Some(upper) = upper
-            && (!upper.is_empty() || upper.has_garbage)
+            && (!upper.is_empty() || upper.awaits_collector())
         {
             self.change_leaf(to, upper.tree, |leaf| leaf.join(upper));
         }
@@ -577,7 +635,7 @@ impl VersionStore {
             let tree = leaf.tree;
             hints.push(GarbageHint { tree, key });
         }
-        if !leaf.is_empty() || leaf.has_garbage {
+        if !leaf.is_empty() || leaf.awaits_collector() {
             return false;
         }
         self.resized(leaf.memory_bytes(), 0);
