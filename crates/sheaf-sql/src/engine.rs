@@ -332,6 +332,7 @@ impl Engine {
         } else {
             handle.cancel();
         }
+        self.storage.rouse_lock_waiters();
         Ok(())
     }
 
@@ -479,6 +480,7 @@ impl Engine {
         for session in self.sessions() {
             session.kill();
         }
+        self.storage.rouse_lock_waiters();
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }

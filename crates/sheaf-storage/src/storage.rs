@@ -534,6 +534,11 @@ impl Storage {
         ReadView::take(&self.store.transactions.snapshots, None)
     }
 
+    /// Somebody has been told to give up what he does: if he waits for a lock, he notices at once.
+    pub fn rouse_lock_waiters(&self) {
+        self.store.transactions.row_locks.rouse_all();
+    }
+
     /// The timestamp that a snapshot would have now.
     pub fn newest_commit(&self) -> Lsn {
         self.store.transactions.snapshots.newest()

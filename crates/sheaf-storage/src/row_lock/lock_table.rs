@@ -173,6 +173,8 @@ struct Owner {
     interrupt: Option<Interrupt>,
     /// It shall give up, and has perhaps not noticed.
     gives_up: bool,
+    /// It sleeps, and shall ask now whether it shall give up.
+    is_roused: bool,
 }
 
 /// A key that a transaction waits for.
@@ -479,7 +481,24 @@ impl LockTable {
         if let Some(owner) = self.owners.get_mut(&transaction) {
             owner.interrupt = None;
             owner.gives_up = false;
+            owner.is_roused = false;
         }
+    }
+
+    /// All who sleep ask now whether they shall give up.
+    pub(super) fn rouse_all(&mut self) {
+        for owner in self.owners.values_mut() {
+            if owner.interrupt.is_some() {
+                owner.is_roused = true;
+                owner.wakeup.notify_all();
+            }
+        }
+    }
+
+    /// Whether the transaction was told to ask whether it shall give up. It is not told again.
+    pub(super) fn take_rousing(&mut self, transaction: TransactionId) -> bool {
+        let owner = self.owners.get_mut(&transaction);
+        owner.is_some_and(|owner| std::mem::take(&mut owner.is_roused))
     }
 
     /// Whoever else waits in a cycle that the transaction's wait closes, and may have been told to give up.

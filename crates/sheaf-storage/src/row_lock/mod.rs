@@ -195,7 +195,8 @@ pub(crate) struct Look(u64);
 /// How long a transaction waits for a lock unless it is told otherwise.
 pub(crate) const DEFAULT_LOCK_WAIT: LockWait = LockWait::AtMost(Duration::from_secs(50));
 
-/// While a transaction waits, it is asked this often whether it shall give up.
+/// While a transaction waits, it is asked this often whether it shall give up, although nobody has roused it: its client
+/// may be gone.
 const INTERRUPT_POLL: Duration = Duration::from_millis(50);
 
 /// Counters that tell writers whether a tree has locks; trees share them by number.
@@ -230,6 +231,7 @@ pub(crate) struct RowLocks {
     awaiting_end: AtomicUsize,
     /// How often somebody has taken changes back and gone on.
     taken_back: AtomicU64,
+    interrupt_poll: Duration,
 }
 
 /// One wait for something, in as many parts as it takes: they have one end together, which is set when the first of them
@@ -271,7 +273,13 @@ impl RowLocks {
             counters,
             awaiting_end: AtomicUsize::new(0),
             taken_back: AtomicU64::new(0),
+            interrupt_poll: INTERRUPT_POLL,
         }
+    }
+
+    /// Somebody has been told to give up: all who wait ask now whether it is they.
+    pub(crate) fn rouse_all(&self) {
+        self.table.lock().rouse_all();
     }
 
     /// Explicit locks held or waited for.
@@ -700,7 +708,9 @@ impl RowLocks {
                 table = wakeup.wait_timeout(table, left);
                 continue;
             };
-            table = wakeup.wait_timeout(table, left.min(INTERRUPT_POLL));
+            if !table.take_rousing(own.id()) {
+                table = wakeup.wait_timeout(table, left.min(self.interrupt_poll));
+            }
             if !done(&table) {
                 // Asked without the table: it may take a while.
                 drop(table);

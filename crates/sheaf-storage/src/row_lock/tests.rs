@@ -4,6 +4,7 @@ use std::thread;
 
 use super::*;
 use crate::page::Lsn;
+use crate::sync::atomic::AtomicBool;
 use crate::transaction::TransactionId;
 
 const TREE: TreeId = TreeId(9);
@@ -470,6 +471,43 @@ fn a_wait_that_is_interrupted_leaves_nothing_behind() {
     assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
     assert_eq!(locks.count(), 1);
     end(&locks, &a);
+}
+
+/// Only those are woken who were told to give up; the others sleep on.
+#[test]
+fn who_is_told_to_give_up_does_so_when_roused() {
+    let locks = Arc::new(RowLocks {
+        // Nobody looks by himself.
+        interrupt_poll: Duration::from_secs(3600),
+        ..RowLocks::new(100)
+    });
+    let (holder, killed, other) = (transaction(1), transaction(2), transaction(3));
+    let exclusive = LockMode::Exclusive;
+    locks
+        .lock(&holder, &row("k"), exclusive, &LockWait::No.into())
+        .unwrap();
+    let wait_until = |own: &Arc<StatusCell>, gives_up: &Arc<AtomicBool>| {
+        let (locks, own, gives_up) = (locks.clone(), own.clone(), gives_up.clone());
+        let patience = Patience {
+            wait: LONG,
+            interrupt: Some(Arc::new(move || gives_up.load(Ordering::SeqCst))),
+        };
+        thread::spawn(move || locks.lock(&own, &row("k"), exclusive, &patience))
+    };
+    let (kill, never) = (Arc::default(), Arc::default());
+    let killed_wait = wait_until(&killed, &kill);
+    let other_wait = wait_until(&other, &never);
+    await_waiters(&locks, &[2, 3]);
+    kill.store(true, Ordering::SeqCst);
+    locks.rouse_all();
+    let result = killed_wait.join().unwrap();
+    assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
+    end(&locks, &holder);
+    other_wait.join().unwrap().unwrap();
+    for transaction in [&killed, &other] {
+        end(&locks, transaction);
+    }
+    assert_eq!(locks.count(), 0);
 }
 
 /// A statement that was killed has perhaps not noticed: here it never does by itself.
