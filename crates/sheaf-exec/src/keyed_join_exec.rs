@@ -13,7 +13,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use arrow::array::{
@@ -47,6 +47,7 @@ use sheaf_access::{
 use sheaf_storage::Tree;
 use sheaf_table::ValueRef;
 
+use crate::lookup_record::LookupRecord;
 use crate::scan_exec::{ScanCounts, access_error};
 use crate::shared_exec::is_repeatable;
 
@@ -94,6 +95,9 @@ pub struct KeyedJoinExec {
     alias: String,
     counters: Arc<SessionCounters>,
     cancel: CancelFlag,
+    /// Where the keys are noted down that are looked up, if somebody wants to know them. One for the join and those that
+    /// planning has made of it.
+    record: Arc<OnceLock<Arc<LookupRecord>>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -147,9 +151,15 @@ impl KeyedJoinExec {
             alias,
             counters,
             cancel,
+            record: Arc::default(),
             properties,
             metrics,
         })
+    }
+
+    /// Where the join is going to note down what it looks up, if it has not begun to run.
+    pub fn record_lookups(&self) -> Arc<LookupRecord> {
+        Arc::clone(self.record.get_or_init(Arc::default))
     }
 
     pub fn spec(&self) -> &Arc<KeyedLookupSpec> {
@@ -303,7 +313,7 @@ impl ExecutionPlan for KeyedJoinExec {
         let Some(outer) = children.pop() else {
             return internal_err!("a keyed join without its outer plan");
         };
-        Ok(Arc::new(KeyedJoinExec::new(KeyedJoin {
+        let mut join = KeyedJoinExec::new(KeyedJoin {
             outer,
             spec: Arc::clone(&self.spec),
             keys: self.keys.clone(),
@@ -314,7 +324,9 @@ impl ExecutionPlan for KeyedJoinExec {
             alias: self.alias.clone(),
             counters: Arc::clone(&self.counters),
             cancel: self.cancel.clone(),
-        })?))
+        })?;
+        join.record = Arc::clone(&self.record);
+        Ok(Arc::new(join))
     }
 
     fn execute(
@@ -333,7 +345,7 @@ impl ExecutionPlan for KeyedJoinExec {
             outer: Some(self.outer.execute(partition, context)?),
             lookup,
             tree: Arc::clone(&self.spec.table.clustered),
-            encoder: KeyEncoder::new(&self.spec, self.keys.clone()),
+            encoder: KeyEncoder::new(&self.spec, self.keys.clone(), self.record.get().cloned()),
             join_type: self.join_type,
             filter: self.filter.clone(),
             projection: self.projection.clone(),
@@ -624,15 +636,22 @@ impl RecordBatchStream for KeyedJoinStream {
 struct KeyEncoder {
     spec: Arc<KeyedLookupSpec>,
     keys: Vec<KeyColumn>,
+    /// Where each key is noted down.
+    record: Option<Arc<LookupRecord>>,
     /// The key under construction.
     key: Vec<u8>,
 }
 
 impl KeyEncoder {
-    fn new(spec: &Arc<KeyedLookupSpec>, keys: Vec<KeyColumn>) -> KeyEncoder {
+    fn new(
+        spec: &Arc<KeyedLookupSpec>,
+        keys: Vec<KeyColumn>,
+        record: Option<Arc<LookupRecord>>,
+    ) -> KeyEncoder {
         KeyEncoder {
             spec: Arc::clone(spec),
             keys,
+            record,
             key: Vec::new(),
         }
     }
@@ -666,6 +685,7 @@ impl KeyEncoder {
             IndexRef::Clustered => &self.spec.table.clustered_layout,
             IndexRef::Secondary(position) => &self.spec.table.secondary_layouts[position],
         };
+        let mut noted = self.record.as_ref().map(|record| record.noted());
         for row in 0..batch.num_rows() {
             if values.iter().any(|array| array.is_null(row)) {
                 continue;
@@ -677,6 +697,9 @@ impl KeyEncoder {
             let Ok(number) = u32::try_from(first + row) else {
                 return internal_err!("more than 2^32 outer rows in one round");
             };
+            if let Some(noted) = &mut noted {
+                noted.note(&self.key);
+            }
             lookup.push(&self.key, number);
         }
         Ok(())

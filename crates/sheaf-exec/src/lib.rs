@@ -14,6 +14,7 @@ pub mod functions;
 pub mod hints;
 pub mod interruptible_exec;
 pub mod keyed_join_exec;
+pub mod lookup_record;
 pub mod measuring_exec;
 pub mod regret_exec;
 pub mod runtime;

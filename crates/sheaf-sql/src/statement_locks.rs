@@ -19,8 +19,8 @@
 //! a row there could make it one that the statement would have found, so in REPEATABLE READ nothing may change in the
 //! ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
 //!
-//! Lookups of a keyed join are not known before it runs. In SERIALIZABLE they count as a search of the whole index; in
-//! REPEATABLE READ they lock no gaps.
+//! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and they are locked as the
+//! ranges of a scan are. Only a query that is locked before it runs (a read of SERIALIZABLE) locks the whole index instead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use sheaf_access::{Fetch, IndexRef, MergeKind};
 use sheaf_exec::keyed_join_exec::KeyedJoinExec;
+use sheaf_exec::lookup_record::LookupRecord;
 use sheaf_exec::regret_exec::RegretExec;
 use sheaf_exec::scan_exec::ScanExec;
 use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, TreeId};
@@ -47,8 +48,8 @@ const MAX_REMEMBERED_LOCKS: usize = 1 << 16;
 /// One search of a plan.
 pub(crate) struct PlannedSearch {
     pub(crate) search: Search,
-    /// It is the inner side of a keyed join.
-    is_lookup: bool,
+    /// It is the inner side of a keyed join, and these are its ranges once that has run.
+    lookups: Option<Arc<LookupRecord>>,
     /// Something besides the ranges decides which rows are found.
     is_filtered: bool,
     /// It ends after so many rows, which it finds in the order of its index.
@@ -74,7 +75,7 @@ impl PlannedSearch {
                         ranges: input.ranges.clone(),
                         reads_rows: secondary(input.index).is_some(),
                     },
-                    is_lookup: false,
+                    lookups: None,
                     is_filtered: true,
                     limit: None,
                     direction: spec.direction,
@@ -91,14 +92,14 @@ impl PlannedSearch {
                 ranges: spec.ranges.clone(),
                 reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
             },
-            is_lookup: false,
+            lookups: None,
             is_filtered: spec.index_condition.is_some() || spec.row_condition.is_some(),
             limit: spec.limit.filter(|_| is_in_order),
             direction: spec.direction,
         }]
     }
 
-    fn of_lookup(join: &KeyedJoinExec) -> PlannedSearch {
+    fn of_lookup(join: &KeyedJoinExec, known: Lookups) -> PlannedSearch {
         let spec = join.spec();
         let index = secondary(spec.index);
         PlannedSearch {
@@ -108,12 +109,21 @@ impl PlannedSearch {
                 ranges: vec![KeyRange::all()],
                 reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
             },
-            is_lookup: true,
+            lookups: (known == Lookups::Noted).then(|| join.record_lookups()),
             is_filtered: true,
             limit: None,
             direction: Direction::Forward,
         }
     }
+}
+
+/// What will be known of the keys that keyed joins look up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lookups {
+    /// Nothing: all of the index is searched.
+    Unknown,
+    /// The joins are going to run, and note them down.
+    Noted,
 }
 
 /// A search of a direct plan, which reads ranges of one index of a table, and its rows.
@@ -134,7 +144,10 @@ fn secondary(index: IndexRef) -> Option<usize> {
 }
 
 /// Everything that a plan reads of tables.
-pub(crate) fn searches_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<PlannedSearch>> {
+pub(crate) fn searches_of(
+    plan: &Arc<dyn ExecutionPlan>,
+    lookups: Lookups,
+) -> Result<Vec<PlannedSearch>> {
     let mut searches = Vec::new();
     let mut is_filtered = false;
     let mut doubted = Vec::new();
@@ -150,13 +163,14 @@ pub(crate) fn searches_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<PlannedSe
             return Ok(TreeNodeRecursion::Continue);
         }
         if let Some(join) = any.downcast_ref::<KeyedJoinExec>() {
-            searches.push(PlannedSearch::of_lookup(join));
+            searches.push(PlannedSearch::of_lookup(join, lookups));
         }
         is_filtered |= !passes_first_rows(node.as_ref());
         Ok(TreeNodeRecursion::Continue)
     })?;
     for plan in doubted {
-        searches.extend(searches_of(&plan)?);
+        // It may be given up before it has looked everything up.
+        searches.extend(searches_of(&plan, Lookups::Unknown)?);
     }
     for search in &mut searches {
         search.is_filtered |= is_filtered;
@@ -304,11 +318,11 @@ impl StatementTransaction {
         if !locks.locks_searches() {
             return Ok(Vec::new());
         }
-        let mut searches = searches_of(&planned.physical.plan)?;
+        let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
         if locks.isolation < Isolation::Serializable {
             searches.retain(|planned| {
                 let mut targets = targets.iter();
-                !planned.is_lookup && targets.any(|table| Arc::ptr_eq(table, &planned.search.table))
+                targets.any(|table| Arc::ptr_eq(table, &planned.search.table))
             });
         }
         Ok(searches)
@@ -339,7 +353,7 @@ impl StatementTransaction {
                 ranges: ranges(),
                 reads_rows: index.is_some(),
             },
-            is_lookup: false,
+            lookups: None,
             is_filtered,
             limit,
             direction,
@@ -366,6 +380,9 @@ impl StatementTransaction {
                 only.search.end_at_row(last, only.direction)?;
             }
             for planned in searches {
+                if let Some(record) = &planned.lookups {
+                    planned.search.ranges = record.ranges();
+                }
                 let kind = locks.kind_of_range(planned);
                 let search = &planned.search;
                 if !search.lock_of_view(changes, view, kind, locks.wait)? {
@@ -394,7 +411,7 @@ impl Session {
         let Some(changes) = self.open_changes() else {
             return Ok(());
         };
-        for PlannedSearch { search, .. } in searches_of(&planned.physical.plan)? {
+        for PlannedSearch { search, .. } in searches_of(&planned.physical.plan, Lookups::Unknown)? {
             search.lock(changes, mode(&search.table), wait)?;
         }
         Ok(())

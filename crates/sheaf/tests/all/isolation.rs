@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, query_text};
 
 const COMMITTED: &str = "read committed";
 const REPEATABLE: &str = "repeatable read";
@@ -444,6 +444,67 @@ fn a_locking_read_keeps_inserts_out_of_what_it_searched() {
             "select * from test where id between 15 and 19 for update",
         );
         run(&mut scene.session(), "insert into test values (17, 170)");
+    }
+}
+
+/// A keyed join locks the keys that it has looked up, also those that it has not found, and no others.
+#[test]
+fn a_locking_join_keeps_inserts_out_of_what_it_looked_up() {
+    const HINTS: &str = "/*+ JOIN_ORDER(parent, child) BKA(child) */";
+    for statement in [
+        format!(
+            "select {HINTS} child.id from parent join child on child.parent = parent.id \
+             where parent.name <= 20 for update"
+        ),
+        format!(
+            "select {HINTS} child.id from parent left join child on child.parent = parent.id \
+             where parent.name <= 20 for share"
+        ),
+        format!(
+            "update {HINTS} parent join child on child.parent = parent.id set child.amount = 0 \
+             where parent.name <= 20"
+        ),
+        format!(
+            "delete {HINTS} child from parent join child on child.parent = parent.id \
+             where parent.name <= 20"
+        ),
+    ] {
+        let (found, not_found) = (
+            "insert into child values (11, 1, 0)",
+            "insert into child values (12, 2, 0)",
+        );
+        for (level, insert, expected) in [
+            (COMMITTED, not_found, 0),
+            (REPEATABLE, not_found, 1205),
+            (SERIALIZABLE, found, 1205),
+        ] {
+            let scene = Scene::new();
+            let mut c = scene.session();
+            for sql in [
+                "create table parent (id int primary key, name int)",
+                "create table child (id int primary key, parent int, amount int, key (parent))",
+                "insert into parent values (1, 10), (2, 20), (3, 30)",
+                "insert into child values (1, 1, 100), (3, 3, 300)",
+            ] {
+                run(&mut c, sql);
+            }
+            let mut t1 = scene.begin(level);
+            let plan = query_text(&mut t1, &format!("explain {statement}")).join("\n");
+            assert!(plan.contains("Batched Key Access"), "{plan}");
+            run(&mut t1, &statement);
+            let mut t2 = scene.begin(COMMITTED);
+            run(&mut t2, "set innodb_lock_wait_timeout = 1");
+            let code = code_of(&mut t2, insert);
+            assert_eq!(code, expected, "{level}: {statement}");
+            // Nobody has asked for these.
+            run(&mut t2, "insert into child values (13, 3, 0), (14, 4, 0)");
+            run(&mut t2, "update child set amount = 0 where id = 3");
+            run(&mut t2, "rollback");
+            // Its owner may insert what it has looked up, and afterwards everybody may.
+            run(&mut t1, "insert into child values (15, 2, 0)");
+            run(&mut t1, "commit");
+            run(&mut t2, insert);
+        }
     }
 }
 
