@@ -19,8 +19,9 @@
 //! a row there could make it one that the statement would have found, so in REPEATABLE READ nothing may change in the
 //! ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
 //!
-//! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and they are locked as the
-//! ranges of a scan are. Only a query that is locked before it runs (a read of SERIALIZABLE) locks the whole index instead.
+//! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and then the rows that they
+//! have met are locked, and the gaps around them. Only a query that is locked before it runs (a read of SERIALIZABLE) locks
+//! the whole index instead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -380,12 +381,16 @@ impl StatementTransaction {
                 only.search.end_at_row(last, only.direction)?;
             }
             for planned in searches {
-                if let Some(record) = &planned.lookups {
-                    planned.search.ranges = record.ranges();
-                }
                 let kind = locks.kind_of_range(planned);
-                let search = &planned.search;
-                if !search.lock_of_view(changes, view, kind, locks.wait)? {
+                let search = &mut planned.search;
+                let is_unchanged = match &planned.lookups {
+                    Some(record) => {
+                        search.ranges = record.ranges();
+                        search.lock_lookups_of_view(changes, view, locks.wait)?
+                    }
+                    None => search.lock_of_view(changes, view, kind, locks.wait)?,
+                };
+                if !is_unchanged {
                     return Ok(false);
                 }
             }

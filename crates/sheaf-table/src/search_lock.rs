@@ -12,9 +12,14 @@
 //! | a range of a secondary index, entries only | the range |
 //! | a range of a secondary index, and the rows of its entries | the rows, then the range |
 //! | a secondary index whole, and its rows | both trees |
+//! | keys that a join has looked up | the rows, then the gaps around them, against inserts |
 //!
 //! Rows go before their range, because writers go the same way, the clustered index first: who came to a row before waits
 //! for nothing here.
+//!
+//! A join may look up thousands of keys, each with few rows. Rows are locked one by one, so ranges need only keep inserts out,
+//! and a few of them do, each from one key to another that follows later: what is between is kept from nobody who does
+//! not insert there.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -25,6 +30,10 @@ use sheaf_storage::{
 
 use crate::error::Result;
 use crate::table::Table;
+
+/// Most ranges that are locked for the keys of a join: half of what a transaction may lock of a tree before it locks all
+/// of it.
+const MAX_GAPS: usize = 256;
 
 /// The ranges of one index that a statement reads.
 #[derive(Clone)]
@@ -163,6 +172,50 @@ impl Search {
         Ok(is_unchanged)
     }
 
+    /// As [`Self::lock_of_view`], against all changes of what was read, of a search whose ranges are the keys that a join
+    /// has looked up, ascending.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_range`].
+    pub fn lock_lookups_of_view(
+        &self,
+        transaction: &mut Transaction,
+        view: &ReadView,
+        wait: LockWait,
+    ) -> Result<bool> {
+        if self.ranges == [KeyRange::all()] {
+            return self.lock_of_view(transaction, view, RangeLock::NoChanges, wait);
+        }
+        let (tree, mode) = (self.tree(), LockMode::Shared);
+        let mut is_unchanged = true;
+        let mut with_gaps = Vec::new();
+        for range in &self.ranges {
+            is_unchanged &= match self.single_row(range) {
+                Some(key) => {
+                    let row = transaction.lock_row_of_view(view, tree, key, mode, wait)?;
+                    row.is_unchanged
+                }
+                None => {
+                    with_gaps.push(range);
+                    self.lock_rows(transaction, view, range, (mode, wait))?
+                }
+            };
+        }
+        let keys_per_gap = with_gaps.len().div_ceil(MAX_GAPS).max(1);
+        for neighbours in with_gaps.chunks(keys_per_gap) {
+            let (Some(first), Some(last)) = (neighbours.first(), neighbours.last()) else {
+                continue;
+            };
+            let gap = KeyRange {
+                lower: first.lower.clone(),
+                upper: last.upper.clone(),
+            };
+            let kind = RangeLock::NoInserts;
+            is_unchanged &= transaction.lock_range_of_view(view, tree, &gap, kind, wait)?;
+        }
+        Ok(is_unchanged)
+    }
+
     /// Locks the rows of the entries that the view sees in a range; false if one of them has changed since.
     fn lock_rows(
         &self,
@@ -171,15 +224,14 @@ impl Search {
         range: &KeyRange,
         (mode, wait): (LockMode, LockWait),
     ) -> Result<bool> {
-        let Some(position) = self.index else {
-            return Ok(true);
-        };
         let rows = &self.table.clustered;
         if *range == KeyRange::all() {
             let kind = range_lock(mode);
             return Ok(transaction.lock_range_of_view(view, rows, range, kind, wait)?);
         }
-        let layout = &self.table.secondary_layouts[position];
+        let layout = self
+            .index
+            .map(|position| &self.table.secondary_layouts[position]);
         let mut cursor = self.tree().scan_at(
             view.clone(),
             range.clone(),
@@ -191,9 +243,15 @@ impl Search {
         while let Some(leaf) = cursor.next_leaf()? {
             for at in 0..leaf.len() {
                 leaf.key_into(at, &mut entry);
-                key.clear();
-                layout.primary_key_into(&entry, &mut key)?;
-                let row = transaction.lock_row_of_view(view, rows, &key, mode, wait)?;
+                let key = match layout {
+                    None => &entry,
+                    Some(layout) => {
+                        key.clear();
+                        layout.primary_key_into(&entry, &mut key)?;
+                        &key
+                    }
+                };
+                let row = transaction.lock_row_of_view(view, rows, key, mode, wait)?;
                 is_unchanged &= row.is_unchanged;
             }
         }

@@ -6,6 +6,7 @@ mod check;
 mod definitions;
 mod fixture;
 mod foreign_keys;
+mod lookups;
 mod resource_groups;
 mod rows;
 mod statistics;
