@@ -92,6 +92,34 @@ impl Bank {
         total
     }
 
+    /// Moves an account to another key, or begins to.
+    fn rename(&self, from: u8, to: u8, commit: bool) {
+        let mut transaction = self.storage.begin_transaction();
+        transaction.set_lock_wait(LONG);
+        let value = self.tree.take(&mut transaction, &[from]).unwrap().unwrap();
+        self.tree.insert(&mut transaction, &[to], &value).unwrap();
+        match commit {
+            true => transaction.commit().unwrap(),
+            false => transaction.rollback().unwrap(),
+        }
+    }
+
+    /// The keys of all accounts, as the view sees them.
+    fn accounts(&self, view: &ReadView, direction: Direction) -> Vec<u8> {
+        let (mut accounts, mut key) = (Vec::new(), Vec::new());
+        let mut cursor =
+            self.tree
+                .scan_at(view.clone(), KeyRange::all(), direction, ReadAhead::Off);
+        while let Some(leaf) = cursor.next_leaf().unwrap() {
+            for i in 0..leaf.len() {
+                leaf.key_into(i, &mut key);
+                accounts.extend_from_slice(&key);
+            }
+        }
+        accounts.sort_unstable();
+        accounts
+    }
+
     fn finish(&self, threads: Vec<thread::JoinHandle<()>>) {
         threads
             .into_iter()
@@ -222,6 +250,57 @@ fn new_snapshots_see_what_is_new_while_an_old_one_keeps_the_past() {
             }),
         ];
         bank.finish(threads);
+    });
+}
+
+/// Ghosts leave their pages while an old view still sees the entries, and new entries come in their places.
+fn move_entries_beside_readers(max_version_bytes: usize) {
+    let bank = Bank::open_with(max_version_bytes);
+    let old = bank.storage.read_view().unwrap();
+    let threads = vec![
+        spawn(&bank, |bank| {
+            bank.rename(20, 21, true);
+            bank.rename(21, 35, true);
+            bank.rename(35, 20, true);
+        }),
+        spawn(&bank, |bank| {
+            bank.rename(30, 31, false);
+            bank.rename(30, 15, true);
+        }),
+        spawn(&bank, move |bank| {
+            for direction in [Direction::Forward, Direction::Backward] {
+                assert_eq!(bank.accounts(&old, direction), ACCOUNTS);
+            }
+            let mut reader = bank.tree.point_reader_at(old);
+            assert_eq!(reader.get(&[15]).unwrap(), None);
+            assert_eq!(reader.get(&[30]).unwrap().unwrap()[0], OPENING_BALANCE);
+        }),
+        spawn(&bank, |bank| {
+            let view = bank.storage.read_view().unwrap();
+            let accounts = bank.accounts(&view, Direction::Forward);
+            assert_eq!(accounts.len(), ACCOUNTS.len());
+            assert_eq!(bank.accounts(&view, Direction::Backward), accounts);
+        }),
+        spawn(&bank, |bank| {
+            for _ in 0..2 {
+                bank.storage.collect_versions_step().unwrap();
+            }
+        }),
+    ];
+    bank.finish(threads);
+}
+
+#[test]
+fn entries_that_move_are_seen_where_they_were_and_where_they_are() {
+    explore(SCHEDULES, || {
+        move_entries_beside_readers(options().max_version_bytes);
+    });
+}
+
+#[test]
+fn entries_that_move_are_seen_the_same_when_the_past_is_spilled() {
+    explore(SCHEDULES, || {
+        move_entries_beside_readers(TINY_VERSION_BYTES);
     });
 }
 
