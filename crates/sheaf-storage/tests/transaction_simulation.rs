@@ -76,6 +76,38 @@ impl Bank {
         transaction.commit()
     }
 
+    /// Adds to an account as UPDATE does: in one visit of the leaf, or by locking it first where that is not possible.
+    fn add(&self, transaction: &mut Transaction, account: u8, change: i8) {
+        let sum = |balance: u8| balance.strict_add_signed(change);
+        loop {
+            let view = transaction.read_view().unwrap();
+            let amended = |old: &[u8]| Some(vec![sum(old[0]); VALUE_BYTES]);
+            let (tree, mode) = (&self.tree, LockMode::Exclusive);
+            if tree.amend(transaction, &view, &[account], amended).unwrap() {
+                return;
+            }
+            let row = transaction.lock_row_of_view(&view, tree, &[account], mode, LONG);
+            if row.unwrap().is_unchanged {
+                self.set(transaction, account, sum(self.balance(account)));
+                return;
+            }
+        }
+    }
+
+    /// Reads an account as SELECT ... FOR UPDATE does.
+    fn lock(&self, transaction: &mut Transaction, account: u8) -> u8 {
+        let (tree, mode) = (&self.tree, LockMode::Exclusive);
+        let view = transaction.read_view().unwrap();
+        let mut balance = Vec::new();
+        let found = transaction.lock_and_read(&view, tree, &[account], mode, &mut balance);
+        if let Some(is_there) = found.unwrap() {
+            assert!(is_there);
+            return balance[0];
+        }
+        transaction.lock_row(tree, &[account], mode, LONG).unwrap();
+        self.balance(account)
+    }
+
     /// What all accounts hold, as the view sees it.
     fn total(&self, view: &ReadView, direction: Direction) -> u32 {
         let mut total = 0;
@@ -143,6 +175,47 @@ fn opening_total() -> u32 {
 fn spawn(bank: &Arc<Bank>, work: impl FnOnce(&Bank) + Send + 'static) -> thread::JoinHandle<()> {
     let bank = bank.clone();
     thread::spawn(move || work(&bank))
+}
+
+#[test]
+fn changes_in_one_visit_and_changes_under_locks_lose_nothing_of_each_other() {
+    explore(SCHEDULES, || {
+        let bank = Bank::open();
+        let begin = |bank: &Bank| bank.storage.begin_transaction();
+        let add = move |bank: &Bank| {
+            for _ in 0..2 {
+                let mut transaction = begin(bank);
+                bank.add(&mut transaction, 10, -1);
+                bank.add(&mut transaction, 30, 1);
+                transaction.commit().unwrap();
+            }
+        };
+        let threads = vec![
+            spawn(&bank, add),
+            spawn(&bank, add),
+            spawn(&bank, move |bank| {
+                let mut transaction = begin(bank);
+                let balances = [10, 30].map(|account| bank.lock(&mut transaction, account));
+                bank.set(&mut transaction, 10, balances[0] + 5);
+                bank.set(&mut transaction, 30, balances[1] - 5);
+                transaction.commit().unwrap();
+            }),
+            spawn(&bank, move |bank| {
+                let mut transaction = begin(bank);
+                bank.add(&mut transaction, 10, 7);
+                bank.add(&mut transaction, 40, -7);
+                transaction.rollback().unwrap();
+            }),
+        ];
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(
+            [10, 30, 40].map(|account| bank.balance(account)),
+            [51, 49, 50]
+        );
+        bank.finish(Vec::new());
+    });
 }
 
 #[test]
