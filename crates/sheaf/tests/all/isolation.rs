@@ -496,8 +496,11 @@ fn a_locking_join_keeps_inserts_out_of_what_it_looked_up() {
             run(&mut t2, "set innodb_lock_wait_timeout = 1");
             let code = code_of(&mut t2, insert);
             assert_eq!(code, expected, "{level}: {statement}");
-            // Nobody has asked for these.
-            run(&mut t2, "insert into child values (13, 3, 0), (14, 4, 0)");
+            // Nobody has asked for these; but what a SELECT reads in SERIALIZABLE is locked before it runs, when it is not
+            // known yet which keys will be looked up.
+            if level != SERIALIZABLE || !statement.starts_with("select") {
+                run(&mut t2, "insert into child values (13, 3, 0), (14, 4, 0)");
+            }
             run(&mut t2, "update child set amount = 0 where id = 3");
             run(&mut t2, "rollback");
             // Its owner may insert what it has looked up, and afterwards everybody may.
