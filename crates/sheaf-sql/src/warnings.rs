@@ -37,6 +37,14 @@ pub struct Warnings {
     previous: (u64, u64),
 }
 
+/// A place in a list of warnings.
+#[derive(Clone, Copy, Debug)]
+pub struct WarningsMark {
+    kept: usize,
+    count: u64,
+    errors: u64,
+}
+
 impl Warnings {
     /// Starts a statement's list.
     pub fn clear(&mut self, limit: usize) {
@@ -65,6 +73,22 @@ impl Warnings {
 
     pub fn note(&mut self, code: u16, message: impl Into<String>) {
         self.add(Level::Note, code, message);
+    }
+
+    /// Where the list is now, for [`back_to`](Self::back_to).
+    pub fn mark(&self) -> WarningsMark {
+        WarningsMark {
+            kept: self.kept.len(),
+            count: self.count,
+            errors: self.errors,
+        }
+    }
+
+    /// Forgets what was added since.
+    pub fn back_to(&mut self, mark: WarningsMark) {
+        self.kept.truncate(mark.kept);
+        self.count = mark.count;
+        self.errors = mark.errors;
     }
 
     pub fn kept(&self) -> &[Warning] {

@@ -173,7 +173,7 @@ fn library_value(value: Value) -> sheaf::Value {
     }
 }
 
-/// A value of the library's as it comes over the protocol, as far as the transactions look at it.
+/// A value of the library's as [`integer`] and [`text`] read it: decimals as their digits, which over the protocol are text.
 fn protocol_value(cell: Cell<'_>) -> Value {
     match cell {
         Cell::Signed(value) => Value::Int(value),

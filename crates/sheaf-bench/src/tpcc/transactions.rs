@@ -2,6 +2,8 @@
 
 use mysql_common::value::Value;
 
+use crate::error::BenchError;
+
 use super::client::{Client, Failure, integer, text};
 use super::random::Input;
 use super::schema::{CUSTOMERS, DISTRICTS, ITEMS, cents};
@@ -307,10 +309,16 @@ impl Terminal {
                 "select sum(ol_amount) from order_line where ol_w_id = ? and ol_d_id = ? and ol_o_id = ?",
                 (w, d, o),
             )?;
+            // Every line of an order that was not delivered has an amount.
+            let total = u64::try_from(integer(&total, 0)).unwrap_or(0);
+            if total == 0 {
+                let message = format!("order {o} of district {w}/{d} has lost its lines");
+                return Err(BenchError::server("TPC-C", message).into());
+            }
             client.execute(
                 "update customer set c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1 \
                  where c_w_id = ? and c_d_id = ? and c_id = ?",
-                (cents(integer(&total, 0).unsigned_abs()), w, d, integer(&order, 0)),
+                (cents(total), w, d, integer(&order, 0)),
             )?;
         }
         client.commit()

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, LockMode, ReadView};
+use sheaf_storage::{Direction, LockMode, MAX_ENTRY_BYTES, ReadView};
 use sheaf_table::convert::Mode;
 use sheaf_table::{ChangeSet, Column, ColumnType, RowView, Table, Value};
 use sqlparser::ast;
@@ -120,6 +120,20 @@ impl Update {
             assignments: compiled,
         };
         Some((update, table))
+    }
+
+    /// Whether a value is given that no row has room for: converting it takes longer than a latch is to be held.
+    fn has_long_operand(&self, parameters: &[Value]) -> bool {
+        self.assignments.iter().any(|assignment| {
+            let NewValue::Operand(operand) = &assignment.value else {
+                return false;
+            };
+            match operand.value(parameters) {
+                Value::Text(text) => text.len() > MAX_ENTRY_BYTES,
+                Value::Bytes(bytes) => bytes.len() > MAX_ENTRY_BYTES,
+                _ => false,
+            }
+        })
     }
 
     /// The columns that are assigned, with their values of one row, whose old values `old` gives; `None` where a value cannot
@@ -411,10 +425,13 @@ impl Work<'_> {
         else {
             return Ok(false);
         };
-        if !update.is_in_row_only || !statement.may_change_without_locks() {
+        if !update.is_in_row_only
+            || !statement.may_change_without_locks()
+            || update.has_long_operand(parameters)
+        {
             return Ok(false);
         }
-        let before = warnings.clone();
+        let before = warnings.mark();
         let mut failed = None;
         let changes = |row: &RowView<'_>| {
             let columns = &table.definition.columns;
@@ -439,7 +456,7 @@ impl Work<'_> {
             Some(error) => Err(error),
             None if !is_done => {
                 // What there was to warn of is found once more.
-                *warnings = before;
+                warnings.back_to(before);
                 Ok(false)
             }
             None => Ok(true),
@@ -601,6 +618,7 @@ impl Session {
         let mut searches = statement.search_to_lock(table, search, ranges);
         let mut done = Changed::default();
         for key in keys.iter() {
+            self.handle.cancel_flag().check()?;
             let row = (key.as_slice(), done.matched + 1);
             if work.amend((locked, table), statement, &view, row, warnings)? {
                 done.matched += 1;

@@ -97,18 +97,24 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         let options = insert.destination.options;
+        let next = self.next_transaction;
         let opened = self.begin_for_reads_that_lock();
         let inserted = match self.open_known_writer(&insert.table, options) {
             Ok(Some(mut writer)) => {
                 let done = self.write_places(insert, parameters, &mut writer);
-                self.close_inserted(writer, done).map(Some)
+                self.close_inserted(writer, done)
             }
-            Ok(None) => Ok(None),
+            Ok(None) => {
+                if opened {
+                    self.roll_back_open()?;
+                    // What SET TRANSACTION said is for the other way.
+                    self.next_transaction = next;
+                }
+                return Ok(false);
+            }
             Err(error) => Err(error),
         };
-        let Some(inserted) = self.end_implicit(opened, inserted)? else {
-            return Ok(false);
-        };
+        let inserted = self.end_implicit(opened, inserted)?;
         let info = match insert.rows.len() {
             1 => String::new(),
             _ => inserted.info(self.warnings.count()),
