@@ -8,6 +8,7 @@
 //! The engine holds the global values. A session starts with a shared copy of them; when it changes a value it gets one
 //! of its own, which keeps what differs from the defaults.
 
+mod character_sets;
 mod flags;
 mod settings;
 mod sql_mode;
@@ -23,6 +24,9 @@ use sheaf_optimizer::OptimizerSwitch;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
 use crate::transaction::Isolation;
+pub use character_sets::{
+    CHARACTER_SETS, COLLATIONS, character_set, collation, collation_of_id, default_collation,
+};
 use settings::Settings;
 pub use sql_mode::SqlMode;
 pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};
@@ -650,72 +654,6 @@ impl Variables {
     pub fn result_collation_id(&self) -> u16 {
         self.values.settings.result_collation_id
     }
-}
-
-/// Character sets that clients name. Text is UTF-8 throughout; the narrower names are accepted for clients that send
-/// nothing beyond ASCII under them.
-pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
-    ("ascii", "US ASCII", "ascii_general_ci", 1),
-    ("binary", "Binary pseudo charset", "binary", 1),
-    ("latin1", "cp1252 West European", "latin1_swedish_ci", 1),
-    ("utf8", "UTF-8 Unicode", "utf8_general_ci", 3),
-    ("utf8mb3", "UTF-8 Unicode", "utf8mb3_general_ci", 3),
-    ("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
-];
-
-/// Collations that clients name, with MySQL's ids. Columns have four of them (see [`sheaf_table::Collation`]); a
-/// connection may ask for the others and gets the nearest.
-pub const COLLATIONS: [(u16, &str); 16] = [
-    (8, "latin1_swedish_ci"),
-    (11, "ascii_general_ci"),
-    (33, "utf8mb3_general_ci"),
-    (33, "utf8_general_ci"),
-    (45, "utf8mb4_general_ci"),
-    (46, "utf8mb4_bin"),
-    (47, "latin1_bin"),
-    (48, "latin1_general_ci"),
-    (63, "binary"),
-    (65, "ascii_bin"),
-    (83, "utf8mb3_bin"),
-    (83, "utf8_bin"),
-    (192, "utf8mb3_unicode_ci"),
-    (224, "utf8mb4_unicode_ci"),
-    (246, "utf8mb4_unicode_520_ci"),
-    (255, "utf8mb4_0900_ai_ci"),
-];
-
-/// The character set of that name. Error 1115.
-pub fn character_set(name: &str) -> Result<&'static str> {
-    CHARACTER_SETS
-        .iter()
-        .find(|(set, ..)| set.eq_ignore_ascii_case(name))
-        .map(|(set, ..)| *set)
-        .ok_or_else(|| SqlError::unknown_character_set(name))
-}
-
-/// Id and name of a collation. Error 1273.
-pub fn collation(name: &str) -> Result<(u16, &'static str)> {
-    COLLATIONS
-        .iter()
-        .find(|(_, collation)| collation.eq_ignore_ascii_case(name))
-        .copied()
-        .ok_or_else(|| SqlError::unknown_collation(name))
-}
-
-/// The name of the collation of that id; clients send ids that may be any of MySQL's.
-pub fn collation_of_id(id: u16) -> &'static str {
-    COLLATIONS
-        .iter()
-        .find(|(known, _)| *known == id)
-        .map_or("utf8mb4_0900_ai_ci", |(_, name)| name)
-}
-
-/// The collation that a character set has when none is named.
-pub fn default_collation(character_set: &str) -> &'static str {
-    CHARACTER_SETS
-        .iter()
-        .find(|(set, ..)| set.eq_ignore_ascii_case(character_set))
-        .map_or("utf8mb4_0900_ai_ci", |(_, _, collation, _)| collation)
 }
 
 /// `SYSTEM` (UTC here), `UTC`, or `+hh:mm` from -13:59 to +14:00.

@@ -1,0 +1,69 @@
+//! The character sets and collations that clients may name.
+
+use crate::error::{Result, SqlError};
+
+/// Character sets that clients name. Text is UTF-8 throughout; the narrower names are accepted for clients that send
+/// nothing beyond ASCII under them.
+pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
+    ("ascii", "US ASCII", "ascii_general_ci", 1),
+    ("binary", "Binary pseudo charset", "binary", 1),
+    ("latin1", "cp1252 West European", "latin1_swedish_ci", 1),
+    ("utf8", "UTF-8 Unicode", "utf8_general_ci", 3),
+    ("utf8mb3", "UTF-8 Unicode", "utf8mb3_general_ci", 3),
+    ("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
+];
+
+/// Collations that clients name, with MySQL's ids. Columns have four of them (see [`sheaf_table::Collation`]); a
+/// connection may ask for the others and gets the nearest.
+pub const COLLATIONS: [(u16, &str); 16] = [
+    (8, "latin1_swedish_ci"),
+    (11, "ascii_general_ci"),
+    (33, "utf8mb3_general_ci"),
+    (33, "utf8_general_ci"),
+    (45, "utf8mb4_general_ci"),
+    (46, "utf8mb4_bin"),
+    (47, "latin1_bin"),
+    (48, "latin1_general_ci"),
+    (63, "binary"),
+    (65, "ascii_bin"),
+    (83, "utf8mb3_bin"),
+    (83, "utf8_bin"),
+    (192, "utf8mb3_unicode_ci"),
+    (224, "utf8mb4_unicode_ci"),
+    (246, "utf8mb4_unicode_520_ci"),
+    (255, "utf8mb4_0900_ai_ci"),
+];
+
+/// The character set of that name. Error 1115.
+pub fn character_set(name: &str) -> Result<&'static str> {
+    CHARACTER_SETS
+        .iter()
+        .find(|(set, ..)| set.eq_ignore_ascii_case(name))
+        .map(|(set, ..)| *set)
+        .ok_or_else(|| SqlError::unknown_character_set(name))
+}
+
+/// Id and name of a collation. Error 1273.
+pub fn collation(name: &str) -> Result<(u16, &'static str)> {
+    COLLATIONS
+        .iter()
+        .find(|(_, collation)| collation.eq_ignore_ascii_case(name))
+        .copied()
+        .ok_or_else(|| SqlError::unknown_collation(name))
+}
+
+/// The name of the collation of that id; clients send ids that may be any of MySQL's.
+pub fn collation_of_id(id: u16) -> &'static str {
+    COLLATIONS
+        .iter()
+        .find(|(known, _)| *known == id)
+        .map_or("utf8mb4_0900_ai_ci", |(_, name)| name)
+}
+
+/// The collation that a character set has when none is named.
+pub fn default_collation(character_set: &str) -> &'static str {
+    CHARACTER_SETS
+        .iter()
+        .find(|(set, ..)| set.eq_ignore_ascii_case(character_set))
+        .map_or("utf8mb4_0900_ai_ci", |(_, _, collation, _)| collation)
+}
