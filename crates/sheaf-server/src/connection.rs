@@ -265,6 +265,7 @@ impl Connection {
         if !self.packets.has_begun()? {
             *request = Vec::new();
             self.session.rest();
+            sheaf_storage::release_thread_buffers();
             stack_memory::release_unused();
             self.packets.wait_without_buffers()?;
         }

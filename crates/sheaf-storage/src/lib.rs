@@ -80,5 +80,5 @@ pub use transaction::{LockedRow, Transaction, TransactionId, Unsettled};
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, LeafSample, MAX_ENTRY_BYTES,
     MAX_KEY_BYTES, PointReader, ReadAhead, Residency, Settled, Tree, TreeCheck, TreeStatistics,
-    prefix_successor,
+    prefix_successor, release_thread_buffers,
 };

@@ -61,6 +61,7 @@ pub use bulk_build::BulkBuilder;
 pub use check::TreeCheck;
 pub use cursor::{LeafCursor, LeafEntries};
 pub use leaf_sample::LeafSample;
+pub use page_buffer::release_thread_buffers;
 pub use point_reader::PointReader;
 pub use range::{KeyRange, prefix_successor};
 pub use residency::Residency;

@@ -10,11 +10,16 @@ use crate::tree::node::PageImage;
 use crate::tree::search::new_page_image;
 
 /// Buffers that a thread keeps: as many as a statement that joins some tables has scans at a time.
-const KEPT_BUFFERS: usize = 8;
+const KEPT_BUFFERS: usize = 4;
 
 thread_local! {
     /// Threads that share it, as simulated ones do, only allocate once more.
     static KEPT: RefCell<Vec<Box<PageImage>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Gives back what the calling thread keeps for its next scans; for threads that will not have any for a while.
+pub fn release_thread_buffers() {
+    let _ = KEPT.try_with(|kept| kept.take());
 }
 
 /// A page's worth of bytes, of whatever was there before.
