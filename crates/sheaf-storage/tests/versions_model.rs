@@ -513,7 +513,7 @@ fn entries_that_only_an_old_view_sees_are_not_on_the_leaves() {
     let first = scan(&tree, &old, all(), Direction::Forward);
     assert_eq!(first.len(), ROWS as usize);
     let mut most_leaves = 0;
-    for round in 0..10 {
+    for round in 0..60 {
         for row in 0..ROWS {
             let mut transaction = storage.begin_transaction();
             assert!(tree.delete(&mut transaction, &key(round, row)).unwrap());

@@ -74,6 +74,7 @@
 mod collector;
 mod key_filter;
 mod leaf;
+mod purge;
 mod spiller;
 mod table;
 
@@ -482,10 +483,12 @@ impl VersionStore {
         is_delete: bool,
     ) {
         self.change_leaf(page, tree, |leaf| {
-            leaf.table_mut().push(key, writer, before);
             leaf.touch();
             if is_delete {
+                leaf.table_mut().push_delete(key, writer, before);
                 leaf.note_new_ghost(key);
+            } else {
+                leaf.table_mut().push(key, writer, before);
             }
         });
     }

@@ -12,7 +12,7 @@
 //!
 //! So a reader walks a chain until it finds a writer that it sees. What a version holds was current from the commit of
 //! the next older version's writer (since ever, if there is none) until the commit of its own writer; when no snapshot
-//! lies in between, the version goes, also from the middle of a chain.
+//! lies in between, the version goes, also from the middle of a chain ([`super::purge`]).
 //!
 //! A transaction that changes a key again adds nothing: nobody may see what it was in between, except the transaction
 //! itself, which sees the page. Its one version counts its changes, so that taking them back one by one ends with it.
@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::page::Lsn;
-use crate::snapshot::{LiveSnapshots, ReadView, StatusCell, TransactionStatus};
+use crate::snapshot::{ReadView, StatusCell, TransactionStatus};
 use crate::tree::KeyRange;
 
 /// What an entry was before a change.
@@ -55,17 +55,21 @@ pub(crate) enum Seen<'a> {
 /// Stands for the length of a before-image that is absent; entries are much shorter than this.
 const ABSENT: u16 = u16::MAX;
 
+/// Beside the length of a key: its writer's last change has left no entry. Keys are much shorter than this.
+const LEAVES_NOTHING: u16 = 1 << 15;
+
 #[derive(Clone, Copy, Debug)]
-struct Version {
+pub(super) struct Version {
     /// Where in the bytes the key begins; the before-image follows it.
     start: u32,
     /// Index into the writers.
-    writer: u32,
+    pub(super) writer: u32,
+    /// The key's length, and perhaps [`LEAVES_NOTHING`].
     key_length: u16,
     before_length: u16,
     /// Changes that the writer made to the key and has not taken back; below zero: it has taken back so many of those
     /// that were spilled. Never zero.
-    changes: i32,
+    pub(super) changes: i32,
 }
 
 /// Bytes of a version in a spilled table.
@@ -77,7 +81,29 @@ impl Version {
             ABSENT => 0,
             length => usize::from(length),
         };
-        usize::from(self.key_length) + before
+        self.key_length() + before
+    }
+
+    fn key_length(self) -> usize {
+        usize::from(self.key_length & !LEAVES_NOTHING)
+    }
+
+    /// Whether there was no entry.
+    pub(super) fn held_nothing(self) -> bool {
+        self.before_length == ABSENT
+    }
+
+    /// Whether there is no entry after the writer's last change, and after those of newer versions that a purge has
+    /// dropped. May be false although that is so.
+    pub(super) fn leaves_nothing(self) -> bool {
+        self.key_length & LEAVES_NOTHING != 0
+    }
+
+    pub(super) fn set_leaves_nothing(&mut self, leaves_nothing: bool) {
+        self.key_length &= !LEAVES_NOTHING;
+        if leaves_nothing {
+            self.key_length |= LEAVES_NOTHING;
+        }
     }
 }
 
@@ -94,16 +120,16 @@ struct Settled {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct VersionTable {
     /// By key ascending, and for one key from new to old.
-    versions: Vec<Version>,
-    bytes: Vec<u8>,
+    pub(super) versions: Vec<Version>,
+    pub(super) bytes: Vec<u8>,
     /// Bytes that belong to no version any more.
-    dead_bytes: usize,
+    pub(super) dead_bytes: usize,
     /// Each writer once. Some may have no version any more, until the next purge.
     writers: Vec<Arc<StatusCell>>,
     /// So many writers, from the first on, are known to have ended, the last of them then.
     settled: Settled,
     /// Versions after the last purge.
-    purged_to: usize,
+    pub(super) purged_to: usize,
 }
 
 impl VersionTable {
@@ -140,20 +166,20 @@ impl VersionTable {
         self.versions.len() >= FEW.max(self.purged_to * 2)
     }
 
-    fn key(&self, version: Version) -> &[u8] {
+    pub(super) fn key(&self, version: Version) -> &[u8] {
         let start = version.start as usize;
-        &self.bytes[start..start + usize::from(version.key_length)]
+        &self.bytes[start..start + version.key_length()]
     }
 
     fn before(&self, version: Version) -> Before<'_> {
-        if version.before_length == ABSENT {
+        if version.held_nothing() {
             return Before::Absent;
         }
-        let start = version.start as usize + usize::from(version.key_length);
+        let start = version.start as usize + version.key_length();
         Before::Value(&self.bytes[start..start + usize::from(version.before_length)])
     }
 
-    fn writer(&self, version: Version) -> &Arc<StatusCell> {
+    pub(super) fn writer(&self, version: Version) -> &Arc<StatusCell> {
         &self.writers[version.writer as usize]
     }
 
@@ -164,12 +190,12 @@ impl VersionTable {
     }
 
     /// The versions of `key`, from new to old.
-    fn chain(&self, key: &[u8]) -> Range<usize> {
+    pub(super) fn chain(&self, key: &[u8]) -> Range<usize> {
         let first = self.lower_bound(key);
         first..self.chain_end(first, key)
     }
 
-    fn chain_end(&self, first: usize, key: &[u8]) -> usize {
+    pub(super) fn chain_end(&self, first: usize, key: &[u8]) -> usize {
         let versions = self.versions[first..].iter();
         first
             + versions
@@ -202,13 +228,29 @@ impl VersionTable {
             .is_some_and(|&oldest| matches!(self.before(oldest), Before::Value(_)))
     }
 
-    /// Notes that `writer` is changing `key`, which was `before`.
+    /// Notes that `writer` is changing `key`, which was `before`, and leaves an entry there.
     pub(crate) fn push(&mut self, key: &[u8], writer: &Arc<StatusCell>, before: Before<'_>) {
+        self.push_change(key, writer, before, false);
+    }
+
+    /// Notes that `writer` is deleting `key`, which was `before`.
+    pub(crate) fn push_delete(&mut self, key: &[u8], writer: &Arc<StatusCell>, before: Before<'_>) {
+        self.push_change(key, writer, before, true);
+    }
+
+    fn push_change(
+        &mut self,
+        key: &[u8],
+        writer: &Arc<StatusCell>,
+        before: Before<'_>,
+        leaves_nothing: bool,
+    ) {
         let at = self.lower_bound(key);
         if self.is_newest(at, key, writer) {
-            self.add_changes(at, 1);
+            self.add_changes(at, 1, leaves_nothing);
         } else {
             self.insert(at, key, writer, before, 1);
+            self.versions[at].set_leaves_nothing(leaves_nothing);
         }
     }
 
@@ -220,9 +262,10 @@ impl VersionTable {
         })
     }
 
-    fn add_changes(&mut self, at: usize, changes: i32) {
+    fn add_changes(&mut self, at: usize, changes: i32, leaves_nothing: bool) {
         let version = &mut self.versions[at];
         version.changes = version.changes.saturating_add(changes);
+        version.set_leaves_nothing(leaves_nothing);
         if version.changes == 0 {
             self.dead_bytes += version.length();
             self.versions.remove(at);
@@ -259,7 +302,7 @@ impl VersionTable {
         let at = self.lower_bound(key);
         let is_here = self.is_newest(at, key, writer);
         if is_here {
-            self.add_changes(at, -1);
+            self.add_changes(at, -1, false);
         }
         is_here
     }
@@ -373,60 +416,8 @@ impl VersionTable {
             .cloned()
     }
 
-    /// Drops every version that no snapshot needs. Returns whether some key has no version any more.
-    pub(crate) fn purge(&mut self, live: &LiveSnapshots) -> bool {
-        let has_forgotten = self.drop_unneeded(live);
-        self.settle();
-        has_forgotten
-    }
-
-    fn drop_unneeded(&mut self, live: &LiveSnapshots) -> bool {
-        let statuses: Vec<_> = self.writers.iter().map(|writer| writer.status()).collect();
-        let committed = |version: Version| match statuses[version.writer as usize] {
-            TransactionStatus::Committed(lsn) => Some(lsn),
-            TransactionStatus::Active | TransactionStatus::RolledBack => None,
-        };
-        let is_needed = |i: usize| {
-            let version = self.versions[i];
-            let ended = match statuses[version.writer as usize] {
-                TransactionStatus::Committed(lsn) => lsn,
-                TransactionStatus::Active => return true,
-                // What it holds is what the next newer state is.
-                TransactionStatus::RolledBack => return false,
-            };
-            let older = self.versions.get(i + 1).copied();
-            // What a writer has taken back may be all that it changed: then it did not begin with that writer.
-            let created = older
-                .filter(|&older| self.key(older) == self.key(version) && older.changes > 0)
-                .and_then(committed)
-                .unwrap_or(Lsn(0));
-            live.need(created, ended)
-        };
-        // While somebody looks back for long, most tables stay what they are at most purges: they are not rebuilt.
-        if self.dead_bytes * 2 <= self.bytes.len() && (0..self.versions.len()).all(is_needed) {
-            self.purged_to = self.versions.len();
-            return false;
-        }
-        let mut has_forgotten = false;
-        let mut kept = VersionTable::default();
-        let mut at = 0;
-        while at < self.versions.len() {
-            let key = self.key(self.versions[at]);
-            let end = self.chain_end(at, key);
-            let kept_before = kept.versions.len();
-            for i in (at..end).filter(|&i| is_needed(i)) {
-                kept.append(self, i);
-            }
-            has_forgotten |= kept.versions.len() == kept_before;
-            at = end;
-        }
-        kept.purged_to = kept.versions.len();
-        *self = kept;
-        has_forgotten
-    }
-
     /// Adds a version of another table after all others.
-    fn append(&mut self, source: &VersionTable, at: usize) {
+    pub(super) fn append(&mut self, source: &VersionTable, at: usize) {
         let version = source.versions[at];
         let start = version.start as usize;
         let writer = self.writer_index(source.writer(version));
@@ -518,7 +509,11 @@ impl VersionTable {
         }
         self.append(source, at);
         if let Some(newer) = newer {
-            self.add_changes(self.versions.len() - 1, newer.changes);
+            self.add_changes(
+                self.versions.len() - 1,
+                newer.changes,
+                newer.leaves_nothing(),
+            );
         }
     }
 
@@ -548,7 +543,10 @@ impl VersionTable {
         for version in &self.versions {
             encoded.extend_from_slice(&version.start.to_le_bytes());
             encoded.extend_from_slice(&version.writer.to_le_bytes());
-            encoded.extend_from_slice(&version.key_length.to_le_bytes());
+            let mut kept = *version;
+            // Who is active may take the change back, and finds only how many there were.
+            kept.set_leaves_nothing(kept.leaves_nothing() && !self.writer(kept).is_active());
+            encoded.extend_from_slice(&kept.key_length.to_le_bytes());
             encoded.extend_from_slice(&version.before_length.to_le_bytes());
             encoded.extend_from_slice(&version.changes.to_le_bytes());
         }
