@@ -369,12 +369,13 @@ impl LeafVersions {
 
     /// A key where ghosts may be found that are garbage. It is not told again before there is more.
     pub(super) fn take_garbage(&mut self) -> Option<Vec<u8>> {
-        let is_told = self.has_garbage || (self.has_new_ghosts && self.settle().is_some());
-        if !is_told {
+        let have_ended = self.has_new_ghosts && self.settle().is_some();
+        if !self.has_garbage && !have_ended {
             return None;
         }
         self.has_garbage = false;
-        self.has_new_ghosts = false;
+        // The collector leaves the ghosts of who is active where they are, and comes again.
+        self.has_new_ghosts &= !have_ended;
         self.ghost.as_deref().map(<[u8]>::to_vec)
     }
 

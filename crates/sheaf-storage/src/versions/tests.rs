@@ -258,6 +258,24 @@ fn garbage_is_remembered_when_leaves_split_and_merge_and_changes_are_taken_back(
     assert_eq!((store.memory_bytes(), store.leaves()), (0, 0));
 }
 
+/// Somebody has left garbage on a leaf, on which another one, who has not ended, has deleted an entry as well.
+#[test]
+fn the_collector_comes_again_when_the_last_deleter_has_ended() {
+    let store = store();
+    let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+    let _old = ReadView::take(&registry, None).unwrap();
+    let [active, undone] = [1, 2].map(|id| StatusCell::new(TransactionId(id)));
+    store.push(LEAF, TREE, b"a", &active, Before::Value(b"row"), true);
+    store.push(LEAF, TREE, b"b", &undone, Before::Absent, false);
+    store.pop(LEAF, b"b", &undone, true);
+    undone.roll_back();
+    let hints = || store.sweep(&registry.live(), |_| {}).len();
+    assert_eq!([hints(), hints()], [1, 0]);
+    active.commit(Lsn(5));
+    registry.advance_to(Lsn(5));
+    assert_eq!([hints(), hints()], [1, 0]);
+}
+
 /// A leaf whose past is larger than a piece of the file is spilled in several, and does not keep others from it.
 #[test]
 fn a_leaf_may_have_more_versions_than_a_piece_holds() {
