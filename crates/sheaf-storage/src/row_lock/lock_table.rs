@@ -467,7 +467,8 @@ impl LockTable {
         }
     }
 
-    /// The transaction begins to sleep; `interrupt` tells whether it shall give up.
+    /// The transaction begins to sleep; `interrupt` tells whether it shall give up. It asks once before it sleeps: who
+    /// told it to give up a moment ago has roused those only who slept then.
     pub(super) fn begin_sleep(
         &mut self,
         transaction: TransactionId,
@@ -475,6 +476,7 @@ impl LockTable {
     ) {
         let owner = self.owners.entry(transaction).or_default();
         owner.interrupt = interrupt.clone();
+        owner.is_roused = interrupt.is_some();
     }
 
     pub(super) fn end_sleep(&mut self, transaction: TransactionId) {

@@ -510,6 +510,31 @@ fn who_is_told_to_give_up_does_so_when_roused() {
     assert_eq!(locks.count(), 0);
 }
 
+/// Who is told to give up just before it begins to wait is not among those who are roused.
+#[test]
+fn who_was_told_to_give_up_before_it_waits_does_not_sleep() {
+    let locks = RowLocks {
+        // Nobody looks by himself.
+        interrupt_poll: Duration::from_secs(3600),
+        ..RowLocks::new(100)
+    };
+    let (holder, killed) = (transaction(1), transaction(2));
+    let exclusive = LockMode::Exclusive;
+    locks
+        .lock(&holder, &row("k"), exclusive, &LockWait::No.into())
+        .unwrap();
+    locks.rouse_all();
+    let patience = Patience {
+        wait: LONG,
+        interrupt: Some(Arc::new(|| true)),
+    };
+    let result = locks.lock(&killed, &row("k"), exclusive, &patience);
+    assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
+    end(&locks, &holder);
+    end(&locks, &killed);
+    assert_eq!(locks.count(), 0);
+}
+
 /// A statement that was killed has perhaps not noticed: here it never does by itself.
 #[test]
 fn who_was_told_to_give_up_is_no_part_of_a_deadlock() {
