@@ -117,6 +117,8 @@ impl Bounds {
 #[derive(Clone)]
 pub(super) struct Part {
     table: Arc<SpilledTable>,
+    /// Bytes of the table that the share counts for, about: each split halves them.
+    share_bytes: u32,
     /// None: all keys of the table are keys of the leaf.
     bounds: Option<Box<Bounds>>,
 }
@@ -124,6 +126,7 @@ pub(super) struct Part {
 impl Part {
     pub(super) fn new(table: SpilledTable) -> Part {
         Part {
+            share_bytes: table.bytes.length() as u32,
             table: Arc::new(table),
             bounds: None,
         }
@@ -197,11 +200,12 @@ impl Part {
             Some(low) if **low >= *separator => {}
             _ => bounds.low = Some(separator.into()),
         });
-        [lower, upper].map(|part| {
-            let bounds = part.bounds.as_ref();
-            let is_empty = bounds.is_some_and(|bounds| bounds.is_empty());
-            (!is_empty).then_some(part)
-        })
+        let may_hold_keys = |part: &Part| part.bounds.as_ref().is_none_or(|b| !b.is_empty());
+        if may_hold_keys(&lower) && may_hold_keys(&upper) {
+            lower.share_bytes = lower.share_bytes.div_ceil(2);
+            upper.share_bytes = upper.share_bytes.div_ceil(2);
+        }
+        [lower, upper].map(|part| may_hold_keys(&part).then_some(part))
     }
 
     fn narrow(&mut self, narrow: impl FnOnce(&mut Bounds)) {
@@ -390,10 +394,10 @@ impl LeafVersions {
         }
     }
 
-    /// Bytes of all versions, as far as they can be told: those of spilled tables count for each leaf that shares them.
+    /// Bytes of all versions, as far as they can be told: of spilled tables only how often they were divided is known.
     pub(super) fn past_bytes(&self) -> usize {
-        let spilled = self.parts.iter().map(Part::spilled_bytes).sum::<usize>();
-        self.table().encoded_bytes() + spilled
+        let shares = self.parts.iter().map(|part| part.share_bytes as usize);
+        self.table().encoded_bytes() + shares.sum::<usize>()
     }
 
     /// Drops what no snapshot needs. What is dropped may be put back by who has copied it before: the past keeps its

@@ -340,6 +340,23 @@ fn spilled_tables_are_joined_without_what_nobody_needs() {
     }
 }
 
+/// What was spilled is divided among the leaves of a split, or each of them would be too large for ever.
+#[test]
+fn a_large_past_is_no_longer_large_when_its_leaf_is_split() {
+    let store = store_of(1 << 20, 10 << 20);
+    let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+    let _old = ReadView::take(&registry, None).unwrap();
+    let writer = StatusCell::new(TransactionId(1));
+    push_many(&store, LEAF, 0..5_000, &writer);
+    spill_all(&store);
+    let is_large = |page| store.have_large_past(&[page], || Arc::new(registry.live()));
+    assert!(is_large(LEAF));
+    store.split(LEAF, OTHER, &key(2_500), b"");
+    assert!(!is_large(LEAF) && !is_large(OTHER));
+    store.move_all(OTHER, LEAF);
+    assert!(is_large(LEAF));
+}
+
 /// A purge comes between, which nobody is told of.
 #[test]
 fn tables_are_joined_although_a_purge_drops_some_of_them_meanwhile() {
