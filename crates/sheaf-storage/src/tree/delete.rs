@@ -140,6 +140,7 @@ impl Tree {
         let leaf = self.leaf_for_change(key)?;
         let node = Node(&leaf);
         let fences = Fences::of(node);
+        let page = leaf.page_id();
         let (used_bytes, ghosts) = (node.used_bytes(), node.ghost_count());
         // Either way the latch goes before the merge.
         let purged_to = if ghosts > 0 {
@@ -149,9 +150,22 @@ impl Tree {
             None
         };
         if purged_to.unwrap_or(used_bytes) < super::merge::UNDERFULL_BYTES {
-            self.merge(key, 0)?;
+            // Asked before the parent is latched, or all who delete here would stand in the way of others.
+            if self.store.transactions.versions.have_large_past(&[page]) {
+                self.note_visit(key)?;
+            } else {
+                self.merge(key, 0)?;
+            }
         }
         Ok(fences)
+    }
+
+    /// The leaf that covers `key` is kept by its past: it is to be visited when some of that has gone.
+    fn note_visit(&self, key: &[u8]) -> Result<()> {
+        let leaf = self.leaf_for_change(key)?;
+        let versions = &self.store.transactions.versions;
+        versions.note_visit(leaf.page_id(), Node(&leaf).low_fence());
+        Ok(())
     }
 
     /// Takes the ghosts that nobody needs off a leaf. Returns how many bytes of the leaf are in use then; none if
@@ -201,7 +215,7 @@ impl Tree {
             return slots;
         }
         versions.purge_grown(page, || system.live_snapshots());
-        if versions.have_large_past(&[page], || system.live_snapshots()) {
+        if versions.have_large_past(&[page]) {
             slots.retain(|&slot| !versions.may_have_chain(page, &node.key(slot)));
         } else if leaf.has_unsettled_versions() {
             versions.retain_ended(page, &mut slots, |slot| node.key(slot));

@@ -102,9 +102,8 @@ impl Tree {
         if !is_underfull(candidate) || merged_bytes(left_node, right_node) > limit {
             return Ok(false);
         }
-        let system = &self.store.transactions;
-        let versions = &system.versions;
-        if versions.have_large_past(&[left_id, right_id], || system.live_snapshots()) {
+        let versions = &self.store.transactions.versions;
+        if versions.have_large_past(&[left_id, right_id]) {
             let (page, low) = match left_slot == slot {
                 true => (left_id, left_node.low_fence()),
                 false => (right_id, right_node.low_fence()),

@@ -384,25 +384,14 @@ impl VersionStore {
         }
     }
 
-    /// Whether the versions of these leaves that somebody needs are together more than one leaf should have.
-    pub(crate) fn have_large_past(
-        &self,
-        pages: &[PageId],
-        live: impl FnOnce() -> Arc<LiveSnapshots>,
-    ) -> bool {
+    /// Whether the versions of these leaves are together more than one leaf should have: those, too, that nobody has
+    /// needed since the last purge. A purge would take long, and this is asked while pages are latched.
+    pub(crate) fn have_large_past(&self, pages: &[PageId]) -> bool {
         let past_bytes = |&page: &PageId| {
             let shard = self.shard(page).read();
             shard.leaves.get(&page).map_or(0, LeafVersions::past_bytes)
         };
-        let are_large = || pages.iter().map(past_bytes).sum::<usize>() > LARGE_PAST_BYTES;
-        if !are_large() {
-            return false;
-        }
-        let live = live();
-        for &page in pages {
-            self.purge_leaf(page, &live);
-        }
-        are_large()
+        pages.iter().map(past_bytes).sum::<usize>() > LARGE_PAST_BYTES
     }
 
     /// The leaf of `key` is to be visited when some of its past has gone.

@@ -349,12 +349,28 @@ fn a_large_past_is_no_longer_large_when_its_leaf_is_split() {
     let writer = StatusCell::new(TransactionId(1));
     push_many(&store, LEAF, 0..5_000, &writer);
     spill_all(&store);
-    let is_large = |page| store.have_large_past(&[page], || Arc::new(registry.live()));
+    let is_large = |page| store.have_large_past(&[page]);
     assert!(is_large(LEAF));
     store.split(LEAF, OTHER, &key(2_500), b"");
     assert!(!is_large(LEAF) && !is_large(OTHER));
     store.move_all(OTHER, LEAF);
     assert!(is_large(LEAF));
+}
+
+/// Who asks has pages latched: the past goes when the leaf is changed, or in a sweep.
+#[test]
+fn whether_a_past_is_large_is_told_without_a_purge() {
+    let store = store();
+    let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+    let writer = StatusCell::new(TransactionId(1));
+    push_many(&store, LEAF, 0..5_000, &writer);
+    writer.commit(Lsn(5));
+    registry.advance_to(Lsn(5));
+    let bytes = store.memory_bytes();
+    assert!(store.have_large_past(&[LEAF]) && store.have_large_past(&[LEAF, OTHER]));
+    assert_eq!(store.memory_bytes(), bytes);
+    store.purge_grown(LEAF, || Arc::new(registry.live()));
+    assert!(!store.have_large_past(&[LEAF, OTHER]));
 }
 
 /// A purge comes between, which nobody is told of.
