@@ -291,6 +291,7 @@ impl TableReference<'_> {
         let rows = self.merged_rows(&merge);
         let order = EntryOrder {
             correlation: 0.0,
+            places: merge.inputs.len() as f64,
             sorted_runs: Some(1.0),
         };
         let buffer_bytes = context.settings.mrr_buffer_bytes;

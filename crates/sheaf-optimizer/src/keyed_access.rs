@@ -190,12 +190,14 @@ impl LookupPath {
         constants: &CostConstants,
     ) -> Result<f64> {
         let index_tree = tree(table.table, self.index);
+        let statistics = index_tree.statistics();
         let key_bytes = layout(table.table, self.index).mysql_key_len(self.key.len());
         let keys_per_turn = self.buffer_bytes as f64 / f64::from(key_bytes.max(1));
         let keys = KeyedLookups {
             keys: outer_rows,
             entries_per_key: self.entries_per_key,
-            leaves: index_tree.statistics().leaf_pages as f64,
+            leaves: statistics.leaf_pages as f64,
+            entries: statistics.entries as f64,
             resident: table.resident(self.index)?,
             pool_pages: index_tree.pool_pages() as f64,
             sorted_keys_per_turn: self.sort_keys.then_some(keys_per_turn),
@@ -227,6 +229,7 @@ impl LookupPath {
                 true => table.part_correlation(self.index, 0),
                 false => 0.0,
             },
+            places: outer_rows,
             sorted_runs: (self.key.len() >= declared).then_some(outer_rows),
         }
     }

@@ -22,6 +22,8 @@ use crate::table_reference::TableReference;
 pub(crate) struct EntryOrder {
     /// With the clustered order, -1 to 1.
     pub correlation: f64,
+    /// See [`Lookups::places`].
+    pub places: f64,
     /// See [`Lookups::sorted_runs`].
     pub sorted_runs: Option<f64>,
 }
@@ -206,6 +208,7 @@ impl TableReference<'_> {
             pool_pages: clustered.pool_pages() as f64,
             resident: self.resident(IndexRef::Clustered)?,
             correlation: order.correlation,
+            places: order.places,
             sorted_runs: order.sorted_runs,
         })
     }
@@ -233,15 +236,18 @@ impl TableReference<'_> {
     /// as far as its column goes with the clustered order.
     fn entry_order(&self, path: &AccessPath) -> EntryOrder {
         let declared = path.index.definition(self.table).parts.len();
+        let places = path.ranges.ranges.len() as f64;
         if path.ranges.equal_parts >= declared {
             let correlation = self.part_correlation(path.index, 0);
             return EntryOrder {
                 correlation,
-                sorted_runs: Some(path.ranges.ranges.len() as f64),
+                places,
+                sorted_runs: Some(places),
             };
         }
         EntryOrder {
             correlation: self.part_correlation(path.index, path.ranges.constant_parts),
+            places,
             sorted_runs: None,
         }
     }

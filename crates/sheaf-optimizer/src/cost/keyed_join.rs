@@ -2,15 +2,16 @@
 //! [lookup](super::lookup) or a [multi-range read](super::multi_range_read).
 
 use super::CostConstants;
-use super::pages::{pages_in_no_order, pages_in_turns};
+use super::pages::{pages_at_places, pages_in_no_order, pages_in_turns};
 
 /// Keys to be looked up, and the index that they are in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyedLookups {
     pub keys: f64,
     pub entries_per_key: f64,
-    /// Leaves of the index.
+    /// Leaves and entries of the index.
     pub leaves: f64,
+    pub entries: f64,
     /// Share of them that is in memory.
     pub resident: f64,
     /// Pages that the pool can hold.
@@ -28,7 +29,8 @@ impl KeyedLookups {
     ///     + missing x pages x (prefetched or random) read
     /// ```
     ///
-    /// Sorted keys go to each leaf once, where the others of the leaf are next to it.
+    /// Sorted keys go to each leaf once, where the others of the leaf are next to it. A key with more entries than a leaf
+    /// holds goes on to the next ones.
     pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
         let (descents_us, pages) = match self.sorted_keys_per_turn {
             Some(keys_per_turn) => {
@@ -50,6 +52,12 @@ impl KeyedLookups {
         };
         descents_us
             + self.keys * self.entries_per_key * constants.entry_us
-            + pages * (1.0 - self.resident) * read_us
+            + pages.max(self.pages_of_entries()) * (1.0 - self.resident) * read_us
+    }
+
+    /// Pages that the entries of the keys are on, each read once.
+    fn pages_of_entries(&self) -> f64 {
+        let entries = self.keys * self.entries_per_key.max(1.0);
+        pages_at_places(self.keys, entries, self.entries, self.leaves)
     }
 }

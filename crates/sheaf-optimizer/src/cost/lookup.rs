@@ -1,7 +1,7 @@
 //! Fetching rows from the clustered tree one by one, in the order of a secondary index.
 
 use super::CostConstants;
-use super::pages::{distinct_pages, pages_in_no_order, with_correlation};
+use super::pages::{distinct_pages, pages_at_places, pages_in_no_order, with_correlation};
 
 /// Rows to be fetched, and the tree that they are in.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +16,8 @@ pub(crate) struct Lookups {
     pub resident: f64,
     /// Correlation of the order of the lookups with the tree's, -1 to 1.
     pub correlation: f64,
+    /// Ranges or keys of the index that the lookups come from.
+    pub places: f64,
     /// The entries of each of so many ranges come in the order of the primary key, because all parts of the index before
     /// it are bound to one value.
     pub sorted_runs: Option<f64>,
@@ -41,13 +43,12 @@ impl Lookups {
             }
             _ => no_order,
         };
-        with_correlation(
-            scattered,
-            self.lookups,
-            self.rows,
-            self.leaves,
-            self.correlation,
-        )
+        with_correlation(scattered, self.pages_together(), self.correlation)
+    }
+
+    /// Pages read if the index had the order of the tree.
+    pub(crate) fn pages_together(&self) -> f64 {
+        pages_at_places(self.places, self.lookups, self.rows, self.leaves)
     }
 
     /// ```text

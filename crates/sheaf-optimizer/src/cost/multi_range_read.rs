@@ -28,14 +28,13 @@ impl MultiRangeRead {
     pub(crate) fn pages(&self) -> f64 {
         let Lookups {
             lookups,
-            rows,
             leaves,
             pool_pages,
             correlation,
             ..
         } = self.lookups;
         let scattered = pages_in_turns(lookups, leaves, self.keys_per_turn, pool_pages);
-        with_correlation(scattered, lookups, rows, leaves, correlation)
+        with_correlation(scattered, self.lookups.pages_together(), correlation)
     }
 
     /// ```text

@@ -7,7 +7,8 @@
 //! - *some pages again*, because the pool has forgotten them: Mackert and Lohman, "Index Scans Using a Finite LRU Buffer: A
 //!   Validated I/O Model", TODS 1989, the approximation that PostgreSQL uses too;
 //! - *neighbours together*, because rows that are near each other in the index are so in the tree, as the correlation of
-//!   the column with the clustered order tells.
+//!   the column with the clustered order tells. They are neighbours within what is looked up at one place: all that a range
+//!   has, but of a join's keys, which lie anywhere, the rows of each key only.
 
 /// Distinct pages of a tree of `pages` leaves that `lookups` random keys touch (Cardenas).
 pub(crate) fn distinct_pages(lookups: f64, pages: f64) -> f64 {
@@ -49,16 +50,17 @@ pub(crate) fn pages_in_turns(
     turns * distinct_pages(lookups / turns, leaves)
 }
 
-/// Between `scattered` pages and those of `lookups` neighbouring rows of `rows` in `leaves` pages, by the correlation (-1
-/// to 1) of the lookups' order with the tree's.
-pub(crate) fn with_correlation(
-    scattered: f64,
-    lookups: f64,
-    rows: f64,
-    leaves: f64,
-    correlation: f64,
-) -> f64 {
-    let together = (lookups / rows.max(1.0) * leaves).ceil().min(leaves);
+/// Pages read by lookups at `places` anywhere in a tree of `leaves` pages and `rows` rows, `lookups` in all, those of a
+/// place being neighbours in the tree.
+pub(crate) fn pages_at_places(places: f64, lookups: f64, rows: f64, leaves: f64) -> f64 {
+    let places = places.min(lookups);
+    let behind_first = (lookups - places) / rows.max(1.0) * leaves;
+    (distinct_pages(places, leaves) + behind_first).min(leaves.max(1.0))
+}
+
+/// Between `scattered` pages and those of `together` neighbours, by the correlation (-1 to 1) of the lookups' order with
+/// the tree's.
+pub(crate) fn with_correlation(scattered: f64, together: f64, correlation: f64) -> f64 {
     let share = correlation * correlation;
     scattered.min(together) * share + scattered * (1.0 - share)
 }
@@ -84,8 +86,20 @@ mod tests {
 
     #[test]
     fn rows_in_the_order_of_the_tree_share_their_pages() {
-        assert_eq!(with_correlation(90.0, 100.0, 10_000.0, 1000.0, 1.0), 10.0);
-        assert_eq!(with_correlation(90.0, 100.0, 10_000.0, 1000.0, 0.0), 90.0);
-        assert_eq!(with_correlation(90.0, 100.0, 10_000.0, 1000.0, -1.0), 10.0);
+        // A hundred neighbours begin somewhere on the first of their leaves, ten rows each.
+        let together = pages_at_places(1.0, 100.0, 10_000.0, 1000.0);
+        assert!((together - 10.9).abs() < 1e-6, "{together}");
+        assert_eq!(with_correlation(90.0, together, 1.0), together);
+        assert_eq!(with_correlation(90.0, together, 0.0), 90.0);
+        assert_eq!(with_correlation(90.0, together, -1.0), together);
+    }
+
+    #[test]
+    fn neighbours_at_many_places_are_on_many_pages() {
+        // Four rows at each of a hundred places in a thousand leaves of ten.
+        let pages = pages_at_places(100.0, 400.0, 10_000.0, 1000.0);
+        assert!((110.0..130.0).contains(&pages), "{pages}");
+        assert_eq!(pages_at_places(1e6, 4e6, 10_000.0, 1000.0), 1000.0);
+        assert_eq!(pages_at_places(5.0, 1.0, 10_000.0, 1000.0).round(), 1.0);
     }
 }

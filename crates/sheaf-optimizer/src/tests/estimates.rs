@@ -258,6 +258,9 @@ fn groups_are_as_many_as_values_of_their_columns_are_met() {
         "SELECT a.zip FROM t a, t b WHERE a.id = b.id GROUP BY a.zip",
         // One of them is a key.
         "SELECT id, zip, city FROM t GROUP BY id, zip, city",
+        // One decides the other, and an index has both.
+        "SELECT zip, city FROM indexed GROUP BY zip, city",
+        "SELECT a.zip, a.city FROM indexed a, t b WHERE a.id = b.id GROUP BY a.city, a.zip",
     ] {
         let exact = lab.rows(sql).lines().count() as f64;
         let estimated = lab.estimated_rows(sql);
