@@ -220,10 +220,25 @@ impl BatchAssembler {
         }
     }
 
-    /// Whether values that are not in the rows are read: then rows should be added in runs of at most
-    /// [`LONG_VALUE_RUN_ROWS`].
+    /// Whether values that are not in the rows may be read: then rows [with such values](Self::leads_to_long_values)
+    /// should be added in runs of at most [`LONG_VALUE_RUN_ROWS`].
     pub(crate) fn reads_long_values(&self) -> bool {
         self.long_values
+    }
+
+    /// Whether values that are to be delivered are not in these rows, but somewhere else.
+    pub(crate) fn leads_to_long_values<'r>(
+        &self,
+        mut rows: impl Iterator<Item = &'r [u8]>,
+    ) -> Result<bool> {
+        if !self.long_values {
+            return Ok(false);
+        }
+        rows.try_fold(false, |found, row| {
+            let view = self.table.row_layout.view(row)?;
+            let is_long = |builder: &ColumnBuilder| builder.is_long_in(view);
+            Ok(found || self.builders.iter().any(is_long))
+        })
     }
 
     /// Whether the clustered key is among the columns: then rows must come with their keys.

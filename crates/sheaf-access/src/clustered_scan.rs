@@ -34,7 +34,7 @@ pub(crate) struct ClusteredScan {
     reads_end: bool,
     /// Ranges that are one complete key: they have no step.
     points: bool,
-    /// With long values among the columns: the rows of a leaf in scan order, of which a few at a time are worked off.
+    /// Of a leaf with long values in the columns: its rows in scan order, of which a few at a time are worked off.
     /// With jumps: the rows of a leaf that the key filter lets in.
     held: RowBlock,
     held_done: usize,
@@ -108,10 +108,11 @@ impl ClusteredScan {
             }
             let (assembler, held) = (&mut self.assembler, &mut self.held);
             let keys = &mut self.keys;
-            let holds = assembler.reads_long_values() || self.cursor.has_jumps();
+            let has_jumps = self.cursor.has_jumps();
             let walked = self.cursor.next_leaf(tally, |leaf, runs, tally| {
-                if holds {
-                    held.clear();
+                held.clear();
+                let rows = (0..leaf.len()).map(|row| leaf.value(row));
+                if has_jumps || assembler.leads_to_long_values(rows.clone())? {
                     let rows = runs.iter().cloned().flatten();
                     match direction {
                         Direction::Forward => rows.for_each(|row| held.push_from(leaf, row, 0)),
@@ -126,7 +127,6 @@ impl ClusteredScan {
                     (0..leaf.len())
                         .for_each(|row| keys.push_pieces([leaf.prefix(), leaf.suffix(row)]));
                 }
-                let rows = (0..leaf.len()).map(|row| leaf.value(row));
                 let rows = Rows {
                     rows,
                     count: leaf.len(),
@@ -182,5 +182,9 @@ impl ClusteredScan {
 
     pub(crate) fn assembler(&self) -> &BatchAssembler {
         &self.assembler
+    }
+
+    pub(crate) fn assembler_mut(&mut self) -> &mut BatchAssembler {
+        &mut self.assembler
     }
 }

@@ -356,6 +356,11 @@ impl ColumnBuilder {
         matches!(self.source.place, Place::RowString)
     }
 
+    /// Whether the row has a reference instead of the column's value.
+    pub(crate) fn is_long_in(&self, row: RowView<'_>) -> bool {
+        self.reads_row_strings() && row.is_overflow(self.source.column)
+    }
+
     /// Whether this is the clustered key of rows, which [`append_keys`](Self::append_keys) takes.
     pub(crate) fn is_clustered_key(&self) -> bool {
         matches!(self.source.place, Place::ClusteredKey)

@@ -113,6 +113,33 @@ fn long_values_are_read_back_whole_by_every_method() {
     }
 }
 
+/// Leaves with long values are read a few rows at a time, those without as a whole, and they follow each other.
+#[test]
+fn leaves_with_and_without_long_values_may_alternate() {
+    let world = World::new(4 << 20);
+    let table = world.create(columns(), &["number"], &[]);
+    let body = |number: i64| match number / 400 % 2 == 0 && number % 50 == 7 {
+        true => "long ".repeat(5_000),
+        false => format!("body of {number}"),
+    };
+    let row = |number: i64| {
+        let body = Value::Text(body(number));
+        vec![Value::Int(number), body, Value::Int(number % 4)]
+    };
+    world.insert(&(0..3_000).map(row).collect::<Vec<_>>());
+    let expected: Vec<_> = (0..3_000)
+        .map(|number| (number, Some(body(number))))
+        .collect();
+    let forward = ScanSpec::full(Arc::clone(&table), vec![0, 1]);
+    assert_eq!(pairs(&run(&forward)), expected);
+    let backward = ScanSpec {
+        direction: Direction::Backward,
+        ..forward
+    };
+    let backward = pairs(&run(&backward));
+    assert_eq!(backward, expected.into_iter().rev().collect::<Vec<_>>());
+}
+
 #[test]
 fn a_condition_on_a_long_value_compares_all_of_it() {
     let world = World::new(4 << 20);

@@ -202,6 +202,7 @@ impl LookupPath {
             pool_pages: index_tree.pool_pages() as f64,
             sorted_keys_per_turn: self.sort_keys.then_some(keys_per_turn),
             batched: self.batched,
+            reads_points: self.index == IndexRef::Clustered && self.is_unique(table),
         };
         let entries = outer_rows * self.entries_per_key;
         let mut total =

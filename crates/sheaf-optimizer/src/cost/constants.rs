@@ -27,6 +27,8 @@ pub struct CostConstants {
     pub descent_us: f64,
     /// The same for keys in order, many to a leaf.
     pub sorted_descent_us: f64,
+    /// Taking a page that is in memory, from which a scan reads entries.
+    pub page_us: f64,
     /// Going from one entry of a leaf to the next and reading its fixed columns.
     pub entry_us: f64,
     /// One column of one row into an Arrow array, a string or number on average.
@@ -72,12 +74,13 @@ macro_rules! constant {
 impl CostConstants {
     /// All of them, in the order in which the tables show them.
     #[rustfmt::skip]
-    pub const ALL: [CostConstant; 12] = [
+    pub const ALL: [CostConstant; 13] = [
         constant!(Engine, "io_block_read_cost", random_read_us, "a page at random, waited for"),
         constant!(Engine, "io_prefetched_block_read_cost", prefetched_read_us, "a page asked for ahead"),
         constant!(Engine, "io_sequential_block_read_cost", sequential_read_us, "the next page of a scan"),
         constant!(Engine, "memory_block_read_cost", descent_us, "a lookup in memory"),
         constant!(Engine, "memory_sorted_block_read_cost", sorted_descent_us, "a lookup in memory, keys in order"),
+        constant!(Engine, "memory_block_scan_cost", page_us, "a page in memory that a scan reads"),
         constant!(Engine, "entry_read_cost", entry_us, "the next entry of a leaf"),
         constant!(Server, "row_evaluate_cost", condition_us, "a condition on a row"),
         constant!(Server, "key_compare_cost", compare_us, "two rows compared by a sort"),
@@ -102,7 +105,8 @@ impl Default for CostConstants {
             sequential_read_us: 9.0,
             descent_us: 1.2,
             sorted_descent_us: 0.35,
-            entry_us: 0.05,
+            page_us: 3.0,
+            entry_us: 0.04,
             column_us: 0.006,
             condition_us: 0.01,
             compare_us: 0.02,

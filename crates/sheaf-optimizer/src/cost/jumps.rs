@@ -35,13 +35,14 @@ impl JumpingWalk {
     }
 
     /// ```text
-    ///   (ranges + min(jumps, pages)) x descent + (matches + jumps x 3) x entry
+    ///   (ranges + min(jumps, pages)) x descent + pages x page + (matches + jumps x 3) x entry
     /// ```
     ///
     /// A jump within a leaf is a search in its copy; one beyond it is a descent.
     pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
         let descents = self.scan.ranges + self.jumps.min(self.pages());
         descents * constants.descent_us
+            + self.pages() * constants.page_us
             + self.matches * constants.entry_us
             + self.jumps * jump_us(constants)
     }

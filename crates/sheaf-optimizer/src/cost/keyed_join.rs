@@ -20,11 +20,13 @@ pub(crate) struct KeyedLookups {
     pub sorted_keys_per_turn: Option<f64>,
     /// Pages are asked for ahead, a buffer-full of keys at a time.
     pub batched: bool,
+    /// Keys are whole keys of the clustered tree: their rows are read where they are, without their pages.
+    pub reads_points: bool,
 }
 
 impl KeyedLookups {
     /// ```text
-    ///   keys x descent, or keys x sorted descent + pages x descent
+    ///   keys x (descent + page), or keys x sorted descent + pages x (descent + page)
     ///     + keys x entries x entry
     ///     + missing x pages x (prefetched or random) read
     /// ```
@@ -32,17 +34,21 @@ impl KeyedLookups {
     /// Sorted keys go to each leaf once, where the others of the leaf are next to it. A key with more entries than a leaf
     /// holds goes on to the next ones.
     pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
+        let to_leaf_us = match self.reads_points {
+            true => constants.descent_us,
+            false => constants.descent_us + constants.page_us,
+        };
         let (descents_us, pages) = match self.sorted_keys_per_turn {
             Some(keys_per_turn) => {
                 let pages = pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages);
-                let to_leaves_us = pages * constants.descent_us;
+                let to_leaves_us = pages * to_leaf_us;
                 (
                     self.keys * constants.sorted_descent_us + to_leaves_us,
                     pages,
                 )
             }
             None => (
-                self.keys * constants.descent_us,
+                self.keys * to_leaf_us,
                 pages_in_no_order(self.keys, self.leaves, self.pool_pages),
             ),
         };

@@ -27,10 +27,14 @@ impl RangeScan {
     }
 
     /// ```text
-    ///   ranges x descent + entries x entry
+    ///   ranges x descent + pages x page + entries x entry
     /// ```
+    ///
+    /// Wide rows cost more than narrow ones because fewer are on a page.
     pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
-        self.ranges * constants.descent_us + self.entries * constants.entry_us
+        self.ranges * constants.descent_us
+            + self.pages() * constants.page_us
+            + self.entries * constants.entry_us
     }
 
     /// ```text
