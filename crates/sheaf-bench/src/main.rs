@@ -15,6 +15,7 @@ mod machine;
 mod mixed;
 mod oltp;
 mod peers;
+mod planning;
 mod plans;
 mod ranges;
 mod readiness;
@@ -50,6 +51,8 @@ enum Command {
     Ranges(ranges::Options),
     /// Each query under every plan that it can be forced into, and under the free choice.
     Plans(plans::Options),
+    /// What planning costs: a point query and the 22 queries of TPC-H.
+    Planning(planning::Options),
     /// The 22 queries of TPC-H, warm, against MariaDB and PostgreSQL.
     Tpch(tpch::Options),
     /// What a reader pays for open transactions, writers and a held snapshot.
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Ranges(options) => ranges::run(&options),
         Command::Concurrency(options) => concurrency::run(&options),
         Command::Plans(options) => plans::run(&options),
+        Command::Planning(options) => planning::run(&options),
         Command::Tpch(options) => tpch::run(&options),
         Command::RecordAnswers {
             scale,

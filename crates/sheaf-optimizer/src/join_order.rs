@@ -11,17 +11,19 @@
 //! How many rows a step leaves is estimated in [`crate::join_rows`].
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use datafusion_common::{Column, DFSchema, NullEquality, Result, internal_datafusion_err};
-use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
+use datafusion_common::{Column, DFSchema, Result, internal_datafusion_err};
+use datafusion_expr::{Expr, ExprSchemable};
 use datafusion_physical_plan::ExecutionPlanProperties;
 
 use crate::PlannerContext;
+use crate::connection::{Connections, is_connected};
 use crate::cost::hash_join::{hash_build_us, hash_probe_us, nested_loop_us};
 use crate::cost::sort::merge_join_us;
 use crate::hints::JoinHints;
-use crate::join_graph::{JoinGraph, Predicate, Relation, RelationKind, RelationSet};
-use crate::keyed_access::{self, LookupPath};
+use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
+use crate::keyed_access::LookupPath;
 use crate::physical_planner::Planned;
 use crate::table_reference::TableReference;
 use crate::trace::join::JoinAlternatives;
@@ -50,7 +52,7 @@ pub(crate) enum Method {
     /// It is the first.
     First,
     /// Looked up through an index for each row so far.
-    Keyed(LookupPath),
+    Keyed(Rc<LookupPath>),
     /// Hash join; `build_new`: the new relation is kept in memory, otherwise the rows so far.
     Hash { build_new: bool },
     /// Sort-merge join, which spills.
@@ -75,17 +77,6 @@ pub(crate) struct Step {
     pub held_bytes: f64,
 }
 
-/// An equality between the relations so far and a new one.
-#[derive(Debug, Clone)]
-pub(crate) struct Equality {
-    /// Position in the list it came from: the graph's predicates, or the relation's own condition.
-    pub origin: usize,
-    /// The side over the relations so far.
-    pub outer: Expr,
-    /// The side over the new relation.
-    pub inner: Expr,
-}
-
 /// What reading a relation by itself takes.
 struct Read {
     rows: f64,
@@ -102,6 +93,13 @@ pub(crate) struct Chooser<'a, 'p> {
     /// All columns of the graph.
     pub schema: &'a DFSchema,
     pub hints: &'a JoinHints,
+    pub known: Connections,
+}
+
+/// The last step of the best plan of a set of relations, and the set before it.
+struct Best {
+    step: Step,
+    before: u64,
 }
 
 impl Chooser<'_, '_> {
@@ -115,12 +113,11 @@ impl Chooser<'_, '_> {
     }
 
     fn dynamic(&self) -> Result<Vec<Step>> {
-        let mut best: BTreeMap<u64, Vec<Step>> = BTreeMap::new();
+        let mut best: BTreeMap<u64, Best> = BTreeMap::new();
         for relation in self.first_candidates() {
-            best.insert(
-                RelationSet::one(relation).bits(),
-                vec![self.first(relation)?],
-            );
+            let step = self.first(relation)?;
+            let bits = RelationSet::one(relation).bits();
+            best.insert(bits, Best { step, before: 0 });
         }
         let all = self.graph.relations.len();
         for size in 1..all {
@@ -131,32 +128,36 @@ impl Chooser<'_, '_> {
                 .collect();
             for bits in sets {
                 let set = RelationSet::from_bits(bits);
-                let plan = best[&bits].clone();
+                let prefix = || relations_in_order(&best, bits);
+                let last = &best[&bits].step;
+                let mut steps = Vec::new();
                 for relation in self.candidates(set) {
-                    let step = self.step(set, &plan, relation)?;
+                    let step = self.step(set, last, &prefix, relation)?;
                     let key = set.with(relation).bits();
-                    let known = best
-                        .get(&key)
-                        .and_then(|plan| plan.last())
-                        .map(|step| step.cost_us);
-                    let is_better = known.is_none_or(|known| step.cost_us < known);
-                    if !is_better {
+                    let known = best.get(&key).map(|known| known.step.cost_us);
+                    if known.is_none_or(|known| step.cost_us < known) {
+                        steps.push((key, step));
+                    } else {
                         self.context.trace.amend("pruned_by_cost", true);
                     }
-                    if is_better {
-                        let mut plan = plan.clone();
-                        plan.push(step);
-                        best.insert(key, plan);
-                    }
+                }
+                for (key, step) in steps {
+                    best.insert(key, Best { step, before: bits });
                 }
             }
         }
-        let complete = best
-            .into_iter()
-            .find(|(bits, _)| bits.count_ones() as usize == all);
-        complete
-            .map(|(_, plan)| plan)
-            .ok_or_else(|| internal_datafusion_err!("no order joins all relations"))
+        let mut bits = best
+            .keys()
+            .copied()
+            .find(|bits| bits.count_ones() as usize == all)
+            .ok_or_else(|| internal_datafusion_err!("no order joins all relations"))?;
+        let mut plan = Vec::with_capacity(all);
+        while let Some(Best { step, before }) = best.remove(&bits) {
+            plan.push(step);
+            bits = before;
+        }
+        plan.reverse();
+        Ok(plan)
     }
 
     fn greedy(&self) -> Result<Vec<Step>> {
@@ -172,9 +173,13 @@ impl Chooser<'_, '_> {
         let mut set = RelationSet::one(first.relation);
         let mut plan = vec![first];
         while plan.len() < self.graph.relations.len() {
+            let last = plan
+                .last()
+                .ok_or_else(|| internal_datafusion_err!("a plan without a first step"))?;
             let mut best: Option<Step> = None;
             for relation in self.candidates(set) {
-                let step = self.step(set, &plan, relation)?;
+                let prefix = || plan.iter().map(|step: &Step| step.relation).collect();
+                let step = self.step(set, last, &prefix, relation)?;
                 if best
                     .as_ref()
                     .is_none_or(|known| step.cost_us < known.cost_us)
@@ -255,19 +260,23 @@ impl Chooser<'_, '_> {
         })
     }
 
-    /// The cheapest way to join `relation` to the plan of `set`.
-    fn step(&self, set: RelationSet, plan: &[Step], relation: usize) -> Result<Step> {
-        let before = plan
-            .last()
-            .ok_or_else(|| internal_datafusion_err!("a plan without a first step"))?;
-        let equalities = equalities(self.graph, set, relation);
+    /// The cheapest way to join `relation` to the plan of `set` that ends with `before`; `prefix` tells its relations, for
+    /// the trace.
+    fn step(
+        &self,
+        set: RelationSet,
+        before: &Step,
+        prefix: &dyn Fn() -> Vec<usize>,
+        relation: usize,
+    ) -> Result<Step> {
+        let connection = self.connection(set, relation)?;
         let entry = &self.graph.relations[relation];
         let Read {
             rows: new_rows,
             cost_us: scan_us,
             workers: new_workers,
         } = self.read(relation)?;
-        let rows = self.joined_rows(before.rows, new_rows, &equalities, set, relation)?;
+        let rows = self.joined_rows(before.rows, new_rows, &connection, set, relation)?;
         let constants = &self.context.settings.costs;
         // A table that a hint wants after others is not read before them.
         let in_order = self.hints.comes_after(relation);
@@ -305,19 +314,13 @@ impl Chooser<'_, '_> {
                 });
             }
         };
-        let can_look_up = entry.null_equality == NullEquality::NullEqualsNothing
-            && !matches!(entry.kind, RelationKind::Anti { null_aware: true });
-        if let Input::Table(table) = &self.inputs[relation]
-            && can_look_up
-        {
-            for path in
-                keyed_access::lookup_paths(table, entry, &equalities, self.schema, self.context)?
-            {
+        if let Input::Table(table) = &self.inputs[relation] {
+            for path in &connection.lookups {
                 let step_us = path.cost_us(table, before.rows, constants)?;
-                consider(Method::Keyed(path), (0.0, step_us), 0.0);
+                consider(Method::Keyed(Rc::clone(path)), (0.0, step_us), 0.0);
             }
         }
-        if equalities.is_empty() {
+        if connection.equalities.is_empty() {
             let pairs = nested_loop_us(constants, before.rows, new_rows);
             let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind) && !in_order;
             consider(Method::NestedLoop { build_new }, (scan_us, pairs), 0.0);
@@ -362,9 +365,20 @@ impl Chooser<'_, '_> {
         let step = best
             .or(excluded)
             .ok_or_else(|| internal_datafusion_err!("no way to join a relation"))?;
-        tried.decide(plan, self.inputs, &step);
+        tried.decide(prefix, self.inputs, &step);
         Ok(step)
     }
+}
+
+/// The relations of the best plan of a set, in the order in which they are joined.
+fn relations_in_order(best: &BTreeMap<u64, Best>, mut bits: u64) -> Vec<usize> {
+    let mut relations = Vec::new();
+    while let Some(Best { step, before }) = best.get(&bits) {
+        relations.push(step.relation);
+        bits = *before;
+    }
+    relations.reverse();
+    relations
 }
 
 /// Rows that are preserved can only be built on by operators that keep track of them on the build side; the others
@@ -381,67 +395,6 @@ pub(crate) fn table_column(
 ) -> Option<usize> {
     let position = relation.columns.iter().position(|known| known == column)?;
     table.projection.get(position).copied()
-}
-
-/// The conditions that join a relation: its own, or for an inner relation the predicates.
-fn conditions<'g>(graph: &'g JoinGraph<'_>, relation: usize) -> &'g [Predicate] {
-    let entry = &graph.relations[relation];
-    match entry.kind {
-        RelationKind::Inner => &graph.predicates,
-        _ => &entry.on,
-    }
-}
-
-/// Where an equality has the expression over the relations so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JoiningSide {
-    OuterIsLeft,
-    OuterIsRight,
-}
-
-/// Which side of an equality is over `set`, if the other one is over `relation`.
-fn joining_side(predicate: &Predicate, set: RelationSet, relation: usize) -> Option<JoiningSide> {
-    let (left, right) = predicate.sides?;
-    let new = RelationSet::one(relation);
-    let joins = |outer: RelationSet, inner: RelationSet| {
-        inner == new && !outer.is_empty() && outer.is_subset(set)
-    };
-    if joins(left, right) {
-        Some(JoiningSide::OuterIsLeft)
-    } else {
-        joins(right, left).then_some(JoiningSide::OuterIsRight)
-    }
-}
-
-/// Whether an equality joins `relation` to `set`.
-fn is_connected(graph: &JoinGraph<'_>, set: RelationSet, relation: usize) -> bool {
-    let mut conditions = conditions(graph, relation).iter();
-    conditions.any(|predicate| joining_side(predicate, set, relation).is_some())
-}
-
-/// The equalities that join `relation` to `set`: from its own condition, or for an inner relation from the predicates.
-pub(crate) fn equalities(
-    graph: &JoinGraph<'_>,
-    set: RelationSet,
-    relation: usize,
-) -> Vec<Equality> {
-    let conditions = conditions(graph, relation).iter().enumerate();
-    let found = conditions.filter_map(|(origin, predicate)| {
-        let side = joining_side(predicate, set, relation)?;
-        let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = &predicate.expr else {
-            return None;
-        };
-        let (outer, inner) = match side {
-            JoiningSide::OuterIsLeft => (left, right),
-            JoiningSide::OuterIsRight => (right, left),
-        };
-        Some(Equality {
-            origin,
-            outer: outer.as_ref().clone(),
-            inner: inner.as_ref().clone(),
-        })
-    });
-    found.collect()
 }
 
 /// Estimated bytes of a relation's row.

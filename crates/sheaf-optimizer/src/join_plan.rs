@@ -25,10 +25,11 @@ use sheaf_exec::SheafTableSource;
 use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
 
 use crate::bounded_regret::Risk;
+use crate::connection::{Connections, Equality, equalities};
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::JoinHints;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan};
-use crate::join_order::{Chooser, Equality, Input, Method, Step, equalities, table_column};
+use crate::join_order::{Chooser, Input, Method, Step, table_column};
 use crate::join_reduction::reduced;
 use crate::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
@@ -58,6 +59,7 @@ pub(crate) fn plan_joins(
         context: planner.context,
         schema: &schema,
         hints: &hints,
+        known: Connections::default(),
     };
     let steps = chooser.choose()?;
     chosen_order(&planner.context.trace, &steps, &inputs);

@@ -20,9 +20,10 @@ use datafusion_common::{Column, Result};
 use datafusion_expr::utils::{split_binary, split_conjunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 
+use crate::connection::{Connection, Equality};
 use crate::cost::pages::distinct_pages;
 use crate::join_graph::{RelationKind, RelationSet};
-use crate::join_order::{Chooser, Equality, Input, table_column};
+use crate::join_order::{Chooser, Input, table_column};
 use crate::selectivity::guess;
 use crate::semantics;
 
@@ -33,7 +34,8 @@ const LEAST_ROWS: f64 = 0.1;
 const LEAST_SHARE: f64 = 0.01;
 
 /// Distinct keys of the two sides of a join.
-struct Keys {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keys {
     /// Of the rows so far.
     outer: f64,
     /// Of the new relation.
@@ -50,19 +52,19 @@ impl Chooser<'_, '_> {
         &self,
         before: f64,
         new_rows: f64,
-        equalities: &[Equality],
+        connection: &Connection,
         set: RelationSet,
         relation: usize,
     ) -> Result<f64> {
-        let keys = self.keys(equalities, relation)?;
-        let rest = self.rest_share(equalities, set, relation)?;
+        let keys = &connection.keys;
+        let rest = self.rest_share(&connection.equalities, set, relation)?;
         let matches = new_rows * keys.not_null / keys.outer.max(keys.inner) * rest;
         let rows = match self.graph.relations[relation].kind {
             RelationKind::Inner => before * matches,
             RelationKind::Outer => before * matches.max(1.0),
-            RelationKind::Semi => before * matching_share(&keys, new_rows, rest).max(LEAST_SHARE),
+            RelationKind::Semi => before * matching_share(keys, new_rows, rest).max(LEAST_SHARE),
             RelationKind::Anti { .. } => {
-                let share = 1.0 - matching_share(&keys, new_rows, rest);
+                let share = 1.0 - matching_share(keys, new_rows, rest);
                 before * share.max(LEAST_SHARE)
             }
             RelationKind::Mark => before,
@@ -71,7 +73,7 @@ impl Chooser<'_, '_> {
     }
 
     /// What is known of the keys of a join.
-    fn keys(&self, equalities: &[Equality], relation: usize) -> Result<Keys> {
+    pub(crate) fn keys(&self, equalities: &[Equality], relation: usize) -> Result<Keys> {
         let mut keys = Keys {
             outer: 1.0,
             inner: 1.0,
@@ -188,9 +190,9 @@ impl Chooser<'_, '_> {
         let entry = &self.graph.relations[relation];
         let mut share = 1.0;
         if entry.kind != RelationKind::Inner {
-            for (position, predicate) in entry.on.iter().enumerate() {
+            for position in 0..entry.on.len() {
                 if !is_equality(position) {
-                    share *= self.predicate_share(&predicate.expr)?;
+                    share *= self.known_share(Some(relation), position)?;
                 }
             }
             return Ok(share);
@@ -199,14 +201,14 @@ impl Chooser<'_, '_> {
             let now = predicate.relations.contains(relation)
                 && predicate.relations.is_subset(set.with(relation));
             if now && !is_equality(position) {
-                share *= self.predicate_share(&predicate.expr)?;
+                share *= self.known_share(None, position)?;
             }
         }
         Ok(share)
     }
 
     /// Share of the rows, of all combinations of its relations, that satisfy a predicate.
-    fn predicate_share(&self, expr: &Expr) -> Result<f64> {
+    pub(crate) fn predicate_share(&self, expr: &Expr) -> Result<f64> {
         let relations: Vec<usize> = self.graph.relations_of(expr)?.iter().collect();
         if let [relation] = relations.as_slice() {
             return self.share_in(*relation, expr);

@@ -28,6 +28,7 @@ mod aggregate;
 mod bounded_regret;
 mod column_set;
 mod condition;
+mod connection;
 pub mod cost;
 mod explain;
 mod explain_json;

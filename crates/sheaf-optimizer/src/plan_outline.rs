@@ -16,8 +16,8 @@ use datafusion_expr::{Expr, Filter, LogicalPlan, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
 
+use crate::connection::Equality;
 use crate::explain::ExplainRow;
-use crate::join_order::Equality;
 use crate::physical_planner::Planned;
 
 /// What an operator does, in terms of the statement.

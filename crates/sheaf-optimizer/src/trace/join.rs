@@ -35,13 +35,13 @@ impl<'t> JoinAlternatives<'t> {
         self.tried.push(object);
     }
 
-    /// Records the step that adds a relation after `prefix`.
-    pub(crate) fn decide(self, prefix: &[Step], inputs: &[Input<'_>], step: &Step) {
+    /// Records the step that adds a relation after those that `prefix` tells.
+    pub(crate) fn decide(self, prefix: &dyn Fn() -> Vec<usize>, inputs: &[Input<'_>], step: &Step) {
         let (tried, best) = (self.tried, self.best);
         self.trace.step("considered_execution_plans", || {
-            let prefix: Vec<String> = prefix
-                .iter()
-                .map(|step| name(&inputs[step.relation], step.relation))
+            let prefix: Vec<String> = prefix()
+                .into_iter()
+                .map(|relation| name(&inputs[relation], relation))
                 .collect();
             let mut paths: Vec<Json> = tried
                 .into_iter()
