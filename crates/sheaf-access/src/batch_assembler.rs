@@ -25,8 +25,8 @@ use crate::row_condition::RowCondition;
 use crate::seen_table::SeenTable;
 use crate::tally::Tally;
 
-/// Rows of the first batch of a scan with a LIMIT; the batches after it double. A LIMIT that is met early should not
-/// have read a whole batch.
+/// Rows of the first batch of a scan that a LIMIT may stop; the batches after it double. A LIMIT that is met early should
+/// not have read a whole batch.
 const FIRST_LIMITED_BATCH_ROWS: usize = 64;
 
 /// Rows of a run when columns may be longer than a page: bounds a batch to
@@ -204,6 +204,11 @@ impl BatchAssembler {
 
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The first batch has few rows; those after it double.
+    pub(crate) fn start_small(&mut self) {
+        self.target_rows = FIRST_LIMITED_BATCH_ROWS.min(self.max_rows);
     }
 
     /// Rows that still fit the batch being built and the limit.

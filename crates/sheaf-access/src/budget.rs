@@ -9,7 +9,7 @@
 //!         + pages waited for x random read + pages requested ahead x sequential read
 //! ```
 //!
-//! All scans of the part add to one sum, once for each leaf. The scan that finds the sum beyond the limit fails with
+//! All scans and keyed lookups of the part add to one sum, once for each leaf or batch. The scan that finds the sum beyond the limit fails with
 //! [`AccessError::BudgetSpent`], and whoever set the limit takes it from there. No clock is read: how far a plan gets
 //! does not depend on how busy the machine is.
 
@@ -75,7 +75,7 @@ impl Budget {
     }
 }
 
-/// What a scan's work costs, in microseconds.
+/// What the work of a scan or of a keyed lookup costs, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prices {
     /// Walking over an entry of a secondary index.

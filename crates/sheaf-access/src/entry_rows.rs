@@ -183,6 +183,10 @@ impl EntryRows {
         &self.assembler
     }
 
+    pub(crate) fn assembler_mut(&mut self) -> &mut BatchAssembler {
+        &mut self.assembler
+    }
+
     /// Whether the limit has been delivered.
     pub(crate) fn is_done(&self) -> bool {
         self.assembler.is_done()

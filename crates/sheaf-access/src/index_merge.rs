@@ -154,6 +154,10 @@ impl IndexMerge {
         &self.assembler
     }
 
+    pub(crate) fn assembler_mut(&mut self) -> &mut BatchAssembler {
+        &mut self.assembler
+    }
+
     pub(crate) fn next_batch(&mut self, tally: &mut Tally) -> Result<Option<TaggedBatch>> {
         while !self.assembler.is_done() {
             if self.assembler.is_ready() {

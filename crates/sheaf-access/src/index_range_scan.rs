@@ -87,4 +87,8 @@ impl IndexRangeScan {
     pub(crate) fn rows(&self) -> &EntryRows {
         &self.rows
     }
+
+    pub(crate) fn rows_mut(&mut self) -> &mut EntryRows {
+        &mut self.rows
+    }
 }

@@ -26,6 +26,7 @@ use arrow::datatypes::SchemaRef;
 use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, PointReader, ReadAhead, Tree};
 
 use crate::batch_assembler::{BatchAssembler, TaggedBatch};
+use crate::budget::{Budget, Meter, Prices};
 use crate::cancel::CancelFlag;
 use crate::columns::Source;
 use crate::counters::SessionCounters;
@@ -151,6 +152,14 @@ impl KeyedLookup {
         })
     }
 
+    /// The same lookup, which pays for its work and fails with
+    /// [`AccessError::BudgetSpent`](crate::AccessError::BudgetSpent) when the budget is used up.
+    pub fn with_budget(mut self, budget: Budget, prices: Prices) -> Self {
+        let tree = Arc::clone(&self.spec.table.clustered);
+        self.tally.set_meter(Meter::new(budget, prices, tree));
+        self
+    }
+
     /// The schema of the inner batches.
     pub fn schema(&self) -> &SchemaRef {
         match &self.inner {
@@ -177,6 +186,7 @@ impl KeyedLookup {
     /// Starts to look up the keys pushed so far. After an error, here or in `next_batch`, the lookup can only be dropped.
     pub fn run(&mut self) -> Result<()> {
         self.running = true;
+        self.tally.resume();
         let batched = self.spec.batched;
         let prefetching = batched
             && self.spec.sort_keys
@@ -205,6 +215,7 @@ impl KeyedLookup {
     /// The next matches: for each row of the batch, the outer row that it belongs to. Never empty; `None` when the
     /// buffer is worked off, and empty again. Matches come in no particular order.
     pub fn next_batch(&mut self) -> Result<Option<(UInt32Array, RecordBatch)>> {
+        self.tally.resume();
         let result = self.advance();
         self.tally.flush();
         if !matches!(result, Ok(Some(_))) {
@@ -242,6 +253,7 @@ impl KeyedLookup {
                     &mut self.tally,
                 )?,
             };
+            self.tally.pay()?;
             let Some(TaggedBatch {
                 batch,
                 tags: Some(groups),

@@ -99,6 +99,16 @@ impl Scan {
         self
     }
 
+    /// The same scan, whose first batches are small, because little of it may be wanted.
+    pub fn starting_small(mut self) -> Self {
+        match &mut self.method {
+            Method::Clustered(scan) => scan.assembler_mut().start_small(),
+            Method::Index(scan) => scan.rows_mut().assembler_mut().start_small(),
+            Method::Merge(merge) => merge.assembler_mut().start_small(),
+        }
+        self
+    }
+
     /// The schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         match &self.method {

@@ -9,7 +9,12 @@
 //! the matches are joined with the outer rows they name. Semi, anti and mark joins and the unmatched rows of a left
 //! join only mark outer rows; those are delivered at the end of the round in their own order.
 //!
-//! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows.
+//! Below a LIMIT a join may be told to go on [in order](KeyedJoin::in_order). Its first round is of few rows and the
+//! following ones double, so that little is looked up in vain, and what a round has found is put into the order of the outer
+//! rows. Within a round keys are still sorted and pages asked for ahead.
+//!
+//! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows; in order,
+//! by what matches [`MAX_ORDERED_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
 
 use std::fmt;
 use std::pin::Pin;
@@ -22,7 +27,7 @@ use arrow::array::{
 };
 use arrow::compute::{
     CastOptions, cast_with_options, concat_batches, filter_record_batch, prep_null_mask_filter,
-    take,
+    take, take_record_batch,
 };
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
@@ -32,6 +37,7 @@ use arrow::datatypes::{
 use datafusion_common::cast::as_boolean_array;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{JoinSide, Result, internal_err};
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion_execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion_physical_plan::execution_plan::{CardinalityEffect, EmissionType};
@@ -42,7 +48,8 @@ use datafusion_physical_plan::{
 };
 use futures::{Stream, StreamExt};
 use sheaf_access::{
-    AccessError, CancelFlag, IndexRef, KeyedLookup, KeyedLookupSpec, SessionCounters,
+    AccessError, Budget, CancelFlag, IndexRef, KeyedLookup, KeyedLookupSpec, Prices,
+    SessionCounters,
 };
 use sheaf_storage::Tree;
 use sheaf_table::ValueRef;
@@ -53,6 +60,10 @@ use crate::shared_exec::is_repeatable;
 
 /// Outer rows may take this many times the memory of the keys made from them.
 const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
+
+/// Outer rows of the first round of a join that goes on in order, and of the largest one.
+const FIRST_ORDERED_ROUND_ROWS: usize = 32;
+pub const MAX_ORDERED_ROUND_ROWS: usize = 1024;
 
 /// What a keyed join delivers for an outer row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +106,8 @@ pub struct KeyedJoinExec {
     alias: String,
     counters: Arc<SessionCounters>,
     cancel: CancelFlag,
+    in_order: bool,
+    budget: Option<(Budget, Prices)>,
     /// Where the keys are noted down that are looked up, if somebody wants to know them. One for the join and those that
     /// planning has made of it.
     record: Arc<OnceLock<Arc<LookupRecord>>>,
@@ -115,6 +128,10 @@ pub struct KeyedJoin {
     pub alias: String,
     pub counters: Arc<SessionCounters>,
     pub cancel: CancelFlag,
+    /// Rows come in the order of the outer rows, and the first ones soon.
+    pub in_order: bool,
+    /// What the lookups may spend together with others, and what their work costs.
+    pub budget: Option<(Budget, Prices)>,
 }
 
 impl KeyedJoinExec {
@@ -137,8 +154,11 @@ impl KeyedJoinExec {
             alias,
             counters,
             cancel,
+            in_order,
+            budget,
         } = join;
-        let properties = Arc::new(properties(&outer, join_type, &projection, &schema)?);
+        let in_order = in_order || marks_only(join_type);
+        let properties = Arc::new(properties(&outer, in_order, &projection, &schema)?);
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(KeyedJoinExec {
             outer,
@@ -151,6 +171,8 @@ impl KeyedJoinExec {
             alias,
             counters,
             cancel,
+            in_order,
+            budget,
             record: Arc::default(),
             properties,
             metrics,
@@ -198,8 +220,8 @@ impl KeyedJoinExec {
     }
 }
 
-/// Whether outer rows are delivered in their own order.
-fn keeps_order(join_type: KeyedJoinType) -> bool {
+/// Whether matches only decide what becomes of their outer row, which is then delivered in its own order.
+fn marks_only(join_type: KeyedJoinType) -> bool {
     matches!(
         join_type,
         KeyedJoinType::Semi | KeyedJoinType::Anti | KeyedJoinType::Mark
@@ -208,12 +230,12 @@ fn keeps_order(join_type: KeyedJoinType) -> bool {
 
 fn properties(
     outer: &Arc<dyn ExecutionPlan>,
-    join_type: KeyedJoinType,
+    in_order: bool,
     projection: &[usize],
     schema: &SchemaRef,
 ) -> Result<PlanProperties> {
     let mut equivalences = EquivalenceProperties::new(Arc::clone(schema));
-    if keeps_order(join_type) {
+    if in_order {
         // What holds of the outer rows holds of the ones that are left; columns that go away take their facts along.
         let outer_columns = outer.schema().fields().len();
         let kept = projection
@@ -282,7 +304,7 @@ impl ExecutionPlan for KeyedJoinExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![keeps_order(self.join_type)]
+        vec![self.in_order]
     }
 
     /// The order of the optimizer stands: a lookup is not a reason to exchange rows.
@@ -324,6 +346,8 @@ impl ExecutionPlan for KeyedJoinExec {
             alias: self.alias.clone(),
             counters: Arc::clone(&self.counters),
             cancel: self.cancel.clone(),
+            in_order: self.in_order,
+            budget: self.budget.clone(),
         })?;
         join.record = Arc::clone(&self.record);
         Ok(Arc::new(join))
@@ -334,12 +358,21 @@ impl ExecutionPlan for KeyedJoinExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let lookup = KeyedLookup::new(
+        let mut lookup = KeyedLookup::new(
             Arc::clone(&self.spec),
             Arc::clone(&self.counters),
             self.cancel.clone(),
         )
         .map_err(access_error)?;
+        if let Some((budget, prices)) = &self.budget {
+            lookup = lookup.with_budget(budget.clone(), *prices);
+        }
+        let held = self.in_order && !marks_only(self.join_type);
+        let held = held.then(|| Held {
+            matches: Vec::new(),
+            reservation: MemoryConsumer::new(self.name()).register(context.memory_pool()),
+            next_round_rows: FIRST_ORDERED_ROUND_ROWS,
+        });
         Ok(Box::pin(KeyedJoinStream {
             outer_schema: self.outer.schema(),
             outer: Some(self.outer.execute(partition, context)?),
@@ -354,6 +387,8 @@ impl ExecutionPlan for KeyedJoinExec {
                 .spec
                 .buffer_bytes
                 .saturating_mul(OUTER_BYTES_PER_KEY_BYTE),
+            held,
+            rest: None,
             state: State::Collecting(Round::default()),
             totals: ScanCounts::new(&self.metrics, partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
@@ -388,6 +423,43 @@ struct Matching {
     matched: BooleanBufferBuilder,
 }
 
+/// The joined rows of a round that are held back to be put into the order of the outer rows.
+struct Held {
+    /// With the outer row, by its number in the round, of each joined row.
+    matches: Vec<(UInt32Array, RecordBatch)>,
+    reservation: MemoryReservation,
+    next_round_rows: usize,
+}
+
+impl Held {
+    fn push(&mut self, outer: UInt32Array, batch: RecordBatch) -> Result<()> {
+        self.reservation.try_grow(batch.get_array_memory_size())?;
+        self.matches.push((outer, batch));
+        Ok(())
+    }
+
+    /// All of them in the order of their outer rows. The next round is to be twice as long.
+    fn take(&mut self, schema: &SchemaRef) -> Result<RecordBatch> {
+        self.next_round_rows = (self.next_round_rows * 2).min(MAX_ORDERED_ROUND_ROWS);
+        let matches = std::mem::take(&mut self.matches);
+        let (outer, batches): (Vec<_>, Vec<_>) = matches.into_iter().unzip();
+        let batch = concat_batches(schema, &batches)?;
+        let numbers: Vec<u32> = outer
+            .iter()
+            .flat_map(|rows| rows.values())
+            .copied()
+            .collect();
+        // What comes next is the statement's, and accounted for where it is kept.
+        self.reservation.free();
+        if numbers.is_sorted() {
+            return Ok(batch);
+        }
+        let mut order: Vec<u32> = (0..).take(numbers.len()).collect();
+        order.sort_by_key(|row| numbers[*row as usize]);
+        Ok(take_record_batch(&batch, &UInt32Array::from(order))?)
+    }
+}
+
 enum State {
     Collecting(Round),
     Matching(Matching),
@@ -408,6 +480,10 @@ struct KeyedJoinStream {
     schema: SchemaRef,
     /// Bytes of outer rows at which a round is full, whatever the key buffer says.
     outer_budget: usize,
+    /// Of a join that goes on in order.
+    held: Option<Held>,
+    /// What is left of an outer batch that did not fit the round.
+    rest: Option<RecordBatch>,
     state: State,
     totals: ScanCounts,
     baseline: BaselineMetrics,
@@ -454,27 +530,34 @@ impl KeyedJoinStream {
     /// Takes outer batches until the round is full or they end, then starts the lookup.
     fn poll_collect(&mut self, mut round: Round, context: &mut Context<'_>) -> Poll<Result<State>> {
         let busy = self.baseline.elapsed_compute().clone();
-        while let Some(outer) = &mut self.outer {
-            if self.lookup.full() || round.bytes >= self.outer_budget {
-                break;
-            }
-            match outer.poll_next_unpin(context) {
-                Poll::Pending => {
-                    self.state = State::Collecting(round);
-                    return Poll::Pending;
-                }
-                Poll::Ready(None) => self.outer = None,
-                Poll::Ready(Some(batch)) => {
-                    let batch = batch?;
-                    let timer = busy.timer();
-                    self.encoder
-                        .push_keys(&batch, round.rows, &mut self.lookup)?;
-                    drop(timer);
-                    round.rows += batch.num_rows();
-                    round.bytes += batch.get_array_memory_size();
-                    round.batches.push(batch);
-                }
-            }
+        let most_rows = match &self.held {
+            Some(held) => held.next_round_rows,
+            None => usize::MAX,
+        };
+        while !self.lookup.full() && round.bytes < self.outer_budget && round.rows < most_rows {
+            let batch = match (self.rest.take(), &mut self.outer) {
+                (Some(rest), _) => rest,
+                (None, None) => break,
+                (None, Some(outer)) => match outer.poll_next_unpin(context) {
+                    Poll::Pending => {
+                        self.state = State::Collecting(round);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(None) => {
+                        self.outer = None;
+                        break;
+                    }
+                    Poll::Ready(Some(batch)) => batch?,
+                },
+            };
+            let batch = self.cut(batch, most_rows - round.rows);
+            let timer = busy.timer();
+            self.encoder
+                .push_keys(&batch, round.rows, &mut self.lookup)?;
+            drop(timer);
+            round.rows += batch.num_rows();
+            round.bytes += batch.get_array_memory_size();
+            round.batches.push(batch);
         }
         if round.rows == 0 {
             return Poll::Ready(Ok(State::Finished));
@@ -489,6 +572,15 @@ impl KeyedJoinStream {
             matched.append_n(outer.num_rows(), false);
         }
         Poll::Ready(Ok(State::Matching(Matching { outer, matched })))
+    }
+
+    /// The first rows of an outer batch; the others are for the next round.
+    fn cut(&mut self, batch: RecordBatch, rows: usize) -> RecordBatch {
+        if batch.num_rows() <= rows {
+            return batch;
+        }
+        self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+        batch.slice(0, rows)
     }
 
     /// The next batch of joined rows; empty if these matches deliver nothing by themselves; `None` at the end of the
@@ -506,8 +598,9 @@ impl KeyedJoinStream {
                 matching.matched.set_bit(*row as usize, true);
             }
         }
-        if keeps_order(self.join_type) {
-            return Ok(Some(RecordBatch::new_empty(Arc::clone(&self.schema))));
+        let nothing_yet = RecordBatch::new_empty(Arc::clone(&self.schema));
+        if marks_only(self.join_type) {
+            return Ok(Some(nothing_yet));
         }
         let outer_columns = matching.outer.num_columns();
         let columns = self.projection.iter().map(|column| {
@@ -518,7 +611,11 @@ impl KeyedJoinStream {
             }
         });
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
-        Ok(Some(self.batch(columns, rows.len())?))
+        let joined = self.batch(columns, rows.len())?;
+        match &mut self.held {
+            Some(held) => held.push(rows, joined).map(|()| Some(nothing_yet)),
+            None => Ok(Some(joined)),
+        }
     }
 
     /// Lets the access method work, and books what it did.
@@ -534,8 +631,23 @@ impl KeyedJoinStream {
         outcome
     }
 
-    /// The outer rows that are delivered for having, or not having, matched.
+    /// What is delivered at the end of a round.
     fn end_of_round(&mut self, matching: &Matching) -> Result<Option<RecordBatch>> {
+        let marked = self.marked_rows(matching)?;
+        let Some(held) = &mut self.held else {
+            return Ok(marked);
+        };
+        if let Some(unmatched) = marked {
+            let matched = matching.matched.finish_cloned();
+            let numbers = (0..).zip(matched.iter());
+            let numbers = numbers.filter(|(_, matched)| !matched).map(|(row, _)| row);
+            held.push(numbers.collect::<Vec<u32>>().into(), unmatched)?;
+        }
+        held.take(&self.schema).map(Some)
+    }
+
+    /// The outer rows that are delivered for having, or not having, matched.
+    fn marked_rows(&self, matching: &Matching) -> Result<Option<RecordBatch>> {
         let matched = || BooleanArray::new(matching.matched.finish_cloned(), None);
         let keep = match self.join_type {
             KeyedJoinType::Inner => return Ok(None),

@@ -78,6 +78,8 @@ pub struct ScanExec {
     cancel: CancelFlag,
     /// What the scan may spend together with others, and what its work costs.
     budget: Option<(Budget, Prices)>,
+    /// Perhaps little of it is wanted.
+    starts_small: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -115,6 +117,7 @@ impl ScanExec {
             counters,
             cancel,
             budget: None,
+            starts_small: false,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -124,6 +127,14 @@ impl ScanExec {
     pub fn with_budget(self, budget: Budget, prices: Prices) -> ScanExec {
         ScanExec {
             budget: Some((budget, prices)),
+            ..self
+        }
+    }
+
+    /// The same scan, whose first batches are small.
+    pub fn starting_small(self) -> ScanExec {
+        ScanExec {
+            starts_small: true,
             ..self
         }
     }
@@ -254,6 +265,9 @@ impl ExecutionPlan for ScanExec {
         if let Some((budget, prices)) = &self.budget {
             scan = scan.with_budget(budget.clone(), *prices);
         }
+        if self.starts_small {
+            scan = scan.starting_small();
+        }
         Ok(Box::pin(ScanStream {
             schema: self.schema(),
             scan,
@@ -289,7 +303,11 @@ impl ExecutionPlan for ScanExec {
             self.cancel.clone(),
         );
         let budget = self.budget.clone();
-        Some(Arc::new(ScanExec { budget, ..scan }))
+        Some(Arc::new(ScanExec {
+            budget,
+            starts_small: self.starts_small,
+            ..scan
+        }))
     }
 
     fn fetch(&self) -> Option<usize> {

@@ -490,6 +490,9 @@ impl TableReference<'_> {
         if let Some(budget) = &planner.budget {
             plan = plan.with_budget(budget.clone(), self.prices(context, path));
         }
+        if wanted.limit.is_some() {
+            plan = plan.starting_small();
+        }
         let rows = self
             .fetch
             .map_or(self.rows, |fetch| self.rows.min(fetch as f64));

@@ -13,9 +13,10 @@
 //! both are planned, and a [`RegretExec`] gives the first one up once it has spent what the other one is estimated to
 //! cost. If it is less, the first plan is never regretted more than that, and stays alone.
 //!
-//! The third kind is guarded only below an operator that reads all of its input before it delivers anything, a sort or an
-//! aggregate: rows that have gone out cannot be taken back. Joins are not guarded; the estimates of an access to one
-//! table are all that is doubted here. Nor are counts of entries: those of ranges come from index dives.
+//! The first two kinds are guarded for accesses to one table and for [joins that stream](crate::join_first_rows), whose scans
+//! and lookups pay from one budget. The third kind is guarded only below an operator that reads all of its input before it
+//! delivers anything, a sort or an aggregate: rows that have gone out cannot be taken back; and not for joins. Counts of
+//! entries are not doubted: those of ranges come from index dives.
 
 use std::sync::Arc;
 
@@ -32,12 +33,13 @@ use crate::cost::index_condition::conditions_us;
 use crate::cost::jumps::jump_us;
 use crate::explain::ExplainRow;
 use crate::json::{Json, Object};
+use crate::keyed_access::LookupPath;
 use crate::physical_planner::{Planned, Planner};
 use crate::plan_outline::Notes;
 use crate::table_reference::TableReference;
 
 /// Rows of a LIMIT up to which a walk is guarded: they are held back until it has them all.
-const MAX_HELD_ROWS: usize = 10_000;
+pub(crate) const MAX_HELD_ROWS: usize = 10_000;
 
 /// How many times the cost of the other plan a plan may cost without being guarded. A switch costs up to twice the other
 /// plan, so guarding less than that would gain nothing.
@@ -245,6 +247,27 @@ impl TableReference<'_> {
             lookup_us: constants.descent_us,
             random_read_us: constants.random_read_us,
             sequential_read_us: constants.sequential_read_us,
+        }
+    }
+
+    /// What the work of a keyed join costs: [`crate::cost::keyed_join`] read backwards. A descent is paid for with what it
+    /// leads to.
+    pub(crate) fn lookup_prices(&self, context: &PlannerContext, path: &LookupPath) -> Prices {
+        let constants = &context.settings.costs;
+        let descent_us = constants.descent_us / path.entries_per_key.max(1.0);
+        let row_us = conditions_us(constants, 1.0, path.row_filters.len());
+        let (entry_us, row_us) = match path.index {
+            IndexRef::Clustered => (0.0, row_us + constants.entry_us + descent_us),
+            IndexRef::Secondary(_) => (constants.entry_us + descent_us, row_us),
+        };
+        Prices {
+            entry_us,
+            row_us,
+            index_condition_us: conditions_us(constants, 1.0, path.index_filters.len()),
+            jump_us: jump_us(constants),
+            lookup_us: constants.descent_us,
+            random_read_us: constants.random_read_us,
+            sequential_read_us: constants.prefetched_read_us,
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::connection::{Connections, is_connected};
 use crate::cost::hash_join::{hash_build_us, hash_probe_us, nested_loop_us};
 use crate::cost::sort::merge_join_us;
 use crate::hints::JoinHints;
+use crate::join_first_rows::FirstRows;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
 use crate::keyed_access::LookupPath;
 use crate::physical_planner::Planned;
@@ -61,6 +62,25 @@ pub(crate) enum Method {
     NestedLoop { build_new: bool },
 }
 
+impl Method {
+    /// Whether rows come out as the rows so far come in, and in their order.
+    fn streams(&self) -> bool {
+        match self {
+            Method::First | Method::Keyed(_) => true,
+            Method::Hash { build_new } => *build_new,
+            Method::NestedLoop { .. } | Method::Merge => false,
+        }
+    }
+}
+
+/// What a plan is to be good at.
+#[derive(Clone, Copy)]
+pub(crate) enum Goal<'a> {
+    AllRows,
+    /// The plan streams: all its methods deliver rows as they come, and in their order.
+    FirstRows(&'a FirstRows),
+}
+
 /// One step of a plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
@@ -70,6 +90,8 @@ pub(crate) struct Step {
     pub rows: f64,
     /// Estimated cost of the plan up to here, in microseconds.
     pub cost_us: f64,
+    /// The same if no LIMIT stops it.
+    pub unstopped_us: f64,
     /// Workers among which the rows up to here are divided.
     pub workers: usize,
     /// Estimated bytes that the joins up to here keep in memory. A table that was consumed by the join after it still
@@ -93,6 +115,7 @@ pub(crate) struct Chooser<'a, 'p> {
     /// All columns of the graph.
     pub schema: &'a DFSchema,
     pub hints: &'a JoinHints,
+    pub goal: Goal<'a>,
     pub known: Connections,
 }
 
@@ -105,6 +128,12 @@ struct Best {
 impl Chooser<'_, '_> {
     /// The cheapest order.
     pub(crate) fn choose(&self) -> Result<Vec<Step>> {
+        let steps = self.choose_if_any()?;
+        steps.ok_or_else(|| internal_datafusion_err!("no order joins all relations"))
+    }
+
+    /// The cheapest order, if there is one that serves the goal.
+    pub(crate) fn choose_if_any(&self) -> Result<Option<Vec<Step>>> {
         if self.graph.relations.len() <= MAX_DYNAMIC {
             self.dynamic()
         } else {
@@ -112,12 +141,13 @@ impl Chooser<'_, '_> {
         }
     }
 
-    fn dynamic(&self) -> Result<Vec<Step>> {
+    fn dynamic(&self) -> Result<Option<Vec<Step>>> {
         let mut best: BTreeMap<u64, Best> = BTreeMap::new();
         for relation in self.first_candidates() {
-            let step = self.first(relation)?;
-            let bits = RelationSet::one(relation).bits();
-            best.insert(bits, Best { step, before: 0 });
+            if let Some(step) = self.first(relation)? {
+                let bits = RelationSet::one(relation).bits();
+                best.insert(bits, Best { step, before: 0 });
+            }
         }
         let all = self.graph.relations.len();
         for size in 1..all {
@@ -132,7 +162,9 @@ impl Chooser<'_, '_> {
                 let last = &best[&bits].step;
                 let mut steps = Vec::new();
                 for relation in self.candidates(set) {
-                    let step = self.step(set, last, &prefix, relation)?;
+                    let Some(step) = self.step(set, last, &prefix, relation)? else {
+                        continue;
+                    };
                     let key = set.with(relation).bits();
                     let known = best.get(&key).map(|known| known.step.cost_us);
                     if known.is_none_or(|known| step.cost_us < known) {
@@ -146,30 +178,32 @@ impl Chooser<'_, '_> {
                 }
             }
         }
-        let mut bits = best
-            .keys()
-            .copied()
-            .find(|bits| bits.count_ones() as usize == all)
-            .ok_or_else(|| internal_datafusion_err!("no order joins all relations"))?;
+        let complete = |bits: &u64| bits.count_ones() as usize == all;
+        let Some(mut bits) = best.keys().copied().find(complete) else {
+            return Ok(None);
+        };
         let mut plan = Vec::with_capacity(all);
         while let Some(Best { step, before }) = best.remove(&bits) {
             plan.push(step);
             bits = before;
         }
         plan.reverse();
-        Ok(plan)
+        Ok(Some(plan))
     }
 
-    fn greedy(&self) -> Result<Vec<Step>> {
+    fn greedy(&self) -> Result<Option<Vec<Step>>> {
         let mut best: Option<Step> = None;
         for relation in self.first_candidates() {
-            let step = self.first(relation)?;
+            let Some(step) = self.first(relation)? else {
+                continue;
+            };
             if best.as_ref().is_none_or(|known| step.rows < known.rows) {
                 best = Some(step);
             }
         }
-        let first =
-            best.ok_or_else(|| internal_datafusion_err!("no relation can be the first of a join"))?;
+        let Some(first) = best else {
+            return Ok(None);
+        };
         let mut set = RelationSet::one(first.relation);
         let mut plan = vec![first];
         while plan.len() < self.graph.relations.len() {
@@ -179,7 +213,9 @@ impl Chooser<'_, '_> {
             let mut best: Option<Step> = None;
             for relation in self.candidates(set) {
                 let prefix = || plan.iter().map(|step: &Step| step.relation).collect();
-                let step = self.step(set, last, &prefix, relation)?;
+                let Some(step) = self.step(set, last, &prefix, relation)? else {
+                    continue;
+                };
                 if best
                     .as_ref()
                     .is_none_or(|known| step.cost_us < known.cost_us)
@@ -187,12 +223,13 @@ impl Chooser<'_, '_> {
                     best = Some(step);
                 }
             }
-            let step =
-                best.ok_or_else(|| internal_datafusion_err!("no order joins all relations"))?;
+            let Some(step) = best else {
+                return Ok(None);
+            };
             set = set.with(step.relation);
             plan.push(step);
         }
-        Ok(plan)
+        Ok(Some(plan))
     }
 
     fn first_candidates(&self) -> Vec<usize> {
@@ -229,15 +266,38 @@ impl Chooser<'_, '_> {
         }
     }
 
-    fn first(&self, relation: usize) -> Result<Step> {
+    /// The first step; `None` if the relation does not serve the goal.
+    fn first(&self, relation: usize) -> Result<Option<Step>> {
         let read = self.read(relation)?;
-        Ok(Step {
+        let step = Step {
             relation,
             method: Method::First,
             rows: read.rows,
             cost_us: read.cost_us,
+            unstopped_us: read.cost_us,
             workers: read.workers,
             held_bytes: 0.0,
+        };
+        let Goal::FirstRows(goal) = self.goal else {
+            return Ok(Some(step));
+        };
+        let Some(wanted) = goal.wanted_of(relation, read.rows) else {
+            return Ok(None);
+        };
+        let rows = read.rows * goal.share;
+        Ok(match &self.inputs[relation] {
+            Input::Table(table) => {
+                let path = table.best_path(self.context, &wanted)?;
+                let serves = path.ordered || wanted.order.is_empty();
+                serves.then_some(Step {
+                    rows,
+                    cost_us: path.cost_us,
+                    unstopped_us: path.risk.unstopped_us,
+                    workers: 1,
+                    ..step
+                })
+            }
+            Input::Derived(_) => Some(Step { rows, ..step }),
         })
     }
 
@@ -260,15 +320,15 @@ impl Chooser<'_, '_> {
         })
     }
 
-    /// The cheapest way to join `relation` to the plan of `set` that ends with `before`; `prefix` tells its relations, for
-    /// the trace.
+    /// The cheapest way to join `relation` to the plan of `set` that ends with `before`, if any serves the goal; `prefix`
+    /// tells its relations, for the trace.
     fn step(
         &self,
         set: RelationSet,
         before: &Step,
         prefix: &dyn Fn() -> Vec<usize>,
         relation: usize,
-    ) -> Result<Step> {
+    ) -> Result<Option<Step>> {
         let connection = self.connection(set, relation)?;
         let entry = &self.graph.relations[relation];
         let Read {
@@ -284,9 +344,16 @@ impl Chooser<'_, '_> {
         // The best of the methods that hints exclude, for want of another.
         let mut excluded: Option<Step> = None;
         let wanted = self.hints.methods(relation);
+        let share = match self.goal {
+            Goal::AllRows => 1.0,
+            Goal::FirstRows(goal) => goal.share,
+        };
         let mut tried = JoinAlternatives::new(&self.context.trace);
         // With what it costs one after the other, and what workers share among them.
         let mut consider = |method: Method, (alone_us, shared_us): (f64, f64), build_bytes: f64| {
+            if matches!(self.goal, Goal::FirstRows(_)) && !method.streams() {
+                return;
+            }
             // The side that streams by decides how many workers there are.
             let workers = match method {
                 Method::Hash { build_new: false } | Method::NestedLoop { build_new: false } => {
@@ -309,6 +376,9 @@ impl Chooser<'_, '_> {
                     method,
                     rows,
                     cost_us,
+                    unstopped_us: before.unstopped_us
+                        + alone_us
+                        + (step_us - alone_us + output_us) / share,
                     workers,
                     held_bytes: before.held_bytes + build_bytes,
                 });
@@ -362,10 +432,10 @@ impl Chooser<'_, '_> {
                 consider(Method::Merge, (scan_us + merge_us, 0.0), 0.0);
             }
         }
-        let step = best
-            .or(excluded)
-            .ok_or_else(|| internal_datafusion_err!("no way to join a relation"))?;
-        tried.decide(prefix, self.inputs, &step);
+        let step = best.or(excluded);
+        if let Some(step) = &step {
+            tried.decide(prefix, self.inputs, step);
+        }
         Ok(step)
     }
 }

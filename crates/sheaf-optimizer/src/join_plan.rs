@@ -28,8 +28,9 @@ use crate::bounded_regret::Risk;
 use crate::connection::{Connections, Equality, equalities};
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::JoinHints;
+use crate::join_first_rows::{FirstRows, steps_for_first_rows};
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan};
-use crate::join_order::{Chooser, Input, Method, Step, table_column};
+use crate::join_order::{Chooser, Goal, Input, Method, Step, table_column};
 use crate::join_reduction::reduced;
 use crate::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
@@ -45,7 +46,7 @@ pub(crate) fn plan_joins(
     planner: &mut Planner<'_>,
     node: &LogicalPlan,
     block: &Block,
-    _wanted: &Wanted,
+    wanted: &Wanted,
 ) -> Result<Planned> {
     let switch = &planner.context.settings.switch;
     let graph = JoinGraph::new(node, switch)?;
@@ -59,9 +60,14 @@ pub(crate) fn plan_joins(
         context: planner.context,
         schema: &schema,
         hints: &hints,
+        goal: Goal::AllRows,
         known: Connections::default(),
     };
-    let steps = chooser.choose()?;
+    let all = chooser.choose()?;
+    let (first_rows, steps) = match steps_for_first_rows(chooser, node, wanted, &all)? {
+        Some((first_rows, steps)) => (Some(first_rows), steps),
+        None => (None, all),
+    };
     chosen_order(&planner.context.trace, &steps, &inputs);
     let mut builder = Builder {
         planner,
@@ -70,6 +76,7 @@ pub(crate) fn plan_joins(
         inputs: inputs.into_iter().map(Some).collect(),
         applied: vec![false; graph.predicates.len()],
         joined: RelationSet::default(),
+        first_rows,
     };
     let mut current: Option<Joined> = None;
     for step in &steps {
@@ -159,6 +166,8 @@ struct Joined {
     plan: Arc<dyn ExecutionPlan>,
     /// Estimated cost up to here, in microseconds.
     cost_us: f64,
+    /// The same if no LIMIT stops it.
+    unstopped_us: f64,
     /// The column of the graph that each output column is.
     layout: Vec<Column>,
     rows: f64,
@@ -197,6 +206,7 @@ impl Joined {
     fn after(mut self, step: &Step) -> Joined {
         let step_us = step.cost_us - self.cost_us;
         (self.rows, self.cost_us) = (step.rows, step.cost_us);
+        self.unstopped_us = step.unstopped_us;
         if let Some(row) = self.explain.last_mut() {
             row.cost_us.get_or_insert(step_us);
             row.prefix_cost_us = Some(step.cost_us);
@@ -242,7 +252,10 @@ impl Joined {
             plan,
             rows: self.rows,
             cost_us: self.cost_us,
-            risk: Risk::none(self.cost_us),
+            risk: Risk {
+                unstopped_us: self.unstopped_us,
+                worst_us: self.unstopped_us,
+            },
             explain: self.explain,
         })
     }
@@ -258,6 +271,8 @@ struct Builder<'b, 'c, 'p> {
     /// Predicates that hold already.
     applied: Vec<bool>,
     joined: RelationSet,
+    /// The plan streams.
+    first_rows: Option<FirstRows>,
 }
 
 /// A join's condition, taken apart for an operator.
@@ -275,7 +290,13 @@ impl<'p> Builder<'_, '_, 'p> {
             return internal_err!("a relation is joined twice");
         };
         let Some(before) = before else {
-            let joined = self.read(relation, input)?;
+            let wanted = match (&self.first_rows, &input) {
+                (Some(first_rows), Input::Table(table)) => {
+                    first_rows.wanted_of(step.relation, table.rows)
+                }
+                _ => None,
+            };
+            let joined = self.read(relation, input, &wanted.unwrap_or_default())?;
             self.joined = RelationSet::one(step.relation);
             let conditions = self.now_applicable();
             return Ok(joined
@@ -296,7 +317,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 return internal_err!("a step that does not fit its input");
             }
             (method, input) => {
-                let new = self.read(relation, input)?;
+                let new = self.read(relation, input, &Wanted::default())?;
                 self.scanned(before, relation, new, method, condition, &needed)?
             }
         };
@@ -317,10 +338,10 @@ impl<'p> Builder<'_, '_, 'p> {
     }
 
     /// Reads a relation by itself.
-    fn read(&self, relation: &Relation<'_>, input: Input<'_>) -> Result<Joined> {
+    fn read(&self, relation: &Relation<'_>, input: Input<'_>, wanted: &Wanted) -> Result<Joined> {
         let planned = match input {
             Input::Table(table) => {
-                let planned = table.plan_scan(self.planner, self.block, &Wanted::default())?;
+                let planned = table.plan_scan(self.planner, self.block, wanted)?;
                 self.planner.notes.add_table(&planned);
                 planned
             }
@@ -330,13 +351,14 @@ impl<'p> Builder<'_, '_, 'p> {
             plan,
             rows,
             cost_us,
-            risk: _,
+            risk,
             explain,
         } = planned;
         Ok(Joined {
             plan,
             rows,
             cost_us,
+            unstopped_us: risk.unstopped_us,
             explain,
             layout: relation.columns.clone(),
         })
@@ -530,6 +552,7 @@ impl<'p> Builder<'_, '_, 'p> {
             .collect();
         let mut explain = before.explain;
         explain.push(row);
+        let budget = planner.budget.clone();
         let plan = KeyedJoinExec::new(KeyedJoin {
             outer: before.plan,
             spec: Arc::new(spec),
@@ -541,6 +564,8 @@ impl<'p> Builder<'_, '_, 'p> {
             counters: Arc::clone(&context.counters),
             cancel: context.cancel.clone(),
             projection: kept.clone(),
+            in_order: self.first_rows.is_some(),
+            budget: budget.map(|budget| (budget, table.lookup_prices(context, path))),
         })?;
         let layout = kept
             .into_iter()
@@ -551,6 +576,7 @@ impl<'p> Builder<'_, '_, 'p> {
             layout,
             rows: before.rows,
             cost_us: before.cost_us,
+            unstopped_us: before.unstopped_us,
             explain,
         })
     }
@@ -696,6 +722,7 @@ impl<'p> Builder<'_, '_, 'p> {
             layout,
             rows: before.rows,
             cost_us: before.cost_us,
+            unstopped_us: before.unstopped_us,
             explain,
         })
     }

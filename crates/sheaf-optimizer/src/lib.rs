@@ -6,6 +6,7 @@
 //!                                                     |- [join_graph]   which relations are joined, by what
 //!                                                     |- [join_order]   in which order, by keyed or hash join
 //!                                                     |    |- [join_rows]  how many rows that leaves
+//!                                                     |    |- [join_first_rows]  if a LIMIT wants few of them
 //!                                                     |    |- [group_rows]  how many groups they are
 //!                                                     |    |- [join_reduction]  groups that a join does not ask for
 //!                                                     |- [hints]        what the statement says about all of this
@@ -37,6 +38,7 @@ mod filter_shares;
 mod group_rows;
 mod hints;
 mod index_merge;
+mod join_first_rows;
 mod join_graph;
 mod join_order;
 mod join_plan;

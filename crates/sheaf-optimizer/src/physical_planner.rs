@@ -106,6 +106,16 @@ pub(crate) struct Wanted {
     pub limit: Option<usize>,
 }
 
+impl Wanted {
+    /// An order that cannot be said is dropped. Then all rows will be taken, to be sorted.
+    fn said(order: Option<Vec<SortExpr>>, limit: Option<usize>) -> Wanted {
+        match order {
+            Some(order) => Wanted { order, limit },
+            None => Wanted::default(),
+        }
+    }
+}
+
 /// An operator and what the planner thinks of it.
 pub(crate) struct Planned {
     pub plan: Arc<dyn ExecutionPlan>,
@@ -669,10 +679,7 @@ fn through_projection(wanted: &Wanted, projection: &Projection) -> Wanted {
         let expr = replace_columns(&sort.expr, &replacements)?;
         Some(SortExpr::new(expr, sort.asc, sort.nulls_first))
     });
-    Wanted {
-        order: order.collect::<Option<Vec<_>>>().unwrap_or_default(),
-        limit: wanted.limit,
-    }
+    Wanted::said(order.collect(), wanted.limit)
 }
 
 /// The wish, said over an input that has the same columns under other qualifiers.
@@ -687,14 +694,11 @@ pub(crate) fn through_schema(wanted: &Wanted, outer: &DFSchema, inner: &DFSchema
         let expr = replace_columns(&sort.expr, &replacements)?;
         Some(SortExpr::new(expr, sort.asc, sort.nulls_first))
     });
-    Wanted {
-        order: order.collect::<Option<Vec<_>>>().unwrap_or_default(),
-        limit: wanted.limit,
-    }
+    Wanted::said(order.collect(), wanted.limit)
 }
 
 /// `expr` with its columns replaced; `None` if one has no replacement.
-fn replace_columns(expr: &Expr, replacements: &HashMap<String, Expr>) -> Option<Expr> {
+pub(crate) fn replace_columns(expr: &Expr, replacements: &HashMap<String, Expr>) -> Option<Expr> {
     use datafusion_common::tree_node::Transformed;
     let mut complete = true;
     let replaced = expr.clone().transform(|expr| {

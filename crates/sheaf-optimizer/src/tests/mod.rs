@@ -3,6 +3,7 @@
 mod access_methods;
 mod choices;
 mod estimates;
+mod first_rows;
 mod harness;
 mod operators;
 mod regret;
