@@ -9,9 +9,12 @@
 //! in nobody's way: nobody else has locked, or changed and not committed, any of it. If somebody has, it goes on row by
 //! row and tries again later.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use crate::error::{Result, StorageError};
 use crate::page::TreeId;
@@ -69,7 +72,7 @@ struct Party {
 
 #[derive(Default)]
 struct Queue {
-    holders: Vec<Party>,
+    holders: SmallVec<[Party; 1]>,
     waiting: VecDeque<Party>,
 }
 
@@ -230,18 +233,17 @@ impl LockTable {
         owner.is_none_or(|owner| !owner.locks.contains(name))
     }
 
-    /// `is_looked_for`: writers look for locks of this kind in this tree.
-    fn take_place(&mut self, tree: TreeId, is_looked_for: bool) -> Result<()> {
+    /// Takes a place for a range.
+    fn take_place(&mut self, tree: TreeId) -> Result<()> {
         if self.count == self.limit {
             return Err(StorageError::TooManyLocks { limit: self.limit });
         }
         self.count += 1;
-        if is_looked_for {
-            self.counters.add(tree);
-        }
+        self.counters.add(tree);
         Ok(())
     }
 
+    /// `is_looked_for`: writers look for locks of this kind in this tree.
     fn give_places(&mut self, tree: TreeId, is_looked_for: bool, places: usize) {
         self.count -= places;
         if is_looked_for {
@@ -250,31 +252,36 @@ impl LockTable {
     }
 
     /// Asks for a lock. If it is queued, the transaction waits for it from now on. A row in a range that the transaction
-    /// has locked as strongly is not entered.
+    /// has locked as strongly is not entered. True: the lock is entered, and was not before.
     pub(super) fn request(
         &mut self,
         transaction: TransactionId,
         name: &LockName,
         mode: LockMode,
-    ) -> Result<Request> {
+    ) -> Result<(Request, bool)> {
         let is_row = name.kind == LockKind::Row;
         let ranges = &self.ranges;
         if is_row && ranges.covers_row(transaction, name.tree, &name.key, mode) {
-            return Ok(Request::Granted);
+            return Ok((Request::Granted, false));
         }
-        if self.is_new(transaction, name) {
-            self.take_place(name.tree, is_row)?;
+        if self.count == self.limit && self.is_new(transaction, name) {
+            return Err(StorageError::TooManyLocks { limit: self.limit });
         }
         let owner = self.owners.entry(transaction).or_default();
-        if owner.locks.insert(name.clone()) && is_row {
-            *owner.rows.entry(name.tree).or_default() += 1;
+        let is_new = owner.locks.insert(name.clone());
+        if is_new {
+            self.count += 1;
+            if is_row {
+                self.counters.add(name.tree);
+                *owner.rows.entry(name.tree).or_default() += 1;
+            }
         }
         let queue = self.queues.entry(name.clone()).or_default();
         let request = queue.request(Party { transaction, mode });
         if request == Request::Queued {
             owner.wait = Some(Wait::Lock(name.clone()));
         }
-        Ok(request)
+        Ok((request, is_new))
     }
 
     /// Whose range keeps the transaction from locking a row.
@@ -418,28 +425,40 @@ impl LockTable {
             }
             self.give_places(name.tree, is_row, 1);
         }
-        if let Some(queue) = self.queues.get_mut(name) {
-            queue
-                .holders
-                .retain(|party| party.transaction != transaction);
-            queue
-                .waiting
-                .retain(|party| party.transaction != transaction);
-        }
-        self.serve(name);
+        self.leave_queue(transaction, name.clone());
     }
 
-    /// Serves a queue after somebody left it, and wakes who was served.
+    /// Takes the transaction out of a queue and serves those who stay, or ends the queue if nobody does.
+    fn leave_queue(&mut self, transaction: TransactionId, name: LockName) {
+        let Entry::Occupied(mut entry) = self.queues.entry(name) else {
+            return;
+        };
+        let queue = entry.get_mut();
+        queue
+            .holders
+            .retain(|party| party.transaction != transaction);
+        queue
+            .waiting
+            .retain(|party| party.transaction != transaction);
+        let served = queue.serve();
+        if queue.holders.is_empty() {
+            debug_assert!(queue.waiting.is_empty());
+            entry.remove();
+        }
+        self.wake_served(&served);
+    }
+
+    /// Serves a queue that somebody waits in no longer, and wakes who was served.
     fn serve(&mut self, name: &LockName) {
         let Some(queue) = self.queues.get_mut(name) else {
             return;
         };
         let served = queue.serve();
-        if queue.holders.is_empty() {
-            debug_assert!(queue.waiting.is_empty());
-            self.queues.remove(name);
-        }
-        for transaction in served {
+        self.wake_served(&served);
+    }
+
+    fn wake_served(&mut self, served: &[TransactionId]) {
+        for &transaction in served {
             self.clear_wait(transaction);
             self.wake(transaction);
         }
@@ -600,7 +619,7 @@ impl LockTable {
         kind: RangeLock,
     ) -> Result<Entered> {
         // A place is taken first, because entering cannot be taken back once ranges were widened.
-        self.take_place(tree, true)?;
+        self.take_place(tree)?;
         let entered = self.ranges.enter(own, tree, range, kind);
         match entered {
             Entered::Known => self.give_places(tree, true, 1),
@@ -764,7 +783,7 @@ impl LockTable {
         };
         for name in std::mem::take(&mut owner.locks) {
             self.give_places(name.tree, name.kind == LockKind::Row, 1);
-            self.release(transaction, &name);
+            self.leave_queue(transaction, name);
         }
         for tree in owner.ranges {
             let left = self.ranges.leave_tree(transaction, tree);

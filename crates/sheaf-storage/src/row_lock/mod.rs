@@ -52,6 +52,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use crate::error::{Result, StorageError};
 use crate::page::TreeId;
 pub(crate) use crate::row_lock::lock_table::ESCALATION_ROWS;
@@ -124,15 +126,19 @@ enum LockKind {
 pub(crate) struct LockName {
     tree: TreeId,
     kind: LockKind,
-    key: Vec<u8>,
+    key: LockKey,
 }
+
+/// A key in the table of locks, which has it twice for each lock. Most keys are as short as this, and then a lock
+/// allocates nothing for them.
+type LockKey = SmallVec<[u8; 24]>;
 
 impl LockName {
     pub(crate) fn row(tree: TreeId, key: &[u8]) -> LockName {
         LockName {
             tree,
             kind: LockKind::Row,
-            key: key.to_vec(),
+            key: LockKey::from_slice(key),
         }
     }
 
@@ -141,7 +147,7 @@ impl LockName {
         LockName {
             tree,
             kind: LockKind::Prefix,
-            key: prefix.to_vec(),
+            key: LockKey::from_slice(prefix),
         }
     }
 
@@ -150,7 +156,7 @@ impl LockName {
         LockName {
             tree,
             kind: LockKind::Reference,
-            key: prefix.to_vec(),
+            key: LockKey::from_slice(prefix),
         }
     }
 
@@ -313,31 +319,28 @@ impl RowLocks {
             let wanted = WantedKey {
                 by: own.clone(),
                 tree: name.tree,
-                key: name.key.clone(),
+                key: name.key.to_vec(),
                 purpose: Purpose::Lock(mode),
             };
             table = self.wait_for_range(table, wanted, &owner, waiting)?;
         }
-        let is_new = table.is_new(own.id(), name);
         let result = match table.request(own.id(), name, mode) {
-            Ok(Request::Granted) => Ok(()),
-            Ok(Request::Queued) => {
+            Ok((Request::Granted, is_new)) => Ok(is_new),
+            Ok((Request::Queued, is_new)) => {
                 let granted = |table: &LockTable| table.holds(own.id(), name, mode);
                 let (returned, result) = self.wait(table, own, waiting, granted);
                 table = returned;
                 if result.is_err() {
                     table.withdraw(own.id(), name);
                 }
-                result
+                result.map(|()| is_new)
             }
             Err(error) => Err(error),
         };
-        // What a range of its own covers needs no lock besides.
-        let is_entered = !table.is_new(own.id(), name);
         drop(table);
         // Before the leaf is looked at: see the module's comment.
         fence(Ordering::SeqCst);
-        result.map(|()| is_new && is_entered)
+        result
     }
 
     /// Puts a lock of the whole tree in the place of the rows that `own` has locked there, if they are many, nobody else has
