@@ -27,6 +27,8 @@
 
 use std::cell::Cell;
 
+use smallvec::SmallVec;
+
 use crate::error::Result;
 use crate::extent::{self, PageRequest};
 use crate::guard::ExclusiveGuard;
@@ -57,7 +59,8 @@ struct HeldPage<'s> {
 /// A change under way.
 pub(crate) struct MiniTransaction<'s> {
     store: &'s PageStore,
-    pages: Vec<HeldPage<'s>>,
+    /// Most change one page.
+    pages: SmallVec<[HeldPage<'s>; 1]>,
     /// Pages that go back to free space at commit.
     freed: Vec<PageId>,
 }
@@ -66,7 +69,7 @@ impl<'s> MiniTransaction<'s> {
     pub(crate) fn begin(store: &'s PageStore) -> MiniTransaction<'s> {
         MiniTransaction {
             store,
-            pages: Vec::new(),
+            pages: SmallVec::new(),
             freed: Vec::new(),
         }
     }
@@ -200,6 +203,10 @@ impl<'s> MiniTransaction<'s> {
 
     /// Latches the maps of the pages that were taken and given back, and returns what is to change in them.
     fn latch_extent_maps(&mut self) -> Result<Vec<(PageHandle, RedoRecord<'static>)>> {
+        let is_allocated = |held: &HeldPage<'_>| held.allocated.is_some();
+        if self.freed.is_empty() && !self.pages.iter().any(is_allocated) {
+            return Ok(Vec::new());
+        }
         let mut changes = Vec::new();
         for held in &self.pages {
             if let Some(owner) = held.allocated {

@@ -1,7 +1,7 @@
 //! The undo stack: the changes of a transaction that were not taken back, the newest on top.
 //!
 //! Records lie back to back in chunks that double in size, so that a short transaction takes little memory and a long
-//! one few allocations. A record names the tree, the key and the value before:
+//! one few allocations; the first chunk is left to the thread's next transaction. A record names the tree, the key and the value before:
 //!
 //! ```text
 //!  0        4      12       13           15             17
@@ -18,6 +18,7 @@
 //!   | spilled | spilled | spilled | ...    | chunk | chunk | chunk | ->
 //! ```
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -26,7 +27,7 @@ use crate::spill_file::{SpillFile, Spilled};
 use crate::transaction::Change;
 
 /// Chunks double in size from the first one to this.
-const FIRST_CHUNK_BYTES: usize = 1 << 10;
+const FIRST_CHUNK_BYTES: usize = 4 << 10;
 const LARGEST_CHUNK_BYTES: usize = 256 << 10;
 
 /// Chunks are spilled when those in memory take more than this, and then all but the newest of them are.
@@ -38,9 +39,30 @@ const RECORD_HEADER_BYTES: usize = 17;
 /// A chunk's first record has no other before it.
 const NO_RECORD: u32 = u32::MAX;
 
+thread_local! {
+    /// Memory for a first chunk, or none. All first chunks are of one size, so nothing depends on whether it is there.
+    static FIRST_CHUNK: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 struct Chunk {
     bytes: Vec<u8>,
     last_record: u32,
+}
+
+impl Chunk {
+    fn new(capacity: usize) -> Chunk {
+        let kept = match capacity {
+            FIRST_CHUNK_BYTES => FIRST_CHUNK.take(),
+            _ => Vec::new(),
+        };
+        Chunk {
+            bytes: match kept.capacity() {
+                0 => Vec::with_capacity(capacity),
+                _ => kept,
+            },
+            last_record: NO_RECORD,
+        }
+    }
 }
 
 /// A chunk in the spill file.
@@ -103,10 +125,7 @@ impl UndoStack {
                 .last()
                 .map_or(FIRST_CHUNK_BYTES, |chunk| chunk.bytes.capacity() * 2);
             let capacity = doubled.min(LARGEST_CHUNK_BYTES).max(record_bytes);
-            self.chunks.push(Chunk {
-                bytes: Vec::with_capacity(capacity),
-                last_record: NO_RECORD,
-            });
+            self.chunks.push(Chunk::new(capacity));
         }
         let Some(chunk) = self.chunks.last_mut() else {
             return;
@@ -223,7 +242,13 @@ impl UndoStack {
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = UndoStack::default();
+        let stack = std::mem::take(self);
+        if let Some(Chunk { mut bytes, .. }) = stack.chunks.into_iter().next()
+            && bytes.capacity() == FIRST_CHUNK_BYTES
+        {
+            bytes.clear();
+            FIRST_CHUNK.set(bytes);
+        }
     }
 
     /// The records in memory, the oldest first.

@@ -291,6 +291,7 @@ impl VersionTable {
             before_length,
             changes,
         };
+        self.bytes.reserve(key.len() + value.len());
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.versions.insert(at, version);
