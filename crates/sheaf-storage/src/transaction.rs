@@ -30,6 +30,7 @@ use crate::row_lock::{
 use crate::snapshot::{ReadView, StatusCell};
 use crate::transaction_system::TransactionSystem;
 use crate::tree::delete::Fences;
+use crate::tree::visited_leaves::VisitedLeaves;
 use crate::tree::{KeyRange, Tree};
 use crate::undo_stack::{UndoRecord, UndoStack};
 
@@ -94,6 +95,8 @@ pub struct Transaction {
     /// Deletes among the changes.
     deletes: usize,
     undo: UndoStack,
+    /// Where it was last in the trees that it visits.
+    visited: VisitedLeaves,
     /// Something about this transaction is in the log.
     is_logged: bool,
     /// A rollback has failed: only the next start can take the rest back.
@@ -117,6 +120,7 @@ impl Transaction {
             trees: Vec::new(),
             deletes: 0,
             undo: UndoStack::default(),
+            visited: VisitedLeaves::default(),
             is_logged: false,
             is_broken: false,
             limit,
@@ -144,6 +148,7 @@ impl Transaction {
             trees,
             deletes: 0,
             undo,
+            visited: VisitedLeaves::default(),
             is_logged: true,
             is_broken: false,
             limit: usize::MAX,
@@ -157,6 +162,12 @@ impl Transaction {
 
     pub(crate) fn status(&self) -> &Arc<StatusCell> {
         &self.status
+    }
+
+    /// The leaves that the transaction has visited last.
+    #[inline]
+    pub(crate) fn visited(&mut self) -> &mut VisitedLeaves {
+        &mut self.visited
     }
 
     /// A view of what has committed by now, and of everything that this transaction has changed and will change.
@@ -511,9 +522,16 @@ impl Transaction {
         let is_new = match locks.lock(&self.status, &name, mode, &patience) {
             Ok(is_new) => is_new,
             Err(StorageError::LockNotAvailable) => return Ok(None),
+            Err(error @ StorageError::TooManyLocks { .. }) => {
+                // What is not there needs no lock.
+                return match tree.read_newest_seen(view, key, value, &mut self.visited)? {
+                    Some(false) => Ok(Some(false)),
+                    _ => Err(error),
+                };
+            }
             Err(error) => return Err(error),
         };
-        let found = tree.read_newest_seen(view, key, value);
+        let found = tree.read_newest_seen(view, key, value, &mut self.visited);
         if is_new {
             match found {
                 Ok(Some(true)) => self.count_lock(tree.id()),

@@ -36,8 +36,31 @@ impl Tree {
         key: &[u8],
         amended: impl FnOnce(&[u8]) -> Option<Vec<u8>>,
     ) -> Result<bool> {
+        if transaction.id().is_some() {
+            return self.amend_latched(transaction, view, key, amended);
+        }
+        // Its first change: who turns out to change nothing takes no permit to, and keeps no log.
+        let mut old = Vec::new();
+        let found = self.read_newest_seen(view, key, &mut old, transaction.visited())?;
+        if found != Some(true) {
+            return Ok(false);
+        }
+        let Some(value) = amended(&old) else {
+            return Ok(false);
+        };
+        let unless_changed = |now: &[u8]| (now == old).then_some(value);
+        self.amend_latched(transaction, view, key, unless_changed)
+    }
+
+    fn amend_latched(
+        &self,
+        transaction: &mut Transaction,
+        view: &ReadView,
+        key: &[u8],
+        amended: impl FnOnce(&[u8]) -> Option<Vec<u8>>,
+    ) -> Result<bool> {
         transaction.begin_change(self)?;
-        let leaf = self.leaf_for_change(key)?;
+        let leaf = self.next_leaf_for_change(transaction, key)?;
         let Some(position) = self.seen_entry(&leaf, transaction, view, key) else {
             return Ok(false);
         };

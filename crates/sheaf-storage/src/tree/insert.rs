@@ -53,7 +53,7 @@ impl Tree {
         check_entry(key, value)?;
         transaction.begin_change(self)?;
         loop {
-            let leaf = self.leaf_for_change(key)?;
+            let leaf = self.next_leaf_for_change(transaction, key)?;
             let position = Node(&leaf).view().lower_bound(key);
             let is_live = position.found && !Node(&leaf).is_ghost(position.slot);
             let obstacle = self.obstacle(&leaf, transaction, key, true);
@@ -208,6 +208,22 @@ impl Tree {
                 .store
                 .malformed(self.id, self.root, "the tree has no leaves")),
         }
+    }
+
+    /// As [`leaf_for_change`](Self::leaf_for_change), for a transaction that has perhaps visited it last.
+    pub(super) fn next_leaf_for_change(
+        &self,
+        transaction: &mut Transaction,
+        key: &[u8],
+    ) -> Result<ExclusiveGuard<'_>> {
+        let visited = transaction.visited();
+        let known = visited.take(self, key);
+        let leaf = match known.and_then(|guard| guard.upgrade().ok()) {
+            Some(leaf) => leaf,
+            None => self.leaf_for_change(key)?,
+        };
+        visited.note(self.id, leaf.page_id(), leaf.next_version());
+        Ok(leaf)
     }
 
     /// What keeps the transaction from changing `key`, which belongs on this leaf.

@@ -46,6 +46,7 @@ mod residency;
 mod search;
 mod split;
 mod versioned_read;
+pub(crate) mod visited_leaves;
 
 use std::sync::{Arc, Weak};
 

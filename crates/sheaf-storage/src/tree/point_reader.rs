@@ -50,7 +50,7 @@ impl PointReader {
 }
 
 /// The leaf, if it has not changed and covers the key.
-fn revisit<'t>(
+pub(super) fn revisit<'t>(
     tree: &'t Tree,
     (page, version): (PageId, PageVersion),
     key: &[u8],

@@ -18,6 +18,7 @@ use crate::snapshot::{ReadView, StatusCell};
 use crate::transaction::{Transaction, Unsettled};
 use crate::tree::node::PageImage;
 use crate::tree::search::{NodeRef, Target};
+use crate::tree::visited_leaves::VisitedLeaves;
 use crate::tree::{KeyRange, Tree};
 use crate::versions::{NewestWriter, Seen};
 
@@ -247,10 +248,14 @@ impl Tree {
         view: &ReadView,
         key: &[u8],
         value: &mut Vec<u8>,
+        visited: &mut VisitedLeaves,
     ) -> Result<Option<bool>> {
         let versions = &self.store.transactions.versions;
         self.retry(|failures| {
-            let leaf = self.find_leaf(Target::Key(key), failures)?;
+            let leaf = match visited.take(self, key) {
+                Some(guard) => NodeRef::optimistic(guard),
+                None => self.find_leaf(Target::Key(key), failures)?,
+            };
             let is_seen = !self.may_see_versions(&leaf, view)
                 || versions.shows_newest(leaf.guard().page_id(), key, view);
             let found = match is_seen {
@@ -258,6 +263,7 @@ impl Tree {
                 false => None,
             };
             leaf.validate()?;
+            visited.note(self.id, leaf.guard().page_id(), leaf.guard().version());
             Ok(found)
         })
     }
