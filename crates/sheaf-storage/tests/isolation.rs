@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use common::{disk, open};
+use common::{disk, open, options};
 use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, RangeLock, ReadAhead, ReadView, Result, Storage,
-    StorageError, Transaction, Tree,
+    StorageError, StorageOptions, Transaction, Tree,
 };
 
 use Level::{ReadCommitted, RepeatableRead, Serializable};
@@ -557,6 +557,52 @@ fn a_row_is_amended_only_as_the_view_shows_it_and_while_nobody_is_in_the_way() {
     );
     t4.delete(2).unwrap();
     assert!(!add(&mut t4, &view, 2), "it is deleted");
+}
+
+#[test]
+fn who_amends_nothing_does_not_begin_to_change() {
+    let table = Table::new();
+    let mut t1 = table.begin(ReadCommitted);
+    let view = t1.view();
+    let mut amend = |key: u8, amended: Option<u8>| {
+        let amended = |_: &[u8]| amended.map(|value| vec![value]);
+        let (tree, transaction) = (&table.tree, &mut t1.transaction);
+        let is_done = tree.amend(transaction, &view, &[key], amended).unwrap();
+        (is_done, transaction.id().is_some())
+    };
+    assert_eq!(amend(9, Some(90)), (false, false), "no such row");
+    assert_eq!(amend(1, None), (false, false), "it stays what it is");
+    assert_eq!(amend(1, Some(11)), (true, true));
+    t1.commit();
+    assert_eq!(table.committed(), [(1, 11), (2, 20)]);
+}
+
+#[test]
+fn what_is_not_there_needs_no_lock_where_there_are_too_many() {
+    let options = StorageOptions {
+        max_row_locks: 1,
+        ..options()
+    };
+    let storage = Storage::open_on(disk(1), options).unwrap();
+    let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+    let mut setup = storage.begin_transaction();
+    tree.insert(&mut setup, &[1], &[10]).unwrap();
+    tree.insert(&mut setup, &[2], &[20]).unwrap();
+    setup.commit().unwrap();
+    let mut transaction = storage.begin_transaction();
+    let view = transaction.read_view().unwrap();
+    let mut lock = |key: u8| {
+        let mut value = Vec::new();
+        transaction.lock_and_read(&view, &tree, &[key], LockMode::Exclusive, &mut value)
+    };
+    assert_eq!(lock(1).unwrap(), Some(true));
+    assert_eq!(lock(9).unwrap(), Some(false));
+    let refused = lock(2);
+    assert!(matches!(
+        refused,
+        Err(StorageError::TooManyLocks { limit: 1 })
+    ));
+    assert_eq!(lock(1).unwrap(), Some(true), "it is locked already");
 }
 
 #[test]
