@@ -9,7 +9,7 @@
 
 use crate::collation::Collation;
 use crate::error::ColumnProblem;
-use crate::number_text::{NumberText, rescale};
+use crate::number_text::{NumberText, power_of_ten, rescale};
 use crate::schema::Column;
 use crate::temporal::{self, DAY, MAX_DATE, MIN_DATE, SECOND};
 use crate::temporal_text::{
@@ -434,10 +434,10 @@ fn integer_in_range(ty: &ColumnType, value: i128) -> Option<Value> {
 }
 
 fn integer(ty: &ColumnType, value: i128) -> Converted {
-    let (least, greatest) = ty.integer_range().unwrap_or((0, 0));
     match integer_in_range(ty, value) {
         Some(value) => Converted::fine(value),
         None => {
+            let (least, greatest) = ty.integer_range().unwrap_or((0, 0));
             let nearest = integer_in_range(ty, value.clamp(least, greatest)).unwrap_or(Value::Null);
             Converted::bad(nearest, ColumnProblem::OutOfRange)
         }
@@ -463,7 +463,7 @@ fn decimal(ty: &ColumnType, unscaled: i128, inexact: bool) -> Converted {
     else {
         return Converted::bad(zero_value(ty), ColumnProblem::OutOfRange);
     };
-    let greatest = 10i128.pow(u32::from(*precision)) - 1;
+    let greatest = power_of_ten(*precision).map_or(i128::MAX, |power| power - 1);
     let least = if *unsigned { 0 } else { -greatest };
     let value = Value::Decimal {
         unscaled: unscaled.clamp(least, greatest),

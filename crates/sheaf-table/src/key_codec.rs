@@ -380,6 +380,13 @@ impl KeyLayout {
         encode_value(part, value, key);
     }
 
+    /// Room for most keys of this layout, so that they need not grow while they are encoded.
+    pub fn likely_bytes(&self) -> usize {
+        /// A number and its NULL byte.
+        const NUMBER_BYTES: usize = 9;
+        self.parts.len() * NUMBER_BYTES
+    }
+
     /// Appends the key of an entry to `key` and its payload to `payload`.
     ///
     /// # Panics
@@ -392,6 +399,7 @@ impl KeyLayout {
         payload: &mut Vec<u8>,
     ) -> EntryShape {
         let start = key.len();
+        key.reserve(self.likely_bytes());
         let mut shape = EntryShape {
             declared_bytes: 0,
             has_null: false,

@@ -123,14 +123,30 @@ fn split_digits(bytes: &[u8]) -> (&[u8], &[u8]) {
     bytes.split_at(end)
 }
 
+/// The powers of ten that fit 128 bits.
+const POWERS_OF_TEN: [i128; 39] = {
+    let mut powers = [1; 39];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = 10 * powers[exponent - 1];
+        exponent += 1;
+    }
+    powers
+};
+
+/// 10^`exponent`; `None`: it does not fit 128 bits.
+pub fn power_of_ten(exponent: u8) -> Option<i128> {
+    POWERS_OF_TEN.get(usize::from(exponent)).copied()
+}
+
 /// `unscaled` / 10^`from` as a number of `to` decimals, rounded, halves away from zero; and whether digits were lost.
 /// `None`: it does not fit 128 bits.
 pub fn rescale(unscaled: i128, from: u8, to: u8) -> Option<(i128, bool)> {
     if to >= from {
-        let factor = 10i128.checked_pow(u32::from(to - from))?;
+        let factor = power_of_ten(to - from)?;
         return Some((unscaled.checked_mul(factor)?, false));
     }
-    let Some(divisor) = 10i128.checked_pow(u32::from(from - to)) else {
+    let Some(divisor) = power_of_ten(from - to) else {
         return Some((0, unscaled != 0));
     };
     let (quotient, remainder) = (unscaled / divisor, unscaled % divisor);

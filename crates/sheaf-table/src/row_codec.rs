@@ -266,6 +266,12 @@ impl RowLayout {
         row: &mut Vec<u8>,
     ) -> Result<(), usize> {
         let start = row.len();
+        let variable = |(column, slot): (usize, &Slot)| match slot.place {
+            Place::Fixed { .. } => 0,
+            Place::Variable(_) => variable_bytes(values(column)).len(),
+        };
+        let expected = self.heap + self.slots.iter().enumerate().map(variable).sum::<usize>();
+        row.reserve(expected.min(limit.max(self.heap)));
         row.resize(start + self.heap, 0);
         let mut end = 0;
         for (column, slot) in self.slots.iter().enumerate() {
