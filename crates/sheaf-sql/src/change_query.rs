@@ -12,6 +12,7 @@
 //! So rows are found as fast as queries find them, and every expression means what it means in a query. The tables are
 //! locked for writing before the query is planned: nobody else changes what it finds.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -226,12 +227,12 @@ impl Session {
         let catalog = self.engine.catalog();
         let schema_version = catalog.schema_version();
         let tables = match check {
-            true if self.unrelated_tables.has(schema_version, targets) => targets.to_vec(),
+            true if self.unrelated_tables.has(schema_version, targets) => Cow::Borrowed(targets),
             true => {
                 let related = catalog.related_tables(targets);
                 let unrelated = &mut self.unrelated_tables;
                 unrelated.note(schema_version, targets, &related);
-                related
+                Cow::Owned(related)
             }
             false => {
                 let mut tables = targets.to_vec();
@@ -241,11 +242,11 @@ impl Session {
                 };
                 tables.sort_by_key(name);
                 tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
-                tables
+                Cow::Owned(tables)
             }
         };
         let mut guards = Vec::with_capacity(tables.len());
-        for table in &tables {
+        for table in tables.iter() {
             let guard = match self.take_kept_table(table) {
                 Some(guard) => Ok(Some(guard)),
                 None => self
@@ -270,7 +271,7 @@ impl Session {
         let is_complete = !check
             || catalog.schema_version() == schema_version
             || catalog.related_tables(targets).len() == tables.len();
-        if guards.iter().zip(&tables).all(current) && is_complete {
+        if guards.iter().zip(tables.iter()).all(current) && is_complete {
             return Ok(Some(ChangeSet::new(guards, check)));
         }
         self.return_tables(guards);

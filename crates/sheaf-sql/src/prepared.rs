@@ -184,9 +184,8 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        self.enter_database_of(id);
         // It is used where it is: counting one's users would be noticed by all sessions that have the same plan.
-        let compiled = self.take_compiled(id, text);
+        let compiled = self.enter_prepared(id, text);
         let outcome = match compiled.as_ref().map(|compiled| &compiled.run) {
             Some(Run::Direct(plan)) => self.run_direct(plan, parameters, sink),
             Some(Run::Parsed(statement)) => {
@@ -207,22 +206,15 @@ impl Session {
         self.dispatch(statement, text, sink)
     }
 
-    /// Names mean what they meant at PREPARE. The session has its own database back when the request has ended.
-    fn enter_database_of(&mut self, id: u32) {
-        let Some(prepared) = self.prepared.by_id.get(&id) else {
-            return;
-        };
+    /// Names mean what they meant at PREPARE: the session has its own database back when the request has ended. Returns
+    /// what is known of the statement, found out anew if the circumstances have changed. `None`: nothing is kept of it.
+    fn enter_prepared(&mut self, id: u32, text: &str) -> Option<Box<Compiled>> {
+        let prepared = self.prepared.by_id.get_mut(&id)?;
         if prepared.database.as_deref() != self.database.as_deref() {
             let database = prepared.database.as_deref().map(str::to_string);
             let own = std::mem::replace(&mut self.database, database);
             self.own_database.get_or_insert(own);
         }
-    }
-
-    /// What is known of a prepared statement, found out anew if the circumstances have changed. `None`: nothing is kept of
-    /// it.
-    fn take_compiled(&mut self, id: u32, text: &str) -> Option<Box<Compiled>> {
-        let prepared = self.prepared.by_id.get_mut(&id)?;
         if text.len() > MAX_KEPT_TEXT_BYTES {
             return None;
         }

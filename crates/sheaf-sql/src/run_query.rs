@@ -463,7 +463,8 @@ impl Session {
             true => self.variables.query_time_limit(),
             false => self.variables.statement_time_limit(),
         };
-        self.engine.timer.arm(self.handle(), limit?)
+        let limit = limit?;
+        self.engine.timer.arm(self.handle(), limit)
     }
 }
 

@@ -146,6 +146,11 @@ impl RowShape {
         self.template.clone()
     }
 
+    /// As [`Self::new_row`], for the last one.
+    pub(crate) fn take_last_row(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.template)
+    }
+
     fn column(&self, position: usize) -> &Column {
         &self.table.definition.columns[position]
     }

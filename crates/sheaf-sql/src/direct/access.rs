@@ -17,6 +17,7 @@ use std::ops::Bound;
 use sheaf_access::IndexRef;
 use sheaf_storage::KeyRange;
 use sheaf_table::{KeyLayout, PartBounds, RowView, Table, Value};
+use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 
 use super::names::ColumnNames;
@@ -383,6 +384,9 @@ impl Access {
 
     /// The keys, now that the parameters are known; `None` where an operand has no place in its column.
     pub(super) fn bind(&self, table: &Table, parameters: &[Value]) -> Option<BoundAccess> {
+        if self.is_single() {
+            return self.bind_single(table, parameters);
+        }
         let layout = self.layout(table);
         let place_of = |position: usize| self.place_of(table, position, parameters);
         let mut equal = Vec::with_capacity(self.equal.len());
@@ -405,11 +409,6 @@ impl Access {
                 }
                 Keys::nothing()
             }
-            Next::Anything if self.is_unique => {
-                let mut key = Vec::new();
-                encode(layout, &equal, &mut key);
-                Keys::Points(vec![key])
-            }
             Next::Anything => Keys::Ranges(vec![layout.range(&equal, None).range]),
             Next::Within { lower, upper } => {
                 let mut relations = Vec::new();
@@ -429,6 +428,28 @@ impl Access {
                 let ranges = bounds.map(|bounds| layout.range(&equal, Some(&bounds)).range);
                 Keys::Ranges(sheaf_optimizer::disjoint(ranges.collect()))
             }
+        };
+        Some(BoundAccess { keys, tests })
+    }
+
+    /// As [`Self::bind`], of one complete unique key: it is encoded part by part.
+    fn bind_single(&self, table: &Table, parameters: &[Value]) -> Option<BoundAccess> {
+        let layout = self.layout(table);
+        let mut key = Vec::with_capacity(layout.likely_bytes());
+        let mut is_nothing = false;
+        for (part, position) in self.equal.iter().enumerate() {
+            match self.place_of(table, *position, parameters)? {
+                Place::At(value) => layout.encode_part(part, (&value).into(), &mut key),
+                Place::Null | Place::BelowAll | Place::AboveAll => is_nothing = true,
+            }
+        }
+        let mut tests = Vec::with_capacity(self.tested.len());
+        for position in &self.tested {
+            tests.push(self.test_of(table, *position, parameters)?);
+        }
+        let keys = match is_nothing {
+            true => Keys::nothing(),
+            false => Keys::Points(smallvec![key]),
         };
         Some(BoundAccess { keys, tests })
     }
@@ -454,7 +475,7 @@ impl Access {
     ) -> Option<Keys> {
         let layout = self.layout(table);
         let Test { branches, .. } = self.test_of(table, position, parameters)?;
-        let mut keys = Vec::with_capacity(branches.len());
+        let mut keys = SmallVec::with_capacity(branches.len());
         for (_, place) in branches.into_iter().flatten() {
             if let Place::At(value) = place {
                 let mut key = Vec::new();
@@ -477,14 +498,16 @@ impl Access {
         let place = |operand: &Operand| place(definition, operand.value(parameters));
         let placed = |(relation, operand): &(Relation, Operand)| Some((*relation, place(operand)?));
         let branches = match kind {
-            Kind::Relation(relation, operand) => vec![vec![(*relation, place(operand)?)]],
+            Kind::Relation(relation, operand) => {
+                smallvec![smallvec![(*relation, place(operand)?)]]
+            }
             Kind::In(list) => list
                 .iter()
-                .map(|operand| Some(vec![(Relation::Equal, place(operand)?)]))
+                .map(|operand| Some(smallvec![(Relation::Equal, place(operand)?)]))
                 .collect::<Option<_>>()?,
             Kind::Or(branches) => branches
                 .iter()
-                .map(|branch| branch.iter().map(placed).collect::<Option<Vec<_>>>())
+                .map(|branch| branch.iter().map(placed).collect::<Option<Branch>>())
                 .collect::<Option<_>>()?,
         };
         Some(Test {
@@ -495,7 +518,7 @@ impl Access {
 }
 
 /// The values between at most one lower and one upper bound; `None`: there are none.
-fn part_bounds(relations: Vec<(Relation, Place)>) -> Option<PartBounds> {
+fn part_bounds(relations: impl IntoIterator<Item = (Relation, Place)>) -> Option<PartBounds> {
     let (mut lower, mut upper) = (Bound::Unbounded, Bound::Unbounded);
     for (relation, place) in relations {
         match (place, relation) {
@@ -525,13 +548,13 @@ fn encode(layout: &KeyLayout, values: &[Value], key: &mut Vec<u8>) {
 #[derive(Debug)]
 pub(super) enum Keys {
     /// Complete unique keys: of the clustered index the keys themselves, of a secondary index what its entries begin with.
-    Points(Vec<Vec<u8>>),
+    Points(SmallVec<[Vec<u8>; 1]>),
     Ranges(Vec<KeyRange>),
 }
 
 impl Keys {
     fn nothing() -> Keys {
-        Keys::Points(Vec::new())
+        Keys::Points(SmallVec::new())
     }
 
     /// Rows of `table` under the keys, by the estimate of its tree for ranges.
@@ -572,8 +595,11 @@ pub(super) struct BoundAccess {
 #[derive(Debug)]
 pub(super) struct Test {
     pub(super) column: usize,
-    branches: Vec<Vec<(Relation, Place)>>,
+    branches: SmallVec<[Branch; 1]>,
 }
+
+/// Relations that hold all, nearly always one.
+type Branch = SmallVec<[(Relation, Place); 1]>;
 
 impl Test {
     /// Whether a row passes. `long` is the column's value if the row only refers to it.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use sheaf_storage::{Direction, LockMode, MAX_ENTRY_BYTES, ReadView};
 use sheaf_table::convert::Mode;
+use sheaf_table::number_text::power_of_ten;
 use sheaf_table::{ChangeSet, Column, ColumnType, RowView, Table, Value};
 use sqlparser::ast;
 
@@ -301,18 +302,16 @@ fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<V
                 Value::Decimal { unscaled, scale } => (*unscaled, *scale),
                 whole => (whole.as_i128()?, 0),
             };
-            let factor = 10i128.checked_pow(u32::from(scale.checked_sub(operand_scale)?))?;
+            let factor = power_of_ten(scale.checked_sub(operand_scale)?)?;
             let unscaled = unscaled.checked_add(signed(operand.checked_mul(factor)?)?)?;
             let ColumnType::Decimal { precision, .. } = ty else {
                 return None;
             };
             // What fits the column fits every intermediate type.
-            (unscaled.abs() < 10i128.checked_pow(u32::from(*precision))?).then_some(
-                Value::Decimal {
-                    unscaled,
-                    scale: *scale,
-                },
-            )
+            (unscaled.abs() < power_of_ten(*precision)?).then_some(Value::Decimal {
+                unscaled,
+                scale: *scale,
+            })
         }
         _ => None,
     }

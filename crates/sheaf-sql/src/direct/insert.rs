@@ -131,9 +131,12 @@ impl Session {
     ) -> Result<()> {
         let (now, mode) = (self.local_now_micros(), insert.destination.options.mode);
         let warnings = &mut self.warnings;
-        let shape = RowShape::new(&insert.table, &insert.targets, mode, now, warnings)?;
+        let mut shape = RowShape::new(&insert.table, &insert.targets, mode, now, warnings)?;
         for (n, places) in insert.rows.iter().enumerate() {
-            let mut row = shape.new_row();
+            let mut row = match n + 1 == insert.rows.len() {
+                true => shape.take_last_row(),
+                false => shape.new_row(),
+            };
             for (place, position) in places.iter().zip(&insert.targets) {
                 match place {
                     Place::Default => shape.put_default(&mut row, *position, now)?,

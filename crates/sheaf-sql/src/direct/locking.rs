@@ -149,6 +149,7 @@ impl Session {
         let (mut keys, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
         let mut fits = true;
         let mut is_locked = false;
+        let mut only = None;
         if let Some([key]) = reader.known_keys(&ready.bound)
             && wanted > 0
         {
@@ -157,8 +158,8 @@ impl Session {
                 is_locked = true;
                 reader.note_points(1, u64::from(is_there));
                 if is_there {
-                    fits = rows.push(read.sort_keys(), (table, &view), &table.view(&row)?)?;
-                    keys.push(key.clone());
+                    rows = Sorter::of_row(row);
+                    only = Some(key);
                 }
             }
         }
@@ -183,14 +184,15 @@ impl Session {
         };
         let ranges = || ready.bound.keys.ranges();
         let mut searches = statement.search_to_lock(table, search, ranges);
-        for key in keys.iter().filter(|_| !is_locked) {
+        for key in &keys {
             if statement.lock_row(&view, table, key, mode)?.is_none() {
                 return Ok(Attempt::RowChanged);
             }
         }
-        let last = keys.last().map(Vec::as_slice);
+        let last = only.or(keys.last()).map(Vec::as_slice);
+        let found = (keys.len() + usize::from(only.is_some()), last);
         Ok(
-            match statement.lock_searches(&view, &mut searches, (keys.len(), last))? {
+            match statement.lock_searches(&view, &mut searches, found)? {
                 true => Attempt::Done(Locked { view, rows }),
                 false => Attempt::RowChanged,
             },

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use sheaf_table::convert::{Mode, text_to_column};
+use sheaf_table::number_text::power_of_ten;
 use sheaf_table::{Collation, Column, ColumnType, Value, ValueRef};
 use sqlparser::ast;
 
@@ -71,7 +72,8 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
         matches!(
             value,
             Value::Null | Value::Int(_) | Value::UInt(_) | Value::Text(_) | Value::Bytes(_)
-        ) || matches!(value, Value::Double(double) if double.is_finite())
+        ) || matches!(value, Value::Decimal { scale, .. } if *scale > 0)
+            || matches!(value, Value::Double(double) if double.is_finite())
     };
     match parameters.iter().all(is_literal) {
         true => Cow::Borrowed(parameters),
@@ -173,9 +175,9 @@ fn decimal_place(precision: u8, scale: u8, value: &Value) -> Option<Place> {
         Value::Decimal { unscaled, scale } => (*unscaled, *scale),
         _ => return None,
     };
-    let factor = 10i128.checked_pow(u32::from(scale.checked_sub(own_scale)?))?;
+    let factor = power_of_ten(scale.checked_sub(own_scale)?)?;
     let unscaled = unscaled.checked_mul(factor)?;
-    let limit = 10i128.checked_pow(u32::from(precision))?;
+    let limit = power_of_ten(precision)?;
     Some(if unscaled <= -limit {
         Place::BelowAll
     } else if unscaled >= limit {

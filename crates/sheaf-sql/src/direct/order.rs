@@ -6,6 +6,7 @@
 use sheaf_storage::{ReadView, TreeId};
 use sheaf_table::schema::MAX_INDEX_PARTS;
 use sheaf_table::{Index, IndexPart, KeyLayout, RowView, Table, TableDefinition, ValueRef};
+use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 
 use super::row::long_value;
@@ -94,7 +95,7 @@ impl SortKey {
 #[derive(Default)]
 pub(super) struct Sorter {
     bytes: Vec<u8>,
-    rows: Vec<SortedRow>,
+    rows: SmallVec<[SortedRow; 1]>,
 }
 
 /// Where a row is among the bytes: its keys, of ORDER BY and then of DISTINCT, and the row.
@@ -105,6 +106,19 @@ struct SortedRow {
 }
 
 impl Sorter {
+    /// One row, which needs no keys.
+    pub(super) fn of_row(bytes: Vec<u8>) -> Sorter {
+        let row = SortedRow {
+            start: 0,
+            distinct_end: 0,
+            end: bytes.len(),
+        };
+        Sorter {
+            bytes,
+            rows: smallvec![row],
+        }
+    }
+
     /// Adds a row; false if there is no room for it.
     pub(super) fn push(
         &mut self,
