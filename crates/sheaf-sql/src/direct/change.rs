@@ -431,18 +431,13 @@ impl Work<'_> {
             return Ok(false);
         }
         let before = warnings.mark();
-        let mut failed = None;
         let changes = |row: &RowView<'_>| {
             let columns = &table.definition.columns;
             let old = |column: usize| row.value(column, &columns[column].ty);
             let rules = (*mode, number);
-            match update.new_values(table, old, parameters, rules, warnings) {
-                Ok(values) => values,
-                Err(error) => {
-                    failed = Some(error);
-                    None
-                }
-            }
+            // Who has locked the row may be about to change it: an error is one if it is still found under the lock.
+            let values = update.new_values(table, old, parameters, rules, warnings);
+            values.ok().flatten()
         };
         let columns = update
             .assignments
@@ -451,15 +446,11 @@ impl Work<'_> {
         let position = position_of(locked, table)?;
         let row = (view, key);
         let is_done = locked.amend(statement.changes(), position, row, columns, changes)?;
-        match failed {
-            Some(error) => Err(error),
-            None if !is_done => {
-                // What there was to warn of is found once more.
-                warnings.back_to(before);
-                Ok(false)
-            }
-            None => Ok(true),
+        if !is_done {
+            // What there was to warn of is found once more.
+            warnings.back_to(before);
         }
+        Ok(is_done)
     }
 }
 

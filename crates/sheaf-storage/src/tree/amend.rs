@@ -25,7 +25,9 @@ use crate::versions::Before;
 impl Tree {
     /// Gives a live entry the value that `amended` makes of its present one, if the view shows that and nobody keeps the
     /// transaction from changing it. False: nothing has happened, because that is not so, because `amended` wants no
-    /// change, or because the leaf has no room for it. `amended` runs under the leaf's latch: it computes and never waits.
+    /// change, or because the leaf has no room for it. `amended` may run under the leaf's latch: it computes and never
+    /// waits. What it makes of the value counts only if this returns true: somebody who has locked the entry may be about
+    /// to change it.
     ///
     /// # Errors
     /// As [`replace`](Self::replace), except those of waiting.

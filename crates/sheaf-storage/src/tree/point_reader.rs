@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::guard::{OptimisticGuard, PageVersion};
-use crate::page::PageId;
+use crate::page::{PageId, header};
 use crate::snapshot::ReadView;
 use crate::tree::Tree;
+use crate::tree::node::PageBytes;
 use crate::tree::search::{NodeRef, Target};
 
 /// Looks up one key after another; a key on the leaf of its predecessor costs no descent.
@@ -49,7 +50,8 @@ impl PointReader {
     }
 }
 
-/// The leaf, if it has not changed and covers the key.
+/// The leaf, if it has not changed and covers the key. That it is a leaf of the tree is looked at as in a descent: numbers
+/// of versions come again, if somebody remembers one for very long.
 pub(super) fn revisit<'t>(
     tree: &'t Tree,
     (page, version): (PageId, PageVersion),
@@ -60,7 +62,8 @@ pub(super) fn revisit<'t>(
         return None;
     }
     let leaf = NodeRef::optimistic(pool.optimistic(page).ok()?);
-    let is_it = leaf.guard().version() == version && leaf.view().covers(key);
+    let is_leaf = leaf.view().level() == 0 && leaf.guard().u64_at(header::TREE_ID) == tree.id.0;
+    let is_it = leaf.guard().version() == version && is_leaf && leaf.view().covers(key);
     leaf.validate().ok()?;
     is_it.then(|| *leaf.guard())
 }

@@ -158,6 +158,41 @@ fn whoever_changes_what_another_changed_waits_for_its_end() {
 }
 
 #[test]
+fn what_cannot_be_assigned_is_an_error_only_once_the_row_is_locked() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "assigned");
+    run(
+        &mut one,
+        "create table s (id int primary key, q tinyint not null)",
+    );
+    run(&mut one, "insert into s values (1, 120)");
+    run(&mut two, "set innodb_lock_wait_timeout = 1");
+    let add = "update s set q = q + 10 where id = 1";
+    let lock = "select q from s where id = 1 for update";
+    // It waits for who may be about to make room.
+    run(&mut one, "begin");
+    run(&mut one, lock);
+    assert_eq!(error_of(&mut two, add), 1205);
+    run(&mut one, "rollback");
+    assert_eq!(error_of(&mut two, add), 1264);
+    run(&mut one, "begin");
+    run(&mut one, lock);
+    run(&mut two, "set innodb_lock_wait_timeout = 50");
+    let (started, starts) = mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        started.send(()).expect("the test waits");
+        run(&mut two, add);
+        two
+    });
+    starts.recv().expect("the thread runs");
+    run(&mut one, "update s set q = 0 where id = 1");
+    run(&mut one, "commit");
+    let mut two = waiter.join().expect("the update ends");
+    let found: Vec<i64> = two.query("select q from s").expect("rows");
+    assert_eq!(found, [10]);
+}
+
+#[test]
 fn locking_reads_see_the_newest_rows_and_keep_them() {
     let server = TestServer::start();
     let (mut one, mut two) = two_sessions(&server, "locking");
