@@ -1,16 +1,15 @@
 //! How a TPC-C client reaches its database: prepared statements, over the MySQL protocol or in the same process.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
-use mysql_common::params::Params;
 use mysql_common::value::Value;
 use sheaf::Cell;
 
 use super::DATABASE;
+use super::schema::cents;
 use crate::error::BenchError;
-pub use crate::peers::wire_client::Row;
-use crate::peers::wire_client::{PreparedStatement, WireClient, WireError};
+use crate::peers::wire_client::{PreparedStatement, Row, WireClient, WireError};
 
 /// A lock was waited for too long; a deadlock.
 const CONFLICTS: [u16; 2] = [1205, 1213];
@@ -49,6 +48,122 @@ impl Failure {
     }
 }
 
+/// A value for a parameter.
+#[derive(Clone, Copy)]
+pub enum Parameter<'a> {
+    Number(i64),
+    Text(&'a str),
+    /// An amount in hundredths: a text over the protocol, where clients have no other form for it, and a number in the
+    /// library.
+    Cents(u64),
+}
+
+impl From<i64> for Parameter<'_> {
+    fn from(number: i64) -> Self {
+        Parameter::Number(number)
+    }
+}
+
+impl From<u64> for Parameter<'_> {
+    fn from(number: u64) -> Self {
+        Parameter::Number(number as i64)
+    }
+}
+
+impl From<usize> for Parameter<'_> {
+    fn from(number: usize) -> Self {
+        Parameter::Number(number as i64)
+    }
+}
+
+impl From<bool> for Parameter<'_> {
+    fn from(yes: bool) -> Self {
+        Parameter::Number(yes.into())
+    }
+}
+
+impl<'a> From<&'a str> for Parameter<'a> {
+    fn from(text: &'a str) -> Self {
+        Parameter::Text(text)
+    }
+}
+
+/// Values for the parameters of a statement.
+macro_rules! parameters {
+    ($($value:expr),* $(,)?) => { &[$($crate::tpcc::client::Parameter::from($value)),*] };
+}
+pub(super) use parameters;
+
+impl Parameter<'_> {
+    fn for_protocol(self) -> Value {
+        match self {
+            Parameter::Number(number) => Value::Int(number),
+            Parameter::Text(text) => Value::Bytes(text.into()),
+            Parameter::Cents(amount) => Value::Bytes(cents(amount).into()),
+        }
+    }
+
+    fn for_library(self) -> sheaf::Value {
+        match self {
+            Parameter::Number(number) => sheaf::Value::Int(number),
+            Parameter::Text(text) => sheaf::Value::Text(text.into()),
+            Parameter::Cents(amount) => sheaf::Value::Decimal {
+                unscaled: amount.into(),
+                scale: 2,
+            },
+        }
+    }
+}
+
+/// A row of a result, for as long as it is looked at.
+#[derive(Clone, Copy)]
+pub enum Found<'r> {
+    Protocol(&'r Row),
+    Library(&'r sheaf::Row<'r>),
+}
+
+impl<'r> Found<'r> {
+    /// The value of a column as an integer: amounts in hundredths, shares in ten thousandths.
+    pub fn integer(self, column: usize) -> i64 {
+        match self {
+            Found::Protocol(row) => match row.get(column) {
+                Some(Value::Int(value)) => *value,
+                Some(Value::UInt(value)) => i64::try_from(*value).unwrap_or(i64::MAX),
+                Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes)
+                    .replace('.', "")
+                    .parse()
+                    .unwrap_or(0),
+                _ => 0,
+            },
+            Found::Library(row) => match row.cell(column) {
+                Cell::Signed(value) => value,
+                Cell::Unsigned(value) => i64::try_from(value).unwrap_or(i64::MAX),
+                Cell::Decimal { unscaled, .. } => i64::try_from(unscaled).unwrap_or(0),
+                _ => 0,
+            },
+        }
+    }
+
+    /// The bytes of a text.
+    pub fn bytes(self, column: usize) -> &'r [u8] {
+        match self {
+            Found::Protocol(row) => match row.get(column) {
+                Some(Value::Bytes(bytes)) => bytes,
+                _ => &[],
+            },
+            Found::Library(row) => match row.cell(column) {
+                Cell::Bytes(bytes) => bytes,
+                _ => &[],
+            },
+        }
+    }
+
+    /// The value of a column as text.
+    pub fn text(self, column: usize) -> String {
+        String::from_utf8_lossy(self.bytes(column)).into_owned()
+    }
+}
+
 /// One session with a database.
 pub enum Client {
     Protocol(ProtocolClient),
@@ -66,7 +181,9 @@ pub struct ProtocolClient {
 pub struct LibraryClient {
     connection: sheaf::Connection,
     /// By the address of their text: each place in the program has a statement of its own.
-    statements: HashMap<usize, sheaf::Statement>,
+    statements: BTreeMap<usize, sheaf::Statement>,
+    /// The values of the running statement's parameters.
+    values: Vec<sheaf::Value>,
 }
 
 impl ProtocolClient {
@@ -96,11 +213,15 @@ impl ProtocolClient {
     fn run(
         &mut self,
         statement: &'static str,
-        values: &[Value],
-        take: impl FnMut(Row),
+        parameters: &[Parameter<'_>],
+        mut take: impl FnMut(Found<'_>),
     ) -> Result<(), Failure> {
+        let values: Vec<Value> = parameters
+            .iter()
+            .map(|parameter| parameter.for_protocol())
+            .collect();
         let (server, connection) = (self.server, &mut self.connection);
-        let exchange = || {
+        let mut exchange = || {
             let prepared = match self.statements.get(statement) {
                 Some(&prepared) => prepared,
                 None => {
@@ -109,8 +230,8 @@ impl ProtocolClient {
                     prepared
                 }
             };
-            connection.send(prepared, values)?;
-            connection.receive(take)
+            connection.send(prepared, &values)?;
+            connection.receive(|row| take(Found::Protocol(&row)))
         };
         exchange().map_err(|error| Self::failure(server, statement, &error))?;
         Ok(())
@@ -127,15 +248,16 @@ impl LibraryClient {
         }
         Ok(LibraryClient {
             connection,
-            statements: HashMap::new(),
+            statements: BTreeMap::new(),
+            values: Vec::new(),
         })
     }
 
     fn run(
         &mut self,
         text: &'static str,
-        values: Vec<Value>,
-        mut take: impl FnMut(Row),
+        parameters: &[Parameter<'_>],
+        mut take: impl FnMut(Found<'_>),
     ) -> Result<(), Failure> {
         let failed =
             |error: sheaf::Error| Failure::new(LIBRARY, error.code, text, &error.to_string());
@@ -143,15 +265,12 @@ impl LibraryClient {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(self.connection.prepare(text).map_err(failed)?),
         };
-        let values: Vec<_> = values.into_iter().map(library_value).collect();
+        self.values.clear();
+        self.values
+            .extend(parameters.iter().map(|parameter| parameter.for_library()));
         self.connection
-            .run(statement, &values, |row| {
-                let columns = 0..row.columns().len();
-                take(
-                    columns
-                        .map(|column| protocol_value(row.cell(column)))
-                        .collect(),
-                );
+            .run(statement, &self.values, |row| {
+                take(Found::Library(row));
                 Ok(())
             })
             .map_err(failed)?;
@@ -159,74 +278,42 @@ impl LibraryClient {
     }
 }
 
-/// A parameter as the library takes it.
-fn library_value(value: Value) -> sheaf::Value {
-    match value {
-        Value::Int(value) => sheaf::Value::Int(value),
-        Value::UInt(value) => sheaf::Value::UInt(value),
-        Value::Bytes(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => sheaf::Value::Text(text),
-            Err(bytes) => sheaf::Value::Bytes(bytes.into_bytes()),
-        },
-        // No other types are among the parameters.
-        _ => sheaf::Value::Null,
-    }
-}
-
-/// A value of the library's as [`integer`] and [`text`] read it: decimals as their digits, which over the protocol are text.
-fn protocol_value(cell: Cell<'_>) -> Value {
-    match cell {
-        Cell::Signed(value) => Value::Int(value),
-        Cell::Unsigned(value) => Value::UInt(value),
-        Cell::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
-        // As `integer` reads their texts.
-        Cell::Decimal { unscaled, .. } => i64::try_from(unscaled).map_or(Value::NULL, Value::Int),
-        Cell::Date(value) => Value::Int(value.into()),
-        Cell::DateTime(value) | Cell::Time(value) => Value::Int(value),
-        Cell::Float(value) => Value::Float(value),
-        Cell::Double(value) => Value::Double(value),
-        Cell::Null => Value::NULL,
-    }
-}
-
 impl Client {
-    fn run(
-        &mut self,
-        statement: &'static str,
-        values: impl Into<Params>,
-        take: impl FnMut(Row),
-    ) -> Result<(), Failure> {
-        let values = match values.into() {
-            Params::Positional(values) => values,
-            _ => Vec::new(),
-        };
-        match self {
-            Client::Protocol(client) => client.run(statement, &values, take),
-            Client::Library(client) => client.run(statement, values, take),
-        }
-    }
-
-    /// The rows of a query.
+    /// Runs a statement and gives its rows to `take`.
     pub fn query(
         &mut self,
         statement: &'static str,
-        values: impl Into<Params>,
-    ) -> Result<Vec<Row>, Failure> {
-        let mut rows = Vec::new();
-        self.run(statement, values, |row| rows.push(row))?;
-        Ok(rows)
+        parameters: &[Parameter<'_>],
+        take: impl FnMut(Found<'_>),
+    ) -> Result<(), Failure> {
+        match self {
+            Client::Protocol(client) => client.run(statement, parameters, take),
+            Client::Library(client) => client.run(statement, parameters, take),
+        }
     }
 
-    /// The first row of a query that must have one.
-    pub fn row(
+    /// What `take` makes of the first row of a query.
+    pub fn first<T>(
         &mut self,
         statement: &'static str,
-        values: impl Into<Params>,
-    ) -> Result<Row, Failure> {
+        parameters: &[Parameter<'_>],
+        take: impl Fn(Found<'_>) -> T,
+    ) -> Result<Option<T>, Failure> {
         let mut first = None;
-        self.run(statement, values, |row| {
-            first.get_or_insert(row);
+        self.query(statement, parameters, |row| {
+            first.get_or_insert_with(|| take(row));
         })?;
+        Ok(first)
+    }
+
+    /// As [`Self::first`], of a query that must have a row.
+    pub fn row<T>(
+        &mut self,
+        statement: &'static str,
+        parameters: &[Parameter<'_>],
+        take: impl Fn(Found<'_>) -> T,
+    ) -> Result<T, Failure> {
+        let first = self.first(statement, parameters, take)?;
         first.ok_or_else(|| Failure::new(self.name(), 0, statement, "no row"))
     }
 
@@ -234,9 +321,9 @@ impl Client {
     pub fn execute(
         &mut self,
         statement: &'static str,
-        values: impl Into<Params>,
+        parameters: &[Parameter<'_>],
     ) -> Result<(), Failure> {
-        self.run(statement, values, drop)
+        self.query(statement, parameters, |_| ())
     }
 
     pub fn commit(&mut self) -> Result<(), Failure> {
@@ -254,15 +341,7 @@ impl Client {
                 .run(statement)
                 .map(drop)
                 .map_err(|error| ProtocolClient::failure(client.server, statement, &error)),
-            Client::Library(client) => match client.connection.execute(statement) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(Failure::new(
-                    LIBRARY,
-                    error.code,
-                    statement,
-                    &error.to_string(),
-                )),
-            },
+            Client::Library(client) => client.run(statement, &[], |_| ()),
         }
     }
 
@@ -271,26 +350,5 @@ impl Client {
             Client::Protocol(client) => client.server,
             Client::Library(_) => LIBRARY,
         }
-    }
-}
-
-/// The value of a column as an integer: amounts in hundredths, shares in ten thousandths.
-pub fn integer(row: &Row, column: usize) -> i64 {
-    match row.get(column) {
-        Some(Value::Int(value)) => *value,
-        Some(Value::UInt(value)) => i64::try_from(*value).unwrap_or(i64::MAX),
-        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes)
-            .replace('.', "")
-            .parse()
-            .unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// The value of a column as text.
-pub fn text(row: &Row, column: usize) -> String {
-    match row.get(column) {
-        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-        _ => String::new(),
     }
 }

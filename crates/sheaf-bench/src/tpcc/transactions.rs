@@ -1,10 +1,8 @@
 //! The five transactions of TPC-C (clause 2). A terminal belongs to one warehouse.
 
-use mysql_common::value::Value;
-
 use crate::error::BenchError;
 
-use super::client::{Client, Failure, integer, text};
+use super::client::{Client, Failure, Parameter, parameters};
 use super::random::Input;
 use super::schema::{CUSTOMERS, DISTRICTS, ITEMS, cents};
 
@@ -97,28 +95,28 @@ impl Terminal {
         let fails = self.input.uniform(1, 100) == 1;
         let all_local = lines.iter().all(|line| line.warehouse == w);
         let client = &mut self.client;
-        let found = client.row(
+        let (discount, warehouse_tax) = client.row(
             "select c_discount, c_last, c_credit, w_tax from warehouse, customer \
              where w_id = ? and c_w_id = w_id and c_d_id = ? and c_id = ?",
-            (w, d, c),
+            parameters![w, d, c],
+            |row| (row.integer(0), row.integer(3)),
         )?;
-        let (discount, warehouse_tax) = (integer(&found, 0), integer(&found, 3));
-        let found = client.row(
+        let (o, district_tax) = client.row(
             "select d_next_o_id, d_tax from district where d_w_id = ? and d_id = ? for update",
-            (w, d),
+            parameters![w, d],
+            |row| (row.integer(0), row.integer(1)),
         )?;
-        let (o, district_tax) = (integer(&found, 0), integer(&found, 1));
         client.execute(
             "update district set d_next_o_id = ? where d_w_id = ? and d_id = ?",
-            (o + 1, w, d),
+            parameters![o + 1, w, d],
         )?;
         client.execute(
             "insert into orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local) values (?, ?, ?, ?, ?, ?, ?)",
-            (o, d, w, c, NOW, lines.len(), u8::from(all_local)),
+            parameters![o, d, w, c, NOW, lines.len(), all_local],
         )?;
         client.execute(
             "insert into new_orders (no_o_id, no_d_id, no_w_id) values (?, ?, ?)",
-            (o, d, w),
+            parameters![o, d, w],
         )?;
         // In the order of items, so that two orders never wait for each other in a circle.
         lines.sort_by_key(|line| (line.warehouse, line.item));
@@ -126,29 +124,30 @@ impl Terminal {
         for (number, line) in lines.iter().enumerate() {
             let missing = fails && number + 1 == lines.len();
             let item = if missing { ITEMS + 1 } else { line.item };
-            let found = client.query(
+            let price = client.first(
                 "select i_price, i_name, i_data from item where i_id = ?",
-                (item,),
+                parameters![item],
+                |row| row.integer(0),
             )?;
-            let Some(found) = found.first() else {
+            let Some(price) = price else {
                 return client.rollback();
             };
-            let amount = integer(found, 0) * line.quantity as i64;
+            let amount = price * line.quantity as i64;
             total += amount;
             let info = take_from_stock(client, w, d, line)?;
             client.execute(
                 "insert into order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, \
                  ol_dist_info) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                vec![
-                    Value::from(o),
-                    Value::from(d),
-                    Value::from(w),
-                    Value::from(number + 1),
-                    Value::from(line.item),
-                    Value::from(line.warehouse),
-                    Value::from(line.quantity),
-                    Value::from(cents(amount.unsigned_abs())),
-                    Value::from(info),
+                parameters![
+                    o,
+                    d,
+                    w,
+                    number + 1,
+                    line.item,
+                    line.warehouse,
+                    line.quantity,
+                    Parameter::Cents(amount.unsigned_abs()),
+                    info.as_str(),
                 ],
             )?;
         }
@@ -179,13 +178,15 @@ impl Terminal {
             return Ok(self.input.customer(CUSTOMERS));
         }
         let name = self.input.last_name_to_find();
-        let found = self.client.query(
+        let mut found = Vec::new();
+        self.client.query(
             "select c_id from customer where c_w_id = ? and c_d_id = ? and c_last = ? order by c_first",
-            (w, d, name),
+            parameters![w, d, name.as_str()],
+            |row| found.push(row.integer(0).unsigned_abs()),
         )?;
         // The one in the middle, rounded up (clause 2.5.2.2).
         match found.get(found.len().saturating_sub(1) / 2) {
-            Some(row) => Ok(integer(row, 0).unsigned_abs()),
+            Some(customer) => Ok(*customer),
             None => Ok(self.input.customer(CUSTOMERS)),
         }
     }
@@ -199,56 +200,61 @@ impl Terminal {
         } else {
             (self.other_warehouse(), self.district())
         };
-        let amount = cents(self.input.uniform(100, 500_000));
+        let paid = self.input.uniform(100, 500_000);
+        let amount = Parameter::Cents(paid);
         self.client.execute(
             "update warehouse set w_ytd = w_ytd + ? where w_id = ?",
-            (&amount, w),
+            parameters![amount, w],
         )?;
-        let warehouse = self.client.row(
+        let warehouse_name = self.client.row(
             "select w_street_1, w_street_2, w_city, w_state, w_zip, w_name from warehouse where w_id = ?",
-            (w,),
+            parameters![w],
+            |row| row.text(5),
         )?;
         self.client.execute(
             "update district set d_ytd = d_ytd + ? where d_w_id = ? and d_id = ?",
-            (&amount, w, d),
+            parameters![amount, w, d],
         )?;
-        let district = self.client.row(
+        let district_name = self.client.row(
             "select d_street_1, d_street_2, d_city, d_state, d_zip, d_name from district where d_w_id = ? and d_id = ?",
-            (w, d),
+            parameters![w, d],
+            |row| row.text(5),
         )?;
         let c = self.find_customer(customer_w, customer_d)?;
         let client = &mut self.client;
-        let customer = client.row(
+        let has_bad_credit = client.row(
             "select c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_credit, c_credit_lim, \
              c_discount, c_balance, c_since from customer where c_w_id = ? and c_d_id = ? and c_id = ? for update",
-            (customer_w, customer_d, c),
+            parameters![customer_w, customer_d, c],
+            |row| row.bytes(9) == b"BC",
         )?;
-        if text(&customer, 9) == "BC" {
+        if has_bad_credit {
             let data = client.row(
                 "select c_data from customer where c_w_id = ? and c_d_id = ? and c_id = ?",
-                (customer_w, customer_d, c),
+                parameters![customer_w, customer_d, c],
+                |row| row.text(0),
             )?;
             let mut data = format!(
-                "|{c} {customer_d} {customer_w} {d} {w} {amount}{}",
-                text(&data, 0)
+                "|{c} {customer_d} {customer_w} {d} {w} {}{data}",
+                cents(paid)
             );
             data.truncate(500);
             client.execute(
                 "update customer set c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1, \
                  c_data = ? where c_w_id = ? and c_d_id = ? and c_id = ?",
-                (&amount, &amount, data, customer_w, customer_d, c),
+                parameters![amount, amount, data.as_str(), customer_w, customer_d, c],
             )?;
         } else {
             client.execute(
                 "update customer set c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1 \
                  where c_w_id = ? and c_d_id = ? and c_id = ?",
-                (&amount, &amount, customer_w, customer_d, c),
+                parameters![amount, amount, customer_w, customer_d, c],
             )?;
         }
-        let data = format!("{}    {}", text(&warehouse, 5), text(&district, 5));
+        let data = format!("{warehouse_name}    {district_name}");
         client.execute(
             "insert into history (h_c_d_id, h_c_w_id, h_c_id, h_d_id, h_w_id, h_date, h_amount, h_data) values (?, ?, ?, ?, ?, ?, ?, ?)",
-            (customer_d, customer_w, c, d, w, NOW, amount, data),
+            parameters![customer_d, customer_w, c, d, w, NOW, amount, data.as_str()],
         )?;
         client.commit()
     }
@@ -260,17 +266,20 @@ impl Terminal {
         let client = &mut self.client;
         client.row(
             "select c_balance, c_first, c_middle, c_last from customer where c_w_id = ? and c_d_id = ? and c_id = ?",
-            (w, d, c),
+            parameters![w, d, c],
+            |row| row.integer(0),
         )?;
-        let orders = client.query(
+        let order = client.first(
             "select o_id, o_carrier_id, o_entry_d from orders where o_w_id = ? and o_d_id = ? and o_c_id = ? order by o_id desc limit 1",
-            (w, d, c),
+            parameters![w, d, c],
+            |row| row.integer(0),
         )?;
-        if let Some(order) = orders.first() {
+        if let Some(o) = order {
             client.query(
                 "select ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d from order_line \
                  where ol_w_id = ? and ol_d_id = ? and ol_o_id = ?",
-                (w, d, integer(order, 0)),
+                parameters![w, d, o],
+                |_| (),
             )?;
         }
         client.commit()
@@ -282,35 +291,38 @@ impl Terminal {
         let carrier = self.input.uniform(1, 10);
         let client = &mut self.client;
         for d in 1..=DISTRICTS {
-            let oldest = client.query(
+            let oldest = client.first(
                 "select no_o_id from new_orders where no_w_id = ? and no_d_id = ? order by no_o_id limit 1 for update",
-                (w, d),
+                parameters![w, d],
+                |row| row.integer(0),
             )?;
-            let Some(o) = oldest.first().map(|row| integer(row, 0)) else {
+            let Some(o) = oldest else {
                 continue;
             };
             client.execute(
                 "delete from new_orders where no_w_id = ? and no_d_id = ? and no_o_id = ?",
-                (w, d, o),
+                parameters![w, d, o],
             )?;
-            let order = client.row(
+            let c = client.row(
                 "select o_c_id from orders where o_w_id = ? and o_d_id = ? and o_id = ?",
-                (w, d, o),
+                parameters![w, d, o],
+                |row| row.integer(0),
             )?;
             client.execute(
                 "update orders set o_carrier_id = ? where o_w_id = ? and o_d_id = ? and o_id = ?",
-                (carrier, w, d, o),
+                parameters![carrier, w, d, o],
             )?;
             client.execute(
                 "update order_line set ol_delivery_d = ? where ol_w_id = ? and ol_d_id = ? and ol_o_id = ?",
-                (NOW, w, d, o),
+                parameters![NOW, w, d, o],
             )?;
             let total = client.row(
                 "select sum(ol_amount) from order_line where ol_w_id = ? and ol_d_id = ? and ol_o_id = ?",
-                (w, d, o),
+                parameters![w, d, o],
+                |row| row.integer(0),
             )?;
             // Every line of an order that was not delivered has an amount.
-            let total = u64::try_from(integer(&total, 0)).unwrap_or(0);
+            let total = u64::try_from(total).unwrap_or(0);
             if total == 0 {
                 let message = format!("order {o} of district {w}/{d} has lost its lines");
                 return Err(BenchError::server("TPC-C", message).into());
@@ -318,7 +330,7 @@ impl Terminal {
             client.execute(
                 "update customer set c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1 \
                  where c_w_id = ? and c_d_id = ? and c_id = ?",
-                (cents(total), w, d, integer(&order, 0)),
+                parameters![Parameter::Cents(total), w, d, c],
             )?;
         }
         client.commit()
@@ -329,15 +341,16 @@ impl Terminal {
         let (w, d) = (self.warehouse, self.district());
         let threshold = self.input.uniform(10, 20);
         let client = &mut self.client;
-        let district = client.row(
+        let next = client.row(
             "select d_next_o_id from district where d_w_id = ? and d_id = ?",
-            (w, d),
+            parameters![w, d],
+            |row| row.integer(0),
         )?;
-        let next = integer(&district, 0);
         client.row(
             "select count(distinct s_i_id) from order_line, stock where ol_w_id = ? and ol_d_id = ? and ol_o_id < ? and ol_o_id >= ? \
              and s_w_id = ol_w_id and s_i_id = ol_i_id and s_quantity < ?",
-            (w, d, next, next - 20, threshold),
+            parameters![w, d, next, next - 20, threshold],
+            |row| row.integer(0),
         )?;
         client.commit()
     }
@@ -357,11 +370,12 @@ fn take_from_stock(
     district: u64,
     line: &OrderLine,
 ) -> Result<String, Failure> {
-    let stock = client.row(
+    let (quantity, info) = client.row(
         STOCK_OF_DISTRICT[district as usize - 1],
-        (line.item, line.warehouse),
+        parameters![line.item, line.warehouse],
+        |row| (row.integer(0), row.text(2)),
     )?;
-    let (quantity, wanted) = (integer(&stock, 0), line.quantity as i64);
+    let wanted = line.quantity as i64;
     let left = if quantity >= wanted + 10 {
         quantity - wanted
     } else {
@@ -370,15 +384,15 @@ fn take_from_stock(
     client.execute(
         "update stock set s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + ? \
          where s_i_id = ? and s_w_id = ?",
-        (
+        parameters![
             left,
             wanted,
-            u8::from(line.warehouse != warehouse),
+            line.warehouse != warehouse,
             line.item,
             line.warehouse,
-        ),
+        ],
     )?;
-    Ok(text(&stock, 2))
+    Ok(info)
 }
 
 const STOCK_OF_DISTRICT: [&str; 10] = [
