@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use mysql_common::constants::CapabilityFlags;
 use rustls::ServerConfig;
-use sheaf_sql::{Engine, Session, SessionHandle, SessionInfo, SqlError};
+use sheaf_sql::{Engine, Session, SessionHandle, SessionInfo, SqlError, UnfinishedCommit};
 use sheaf_table::AccountName;
 use socket2::Socket;
 
@@ -54,6 +54,8 @@ pub struct Connection {
     socket: Arc<Socket>,
     write_timeout: Option<Duration>,
     request: Vec<u8>,
+    /// What the answer in the send buffer waits for.
+    unfinished: Option<UnfinishedCommit>,
     /// While it waits without a thread: since when, by the pool's clock.
     waits_since: u64,
     /// The client has been silent for longer than `wait_timeout`.
@@ -66,6 +68,10 @@ pub struct Connection {
 pub(crate) enum Served {
     /// It waits for its client.
     Waits,
+    /// Its answer waits for the log: it is to be [settled](Connection::settle).
+    Owes,
+    /// Its answer waits for the client, who has not taken all of it.
+    WaitsForRoom,
     /// There is nothing more to do than to drop it.
     Over,
 }
@@ -185,6 +191,7 @@ fn open(
         socket,
         write_timeout: Some(CONNECT_TIMEOUT),
         request: Vec::new(),
+        unfinished: None,
         waits_since: 0,
         is_timed_out: false,
         guard: None,
@@ -203,6 +210,7 @@ impl Connection {
         if self.packets.expect_commands().is_err() {
             return Served::Over;
         }
+        self.session.leave_commits(false);
         loop {
             if self.packets.is_plain() && !self.packets.has_unread() && shall_share() {
                 return Served::Waits;
@@ -215,6 +223,14 @@ impl Connection {
 
     /// Runs the commands that have come.
     pub(crate) fn serve_ready(&mut self) -> Served {
+        if self.packets.has_unsent() {
+            // Whether something has come, too, is told when it waits again.
+            return match self.packets.flush() {
+                Ok(()) => Served::Waits,
+                Err(_) => Served::Over,
+            };
+        }
+        self.session.leave_commits(true);
         loop {
             if self.begin().is_err() {
                 return Served::Over;
@@ -223,8 +239,9 @@ impl Connection {
             if !self.is_timed_out && matches!(self.packets.has_begun(), Ok(false)) {
                 return Served::Waits;
             }
-            if self.serve_next(Self::read_request) == Served::Over {
-                return Served::Over;
+            match self.serve_next(Self::read_request) {
+                Served::Waits => {}
+                other => return other,
             }
             if !self.packets.has_unread() {
                 return Served::Waits;
@@ -248,16 +265,49 @@ impl Connection {
             Ok(()) => self.run_command(&request),
             Err(error) => self.answer_read_error(&error),
         };
-        // The answer leaves even if it is the last one. A failed write shows in the stream's state.
-        let _ = self.packets.flush();
-        if flow == Flow::Close || self.packets.is_broken() || self.packets.is_out_of_step() {
+        self.unfinished = self.session.take_unfinished_commit();
+        let goes_on = flow != Flow::Close && !self.packets.is_out_of_step();
+        // Nobody reports commands that have been read already: they are run now, after the answer.
+        let owes = self.unfinished.is_some() && goes_on && !self.packets.has_unread();
+        if !owes {
+            self.finish_commit();
+            // The answer leaves even if it is the last one. A failed write shows in the stream's state.
+            let _ = self.packets.flush();
+        }
+        if !goes_on || self.packets.is_broken() {
             return Served::Over;
         }
-        self.packets.shrink();
+        if !owes {
+            self.packets.shrink();
+        }
         request.clear();
         request.shrink_to(KEPT_REQUEST_BYTES);
         self.request = request;
-        Served::Waits
+        match owes {
+            true => Served::Owes,
+            false => Served::Waits,
+        }
+    }
+
+    /// Waits for the commit that the answer tells of. If it fails, the answer is the error.
+    fn finish_commit(&mut self) {
+        let Some(Err(error)) = self.unfinished.take().map(UnfinishedCommit::finish) else {
+            return;
+        };
+        let error = self.session.commit_failed(error);
+        self.packets.take_back_answer();
+        // A failed write shows in the stream's state.
+        let _ = write_error(&mut self.packets, &error);
+    }
+
+    /// Waits for the log, for a connection that [owes](Served::Owes) its answer, and sends it without a wait for the client.
+    pub(crate) fn settle(&mut self) -> Served {
+        self.finish_commit();
+        match self.packets.flush_at_once() {
+            Ok(true) => Served::Waits,
+            Ok(false) => Served::WaitsForRoom,
+            Err(_) => Served::Over,
+        }
     }
 
     /// Waits for a request, with as little memory as possible if it takes long.
@@ -303,6 +353,14 @@ impl Connection {
     /// It still waits. Ends that if it has waited for too long: then its socket has something to read, its end.
     pub(crate) fn note_time(&mut self, clock_seconds: u64) {
         let waited = clock_seconds.saturating_sub(self.waits_since);
+        if self.packets.has_unsent() {
+            let limit = self.session.net_write_timeout();
+            if limit > 0 && waited > limit {
+                // An error means that the client is gone, which ends the wait, too.
+                let _ = self.socket.shutdown(std::net::Shutdown::Both);
+            }
+            return;
+        }
         if waited == RESTS_AFTER_SECONDS {
             self.session.rest();
         }

@@ -28,6 +28,7 @@ mod cursor;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod handshake;
+mod held_answers;
 mod listener;
 mod local_infile;
 mod packet;

@@ -47,6 +47,11 @@ pub trait Transport: Read + Write {
     /// How long a read may wait; `None` is for ever.
     fn set_read_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
+    /// As `write`, but an error (`WouldBlock`) where it would wait for the peer.
+    fn write_at_once(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write(bytes)
+    }
+
     /// The next byte begins a command.
     fn begin_command(&mut self) {}
 
@@ -505,6 +510,36 @@ impl<T: Transport> PacketStream<T> {
         })
     }
 
+    /// Sends what is buffered as far as the peer takes it without a wait; false: there is something left. After an error the
+    /// connection can only be closed.
+    pub(crate) fn flush_at_once(&mut self) -> Result<bool, SqlError> {
+        while self.has_unsent() && !self.broken {
+            match self.transport.write_at_once(&self.send) {
+                Ok(count) => drop(self.send.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(_) => self.broken = true,
+            }
+        }
+        match self.broken {
+            true => Err(net_error_on_write()),
+            false => Ok(true),
+        }
+    }
+
+    /// Whether something is buffered that was not sent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.send.is_empty()
+    }
+
+    /// Forgets what is buffered, which is the whole answer to a command: another one is sent in its place.
+    pub(crate) fn take_back_answer(&mut self) {
+        if let Some(first) = self.send.get(HEADER_BYTES - 1) {
+            self.sequence = *first;
+        }
+        self.send.clear();
+    }
+
     /// Gives back the buffers of a long answer. Called between two commands.
     pub fn shrink(&mut self) {
         self.send.shrink_to(KEPT_SEND_BUFFER_BYTES);
@@ -539,6 +574,8 @@ pub(crate) mod tests {
         pub outgoing: Vec<u8>,
         pub writes: usize,
         pub fail_writes: bool,
+        /// Bytes that are taken at once.
+        pub room: usize,
     }
 
     impl Script {
@@ -548,6 +585,7 @@ pub(crate) mod tests {
                 outgoing: Vec::new(),
                 writes: 0,
                 fail_writes: false,
+                room: 0,
             }
         }
     }
@@ -576,6 +614,15 @@ pub(crate) mod tests {
     impl Transport for Script {
         fn set_read_timeout(&mut self, _timeout: Option<Duration>) -> io::Result<()> {
             Ok(())
+        }
+
+        fn write_at_once(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.room);
+            if count == 0 && !self.fail_writes {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.room -= count;
+            self.write(&bytes[..count])
         }
     }
 
@@ -727,6 +774,35 @@ pub(crate) mod tests {
             packets.sent(),
             [frame(0, b"before"), frame(1, b"after")].concat()
         );
+    }
+
+    #[test]
+    fn an_answer_that_was_taken_back_is_replaced_by_another() {
+        let mut packets = stream(frame(0, b"a command"));
+        packets
+            .read_packet(&mut Vec::new())
+            .expect("the packet is whole");
+        write(&mut packets, b"all is well");
+        write(&mut packets, b"really");
+        packets.take_back_answer();
+        write(&mut packets, b"no");
+        assert_eq!(packets.sent(), frame(1, b"no"));
+    }
+
+    #[test]
+    fn a_peer_that_takes_nothing_is_not_waited_for() {
+        let mut packets = stream(Vec::new());
+        write(&mut packets, b"an answer");
+        packets.transport.room = 5;
+        assert!(!packets.flush_at_once().expect("the peer is there"));
+        assert!(packets.has_unsent());
+        packets.transport.room = 100;
+        assert!(packets.flush_at_once().expect("the peer is there"));
+        assert_eq!(packets.transport.outgoing, frame(0, b"an answer"));
+        write(&mut packets, b"more");
+        packets.transport.fail_writes = true;
+        assert_eq!(packets.flush_at_once().expect_err("it is gone").code, 1160);
+        assert!(packets.is_broken());
     }
 
     #[test]

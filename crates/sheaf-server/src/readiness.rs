@@ -6,6 +6,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// What is told of a socket. Its end is something to read.
 const ONE_REPORT: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLONESHOT) as u32;
+/// There is room for more to be sent, or the other end is gone.
+const ROOM: u32 = (libc::EPOLLOUT | libc::EPOLLONESHOT) as u32;
 /// The same until the socket is closed.
 const ALWAYS: u32 = libc::EPOLLIN as u32;
 
@@ -41,6 +43,11 @@ impl Readiness {
     /// Arms a socket again; if it has something to read already, it is reported at once.
     pub(crate) fn arm(&self, socket: RawFd, number: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, socket, ONE_REPORT, number)
+    }
+
+    /// As [`arm`](Self::arm), for when something can be sent.
+    pub(crate) fn arm_for_room(&self, socket: RawFd, number: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, socket, ROOM, number)
     }
 
     fn control(&self, what: i32, socket: RawFd, events: u32, number: u64) -> io::Result<()> {
@@ -107,5 +114,28 @@ mod tests {
             .shutdown(std::net::Shutdown::Write)
             .expect("it is open");
         assert_eq!(readiness.wait().expect("the end is something"), 0);
+    }
+
+    #[test]
+    fn a_socket_that_is_full_is_reported_when_there_is_room() {
+        let readiness = Readiness::new().expect("descriptors are left");
+        let (mut ours, mut theirs) = UnixStream::pair().expect("descriptors are left");
+        let (mut marked, mark) = UnixStream::pair().expect("descriptors are left");
+        ours.set_nonblocking(true).expect("it is open");
+        let mut sent = 0;
+        while let Ok(count) = ours.write(&[0; 4096]) {
+            sent += count;
+        }
+        readiness.add(ours.as_raw_fd(), 0).expect("it is open");
+        readiness.add(mark.as_raw_fd(), 1).expect("it is open");
+        readiness
+            .arm_for_room(ours.as_raw_fd(), 0)
+            .expect("it is open");
+        marked.write_all(b"m").expect("there is room");
+        assert_eq!(readiness.wait().expect("one is ready"), 1);
+        theirs
+            .read_exact(&mut vec![0; sent])
+            .expect("that much was sent");
+        assert_eq!(readiness.wait().expect("there is room"), 0);
     }
 }

@@ -13,6 +13,8 @@
 //!                                      a worker runs its commands ------------'
 //! ```
 //!
+//! A statement that has committed leaves its thread without waiting for the log: `held_answers.rs`.
+//!
 //! A connection that waits lies in a slot, and its socket is armed ([`Readiness`]); who is told of it has it alone until it
 //! puts it back and arms it again. It has no stack and no buffers: workers lend it theirs. A thread's identity means nothing
 //! to a session. A connection that was handed over stays, also when there are few again.
@@ -44,6 +46,7 @@ use std::time::Duration;
 use sheaf_storage::sync::{WaitObserver, observe_waits};
 
 use crate::connection::{Connection, Served};
+use crate::held_answers::{Held, HeldAnswers};
 use crate::packet::Buffers;
 use crate::readiness::Readiness;
 
@@ -89,6 +92,8 @@ pub(crate) struct SharedThreads {
     /// Fewer than this shall not run while there is work; more than `most_running` need not.
     least_running: usize,
     most_running: usize,
+    /// Connections whose commits wait for the log.
+    held: HeldAnswers,
     stopping: AtomicBool,
     /// Everybody is told when the other end is closed.
     stop_signal: Mutex<Option<UnixStream>>,
@@ -108,6 +113,8 @@ struct State {
     /// Resting workers that were called and have not come yet.
     calls: usize,
     pacer: bool,
+    /// There is a thread for held answers.
+    answerer: bool,
 }
 
 /// A worker, as others see it. On cache lines of its own: it is written twice for each statement.
@@ -142,6 +149,7 @@ impl SharedThreads {
             blocked: AtomicUsize::new(0),
             least_running: processors,
             most_running: processors * RUNNING_PER_PROCESSOR,
+            held: HeldAnswers::default(),
             stopping: AtomicBool::new(false),
             stop_signal: Mutex::new(Some(signal)),
             _stop_watch: watch,
@@ -214,6 +222,7 @@ impl SharedThreads {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         drop(lock(&self.stop_signal).take());
+        self.held.end();
         let _state = lock(&self.state);
         self.called.notify_all();
     }
@@ -231,12 +240,20 @@ impl SharedThreads {
                 .spawn(move || pool.notice_long_statements());
             state.pacer = started.is_ok();
         }
-        while state.pacer && self.active.load(Ordering::Acquire) < self.least_running {
+        if !state.answerer {
+            let pool = Arc::clone(self);
+            let started = thread::Builder::new()
+                .name("commits".into())
+                .spawn(move || pool.send_held_answers());
+            state.answerer = started.is_ok();
+        }
+        let is_ready = state.pacer && state.answerer;
+        while is_ready && self.active.load(Ordering::Acquire) < self.least_running {
             if !self.add_worker(&mut state) {
                 break;
             }
         }
-        self.active.load(Ordering::Acquire) > 0 && state.pacer
+        self.active.load(Ordering::Acquire) > 0 && is_ready
     }
 
     /// A worker that rests comes back, or there is a new one.
@@ -355,20 +372,50 @@ impl SharedThreads {
         let Some(mut connection) = lock(&slot.0).take() else {
             return;
         };
-        let socket: RawFd = connection.descriptor();
         connection.lend(buffers);
         // A panic is a bug; the connection is dropped with it, and all others go on.
         let served = catch_unwind(AssertUnwindSafe(|| connection.serve_ready()));
         connection.take_back(buffers);
-        if !matches!(served, Ok(Served::Waits)) {
+        match served {
+            Ok(Served::Owes) => self.held.push(Held { number, connection }),
+            served => self.go_on(number, connection, served.unwrap_or(Served::Over)),
+        }
+    }
+
+    /// Finishes commits and sends their answers, until the pool is stopped.
+    fn send_held_answers(&self) {
+        let mut batch = Vec::new();
+        while self.held.take(&mut batch) {
+            for Held {
+                number,
+                mut connection,
+            } in batch.drain(..)
+            {
+                let settled = catch_unwind(AssertUnwindSafe(|| connection.settle()));
+                // Workers have their own.
+                connection.take_back(&mut Buffers::default());
+                self.go_on(number, connection, settled.unwrap_or(Served::Over));
+            }
+        }
+    }
+
+    /// A connection has been served: it waits again, or ends.
+    fn go_on(&self, number: usize, mut connection: Box<Connection>, served: Served) {
+        let waits = matches!(served, Served::Waits | Served::WaitsForRoom);
+        let Some(slot) = self.slot(number).filter(|_| waits) else {
             drop(connection);
             lock(&self.state).free.push(number);
             return;
-        }
+        };
+        let socket: RawFd = connection.descriptor();
         connection.note_wait(self.clock_seconds());
         *lock(&slot.0) = Some(connection);
         // From here on others may have it. They cannot have closed the socket: it was not armed.
-        if let Err(error) = self.readiness.arm(socket, number as u64) {
+        let armed = match served {
+            Served::WaitsForRoom => self.readiness.arm_for_room(socket, number as u64),
+            _ => self.readiness.arm(socket, number as u64),
+        };
+        if let Err(error) = armed {
             tracing::warn!(%error, "a connection cannot be waited for");
             if lock(&slot.0).take().is_some() {
                 lock(&self.state).free.push(number);

@@ -109,6 +109,14 @@ impl Transport for SocketTransport {
         }
     }
 
+    fn write_at_once(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.is_plain() {
+            return self.write(bytes);
+        }
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        self.below.socket.send_with_flags(bytes, flags)
+    }
+
     fn begin_command(&mut self) {
         if let Some(stream) = &mut self.compression {
             stream.begin_command();

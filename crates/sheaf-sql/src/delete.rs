@@ -60,6 +60,8 @@ impl Session {
         match returned {
             None => self.ok(sink, deleted, String::new()),
             Some(returned) => {
+                // Rows leave while the statement runs.
+                self.finish_commit()?;
                 sink.columns(&returned.columns)?;
                 for batch in &returned.batches {
                     sink.rows(batch)?;

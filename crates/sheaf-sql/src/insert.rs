@@ -171,6 +171,8 @@ impl Session {
             self.last_insert_id = written.first_auto_increment;
         }
         if let Some(items) = &destination.returning {
+            // Rows leave while the statement runs.
+            self.finish_commit()?;
             let evaluator = self.returning(items, &table, text)?;
             sink.columns(&evaluator.metas)?;
             for rows in rows.chunks(RETURNING_ROWS) {
@@ -440,6 +442,7 @@ impl Session {
             returning: None,
         };
         let inserted = self.insert_rows_of(&destination, targets, planned, "")?;
+        self.finish_commit()?;
         Ok(inserted.written)
     }
 

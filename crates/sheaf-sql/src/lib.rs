@@ -63,6 +63,7 @@ pub use result::{
     Cell, CellRow, ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags,
 };
 pub use session::{
-    Encryption, PreparedInfo, SERVER_VERSION, Session, SessionHandle, SessionInfo, status_flags,
+    Encryption, PreparedInfo, SERVER_VERSION, Session, SessionHandle, SessionInfo,
+    UnfinishedCommit, status_flags,
 };
 pub use sheaf_frontend::{dialect, error, last_insert_id, parser, query};

@@ -172,7 +172,7 @@ impl Session {
         }
         let text = Arc::clone(&prepared.text);
         self.handle.commands.count(Command::StmtExecute);
-        self.set_more_results(false);
+        self.begin_request_of_one();
         self.run(&text, |session| {
             session.run_prepared((id, &text), parameters, sink)
         })

@@ -31,6 +31,7 @@ use crate::resource_groups::SessionGroup;
 use crate::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 pub use crate::session_handle::SessionHandle;
 use crate::status::Command;
+pub use crate::transaction::UnfinishedCommit;
 use crate::transaction::{NextTransaction, SessionTransaction};
 use crate::variables::{self, VariableValue, Variables};
 use crate::warnings::{Level, Warnings};
@@ -159,12 +160,17 @@ pub struct Session {
     /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
     pub(crate) transaction: Option<Box<SessionTransaction>>,
     pub(crate) next_transaction: NextTransaction,
+    /// See [`Session::leave_commits`].
+    pub(crate) leaves_commits: bool,
+    pub(crate) unfinished_commit: Option<UnfinishedCommit>,
     /// The session's own variables while a statement runs whose hints set some.
     pub(crate) variables_before_hints: Option<Variables>,
     /// What the client is told of the running statement, if it was rewritten.
     pub(crate) rewrite_note: Option<String>,
     /// The running request has statements after this one.
     more_results: bool,
+    /// It has no others, so that its answer is all that its client is told.
+    pub(crate) is_alone: bool,
 }
 
 impl Session {
@@ -198,9 +204,12 @@ impl Session {
             task: None,
             transaction: None,
             next_transaction: NextTransaction::default(),
+            leaves_commits: false,
+            unfinished_commit: None,
             variables_before_hints: None,
             rewrite_note: None,
             more_results: false,
+            is_alone: false,
         };
         session.start_over()?;
         Ok(session)
@@ -276,7 +285,7 @@ impl Session {
             return Err(SqlError::net_packet_too_large());
         }
         if !self.may_be_rewritten(sql) && self.take_literals(sql) {
-            self.more_results = false;
+            self.begin_request_of_one();
             return self.run(sql, |session| match session.run_cached(sink)? {
                 true => Ok(()),
                 false => {
@@ -296,6 +305,7 @@ impl Session {
                 let line = 1 + text[..text.len() - following.len()].matches('\n').count() as u64;
                 return Err(SqlError::parse_error(following.trim_start(), line));
             }
+            self.is_alone = !any && !self.more_results;
             any = true;
             let rewritten = self.rewrite(statement);
             let statement = rewritten.as_deref().unwrap_or(statement);
@@ -359,6 +369,11 @@ impl Session {
             )))
         });
         result.map_err(|error| self.failed(error))
+    }
+
+    /// A commit that was [left unfinished](Self::leave_commits) has failed: what its client is to be told.
+    pub fn commit_failed(&mut self, error: SqlError) -> SqlError {
+        self.failed(error)
     }
 
     /// Books a failed statement.
@@ -453,8 +468,10 @@ impl Session {
         }
     }
 
-    pub(crate) fn set_more_results(&mut self, more: bool) {
-        self.more_results = more;
+    /// The request is one statement.
+    pub(crate) fn begin_request_of_one(&mut self) {
+        self.more_results = false;
+        self.is_alone = true;
     }
 
     /// Gives back what the next statement can make again: the client has had nothing to say for a while.

@@ -26,12 +26,15 @@
 //! locks, and begins again with a newer snapshot. So the whole condition is tested on the newest rows, whatever it
 //! consists of (Oracle calls this a restart to establish write consistency).
 //!
+//! **When a commit is done.** A commit waits for the log. Whoever has better things to do with the thread meanwhile gets the
+//! rest of it as an [`UnfinishedCommit`] when the statement returns, and tells the client nothing before that is finished.
+//!
 //! Definitions are changed outside of transactions: such a statement commits the open one first, as in MySQL.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use sheaf_storage::{LockWait, ReadView, Transaction};
+use sheaf_storage::{LockWait, PendingCommit, ReadView, Transaction};
 use sheaf_table::{ChangeGuard, ChangeSet, ReadGuard, Table};
 
 use crate::error::{Result, SqlError};
@@ -84,6 +87,22 @@ pub(crate) struct SessionTransaction {
     read_only: bool,
     /// What plain reads see, where that is one snapshot for the whole transaction.
     view: Option<ReadView>,
+}
+
+/// What is left of a commit whose statement has returned: the wait for the log.
+#[must_use]
+pub struct UnfinishedCommit {
+    pending: PendingCommit,
+    /// Nobody changes a definition before snapshots see the rows.
+    writing: Vec<ChangeGuard>,
+    _reading: Vec<ReadGuard>,
+}
+
+impl UnfinishedCommit {
+    /// Waits until the changes are durable, on any thread. An error goes to [`Session::commit_failed`].
+    pub fn finish(self) -> Result<()> {
+        Ok(self.pending.finish()?)
+    }
 }
 
 /// The changes of the running statement. Dropped, it rolls the whole transaction back.
@@ -195,19 +214,16 @@ impl Session {
             false => Ok(()),
         };
         let outcome = shown.map_err(SqlError::from).and(outcome);
-        let counters = &self.handle.counters;
         match outcome {
             Ok(done) => {
-                if autocommit {
-                    transaction.transaction.commit()?;
-                    counters.handler_commit.add(1);
-                } else {
-                    self.transaction = Some(transaction);
+                match autocommit {
+                    true => self.commit(*transaction)?,
+                    false => self.transaction = Some(transaction),
                 }
                 Ok(done)
             }
             Err(error) => {
-                counters.handler_rollback.add(1);
+                self.handle.counters.handler_rollback.add(1);
                 if autocommit {
                     transaction.transaction.rollback()?;
                 } else {
@@ -242,6 +258,8 @@ impl Session {
     pub(crate) fn keep_tables(&mut self, tables: ChangeSet) {
         if let Some(transaction) = &mut self.transaction {
             transaction.writing.extend(tables.into_tables());
+        } else if let Some(unfinished) = &mut self.unfinished_commit {
+            unfinished.writing.extend(tables.into_tables());
         }
     }
 
@@ -411,7 +429,8 @@ impl Session {
             read_only: Some(open.read_only),
         });
         match commit {
-            true => self.commit_open()?,
+            true if end.chain => self.commit_open()?,
+            true => self.commit_open_later()?,
             false => self.roll_back_open()?,
         }
         if end.chain {
@@ -423,19 +442,59 @@ impl Session {
 
     /// Commits the open transaction, if there is one.
     pub(crate) fn commit_open(&mut self) -> Result<()> {
-        if let Some(open) = self.transaction.take() {
-            let SessionTransaction {
-                transaction,
-                writing,
-                reading,
-                ..
-            } = *open;
-            let committed = transaction.commit();
-            drop((writing, reading));
-            committed?;
-            self.handle.counters.handler_commit.add(1);
+        self.commit_open_later()?;
+        self.finish_commit()
+    }
+
+    /// As [`Self::commit_open`], at the end of a request: the wait may be left to the caller of the session.
+    fn commit_open_later(&mut self) -> Result<()> {
+        match self.transaction.take() {
+            Some(open) => self.commit(*open),
+            None => Ok(()),
         }
+    }
+
+    fn commit(&mut self, open: SessionTransaction) -> Result<()> {
+        let SessionTransaction {
+            transaction,
+            writing,
+            reading,
+            ..
+        } = open;
+        if let Some(pending) = transaction.commit_later()? {
+            let unfinished = UnfinishedCommit {
+                pending,
+                writing,
+                _reading: reading,
+            };
+            // Answers of several statements may leave one by one, and this one's too early.
+            let may_leave = self.leaves_commits && self.is_alone;
+            match may_leave && unfinished.pending.has_to_wait() {
+                true => self.unfinished_commit = Some(unfinished),
+                false => unfinished.finish()?,
+            }
+        }
+        self.handle.counters.handler_commit.add(1);
         Ok(())
+    }
+
+    /// Waits for the commit of the running statement, because more is to be done or told before it returns.
+    pub(crate) fn finish_commit(&mut self) -> Result<()> {
+        match self.unfinished_commit.take() {
+            Some(unfinished) => unfinished.finish(),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether requests may return before what they have committed is durable. The caller then asks after each for what
+    /// is [left of it](Self::take_unfinished_commit), and finishes that before the client hears anything.
+    pub fn leave_commits(&mut self, leave: bool) {
+        self.leaves_commits = leave;
+    }
+
+    /// What is left to do of the last request.
+    pub fn take_unfinished_commit(&mut self) -> Option<UnfinishedCommit> {
+        self.unfinished_commit.take()
     }
 
     /// Rolls the open transaction back, if there is one.

@@ -76,7 +76,7 @@ pub use restore::{BackupInfo, RestoreUntil, Restored, backup_info, restore, rest
 pub use row_lock::{Interrupt, LockMode, LockWait, RangeLock};
 pub use snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use storage::{Storage, StorageOptions};
-pub use transaction::{LockedRow, Transaction, TransactionId, Unsettled};
+pub use transaction::{LockedRow, PendingCommit, Transaction, TransactionId, Unsettled};
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, LeafSample, MAX_ENTRY_BYTES,
     MAX_KEY_BYTES, PointReader, ReadAhead, Residency, Settled, Tree, TreeCheck, TreeStatistics,

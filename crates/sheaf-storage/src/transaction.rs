@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
 use crate::log::frame;
-use crate::page::{PageId, TreeId};
+use crate::page::{Lsn, PageId, TreeId};
 use crate::page_store::{ChangePermit, EndTransaction, PageStore};
 use crate::row_lock::{
     Blocker, DEFAULT_LOCK_WAIT, ESCALATION_ROWS, Interrupt, LockMode, LockName, LockWait,
@@ -204,34 +204,38 @@ impl Transaction {
     /// Keeps the transaction's changes, durably, and purges the ghosts it made.
     ///
     /// # Errors
-    /// The log could not be made durable; whether the changes will be found after a restart is unknown, and the storage
-    /// accepts no more of them. After `DiskFull` it does: the changes become durable when there is space again.
-    pub fn commit(mut self) -> Result<()> {
-        if !self.is_logged {
-            self.end_without_changes();
+    /// As [`PendingCommit::finish`].
+    pub fn commit(self) -> Result<()> {
+        match self.commit_later()? {
+            Some(pending) => pending.finish(),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`commit`](Self::commit), but waits for nothing: the rest is to be [finished](PendingCommit::finish), by any
+    /// thread, before anybody is told that the changes are kept. `None`: the transaction has changed nothing.
+    ///
+    /// # Errors
+    /// What the transaction may have seen of others could not be made durable.
+    pub fn commit_later(self) -> Result<Option<PendingCommit>> {
+        let mut transaction = self;
+        if !transaction.is_logged {
+            transaction.end_without_changes();
             // Its locks may have shown it what others had committed and the log had not made durable.
-            return match self.has_locks {
-                true => self.store.show_commits(),
-                false => Ok(()),
-            };
+            if transaction.has_locks {
+                transaction.store.show_commits()?;
+            }
+            return Ok(None);
         }
-        let store = self.store.clone();
-        let id = self.status.id();
-        let lsn = store
-            .log
-            .append_commit(id, |lsn| store.transactions.commit_at(&self.status, lsn));
-        store.end_transaction(id);
+        let (store, status) = (&transaction.store, &transaction.status);
+        let lsn = store.log.append_commit(status.id(), |lsn| {
+            store.transactions.commit_at(status, lsn);
+        });
+        store.end_transaction(status.id());
         // Rows are free for others before the commit is durable; snapshots see it only afterwards.
-        let transactions = &store.transactions;
-        transactions
-            .row_locks
-            .release_all(&self.status, self.has_locks);
-        let result = store.make_commit_durable(lsn);
-        if result.is_ok() {
-            transactions.snapshots.advance_to(lsn);
-        }
-        self.forget_changes();
-        result
+        let locks = &store.transactions.row_locks;
+        locks.release_all(status, transaction.has_locks);
+        Ok(Some(PendingCommit { transaction, lsn }))
     }
 
     /// Takes the transaction's changes back, newest first.
@@ -775,10 +779,45 @@ pub(crate) enum Obstacle {
     Spilled(PageId),
 }
 
+/// A transaction whose commit record is in the log, but perhaps not on the disk. Others may change its rows already;
+/// snapshots do not see what it did. To be finished: what is dropped instead becomes visible with a later commit, and leaves
+/// its ghosts to the collector.
+#[must_use]
+pub struct PendingCommit {
+    transaction: Transaction,
+    /// Where its commit record ends.
+    lsn: Lsn,
+}
+
+impl PendingCommit {
+    /// Whether [`finish`](Self::finish) would have to wait for the log.
+    pub fn has_to_wait(&self) -> bool {
+        self.transaction.store.newest_durable() < self.lsn
+    }
+
+    /// Waits until the commit is durable, shows it to snapshots, and purges the ghosts that the transaction made. What is
+    /// written for one commit serves all that were appended before.
+    ///
+    /// # Errors
+    /// The log could not be made durable; whether the changes will be found after a restart is unknown, and the storage
+    /// accepts no more of them. After `DiskFull` it does: the changes become durable when there is space again.
+    pub fn finish(mut self) -> Result<()> {
+        let store = &self.transaction.store;
+        let result = store.make_commit_durable(self.lsn);
+        if result.is_ok() {
+            store.transactions.snapshots.advance_to(self.lsn);
+        }
+        self.transaction.forget_changes();
+        result
+    }
+}
+
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if self.status.is_active()
-            && !self.is_broken
+        if !self.status.is_active() {
+            // A commit that was not finished has something left.
+            self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
+        } else if !self.is_broken
             && let Err(error) = self.rollback_all()
         {
             tracing::error!("a transaction could not be rolled back: {error}");

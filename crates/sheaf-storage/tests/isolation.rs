@@ -773,3 +773,44 @@ fn a_key_that_is_there_already_stays_once_a_serializable_insert_has_found_it() {
         assert!(t2.delete(1).unwrap());
     }
 }
+
+/// A commit whose record is in the log and not yet on the disk: its rows are free, snapshots do not see it, and whoever
+/// makes a later one durable does the same for it.
+#[test]
+fn a_commit_that_is_not_finished_is_not_seen() {
+    let table = Table::new();
+    let mut first = table.begin(ReadCommitted);
+    first.update(1, 11).unwrap();
+    first.delete(2).unwrap();
+    let first = first.transaction.commit_later().unwrap().unwrap();
+    assert!(first.has_to_wait());
+    assert_eq!(table.committed(), [(1, 10), (2, 20)]);
+    let mut second = table.begin(ReadCommitted);
+    second.update(1, 12).unwrap();
+    let second = second.transaction.commit_later().unwrap().unwrap();
+    assert_eq!(table.committed(), [(1, 10), (2, 20)]);
+    second.finish().unwrap();
+    assert!(!first.has_to_wait());
+    assert_eq!(table.committed(), [(1, 12)]);
+    first.finish().unwrap();
+    assert_eq!(table.committed(), [(1, 12)]);
+    let mut third = table.begin(ReadCommitted);
+    third.insert(2, 22).unwrap();
+    third.commit();
+    assert_eq!(table.committed(), [(1, 12), (2, 22)]);
+}
+
+#[test]
+fn a_commit_that_is_never_finished_is_seen_with_the_next_one() {
+    let table = Table::new();
+    let mut forgotten = table.begin(ReadCommitted);
+    forgotten.update(1, 11).unwrap();
+    drop(forgotten.transaction.commit_later().unwrap());
+    assert_eq!(table.committed(), [(1, 10), (2, 20)]);
+    let mut next = table.begin(ReadCommitted);
+    next.update(2, 21).unwrap();
+    next.commit();
+    assert_eq!(table.committed(), [(1, 11), (2, 21)]);
+    let nothing = table.begin(ReadCommitted);
+    assert!(nothing.transaction.commit_later().unwrap().is_none());
+}

@@ -2,7 +2,7 @@
 //!
 //! Clients write and keep a ledger: which statements were acknowledged, and the one that was under way. After each kill
 //! the database is checked, opened again, and compared with the ledgers: an acknowledged statement is there in full, one
-//! that was under way in full or not at all.
+//! that was under way in full or not at all. The same with so many connections that they share threads.
 
 use std::collections::BTreeMap;
 use std::process::Child;
@@ -17,6 +17,8 @@ const WORKERS: u64 = 4;
 const ROUNDS: u64 = 6;
 /// Statements that are acknowledged in a round before the server is killed; the rounds differ.
 const STATEMENTS_PER_ROUND: u64 = 150;
+/// With more connections than this, they share threads.
+const OWN_THREADS: usize = 64;
 /// Rows of a statement, at most.
 const ROWS_PER_STATEMENT: u64 = 7;
 
@@ -79,6 +81,16 @@ fn kill(mut server: Child) {
 
 #[test]
 fn a_killed_server_loses_nothing_that_it_acknowledged() {
+    kill_again_and_again(0);
+}
+
+#[test]
+fn a_killed_server_of_many_connections_loses_nothing_that_it_acknowledged() {
+    kill_again_and_again(OWN_THREADS);
+}
+
+/// `idle`: connections that do nothing.
+fn kill_again_and_again(idle: usize) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut ledgers: Vec<Ledger> = (0..WORKERS).map(|_| Ledger::default()).collect();
     let (server, port) = serve(&directory);
@@ -97,6 +109,7 @@ fn a_killed_server_loses_nothing_that_it_acknowledged() {
         for (worker, ledger) in (0u64..).zip(&mut ledgers) {
             ledger.compare(worker, &mut connect(port));
         }
+        let idle: Vec<Conn> = (0..idle).map(|_| connect(port)).collect();
         let done = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for (worker, ledger) in (0u64..).zip(&mut ledgers) {
@@ -109,6 +122,7 @@ fn a_killed_server_loses_nothing_that_it_acknowledged() {
             }
             kill(server);
         });
+        drop(idle);
         // Every second time the check is what recovers the database.
         if round % 2 == 1 {
             let said = stdout_of(&check(directory.path()));
