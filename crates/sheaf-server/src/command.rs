@@ -59,6 +59,7 @@ impl Connection {
     /// Runs a command and buffers its answer. `request` is its whole packet.
     pub(crate) fn run_command(&mut self, request: &[u8]) -> Flow {
         if request.first() == Some(&COM_QUIT) {
+            self.has_ended_well = true;
             return Flow::Close;
         }
         // A panic is a bug of one statement. Its client is told and leaves; all others go on.

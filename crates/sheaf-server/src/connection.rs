@@ -60,6 +60,8 @@ pub struct Connection {
     waits_since: u64,
     /// The client has been silent for longer than `wait_timeout`.
     is_timed_out: bool,
+    /// The client has said goodbye.
+    pub(crate) has_ended_well: bool,
     guard: Option<Box<dyn Send>>,
 }
 
@@ -194,8 +196,17 @@ fn open(
         unfinished: None,
         waits_since: 0,
         is_timed_out: false,
+        has_ended_well: false,
         guard: None,
     }))
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if !self.has_ended_well {
+            self.session.engine().count_aborted_client();
+        }
+    }
 }
 
 impl Connection {
@@ -274,6 +285,8 @@ impl Connection {
             // The answer leaves even if it is the last one. A failed write shows in the stream's state.
             let _ = self.packets.flush();
         }
+        let (received, sent) = self.packets.take_traffic();
+        self.session.count_traffic(received, sent);
         if !goes_on || self.packets.is_broken() {
             return Served::Over;
         }

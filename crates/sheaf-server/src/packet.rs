@@ -141,6 +141,9 @@ pub struct PacketStream<T> {
     out_of_step: bool,
     /// The frames' numbers mean nothing: those of compressed frames do, below.
     compressed: bool,
+    /// Bytes since they were [taken](Self::take_traffic).
+    received_bytes: u64,
+    sent_bytes: u64,
 }
 
 impl<T: Transport> PacketStream<T> {
@@ -161,7 +164,16 @@ impl<T: Transport> PacketStream<T> {
             broken: false,
             out_of_step: false,
             compressed: false,
+            received_bytes: 0,
+            sent_bytes: 0,
         }
+    }
+
+    /// How many bytes have come and gone since it was asked the last time.
+    pub(crate) fn take_traffic(&mut self) -> (u64, u64) {
+        let traffic = (self.received_bytes, self.sent_bytes);
+        (self.received_bytes, self.sent_bytes) = (0, 0);
+        traffic
     }
 
     pub fn set_max_packet_bytes(&mut self, max_packet_bytes: usize) {
@@ -358,7 +370,9 @@ impl<T: Transport> PacketStream<T> {
         if self.received_start == self.received_end {
             if out.len() >= self.received.len() {
                 self.hurry()?;
-                return read_retrying(&mut self.transport, out);
+                let count = read_retrying(&mut self.transport, out)?;
+                self.received_bytes += count as u64;
+                return Ok(count);
             }
             self.hurry()?;
             self.fill()?;
@@ -389,6 +403,7 @@ impl<T: Transport> PacketStream<T> {
             self.received = vec![0; RECEIVE_BUFFER_BYTES].into_boxed_slice();
         }
         self.received_end = read_retrying(&mut self.transport, &mut self.received)?;
+        self.received_bytes += self.received_end as u64;
         Ok(self.received_end)
     }
 
@@ -498,6 +513,7 @@ impl<T: Transport> PacketStream<T> {
             .transport
             .write_all(&self.send)
             .and_then(|()| self.transport.flush());
+        self.sent_bytes += self.send.len() as u64;
         self.send.clear();
         // A long packet must not keep its buffer until the connection ends.
         self.send.shrink_to(2 * SEND_BUFFER_BYTES);
@@ -515,7 +531,10 @@ impl<T: Transport> PacketStream<T> {
     pub(crate) fn flush_at_once(&mut self) -> Result<bool, SqlError> {
         while self.has_unsent() && !self.broken {
             match self.transport.write_at_once(&self.send) {
-                Ok(count) => drop(self.send.drain(..count)),
+                Ok(count) => {
+                    self.sent_bytes += count as u64;
+                    self.send.drain(..count);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(_) => self.broken = true,

@@ -141,6 +141,7 @@ pub struct Engine {
     next_session_id: AtomicU64,
     max_used_connections: AtomicU64,
     aborted_connects: AtomicU64,
+    aborted_clients: AtomicU64,
     pub(crate) prepared_statements: AtomicU64,
     pub(crate) timer: StatementTimer,
     pub(crate) plans: SharedPlans,
@@ -203,6 +204,7 @@ impl Engine {
             next_session_id: AtomicU64::new(1),
             max_used_connections: AtomicU64::new(0),
             aborted_connects: AtomicU64::new(0),
+            aborted_clients: AtomicU64::new(0),
             prepared_statements: AtomicU64::new(0),
             timer: StatementTimer::default(),
             plans: SharedPlans::default(),
@@ -348,6 +350,11 @@ impl Engine {
         self.aborted_connects.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a client that was let in and ended without saying so (`Aborted_clients`).
+    pub fn count_aborted_client(&self) {
+        self.aborted_clients.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// `require_secure_transport`
     pub fn requires_secure_transport(&self) -> bool {
         let globals = self.globals();
@@ -431,10 +438,10 @@ impl Engine {
             threads_running: running as u64,
             max_used_connections: self.max_used_connections.load(Ordering::Relaxed),
             aborted_connects: self.aborted_connects.load(Ordering::Relaxed),
+            aborted_clients: self.aborted_clients.load(Ordering::Relaxed),
             prepared_statements: self.prepared_statements.load(Ordering::Relaxed),
             open_tables: open_tables as u64,
             query_memory_bytes: self.runtime.reserved_bytes() as u64,
-            ..ServerGauges::default()
         }
     }
 

@@ -349,7 +349,10 @@ impl Session {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             stacker::maybe_grow(red_zone, stack, || body(self))
         }));
-        self.handle.end_statement();
+        let elapsed = self.handle.end_statement();
+        if elapsed >= self.variables.long_query_time() {
+            self.handle.commands.count(Command::SlowQueries);
+        }
         if let Some(own) = self.own_database.take() {
             self.database = own;
         }
@@ -588,6 +591,13 @@ impl Session {
     /// The longest request, in bytes.
     pub fn max_allowed_packet(&self) -> usize {
         self.variables.max_allowed_packet()
+    }
+
+    /// Counts what was received from the client and sent to it.
+    pub fn count_traffic(&self, received_bytes: u64, sent_bytes: u64) {
+        let counts = &self.handle.commands;
+        counts.add(Command::BytesReceived, received_bytes);
+        counts.add(Command::BytesSent, sent_bytes);
     }
 
     /// Seconds that the connection may idle.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_optimizer::PhysicalQuery;
@@ -233,11 +233,13 @@ impl SessionHandle {
         statement.push_str(&text[..end]);
     }
 
-    pub(crate) fn end_statement(&self) {
+    /// Returns how long the statement took.
+    pub(crate) fn end_statement(&self) -> Duration {
         let mut activity = lock(&self.activity);
         activity.command = IDLE;
         activity.state.clear();
-        activity.since = Instant::now();
+        let now = Instant::now();
+        now.duration_since(std::mem::replace(&mut activity.since, now))
     }
 }
 

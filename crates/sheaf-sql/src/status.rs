@@ -14,7 +14,7 @@ use crate::direct::SharedPlansGauges;
 
 macro_rules! commands {
     ($($command:ident => $name:literal,)*) => {
-        /// Kinds of statements that are counted, as `Com_*`.
+        /// What a session counts of its statements: kinds of them, as `Com_*`, and what they came to.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Command {
             $($command,)*
@@ -63,6 +63,9 @@ commands! {
     Update => "Com_update",
     UpdateMulti => "Com_update_multi",
     Questions => "Questions",
+    SlowQueries => "Slow_queries",
+    BytesReceived => "Bytes_received",
+    BytesSent => "Bytes_sent",
     Errors => "Statement_errors",
     Direct => "Statements_direct",
     StatementCacheHits => "Statement_cache_hits",
@@ -85,7 +88,13 @@ impl Default for CommandCounters {
 
 impl CommandCounters {
     pub fn count(&self, command: Command) {
-        self.counts[command as usize].fetch_add(1, Ordering::Relaxed);
+        self.add(command, 1);
+    }
+
+    /// To be called only by who runs the session: others read meanwhile, but nobody else adds, so nothing is locked.
+    pub fn add(&self, command: Command, n: u64) {
+        let count = &self.counts[command as usize];
+        count.store(count.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
 
     pub fn get(&self, command: Command) -> u64 {
@@ -202,7 +211,6 @@ pub fn entries(
     add("Prepared_stmt_count", gauges.prepared_statements);
     add("Query_memory_bytes", gauges.query_memory_bytes);
     add("Row_locks", gauges.row_locks);
-    add("Slow_queries", 0);
     let cache = &gauges.statement_cache;
     add("Statement_cache_bytes", cache.bytes);
     add("Statement_cache_evictions", cache.evictions);
@@ -261,6 +269,9 @@ mod tests {
             "Innodb_data_reads",
             "Threads_connected",
             "Questions",
+            "Slow_queries",
+            "Bytes_sent",
+            "Aborted_clients",
             "Uptime",
             "Com_select",
             "Last_query_cost",

@@ -588,6 +588,11 @@ impl Variables {
         self.values.settings.net_read_timeout_seconds
     }
 
+    /// A statement that takes as long counts as slow.
+    pub fn long_query_time(&self) -> Duration {
+        self.values.settings.long_query_time
+    }
+
     /// Whether foreign keys are enforced.
     pub fn foreign_key_checks(&self) -> bool {
         self.values.settings.foreign_key_checks

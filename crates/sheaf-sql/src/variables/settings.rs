@@ -3,6 +3,8 @@
 //! Finding a variable by its name and reading its text takes longer than many a statement. So these are read when a
 //! variable is assigned, and shared with the values.
 
+use std::time::Duration;
+
 use super::{
     SqlMode, VariableValue, collation, default_collation, flags, optimizer_switch, position,
     time_zone_offset_seconds,
@@ -34,6 +36,7 @@ pub(super) struct Settings {
     pub(super) sql_select_limit: u64,
     pub(super) max_execution_time_ms: u64,
     pub(super) max_statement_time_ms: u64,
+    pub(super) long_query_time: Duration,
     pub(super) time_zone_offset_seconds: i32,
     pub(super) result_collation_id: u16,
     /// The clock that SET timestamp pinned, in microseconds since 1970 UTC.
@@ -80,6 +83,12 @@ impl Settings {
             max_statement_time_ms: match value("max_statement_time") {
                 Some(VariableValue::Float(seconds)) => (seconds * 1000.0).ceil() as u64,
                 _ => 0,
+            },
+            long_query_time: match value("long_query_time") {
+                Some(VariableValue::Float(seconds)) => {
+                    Duration::try_from_secs_f64(*seconds).unwrap_or(Duration::MAX)
+                }
+                _ => Duration::MAX,
             },
             time_zone_offset_seconds: time_zone_offset_seconds(text("time_zone")).unwrap_or(0),
             result_collation_id: result_collation_id(

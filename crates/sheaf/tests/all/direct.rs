@@ -354,6 +354,57 @@ fn a_prepared_statement_follows_its_table() {
     assert_eq!(rows(&mut c), Vec::<String>::new());
 }
 
+/// A plan that is kept must notice whatever changes how texts are compared.
+#[test]
+fn a_prepared_statement_follows_collations() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("compared");
+    let run = |c: &mut Conn, sql: &str| c.query_drop(sql).expect(sql);
+    let make = |c: &mut Conn, collation: &str| {
+        run(c, "drop table if exists t");
+        let columns = format!("id int primary key, a varchar(9) collate {collation}, key (a)");
+        run(c, &format!("create table t ({columns})"));
+        run(
+            c,
+            "insert into t values (1, 'a'), (2, 'A'), (3, 'b'), (4, '\u{e4}')",
+        );
+    };
+    make(&mut c, "utf8mb4_0900_ai_ci");
+    let by_key = c
+        .prep("select id from t where a = ? order by id")
+        .expect("prepared");
+    let by_range = c
+        .prep("select id from t where a > ? order by a, id")
+        .expect("prepared");
+    let update = c.prep("update t set a = a where a = ?").expect("prepared");
+    let cases = [
+        ("utf8mb4_0900_ai_ci", vec![1, 2, 4], vec![3]),
+        ("utf8mb4_bin", vec![1], vec![3, 4]),
+        ("utf8mb4_general_ci", vec![1, 2, 4], vec![3]),
+        ("utf8mb4_0900_ai_ci", vec![1, 2, 4], vec![3]),
+    ];
+    for (collation, equal, greater) in cases {
+        make(&mut c, collation);
+        for direct in ["on", "off"] {
+            run(&mut c, &format!("set optimizer_switch = 'direct={direct}'"));
+            let what = format!("{collation}, direct={direct}");
+            let found: Vec<i32> = c.exec(&by_key, ("a",)).expect("rows");
+            assert_eq!(found, equal, "= {what}");
+            let text = "select id from t where a = 'a' order by id";
+            let found: Vec<i32> = c.query(text).expect("rows");
+            assert_eq!(found, equal, "text = {what}");
+            let found: Vec<i32> = c.exec(&by_range, ("a",)).expect("rows");
+            assert_eq!(found, greater, "> {what}");
+            c.exec_drop(&update, ("a",)).expect("it changes nothing");
+            assert!(
+                c.info_str()
+                    .starts_with(&format!("Rows matched: {}", equal.len())),
+                "{what}"
+            );
+        }
+    }
+}
+
 /// The same statement with parameters of other types than at its first execution.
 #[test]
 fn a_prepared_statement_takes_parameters_of_any_type() {

@@ -11,6 +11,7 @@ mod direct;
 mod direct_statements;
 mod embedded;
 mod families;
+mod faults;
 mod harness;
 mod hints;
 mod history;

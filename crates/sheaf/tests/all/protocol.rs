@@ -290,7 +290,7 @@ fn an_answer_may_be_longer_than_a_frame() {
 fn a_request_beyond_the_limit_is_an_error_and_the_connection_goes_on() {
     let server = TestServer::start();
     let mut client = RawClient::connect(server.address(), 0);
-    let sql = format!("SELECT LENGTH('{}')", "x".repeat(40 << 20));
+    let sql = format!("SELECT LENGTH('{}')", "x".repeat(64 << 20));
     client
         .send_command(COM_QUERY, sql.as_bytes())
         .expect("the server reads all of it");
@@ -364,7 +364,7 @@ fn one_statement_is_all_a_client_gets_that_did_not_ask_for_more() {
 }
 
 /// Ten thousand rows joined with themselves: more than any socket buffer holds, and more than anyone waits for.
-fn prepare_endless_query(connection: &mut Conn) -> &'static str {
+pub fn prepare_endless_query(connection: &mut Conn) -> &'static str {
     connection
         .query_drop("CREATE TABLE digits (d INT PRIMARY KEY)")
         .expect("the database is empty");
@@ -490,4 +490,38 @@ fn a_unix_socket_is_another_door() {
     drop(connection);
     drop(server);
     assert!(!path.exists(), "the socket's file is gone with the server");
+}
+
+#[test]
+fn a_session_counts_what_it_received_and_sent() {
+    let server = TestServer::start();
+    let mut c = server.connect();
+    let count = |c: &mut Conn, name: &str| -> u64 {
+        let row: Option<(String, u64)> = c
+            .query_first(format!("show session status like '{name}'"))
+            .expect("a status variable");
+        row.expect("it is listed").1
+    };
+    let long = "x".repeat(10_000);
+    let (received, sent) = (count(&mut c, "Bytes_received"), count(&mut c, "Bytes_sent"));
+    c.query_drop(format!("do length('{long}')"))
+        .expect("a function");
+    let (received_more, sent_little) = (
+        count(&mut c, "Bytes_received") - received,
+        count(&mut c, "Bytes_sent") - sent,
+    );
+    assert!((10_000..11_000).contains(&received_more), "{received_more}");
+    assert!(sent_little < 1_000, "{sent_little}");
+    let sent = count(&mut c, "Bytes_sent");
+    c.query_drop("select repeat('x', 10000)").expect("a row");
+    let sent_more = count(&mut c, "Bytes_sent") - sent;
+    assert!((10_000..11_000).contains(&sent_more), "{sent_more}");
+
+    // A statement is slow that takes as long as the session says.
+    assert_eq!(count(&mut c, "Slow_queries"), 0);
+    c.query_drop("set long_query_time = 0").expect("a variable");
+    c.query_drop("do 1").expect("an expression");
+    c.query_drop("set long_query_time = 1000")
+        .expect("a variable");
+    assert_eq!(count(&mut c, "Slow_queries"), 2);
 }
