@@ -35,6 +35,7 @@ mod packet;
 mod parameters;
 mod readiness;
 mod response;
+mod self_signed;
 mod shared_threads;
 mod stack_memory;
 mod text_format;

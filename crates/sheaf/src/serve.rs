@@ -28,6 +28,9 @@ pub struct ServeArguments {
     /// A Unix socket to listen on as well.
     #[arg(long)]
     socket: Option<PathBuf>,
+    /// Whether clients may use TLS: auto, with a certificate that the server makes for itself if none is given, or off.
+    #[arg(long, value_enum, default_value_t = Tls::Auto)]
+    tls: Tls,
     /// The server's certificate in PEM, for clients that use TLS.
     #[arg(long, requires = "tls_key", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
@@ -51,6 +54,31 @@ pub struct ServeArguments {
     /// Seconds that running statements may take to finish after SIGTERM or SIGINT.
     #[arg(long, default_value_t = 10)]
     drain_seconds: u64,
+}
+
+/// What `--tls` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Tls {
+    Auto,
+    Off,
+}
+
+impl ServeArguments {
+    /// The certificate for clients, and one line about it. The database's directory is there.
+    fn tls_options(&self) -> std::io::Result<Option<TlsOptions>> {
+        let given = self.tls_cert.clone().zip(self.tls_key.clone());
+        if self.tls == Tls::Off {
+            tracing::info!("TLS is off, as --tls says: clients cannot encrypt what they send");
+            return Ok(None);
+        }
+        let options = match given {
+            Some((certificate, key)) => TlsOptions { certificate, key },
+            None => TlsOptions::self_signed(&self.data_dir)?,
+        };
+        let certificate = options.certificate.display();
+        tracing::info!(%certificate, "clients may use TLS");
+        Ok(Some(options))
+    }
 }
 
 /// Durability, log, archive, and limits of the storage.
@@ -132,6 +160,7 @@ fn parse_sync_log(text: &str) -> Result<SyncLog, String> {
 }
 
 pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
+    let storage = arguments.storage.options()?;
     let engine = Engine::open(
         &arguments.data_dir,
         EngineOptions {
@@ -139,19 +168,20 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             pool_bytes: arguments.pool,
             max_connections: arguments.max_connections,
             require_secure_transport: arguments.require_secure_transport,
-            storage: arguments.storage.options()?,
+            storage,
             ..EngineOptions::default()
         },
     )?;
     engine.start_maintenance()?;
     tracing::info!(data_dir = %arguments.data_dir.display(), memory = format_size(arguments.memory), "opened");
+    let tls = arguments.tls_options().inspect_err(|_| {
+        // What is wrong with the certificate is told; the database is left as it was.
+        let _ = engine.close();
+    })?;
     let options = ServerOptions {
         listen: Some(arguments.listen),
         socket: arguments.socket,
-        tls: arguments
-            .tls_cert
-            .zip(arguments.tls_key)
-            .map(|(certificate, key)| TlsOptions { certificate, key }),
+        tls,
         ..ServerOptions::default()
     };
     serve_until_signal(

@@ -25,6 +25,8 @@ fn serve_command(folder: &Path, budget: Budget, port: u16) -> Result<Command, Be
         .arg("--memory")
         .arg(budget.memory_bytes.to_string())
         .arg("--pool")
-        .arg(budget.pool_bytes.to_string());
+        .arg(budget.pool_bytes.to_string())
+        // Some clients encrypt whenever the server can, and the peers cannot.
+        .args(["--tls", "off"]);
     Ok(command)
 }

@@ -8,6 +8,7 @@ use sheaf_server::TlsOptions;
 use sheaf_sql::EngineOptions;
 
 use crate::clients::{installed, mariadb};
+use crate::command_line::{connect, serve_with, terminate};
 use crate::harness::{TestServer, error_of, query_text, tests_folder};
 use crate::raw_client::{CLIENT_DEPRECATE_EOF, COM_QUERY, RawClient};
 
@@ -88,6 +89,36 @@ fn clients_may_encrypt_and_may_have_to() {
     assert_eq!(error_of(Conn::new(server.options())).0, 3159);
     let (out, error) = text(&encrypted(&["-e", "SELECT USER()"]));
     assert_eq!(out, "root@localhost\n", "{error}");
+}
+
+#[test]
+fn a_new_server_has_a_certificate_of_its_own() {
+    if !installed("the mariadb client", &["mariadb", "--version"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let authority = directory.path().join("server-cert.pem");
+    let authority = format!("--ssl-ca={}", authority.display());
+    let encrypted = |port| {
+        let shown = ["-N", "-e", "SHOW STATUS LIKE 'Ssl_version'"];
+        let ssl = ["--ssl", &authority, "--ssl-verify-server-cert"];
+        text(&mariadb(port, &[&ssl[..], &shown].concat()))
+    };
+    // The second start finds the certificate of the first.
+    for _ in 0..2 {
+        let (mut server, port) = serve_with(directory.path(), &[]);
+        let (out, error) = encrypted(port);
+        assert_eq!(out, "Ssl_version\tTLSv1.3\n", "{error}");
+        terminate(&server);
+        server.wait().expect("it ends");
+    }
+    let (mut server, port) = serve_with(directory.path(), &["--tls", "off"]);
+    let (out, error) = encrypted(port);
+    assert_eq!(out, "", "{error}");
+    let mut plain = connect(port);
+    assert_eq!(query_text(&mut plain, "SELECT @@have_ssl"), ["DISABLED"]);
+    terminate(&server);
+    server.wait().expect("it ends");
 }
 
 const PYMYSQL_SCRIPT: &str = r#"
