@@ -18,7 +18,7 @@ use datafusion_common::{Result, internal_err};
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_plan::coop::make_cooperative;
-use datafusion_physical_plan::execution_plan::{CardinalityEffect, SchedulingType};
+use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
 };
@@ -49,18 +49,11 @@ pub fn make_interruptible(
 pub struct InterruptibleExec {
     input: Arc<dyn ExecutionPlan>,
     cancel: CancelFlag,
-    properties: Arc<PlanProperties>,
 }
 
 impl InterruptibleExec {
     pub fn new(input: Arc<dyn ExecutionPlan>, cancel: CancelFlag) -> InterruptibleExec {
-        let properties = PlanProperties::clone(input.properties())
-            .with_scheduling_type(SchedulingType::Cooperative);
-        InterruptibleExec {
-            input,
-            cancel,
-            properties: Arc::new(properties),
-        }
+        InterruptibleExec { input, cancel }
     }
 }
 
@@ -75,8 +68,10 @@ impl ExecutionPlan for InterruptibleExec {
         "InterruptibleExec"
     }
 
+    /// Those of the input itself, not equal ones, so that the operators above keep theirs when they get this one for an
+    /// input. That it takes part in cooperative scheduling is asked only before it is there.
     fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+        self.input.properties()
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {

@@ -258,11 +258,7 @@ impl TableReference<'_> {
         let bound = if by_key {
             self.bound(index)?
         } else {
-            Rc::new(BoundIndex {
-                ranges: IndexRanges::full(),
-                entries: self.table_rows,
-                resident: self.resident(index)?,
-            })
+            Rc::new(BoundIndex::new(IndexRanges::full(), self.table_rows))
         };
         let ranges = bound.ranges.clone();
         let open: Vec<usize> = (0..self.filters.len())
@@ -311,7 +307,7 @@ impl TableReference<'_> {
             walked: bound.entries,
             lookups: 0.0,
             pages: 0.0,
-            resident: bound.resident,
+            resident: self.resident_in(index, &bound)?,
             ordered: direction.is_some() && !wanted.order.is_empty(),
             cost_us: 0.0,
             risk: Risk::default(),

@@ -58,6 +58,7 @@ mod physical_rules;
 mod plan_outline;
 mod range_text;
 mod ranges;
+mod rule_passes;
 mod selectivity;
 mod semantics;
 mod settings;

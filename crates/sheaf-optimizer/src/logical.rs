@@ -9,12 +9,19 @@
 //! - CommonSubexprEliminate puts projections between operators, which would hide the join graph from
 //!   [`crate::join_graph`]; it runs last, when all filters have been pushed down.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use datafusion_common::Result;
-use datafusion_expr::LogicalPlan;
+use arrow::datatypes::DataType;
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::{DFSchema, Result};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::InvariantLevel;
+use datafusion_expr::utils::merge_schema;
+use datafusion_expr::{Expr, ExprSchemable, JoinType, LogicalPlan};
+use datafusion_optimizer::OptimizerContext;
+use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
-use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
 use datafusion_optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
@@ -36,60 +43,185 @@ use datafusion_optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion_optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
-use datafusion_optimizer::{Analyzer, Optimizer, OptimizerContext};
+use sheaf_exec::typing::rewrite_changed;
 
 use crate::PlannerContext;
+use crate::rule_passes::{Rule, apply_rules};
 
 /// How often the list of rules is applied, at most; it stops when a pass changes nothing.
-const MAX_PASSES: u8 = 4;
+const MAX_PASSES: usize = 4;
 
 /// Rewrites a typed logical plan; see the module's comment.
 pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<LogicalPlan> {
     let options = context.task.session_config().options();
-    let analyzer = Analyzer::with_rules(vec![
-        Arc::new(ResolveGroupingFunction::new()),
-        Arc::new(TypeCoercion::new()),
-    ]);
-    let plan = analyzer.execute_and_check(plan, options, |_, _| {})?;
+    plan.check_invariants(InvariantLevel::Always)?;
+    let plan = ResolveGroupingFunction::new().analyze(plan, options)?;
+    let plan = rewrite_changed(plan, &coerce_types)?;
+    plan.check_invariants(InvariantLevel::Executable)?;
 
-    let config =
-        OptimizerContext::new_with_config_options(Arc::clone(options)).with_max_passes(MAX_PASSES);
-    let plan = main_rules().optimize(plan, &config, |plan, rule| {
-        tracing::trace!(rule = rule.name(), plan = %plan.display_indent(), "rewritten");
+    let config = OptimizerContext::new_with_config_options(Arc::clone(options));
+    let main = apply_rules(&MAIN_RULES, plan, &config, MAX_PASSES)?;
+    let mut last = apply_rules(&LAST_RULES, main.plan, &config, 1)?;
+    if !(main.is_settled && last.is_settled) {
+        last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
+    }
+    last.plan.check_invariants(InvariantLevel::Executable)?;
+    Ok(last.plan)
+}
+
+/// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left that to
+/// DataFusion. Inputs have been coerced.
+fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(
+            scan.table_name.clone(),
+            &scan.source.schema(),
+        )?);
+    }
+    let plan = match plan {
+        LogicalPlan::Filter(mut filter) => {
+            filter.predicate = filter.predicate.cast_to(&DataType::Boolean, &schema)?;
+            LogicalPlan::Filter(filter)
+        }
+        plan => plan,
+    };
+    let mut coercion = TypeCoercionRewriter::new(&schema);
+    let names = NamePreserver::new(&plan);
+    let plan = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let coerced = expr.rewrite(&mut coercion)?;
+        Ok(coerced.update_data(|expr| name.restore(expr)))
     })?;
-    let config = config.with_max_passes(1);
-    last_rules().optimize(plan, &config, |_, _| {})
+    coercion.coerce_plan(plan.data)?.recompute_schema()
 }
 
 /// DataFusion's order; a filter cannot be pushed past a limit, so limits go first.
-fn main_rules() -> Optimizer {
-    Optimizer::with_rules(vec![
-        Arc::new(RewriteSetComparison::new()),
-        Arc::new(OptimizeUnions::new()),
-        Arc::new(SimplifyExpressions::new()),
-        Arc::new(ReplaceDistinctWithAggregate::new()),
-        Arc::new(EliminateJoin::new()),
-        Arc::new(DecorrelatePredicateSubquery::new()),
-        Arc::new(ScalarSubqueryToJoin::new()),
-        Arc::new(DecorrelateLateralJoin::new()),
-        Arc::new(ExtractEquijoinPredicate::new()),
-        Arc::new(EliminateDuplicatedExpr::new()),
-        Arc::new(EliminateFilter::new()),
-        Arc::new(EliminateCrossJoin::new()),
-        Arc::new(EliminateLimit::new()),
-        Arc::new(PropagateEmptyRelation::new()),
-        Arc::new(EliminateOuterJoin::new()),
-        Arc::new(PushDownLimit::new()),
-        Arc::new(PushDownFilter::new()),
-        Arc::new(SingleDistinctToGroupBy::new()),
-        Arc::new(EliminateGroupByConstant::new()),
-        Arc::new(OptimizeProjections::new()),
-    ])
+///
+/// The order of relations in inner joins, which EliminateCrossJoin chooses, is only where [`crate::join_order`] begins: later
+/// passes leave it as it is, unless a join still lacks its condition.
+static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    vec![
+        Rule::on_subqueries(RewriteSetComparison::new()),
+        Rule::on(is_set_operation, OptimizeUnions::new()),
+        Rule::on(computes, SimplifyExpressions::new()),
+        Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
+        Rule::on(is_join, EliminateJoin::new()),
+        Rule::on_subqueries(DecorrelatePredicateSubquery::new()),
+        Rule::on_subqueries(ScalarSubqueryToJoin::new()),
+        Rule::on(is_join, DecorrelateLateralJoin::new()),
+        Rule::on(is_filtered_join, ExtractEquijoinPredicate::new()),
+        Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
+        Rule::on(is_filter, EliminateFilter::new()),
+        Rule::below(joins_inner, EliminateCrossJoin::new()).again_on(lacks_condition),
+        Rule::on(is_limit, EliminateLimit::new()),
+        Rule::on(has_empty_input, PropagateEmptyRelation::new()),
+        Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
+        Rule::on(is_limit, PushDownLimit::new()),
+        Rule::on(
+            |node| is_filter(node) || is_join(node),
+            PushDownFilter::new(),
+        ),
+        Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
+        Rule::on(is_aggregate, EliminateGroupByConstant::new()),
+        Rule::on(|_| true, OptimizeProjections::new()),
+    ]
+});
+
+static LAST_RULES: LazyLock<Vec<Rule>> =
+    LazyLock::new(|| vec![Rule::on(computes, CommonSubexprEliminate::new())]);
+
+static PROJECTION_RULES: LazyLock<Vec<Rule>> =
+    LazyLock::new(|| vec![Rule::on(|_| true, OptimizeProjections::new())]);
+
+/// Whether it has expressions that are more than columns, or groups, whose functions rules look at as a whole.
+fn computes(node: &LogicalPlan) -> bool {
+    if let LogicalPlan::Aggregate(_) = node {
+        return true;
+    }
+    let mut computes = false;
+    // The closure does not fail.
+    let _ = node.apply_expressions(|expr| {
+        computes |= !matches!(expr, Expr::Column(_));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    computes
 }
 
-fn last_rules() -> Optimizer {
-    Optimizer::with_rules(vec![
-        Arc::new(CommonSubexprEliminate::new()),
-        Arc::new(OptimizeProjections::new()),
-    ])
+fn is_set_operation(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Union(_) | LogicalPlan::Distinct(_))
+}
+
+fn is_distinct(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Distinct(_))
+}
+
+fn is_filter(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Filter(_))
+}
+
+fn is_limit(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Limit(_))
+}
+
+fn is_aggregate(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Aggregate(_))
+}
+
+fn is_join(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(_))
+}
+
+fn is_inner_join(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
+}
+
+/// An inner join, or a condition right above one.
+fn joins_inner(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
+        node => is_inner_join(node),
+    }
+}
+
+fn is_filtered_join(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(join) if join.filter.is_some())
+}
+
+/// An inner join without equalities, or with a condition above it.
+fn lacks_condition(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
+        LogicalPlan::Join(join) => join.join_type == JoinType::Inner && join.on.is_empty(),
+        _ => false,
+    }
+}
+
+/// A condition on what an outer join gives, perhaps under projections.
+fn is_above_outer_join(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = node else {
+        return false;
+    };
+    let mut below = &filter.input;
+    while let LogicalPlan::Projection(projection) = below.as_ref() {
+        below = &projection.input;
+    }
+    matches!(below.as_ref(), LogicalPlan::Join(join) if join.join_type.is_outer())
+}
+
+/// Sorts by several expressions, one of which may follow from the others, or groups by one twice.
+fn may_repeat_itself(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Sort(sort) => sort.expr.len() > 1,
+        LogicalPlan::Aggregate(aggregate) => {
+            let groups = &aggregate.group_expr;
+            (1..groups.len()).any(|at| groups[..at].contains(&groups[at]))
+        }
+        _ => false,
+    }
+}
+
+fn has_empty_input(node: &LogicalPlan) -> bool {
+    let mut inputs = node.inputs().into_iter();
+    inputs.any(|input| matches!(input, LogicalPlan::EmptyRelation(_)))
 }

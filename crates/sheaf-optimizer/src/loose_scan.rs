@@ -195,7 +195,7 @@ impl TableReference<'_> {
         let greatest = matches!(wanted.extreme, Some((_, Extreme::Greatest)));
         let mut path = AccessPath {
             entries: bound.entries,
-            resident: bound.resident,
+            resident: self.resident_in(index, &bound)?,
             first_of: Some(FirstOf {
                 parts,
                 nulls_apart: matches!(wanted.extreme, Some((_, Extreme::Least))),
@@ -212,7 +212,7 @@ impl TableReference<'_> {
             entries: bound.entries,
             tree_pages: statistics.leaf_pages as f64,
             tree_entries: statistics.entries as f64,
-            resident: bound.resident,
+            resident: self.resident_in(index, &bound)?,
         };
         let groups = groups.clamp(1.0, bound.entries.max(1.0));
         let jumping = self.jumping_walk(&path, scan)?;

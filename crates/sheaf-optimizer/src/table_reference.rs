@@ -84,8 +84,18 @@ pub(crate) struct BoundIndex {
     pub ranges: IndexRanges,
     /// Entries in them.
     pub entries: f64,
-    /// Share of their leaves that is in memory.
-    pub resident: f64,
+    /// Share of their leaves that is in memory, once somebody has asked.
+    resident: Cell<Option<f64>>,
+}
+
+impl BoundIndex {
+    pub(crate) fn new(ranges: IndexRanges, entries: f64) -> BoundIndex {
+        BoundIndex {
+            ranges,
+            entries,
+            resident: Cell::new(None),
+        }
+    }
 }
 
 impl<'a> TableReference<'a> {
@@ -273,19 +283,11 @@ impl<'a> TableReference<'a> {
             return Ok(Rc::clone(known));
         }
         let ranges = ranges::index_ranges(&self.terms(), layout(self.table, index));
-        let bound = Rc::new(if ranges.is_full() {
-            BoundIndex {
-                entries: self.table_rows,
-                resident: self.resident(index)?,
-                ranges,
-            }
-        } else {
-            BoundIndex {
-                entries: statistics::entries_in(self.table, index, &ranges, self.dive_limit)?,
-                resident: statistics::resident_share(tree(self.table, index), &ranges.ranges)?,
-                ranges,
-            }
-        });
+        let entries = match ranges.is_full() {
+            true => self.table_rows,
+            false => statistics::entries_in(self.table, index, &ranges, self.dive_limit)?,
+        };
+        let bound = Rc::new(BoundIndex::new(ranges, entries));
         self.memo
             .bound
             .borrow_mut()
@@ -411,6 +413,20 @@ impl<'a> TableReference<'a> {
             .borrow_mut()
             .insert((index, parts), rows);
         Ok(rows)
+    }
+
+    /// Share of the leaves of a bound index's ranges that is in memory.
+    pub(crate) fn resident_in(&self, index: IndexRef, bound: &BoundIndex) -> Result<f64> {
+        if let Some(known) = bound.resident.get() {
+            return Ok(known);
+        }
+        let ranges = &bound.ranges;
+        let share = match ranges.is_full() {
+            true => self.resident(index)?,
+            false => statistics::resident_share(tree(self.table, index), &ranges.ranges)?,
+        };
+        bound.resident.set(Some(share));
+        Ok(share)
     }
 
     /// Share of an index's leaves that is in memory.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion_common::tree_node::Transformed;
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema, Result};
 use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
 use datafusion_expr::expr_rewriter::NamePreserver;
@@ -21,10 +21,46 @@ use crate::functions::control::common_field;
 
 /// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.
 pub fn resolve_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(plan.transform_up_with_subqueries(resolve_node)?.data)
+    rewrite_changed(plan, &resolve_node)
 }
 
-fn resolve_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+/// Rewrites the expressions of a plan from its leaves up, subqueries included.
+///
+/// `rewrite` gets each node that has expressions, or whose inputs `rewrite` has had, and is to leave it with the schema that
+/// follows from these. The rest is as it was: the tables at the bottom of a plan and the joins that have no condition yet,
+/// which are most nodes of a join of many tables, and whose schemas are the widest.
+pub fn rewrite_changed(
+    plan: LogicalPlan,
+    rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<LogicalPlan> {
+    Ok(rewrite_from_below(plan, rewrite)?.data)
+}
+
+/// `transformed` says that `rewrite` has had the node.
+fn rewrite_from_below(
+    plan: LogicalPlan,
+    rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<Transformed<LogicalPlan>> {
+    let plan = plan.map_subqueries(|subquery| rewrite_from_below(subquery, rewrite))?;
+    let plan = plan
+        .data
+        .map_children(|input| rewrite_from_below(input, rewrite))?;
+    if !plan.transformed && is_without_expressions(&plan.data) {
+        return Ok(plan);
+    }
+    Ok(Transformed::yes(rewrite(plan.data)?))
+}
+
+fn is_without_expressions(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => scan.filters.is_empty(),
+        LogicalPlan::Join(join) => join.on.is_empty() && join.filter.is_none(),
+        LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) => true,
+        _ => false,
+    }
+}
+
+fn resolve_node(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(
@@ -63,7 +99,7 @@ fn resolve_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         other => other,
     };
-    Ok(Transformed::yes(plan.recompute_schema()?))
+    plan.recompute_schema()
 }
 
 fn sort_by_key(sort: Sort, schema: &DFSchema) -> Result<Sort> {
