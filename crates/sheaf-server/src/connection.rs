@@ -279,7 +279,8 @@ impl Connection {
         self.unfinished = self.session.take_unfinished_commit();
         let goes_on = flow != Flow::Close && !self.packets.is_out_of_step();
         // Nobody reports commands that have been read already: they are run now, after the answer.
-        let owes = self.unfinished.is_some() && goes_on && !self.packets.has_unread();
+        let may_owe = goes_on && !self.packets.has_unread() && !self.packets.is_broken();
+        let owes = self.unfinished.is_some() && may_owe;
         if !owes {
             self.finish_commit();
             // The answer leaves even if it is the last one. A failed write shows in the stream's state.

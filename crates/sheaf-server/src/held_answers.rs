@@ -11,7 +11,8 @@
 //! ```
 //!
 //! What is answered goes back to waiting for its client. The thread never waits for a client: an answer that does not fit into
-//! what the client is ready to take is left to a worker.
+//! what the client is ready to take is left to a worker. Nor does it purge much for others: who has deleted many rows waits
+//! for the log on its own thread.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -46,12 +47,17 @@ impl HeldAnswers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, held: Held) {
+    /// Gives it to the thread; back if there is none any more.
+    pub(crate) fn push(&self, held: Held) -> Option<Held> {
         let mut state = self.lock();
+        if state.is_over {
+            return Some(held);
+        }
         state.waiting.push(held);
         if std::mem::take(&mut state.sleeps) {
             self.come.notify_one();
         }
+        None
     }
 
     /// Waits for connections and moves all of them into `batch`, which is empty. False: there will be none any more.

@@ -43,6 +43,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use sheaf_sql::go_where_the_process_began;
 use sheaf_storage::sync::{WaitObserver, observe_waits};
 
 use crate::connection::{Connection, Served};
@@ -235,16 +236,22 @@ impl SharedThreads {
         let mut state = lock(&self.state);
         if !state.pacer {
             let pool = Arc::clone(self);
-            let started = thread::Builder::new()
-                .name("pace".into())
-                .spawn(move || pool.notice_long_statements());
+            let started = thread::Builder::new().name("pace".into()).spawn(move || {
+                leave_resource_groups();
+                pool.notice_long_statements();
+            });
             state.pacer = started.is_ok();
         }
         if !state.answerer {
             let pool = Arc::clone(self);
             let started = thread::Builder::new()
                 .name("commits".into())
-                .spawn(move || pool.send_held_answers());
+                // Connections that end there are dropped there, with all that they hold.
+                .stack_size(WORKER_STACK_BYTES)
+                .spawn(move || {
+                    leave_resource_groups();
+                    pool.send_held_answers();
+                });
             state.answerer = started.is_ok();
         }
         let is_ready = state.pacer && state.answerer;
@@ -274,7 +281,10 @@ impl SharedThreads {
         let started = thread::Builder::new()
             .name("clients".into())
             .stack_size(WORKER_STACK_BYTES)
-            .spawn(move || thread_worker.work());
+            .spawn(move || {
+                leave_resource_groups();
+                thread_worker.work();
+            });
         match started {
             Ok(_) => {
                 self.active.fetch_add(1, Ordering::AcqRel);
@@ -377,7 +387,11 @@ impl SharedThreads {
         let served = catch_unwind(AssertUnwindSafe(|| connection.serve_ready()));
         connection.take_back(buffers);
         match served {
-            Ok(Served::Owes) => self.held.push(Held { number, connection }),
+            Ok(Served::Owes) => {
+                if let Some(held) = self.held.push(Held { number, connection }) {
+                    self.settle(held);
+                }
+            }
             served => self.go_on(number, connection, served.unwrap_or(Served::Over)),
         }
     }
@@ -386,17 +400,23 @@ impl SharedThreads {
     fn send_held_answers(&self) {
         let mut batch = Vec::new();
         while self.held.take(&mut batch) {
-            for Held {
-                number,
-                mut connection,
-            } in batch.drain(..)
-            {
-                let settled = catch_unwind(AssertUnwindSafe(|| connection.settle()));
-                // Workers have their own.
-                connection.take_back(&mut Buffers::default());
-                self.go_on(number, connection, settled.unwrap_or(Served::Over));
+            for held in batch.drain(..) {
+                // A panic is a bug; what it was about is lost with it, and all others go on.
+                let _ = catch_unwind(AssertUnwindSafe(|| self.settle(held)));
             }
         }
+    }
+
+    /// Finishes a connection's commit and sends its answer.
+    fn settle(&self, held: Held) {
+        let Held {
+            number,
+            mut connection,
+        } = held;
+        let settled = catch_unwind(AssertUnwindSafe(|| connection.settle()));
+        // Workers have their own.
+        connection.take_back(&mut Buffers::default());
+        self.go_on(number, connection, settled.unwrap_or(Served::Over));
     }
 
     /// A connection has been served: it waits again, or ends.
@@ -421,6 +441,13 @@ impl SharedThreads {
                 lock(&self.state).free.push(number);
             }
         }
+    }
+}
+
+/// A new thread runs where the one runs that has started it, which may be in a session's resource group.
+fn leave_resource_groups() {
+    if let Err(error) = go_where_the_process_began() {
+        tracing::debug!(%error, "a thread stays where the one is that has started it");
     }
 }
 

@@ -469,7 +469,8 @@ impl Session {
             };
             // Answers of several statements may leave one by one, and this one's too early.
             let may_leave = self.leaves_commits && self.is_alone;
-            match may_leave && unfinished.pending.has_to_wait() {
+            let pending = &unfinished.pending;
+            match may_leave && pending.is_short() && pending.has_to_wait() {
                 true => self.unfinished_commit = Some(unfinished),
                 false => unfinished.finish()?,
             }

@@ -779,6 +779,9 @@ pub(crate) enum Obstacle {
     Spilled(PageId),
 }
 
+/// Deletes, of rows and of entries of indexes, whose ghosts somebody else's thread may purge at the commit.
+const SHORT_COMMIT_DELETES: usize = 32;
+
 /// A transaction whose commit record is in the log, but perhaps not on the disk. Others may change its rows already;
 /// snapshots do not see what it did. To be finished: what is dropped instead becomes visible with a later commit, and leaves
 /// its ghosts to the collector.
@@ -793,6 +796,12 @@ impl PendingCommit {
     /// Whether [`finish`](Self::finish) would have to wait for the log.
     pub fn has_to_wait(&self) -> bool {
         self.transaction.store.newest_durable() < self.lsn
+    }
+
+    /// Whether [`finish`](Self::finish) has little to do besides waiting, so that a thread that finishes others' commits may
+    /// do it: it purges the ghosts of few deletes.
+    pub fn is_short(&self) -> bool {
+        self.transaction.deletes <= SHORT_COMMIT_DELETES
     }
 
     /// Waits until the commit is durable, shows it to snapshots, and purges the ghosts that the transaction made. What is
