@@ -69,6 +69,11 @@ fn insert_statement(constant: &CostConstant) -> String {
     )
 }
 
+/// It says what the device takes, not the processor.
+fn is_of_device(constant: &CostConstant) -> bool {
+    constant.name.starts_with("io_")
+}
+
 /// What a constant's row says.
 struct CostRow {
     /// `cost_value`, as far as it is one.
@@ -177,21 +182,34 @@ impl Engine {
     }
 
     /// Measures the constants if that has never been done, keeps and uses them; false: they are known already. Takes about
-    /// a second.
+    /// a second. A constant of the processor that is new beside known ones differs from its default as they do: what is
+    /// measured at another time, by itself, is not comparable.
     ///
     /// # Errors
     /// What the device or the statements report.
     pub fn measure_costs(self: &Arc<Self>) -> Result<bool> {
+        let defaults = CostConstants::default();
         let mut known = true;
+        let mut factor = None;
         for constant in CostConstants::ALL {
-            known &= self
-                .cost_row(&constant)?
-                .is_none_or(|row| row.measured.is_some());
+            let row = self.cost_row(&constant)?;
+            let measured = row.as_ref().and_then(|row| row.measured);
+            known &= row.is_none() || measured.is_some();
+            if let Some(measured) = measured.filter(|_| !is_of_device(&constant)) {
+                factor.get_or_insert(measured / (constant.get)(&defaults));
+            }
         }
         if known {
             return Ok(false);
         }
-        let costs = measure(&self.storage().temp_dir().join(SCRATCH))?;
+        let mut costs = measure(&self.storage().temp_dir().join(SCRATCH))?;
+        if let Some(factor) = factor {
+            for constant in CostConstants::ALL {
+                if !is_of_device(&constant) {
+                    (constant.set)(&mut costs, (constant.get)(&defaults) * factor);
+                }
+            }
+        }
         let mut session = self.session(SessionInfo::default())?;
         for constant in CostConstants::ALL {
             session.run_own(&format!(
