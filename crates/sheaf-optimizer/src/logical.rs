@@ -12,11 +12,10 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
+use datafusion_common::Result;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion_common::{DFSchema, Result};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::InvariantLevel;
-use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{Expr, ExprSchemable, JoinType, LogicalPlan};
 use datafusion_optimizer::OptimizerContext;
 use datafusion_optimizer::analyzer::AnalyzerRule;
@@ -43,7 +42,7 @@ use datafusion_optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion_optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
-use sheaf_exec::typing::rewrite_changed;
+use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 
 use crate::PlannerContext;
 use crate::rule_passes::{Rule, apply_rules};
@@ -72,13 +71,7 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
 /// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left that to
 /// DataFusion. Inputs have been coerced.
 fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(
-            scan.table_name.clone(),
-            &scan.source.schema(),
-        )?);
-    }
+    let schema = schema_of_operands(&plan)?;
     let plan = match plan {
         LogicalPlan::Filter(mut filter) => {
             filter.predicate = filter.predicate.cast_to(&DataType::Boolean, &schema)?;

@@ -44,34 +44,30 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
+    fn new(about: About, rule: impl OptimizerRule + Send + Sync + 'static) -> Rule {
+        Rule {
+            rule: Arc::new(rule),
+            about,
+            again: None,
+        }
+    }
+
     pub(crate) fn on(
         about: fn(&LogicalPlan) -> bool,
         rule: impl OptimizerRule + Send + Sync + 'static,
     ) -> Rule {
-        Rule {
-            rule: Arc::new(rule),
-            about: About::Nodes(about),
-            again: None,
-        }
+        Rule::new(About::Nodes(about), rule)
     }
 
     pub(crate) fn below(
         about: fn(&LogicalPlan) -> bool,
         rule: impl OptimizerRule + Send + Sync + 'static,
     ) -> Rule {
-        Rule {
-            rule: Arc::new(rule),
-            about: About::Subtrees(about),
-            again: None,
-        }
+        Rule::new(About::Subtrees(about), rule)
     }
 
     pub(crate) fn on_subqueries(rule: impl OptimizerRule + Send + Sync + 'static) -> Rule {
-        Rule {
-            rule: Arc::new(rule),
-            about: About::Subqueries,
-            again: None,
-        }
+        Rule::new(About::Subqueries, rule)
     }
 
     /// After the first pass only where a node is like this.

@@ -35,7 +35,7 @@ use crate::collation::{collation_key, key_collation};
 use crate::functions::types::SqlType;
 use crate::functions::{as_function, call};
 
-pub use plan::{resolve_plan, rewrite_changed};
+pub use plan::{resolve_plan, rewrite_changed, schema_of_operands};
 
 /// The field of an expression.
 pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {

@@ -60,14 +60,20 @@ fn is_without_expressions(plan: &LogicalPlan) -> bool {
     }
 }
 
-fn resolve_node(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// The columns that a node's expressions may name: those of its inputs, or of its table.
+pub fn schema_of_operands(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
+    if let LogicalPlan::TableScan(scan) = plan {
         schema.merge(&DFSchema::try_from_qualified_schema(
             scan.table_name.clone(),
             &scan.source.schema(),
         )?);
     }
+    Ok(schema)
+}
+
+fn resolve_node(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let schema = schema_of_operands(&plan)?;
     let names = NamePreserver::new(&plan);
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
     let plan = plan
