@@ -112,10 +112,13 @@ fn table_order(
     if relation.kind != RelationKind::Inner {
         return Ok(None);
     }
+    let definition = &table.table.definition;
     let mut own: HashMap<String, Expr> = HashMap::new();
     for ((qualifier, field), column) in schema.iter().zip(&graph.output) {
-        if let Some(column) = table_column(relation, table, column) {
-            let name = &table.table.definition.columns[column].name;
+        let position = table_column(relation, table, column);
+        // A statement that locks rows reads their encoded keys, too: one column more than are defined.
+        if let Some(column) = position.and_then(|at| definition.columns.get(at)) {
+            let name = &column.name;
             let known = Column::new(qualifier.cloned(), field.name());
             own.insert(
                 known.flat_name(),

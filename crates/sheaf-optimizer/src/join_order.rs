@@ -457,7 +457,7 @@ fn must_build_joined(kind: &RelationKind) -> bool {
     !matches!(kind, RelationKind::Inner)
 }
 
-/// The table column behind a column of the graph.
+/// The table column behind a column of the graph; one beyond those that are defined is the encoded clustered key.
 pub(crate) fn table_column(
     relation: &Relation<'_>,
     table: &TableReference<'_>,
