@@ -44,6 +44,9 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt, TryStreamExt};
 use sheaf_access::{AccessError, Budget, SessionCounters};
 
+/// The metric that counts how often the plan was given up.
+const SWITCHES: &str = "switches";
+
 /// Bytes of rows that are held back, at most.
 pub const MAX_HELD_BYTES: usize = 16 << 20;
 
@@ -108,6 +111,14 @@ impl RegretExec {
     /// The plan that takes its place.
     pub fn alternative(&self) -> &Arc<dyn ExecutionPlan> {
         &self.alternative
+    }
+
+    /// Whether the alternative has taken the place of the preferred plan, in any run of this one.
+    pub fn has_switched(&self) -> bool {
+        let metrics = self.metrics.clone_inner();
+        metrics
+            .sum_by_name(SWITCHES)
+            .is_some_and(|switches| switches.as_usize() > 0)
     }
 }
 
@@ -187,7 +198,7 @@ impl ExecutionPlan for RegretExec {
             allowance: self.allowance.clone(),
             context,
             counters: Arc::clone(&self.counters),
-            switches: count("switches"),
+            switches: count(SWITCHES),
             spent_us: count("spent_us"),
             switched_after_us: count("switched_after_us"),
         };

@@ -21,7 +21,8 @@
 //!
 //! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and then the rows that they
 //! have met are locked, and the gaps around them. Only a query that is locked before it runs (a read of SERIALIZABLE) locks
-//! the whole index instead.
+//! the whole index instead. Of a plan that may be given up for another one ([`RegretExec`]), what the one has searched that
+//! came to the end is locked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,9 +57,31 @@ pub(crate) struct PlannedSearch {
     /// It ends after so many rows, which it finds in the order of its index.
     limit: Option<usize>,
     direction: Direction,
+    /// The plans that have to come to the end for this search to count.
+    doubts: Vec<Doubt>,
+}
+
+/// A part of a plan that runs only if another one is not given up for it, or given up.
+#[derive(Clone)]
+struct Doubt {
+    /// A [`RegretExec`].
+    regret: Arc<dyn ExecutionPlan>,
+    is_alternative: bool,
+}
+
+impl Doubt {
+    fn has_come_true(&self) -> bool {
+        let any: &dyn std::any::Any = self.regret.as_ref();
+        any.downcast_ref::<RegretExec>()
+            .is_none_or(|regret| regret.has_switched() == self.is_alternative)
+    }
 }
 
 impl PlannedSearch {
+    fn has_come_to_the_end(&self) -> bool {
+        self.doubts.iter().all(Doubt::has_come_true)
+    }
+
     fn of_scan(scan: &ScanExec) -> Vec<PlannedSearch> {
         let spec = scan.spec();
         if let Some(merge) = &spec.merge {
@@ -80,6 +103,7 @@ impl PlannedSearch {
                     is_filtered: true,
                     limit: None,
                     direction: spec.direction,
+                    doubts: Vec::new(),
                 })
                 .collect();
         }
@@ -97,6 +121,7 @@ impl PlannedSearch {
             is_filtered: spec.index_condition.is_some() || spec.row_condition.is_some(),
             limit: spec.limit.filter(|_| is_in_order),
             direction: spec.direction,
+            doubts: Vec::new(),
         }]
     }
 
@@ -114,6 +139,7 @@ impl PlannedSearch {
             is_filtered: true,
             limit: None,
             direction: Direction::Forward,
+            doubts: Vec::new(),
         }
     }
 }
@@ -154,9 +180,8 @@ pub(crate) fn searches_of(
     let mut doubted = Vec::new();
     plan.apply(|node| {
         let any: &dyn std::any::Any = node.as_ref();
-        if let Some(regret) = any.downcast_ref::<RegretExec>() {
-            // Both of its plans find the same rows; locking one search keeps others out of the result.
-            doubted.push(Arc::clone(regret.preferred()));
+        if any.is::<RegretExec>() {
+            doubted.push(Arc::clone(node));
             return Ok(TreeNodeRecursion::Jump);
         }
         if let Some(scan) = any.downcast_ref::<ScanExec>() {
@@ -169,12 +194,36 @@ pub(crate) fn searches_of(
         is_filtered |= !passes_first_rows(node.as_ref());
         Ok(TreeNodeRecursion::Continue)
     })?;
-    for plan in doubted {
-        // It may be given up before it has looked everything up.
-        searches.extend(searches_of(&plan, Lookups::Unknown)?);
+    for regret in doubted {
+        searches.extend(searches_in_doubt(&regret, lookups)?);
     }
     for search in &mut searches {
         search.is_filtered |= is_filtered;
+    }
+    Ok(searches)
+}
+
+/// The searches of a [`RegretExec`]. Both of its plans find the same rows: locking what one of them searches keeps others out
+/// of the result. That is the preferred one, if its searches are known whether it comes to the end or not.
+fn searches_in_doubt(
+    plan: &Arc<dyn ExecutionPlan>,
+    lookups: Lookups,
+) -> Result<Vec<PlannedSearch>> {
+    let any: &dyn std::any::Any = plan.as_ref();
+    let Some(regret) = any.downcast_ref::<RegretExec>() else {
+        return Ok(Vec::new());
+    };
+    let mut searches = searches_of(regret.preferred(), lookups)?;
+    if searches.iter().all(|search| search.lookups.is_none()) {
+        return Ok(searches);
+    }
+    let preferred = searches.len();
+    searches.extend(searches_of(regret.alternative(), lookups)?);
+    for (position, search) in searches.iter_mut().enumerate() {
+        search.doubts.push(Doubt {
+            regret: Arc::clone(plan),
+            is_alternative: position >= preferred,
+        });
     }
     Ok(searches)
 }
@@ -358,6 +407,7 @@ impl StatementTransaction {
             is_filtered,
             limit,
             direction,
+            doubts: Vec::new(),
         }]
     }
 
@@ -366,13 +416,14 @@ impl StatementTransaction {
     pub(crate) fn lock_searches(
         &mut self,
         view: &ReadView,
-        searches: &mut [PlannedSearch],
+        searches: &mut Vec<PlannedSearch>,
         (rows, last): (usize, Option<&[u8]>),
     ) -> Result<bool> {
         let has_changed = self.has_changed();
         let (changes, locks) = self.changes_and_locks();
         if locks.locks_searches() {
-            if let [only] = searches
+            searches.retain(PlannedSearch::has_come_to_the_end);
+            if let [only] = searches.as_mut_slice()
                 && only.limit.is_some_and(|limit| limit == rows)
                 // The key of a row in a secondary index may be another by now.
                 && (only.search.index.is_none() || !has_changed)

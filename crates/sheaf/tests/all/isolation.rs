@@ -511,6 +511,55 @@ fn a_locking_join_keeps_inserts_out_of_what_it_looked_up() {
     }
 }
 
+/// Jobs taken off a queue by a join that ends at a LIMIT: what is locked is what it has looked up, not the whole index.
+#[test]
+fn a_locking_join_that_ends_at_a_limit_locks_what_it_has_looked_up() {
+    let scene = Scene::new();
+    let mut c = scene.session();
+    for sql in [
+        "create table customer (id int primary key, name varchar(20))",
+        "create table job (id int primary key, customer int, done int, key (customer))",
+    ] {
+        run(&mut c, sql);
+    }
+    for first in (1..2000).step_by(500) {
+        let ids = first..first + 500;
+        let customers: Vec<_> = ids.clone().map(|id| format!("({id}, 'c{id}')")).collect();
+        let jobs: Vec<_> = ids.map(|id| format!("({id}, {id}, 0)")).collect();
+        run(
+            &mut c,
+            &format!("insert into customer values {}", customers.join(",")),
+        );
+        run(
+            &mut c,
+            &format!("insert into job values {}", jobs.join(",")),
+        );
+    }
+    run(&mut c, "analyze table customer, job");
+    let next = "select job.id, customer.name from job join customer on customer.id = job.customer \
+                where customer.name like 'c%' order by job.id limit 1 for update";
+    for (switch, is_guarded) in [("on", true), ("off", false)] {
+        let mut t1 = scene.begin(REPEATABLE);
+        run(
+            &mut t1,
+            &format!("set optimizer_switch = 'bounded_regret={switch}'"),
+        );
+        let plan = query_text(&mut t1, &format!("explain {next}")).join("\n");
+        assert!(plan.contains("Batched Key Access"), "{plan}");
+        assert_eq!(plan.contains("May switch to"), is_guarded, "{plan}");
+        assert_eq!(query_text(&mut t1, next), ["1\tc1"]);
+        let mut t2 = scene.begin(COMMITTED);
+        run(&mut t2, "set innodb_lock_wait_timeout = 1");
+        assert_eq!(
+            code_of(&mut t2, "update customer set name = 'x' where id = 1"),
+            1205
+        );
+        run(&mut t2, "update customer set name = 'x' where id = 1900");
+        run(&mut t2, "insert into customer values (3000, 'x')");
+        run(&mut t2, "rollback");
+    }
+}
+
 /// READ COMMITTED keeps no lock of a row that did not match once it was locked; REPEATABLE READ keeps it.
 #[test]
 fn read_committed_gives_rows_back_that_do_not_match() {
