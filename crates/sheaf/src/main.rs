@@ -14,8 +14,14 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
 use sheaf::serve;
 use tracing_subscriber::EnvFilter;
+
+/// Statements are prepared on one thread and end on another, and allocate a little on each: glibc's allocator takes a lock
+/// for that. A program that has the library inside chooses its own.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A relational database for tables that outgrow memory.
 #[derive(Debug, Parser)]
