@@ -21,6 +21,7 @@ use sheaf_storage::{Direction, KeyRange};
 use sheaf_table::KeyLayout;
 
 use crate::bounded_regret::Risk;
+use crate::cost::multi_range_read::SORT_FROM_MISSING;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::IndexSwitches;
 use crate::index_merge::PlannedMerge;
@@ -130,7 +131,8 @@ impl TableReference<'_> {
         }
         let wanted = Wanted::default();
         let path = self.best_path(context, &wanted)?;
-        let cost = (path.cost_us, self.partitions(context, &path, &wanted));
+        let workers = self.partitions(context, &path, &wanted)?;
+        let cost = (path.cost_us, workers);
         self.memo.scan_cost.set(Some(cost));
         Ok(cost)
     }
@@ -502,25 +504,34 @@ impl TableReference<'_> {
     }
 
     /// Workers among which a path is divided: one where an order is wanted (the rows stop early or are merged anyway),
-    /// where few entries are read, and for a multi-range read, whose one buffer is filled by all ranges.
+    /// and where few entries are read. In a multi-range read each worker has a buffer of its own: where pages have to be read,
+    /// they are to be full, or each worker would read the same pages.
     pub(crate) fn partitions(
         &self,
         context: &PlannerContext,
         path: &AccessPath,
         wanted: &Wanted,
-    ) -> usize {
+    ) -> Result<usize> {
         let alone =
             path.merge.is_some() || path.ordered || wanted.limit.is_some() || self.fetch.is_some();
-        if alone || matches!(path.fetch, Fetch::MultiRange { .. }) {
-            return 1;
+        if alone {
+            return Ok(1);
         }
+        let least = match path.fetch {
+            Fetch::MultiRange { buffer_bytes, .. }
+                if 1.0 - self.resident(IndexRef::Clustered)? > SORT_FROM_MISSING =>
+            {
+                self.keys_per_turn(buffer_bytes)
+            }
+            _ => 0.0,
+        };
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a small positive number"
         )]
-        let worth = (path.entries / MIN_ENTRIES_PER_PARTITION) as usize;
-        context.settings.target_partitions.min(worth).max(1)
+        let worth = (path.entries / least.max(MIN_ENTRIES_PER_PARTITION)) as usize;
+        Ok(context.settings.target_partitions.min(worth).max(1))
     }
 
     /// The ranges of each partition.
@@ -531,7 +542,7 @@ impl TableReference<'_> {
         wanted: &Wanted,
         spec: &ScanSpec,
     ) -> Result<Vec<Vec<KeyRange>>> {
-        match self.partitions(context, path, wanted) {
+        match self.partitions(context, path, wanted)? {
             1 => Ok(vec![spec.ranges.clone()]),
             parts => {
                 split_ranges(self.table, path.index, &spec.ranges, parts).map_err(access_error)

@@ -31,11 +31,13 @@ use crate::PlannerContext;
 use crate::access_path::AccessPath;
 use crate::cost::index_condition::conditions_us;
 use crate::cost::jumps::jump_us;
+use crate::cost::lookup::lookup_us;
 use crate::explain::ExplainRow;
 use crate::json::{Json, Object};
 use crate::keyed_access::LookupPath;
 use crate::physical_planner::{Planned, Planner};
 use crate::plan_outline::Notes;
+use crate::statistics::tree;
 use crate::table_reference::TableReference;
 
 /// Rows of a LIMIT up to which a walk is guarded: they are held back until it has them all.
@@ -230,6 +232,10 @@ fn plan_name(rows: &[ExplainRow]) -> String {
 }
 
 impl TableReference<'_> {
+    fn clustered_leaves(&self) -> f64 {
+        self.table.clustered.statistics().leaf_pages as f64
+    }
+
     /// What the work of a path costs, piece by piece: [`crate::path_cost`] read backwards.
     pub(crate) fn prices(&self, context: &PlannerContext, path: &AccessPath) -> Prices {
         let constants = &context.settings.costs;
@@ -244,7 +250,7 @@ impl TableReference<'_> {
             },
             index_condition_us: conditions_us(constants, 1.0, path.index_filters.len()),
             jump_us: jump_us(constants),
-            lookup_us: constants.descent_us,
+            lookup_us: lookup_us(constants, self.clustered_leaves()),
             random_read_us: constants.random_read_us,
             sequential_read_us: constants.sequential_read_us,
         }
@@ -254,7 +260,8 @@ impl TableReference<'_> {
     /// leads to.
     pub(crate) fn lookup_prices(&self, context: &PlannerContext, path: &LookupPath) -> Prices {
         let constants = &context.settings.costs;
-        let descent_us = constants.descent_us / path.entries_per_key.max(1.0);
+        let leaves = tree(self.table, path.index).statistics().leaf_pages;
+        let descent_us = lookup_us(constants, leaves as f64) / path.entries_per_key.max(1.0);
         let row_us = conditions_us(constants, 1.0, path.row_filters.len());
         let (entry_us, row_us) = match path.index {
             IndexRef::Clustered => (0.0, row_us + constants.entry_us + descent_us),
@@ -265,7 +272,7 @@ impl TableReference<'_> {
             row_us,
             index_condition_us: conditions_us(constants, 1.0, path.index_filters.len()),
             jump_us: jump_us(constants),
-            lookup_us: constants.descent_us,
+            lookup_us: lookup_us(constants, self.clustered_leaves()),
             random_read_us: constants.random_read_us,
             sequential_read_us: constants.prefetched_read_us,
         }

@@ -16,14 +16,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use datafusion_common::Result;
-use sheaf_access::{Fetch, IndexRef, MergeInput, MergeKind, MergeSpec, SortKeys};
+use sheaf_access::{Fetch, IndexRef, MergeInput, MergeKind, MergeSpec};
 
 use crate::PlannerContext;
 use crate::access_path::{AccessPath, order_direction};
 use crate::bounded_regret::Risk;
 use crate::condition::Term;
+use crate::cost::multi_range_read::MultiRangeRead;
 use crate::cost::range_scan::RangeScan;
-use crate::cost::sort::sort_us;
+use crate::cost::sort::{key_sort_us, sort_us};
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::path_cost::EntryOrder;
 use crate::physical_planner::Wanted;
@@ -262,8 +263,8 @@ impl TableReference<'_> {
     }
 
     /// ```text
-    ///   for each index: its ranges + keys x (log2(all keys) x compare + entry)
-    ///     + multi-range read of the rows + conditions
+    ///   for each index: its ranges + keys x (log2(all keys) x compare / 5 + entry)
+    ///     + multi-range read of the rows, in one turn, + conditions
     /// ```
     fn merge_path(
         &self,
@@ -274,7 +275,7 @@ impl TableReference<'_> {
         let constants = &context.settings.costs;
         let said = self.said_by_merge(&merge);
         let keys: f64 = merge.inputs.iter().map(|input| input.entries).sum();
-        let mut total = sort_us(constants, keys, keys) + keys * constants.entry_us;
+        let mut total = key_sort_us(constants, keys) + keys * constants.entry_us;
         let mut pages = 0.0;
         for input in &merge.inputs {
             let tree = tree(self.table, input.index);
@@ -294,10 +295,13 @@ impl TableReference<'_> {
             places: merge.inputs.len() as f64,
             sorted_runs: Some(1.0),
         };
-        let buffer_bytes = context.settings.mrr_buffer_bytes;
-        let lookups = self.clustered_lookups(rows, order)?;
-        let read = self.multi_range_read(lookups, SortKeys::Always, buffer_bytes);
-        total += read.cost_us(constants);
+        // They come in clustered order from end to end.
+        let read = MultiRangeRead {
+            lookups: self.clustered_lookups(rows, order)?,
+            keys_per_turn: rows,
+            always_sorts: true,
+        };
+        total += read.processor_us(constants) + read.device_us(constants);
         let row_filters: Vec<usize> = (0..self.filters.len())
             .filter(|filter| !said.contains(filter))
             .collect();

@@ -213,9 +213,10 @@ impl LookupPath {
             rows *= table.shares.kept(&self.index_filters, &self.implied);
             let lookups = table.clustered_lookups(rows, self.entry_order(table, outer_rows))?;
             total += match self.fetch {
-                Fetch::MultiRange { buffer_bytes, sort } => table
-                    .multi_range_read(lookups, sort, buffer_bytes)
-                    .cost_us(constants),
+                Fetch::MultiRange { buffer_bytes, sort } => {
+                    let read = table.multi_range_read(lookups, sort, buffer_bytes);
+                    read.processor_us(constants) + read.device_us(constants)
+                }
                 _ => lookups.cost_us(constants),
             };
         }

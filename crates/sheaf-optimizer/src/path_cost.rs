@@ -9,7 +9,7 @@ use crate::bounded_regret::{Expectation, Risk};
 use crate::condition::Term;
 use crate::cost::index_condition::conditions_us;
 use crate::cost::jumps::JumpingWalk;
-use crate::cost::lookup::Lookups;
+use crate::cost::lookup::{Lookups, lookup_us};
 use crate::cost::multi_range_read::MultiRangeRead;
 use crate::cost::range_scan::RangeScan;
 use crate::cost::sort::sort_us;
@@ -74,7 +74,7 @@ impl TableReference<'_> {
             || scan.device_us(constants),
             |walk| walk.device_us(constants),
         );
-        let workers = self.partitions(context, path, wanted) as f64;
+        let workers = self.partitions(context, path, wanted)? as f64;
         let work_us = |fetching: &Fetching| {
             alone + fetching.alone_us + (shared + fetching.shared_us) / workers
         };
@@ -98,7 +98,8 @@ impl TableReference<'_> {
                     .match_spread(path)?
                     .walked(limit, self.rows)
                     .max(fetching.least_share);
-                let first = constants.descent_us + (1.0 - path.resident) * constants.random_read_us;
+                let first = lookup_us(constants, scan.tree_pages)
+                    + (1.0 - path.resident) * constants.random_read_us;
                 total = (total * walked).max(first.min(total));
             }
         } else {
@@ -141,8 +142,8 @@ impl TableReference<'_> {
                 let read = self.multi_range_read(rows, sort, buffer_bytes);
                 Fetching {
                     pages: read.pages(),
-                    alone_us: read.cost_us(constants),
-                    shared_us: conditions_us,
+                    alone_us: read.device_us(constants),
+                    shared_us: read.processor_us(constants) + conditions_us,
                     least_share: (read.keys_per_turn / lookups).min(1.0),
                 }
             }
@@ -220,13 +221,18 @@ impl TableReference<'_> {
         sort: SortKeys,
         buffer_bytes: usize,
     ) -> MultiRangeRead {
-        let layout = &self.table.clustered_layout;
-        let key_bytes = layout.mysql_key_len(layout.parts.len()).max(1);
         MultiRangeRead {
             lookups,
-            keys_per_turn: buffer_bytes as f64 / f64::from(key_bytes),
+            keys_per_turn: self.keys_per_turn(buffer_bytes),
             always_sorts: sort == SortKeys::Always,
         }
+    }
+
+    /// Primary keys that fit in so many bytes.
+    pub(crate) fn keys_per_turn(&self, buffer_bytes: usize) -> f64 {
+        let layout = &self.table.clustered_layout;
+        let key_bytes = layout.mysql_key_len(layout.parts.len()).max(1);
+        buffer_bytes as f64 / f64::from(key_bytes)
     }
 
     /// In which order a path's entries lead to rows.

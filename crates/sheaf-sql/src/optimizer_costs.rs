@@ -65,7 +65,7 @@ fn insert_statement(constant: &CostConstant) -> String {
         "INSERT INTO {DATABASE}.{} ({columns}cost_name, comment) VALUES ({values}'{}', '{}')",
         table_name(constant.table),
         constant.name,
-        constant.comment
+        constant.comment.replace('\'', "''")
     )
 }
 

@@ -23,9 +23,11 @@ pub struct CostConstants {
     pub prefetched_read_us: f64,
     /// Reading the next page of a sequential scan: the device's bandwidth.
     pub sequential_read_us: f64,
-    /// Descending a tree whose pages are in memory, keys in no order.
+    /// Descending a tree that is in the processor's cache.
     pub descent_us: f64,
-    /// The same for keys in order, many to a leaf.
+    /// What a descent costs besides in a tree that is in memory and much larger than the processor's cache.
+    pub miss_us: f64,
+    /// Finding the next key in order on the leaf that a descent has led to.
     pub sorted_descent_us: f64,
     /// Taking a page that is in memory, from which a scan reads entries.
     pub page_us: f64,
@@ -74,11 +76,12 @@ macro_rules! constant {
 impl CostConstants {
     /// All of them, in the order in which the tables show them.
     #[rustfmt::skip]
-    pub const ALL: [CostConstant; 13] = [
+    pub const ALL: [CostConstant; 14] = [
         constant!(Engine, "io_block_read_cost", random_read_us, "a page at random, waited for"),
         constant!(Engine, "io_prefetched_block_read_cost", prefetched_read_us, "a page asked for ahead"),
         constant!(Engine, "io_sequential_block_read_cost", sequential_read_us, "the next page of a scan"),
         constant!(Engine, "memory_block_read_cost", descent_us, "a lookup in memory"),
+        constant!(Engine, "memory_block_miss_cost", miss_us, "a lookup besides, in a tree much larger than processor caches"),
         constant!(Engine, "memory_sorted_block_read_cost", sorted_descent_us, "a lookup in memory, keys in order"),
         constant!(Engine, "memory_block_scan_cost", page_us, "a page in memory that a scan reads"),
         constant!(Engine, "entry_read_cost", entry_us, "the next entry of a leaf"),
@@ -103,14 +106,15 @@ impl Default for CostConstants {
             random_read_us: 40.0,
             prefetched_read_us: 14.0,
             sequential_read_us: 9.0,
-            descent_us: 1.2,
-            sorted_descent_us: 0.35,
+            descent_us: 0.5,
+            miss_us: 3.2,
+            sorted_descent_us: 0.5,
             page_us: 3.0,
             entry_us: 0.04,
             column_us: 0.006,
             condition_us: 0.01,
             compare_us: 0.02,
-            hash_build_us: 0.12,
+            hash_build_us: 0.05,
             hash_probe_us: 0.04,
             joined_row_us: 0.02,
         }

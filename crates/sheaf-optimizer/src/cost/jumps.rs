@@ -1,6 +1,7 @@
 //! Walking over ranges of an index with jumps over what cannot match.
 
 use super::CostConstants;
+use super::lookup::next_leaf_us;
 use super::range_scan::RangeScan;
 
 /// What it takes to look at one entry by itself and to find the next one, in entries read one after the other.
@@ -35,13 +36,13 @@ impl JumpingWalk {
     }
 
     /// ```text
-    ///   (ranges + min(jumps, pages)) x descent + pages x page + (matches + jumps x 3) x entry
+    ///   (ranges + min(jumps, pages)) x next leaf + pages x page + (matches + jumps x 3) x entry
     /// ```
     ///
     /// A jump within a leaf is a search in its copy; one beyond it is a descent.
     pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
         let descents = self.scan.ranges + self.jumps.min(self.pages());
-        descents * constants.descent_us
+        descents * next_leaf_us(constants, self.scan.tree_pages)
             + self.pages() * constants.page_us
             + self.matches * constants.entry_us
             + self.jumps * jump_us(constants)

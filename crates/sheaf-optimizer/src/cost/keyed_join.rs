@@ -2,7 +2,8 @@
 //! [lookup](super::lookup) or a [multi-range read](super::multi_range_read).
 
 use super::CostConstants;
-use super::pages::{pages_at_places, pages_in_no_order, pages_in_turns};
+use super::lookup::{copy_found_us, lookup_us, next_leaf_us};
+use super::pages::{pages_at_places, pages_in_no_order, pages_in_turns, visits_in_turns};
 
 /// Keys to be looked up, and the index that they are in.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,7 @@ pub(crate) struct KeyedLookups {
 
 impl KeyedLookups {
     /// ```text
-    ///   keys x (descent + page), or keys x sorted descent + pages x (descent + page)
+    ///   keys x (lookup + page / 2), or keys x sorted descent + visits x (next leaf + page / 2)
     ///     + keys x entries x entry
     ///     + missing x pages x (prefetched or random) read
     /// ```
@@ -34,21 +35,21 @@ impl KeyedLookups {
     /// Sorted keys go to each leaf once, where the others of the leaf are next to it. A key with more entries than a leaf
     /// holds goes on to the next ones.
     pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
-        let to_leaf_us = match self.reads_points {
-            true => constants.descent_us,
-            false => constants.descent_us + constants.page_us,
+        let copy_us = match self.reads_points {
+            true => 0.0,
+            false => copy_found_us(constants),
         };
         let (descents_us, pages) = match self.sorted_keys_per_turn {
             Some(keys_per_turn) => {
-                let pages = pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages);
-                let to_leaves_us = pages * to_leaf_us;
+                let visits = visits_in_turns(self.keys, self.leaves, keys_per_turn);
+                let to_leaves_us = visits * (next_leaf_us(constants, self.leaves) + copy_us);
                 (
                     self.keys * constants.sorted_descent_us + to_leaves_us,
-                    pages,
+                    pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages),
                 )
             }
             None => (
-                self.keys * to_leaf_us,
+                self.keys * (lookup_us(constants, self.leaves) + copy_us),
                 pages_in_no_order(self.keys, self.leaves, self.pool_pages),
             ),
         };

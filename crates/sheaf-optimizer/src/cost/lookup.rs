@@ -1,7 +1,9 @@
 //! Fetching rows from the clustered tree one by one, in the order of a secondary index.
 
 use super::CostConstants;
-use super::pages::{distinct_pages, pages_at_places, pages_in_no_order, with_correlation};
+use super::pages::{
+    distinct_pages, pages_at_places, pages_in_no_order, uncached, with_correlation,
+};
 
 /// Rows to be fetched, and the tree that they are in.
 #[derive(Debug, Clone, Copy)]
@@ -23,14 +25,52 @@ pub(crate) struct Lookups {
     pub sorted_runs: Option<f64>,
 }
 
+/// What a key in order pays of the [misses](uncached) of one in no order: its neighbours have brought the inner nodes and
+/// the translations of addresses.
+const MISSES_IN_ORDER: f64 = 0.5;
+
+/// A lookup in a tree of so many leaves, keys in no order:
+///
 /// ```text
-///   pages x descent + (lookups - pages) x sorted descent
+///   descent + uncached x miss
+/// ```
+pub(crate) fn lookup_us(constants: &CostConstants, leaves: f64) -> f64 {
+    constants.descent_us + uncached(leaves) * constants.miss_us
+}
+
+/// The same for the first key of a leaf, keys in order:
+///
+/// ```text
+///   descent + uncached x miss / 2
+/// ```
+pub(crate) fn next_leaf_us(constants: &CostConstants, leaves: f64) -> f64 {
+    constants.descent_us + MISSES_IN_ORDER * uncached(leaves) * constants.miss_us
+}
+
+/// What copying a page costs that a descent has just led to, as a share of copying the next one of a scan: part of it is in
+/// the processor's cache.
+const COPY_SHARE: f64 = 0.5;
+
+/// Copying a page that a descent has led to, to read entries from it.
+pub(crate) fn copy_found_us(constants: &CostConstants) -> f64 {
+    COPY_SHARE * constants.page_us
+}
+
+/// Lookups of sorted keys that come to so many of a tree's leaves:
+///
+/// ```text
+///   visits x next leaf + (lookups - visits) x sorted descent
 /// ```
 ///
-/// Sorted keys descend to each of the leaves once; the others of a leaf are found in what was copied of it.
-pub(crate) fn sorted_descents_us(constants: &CostConstants, lookups: f64, pages: f64) -> f64 {
-    let to_leaves = pages.min(lookups);
-    to_leaves * constants.descent_us + (lookups - to_leaves) * constants.sorted_descent_us
+/// They descend to each of the leaves once; the others of a leaf are found where the first one was.
+pub(crate) fn sorted_descents_us(
+    constants: &CostConstants,
+    lookups: f64,
+    visits: f64,
+    leaves: f64,
+) -> f64 {
+    let visits = visits.min(lookups);
+    visits * next_leaf_us(constants, leaves) + (lookups - visits) * constants.sorted_descent_us
 }
 
 impl Lookups {
@@ -46,19 +86,32 @@ impl Lookups {
         with_correlation(scattered, self.pages_together(), self.correlation)
     }
 
+    /// How often a leaf is visited that is not the one before.
+    fn visits(&self) -> f64 {
+        let scattered = match self.sorted_runs {
+            Some(runs) if runs >= 1.0 => runs * distinct_pages(self.lookups / runs, self.leaves),
+            _ => self.lookups,
+        };
+        with_correlation(scattered, self.pages_together(), self.correlation).min(self.lookups)
+    }
+
     /// Pages read if the index had the order of the tree.
     pub(crate) fn pages_together(&self) -> f64 {
         pages_at_places(self.places, self.lookups, self.rows, self.leaves)
     }
 
     /// ```text
-    ///   lookups x descent, or in order: see [`sorted_descents_us`]
+    ///   visits x lookup + (lookups - visits) x sorted descent, or in order: see [`sorted_descents_us`]
     ///     + pages x missing x random read
     /// ```
     pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
+        let visits = self.visits();
         let descents_us = match self.sorted_runs {
-            Some(_) => sorted_descents_us(constants, self.lookups, self.pages()),
-            None => self.lookups * constants.descent_us,
+            Some(_) => sorted_descents_us(constants, self.lookups, visits, self.leaves),
+            None => {
+                visits * lookup_us(constants, self.leaves)
+                    + (self.lookups - visits) * constants.sorted_descent_us
+            }
         };
         descents_us + self.pages() * (1.0 - self.resident) * constants.random_read_us
     }

@@ -1,11 +1,12 @@
 //! Fetching rows from the clustered tree a buffer-full at a time, in the order of the primary key.
 
 use super::CostConstants;
-use super::lookup::{Lookups, sorted_descents_us};
-use super::pages::{pages_in_turns, with_correlation};
+use super::lookup::{Lookups, lookup_us, sorted_descents_us};
+use super::pages::{pages_in_turns, visits_in_turns, with_correlation};
+use super::sort::key_sort_us;
 
 /// Share of the leaves that must be missing for the operator to sort the keys whatever the buffer holds.
-const SORT_FROM_MISSING: f64 = 0.02;
+pub(crate) const SORT_FROM_MISSING: f64 = 0.02;
 
 /// Leaves for each key in the buffer up to which the operator sorts the keys whatever is in memory.
 const SORT_LEAVES_PER_KEY: f64 = 4.0;
@@ -37,38 +38,56 @@ impl MultiRangeRead {
         with_correlation(scattered, self.lookups.pages_together(), correlation)
     }
 
+    fn keys_in_a_turn(&self) -> f64 {
+        self.lookups.lookups.min(self.keys_per_turn).max(1.0)
+    }
+
     /// ```text
-    ///   lookups x (collecting + log2(keys in a turn) x compare) + sorted descents
-    ///     + missing x min(pages x prefetched read, leaves x turns x sequential read)
+    ///   lookups x (collecting + log2(keys in a turn) x compare / 5) + sorted descents
     /// ```
     ///
-    /// Reading with gaps never costs more than reading the gaps too. When nothing is missing and the keys are few for so
-    /// many leaves, they are not sorted, and the descents are in no order.
-    pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
+    /// When nothing is missing and the keys are few for so many leaves, they are not sorted, and the descents are in no
+    /// order.
+    pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
+        let Lookups {
+            lookups,
+            leaves,
+            resident,
+            correlation,
+            ..
+        } = self.lookups;
+        let in_a_turn = self.keys_in_a_turn();
+        let sorts = self.always_sorts
+            || 1.0 - resident > SORT_FROM_MISSING
+            || in_a_turn * SORT_LEAVES_PER_KEY >= leaves;
+        let descents_us = match sorts {
+            true => {
+                let scattered = visits_in_turns(lookups, leaves, in_a_turn);
+                let together = self.lookups.pages_together();
+                let visits = with_correlation(scattered, together, correlation);
+                lookups / in_a_turn * key_sort_us(constants, in_a_turn)
+                    + sorted_descents_us(constants, lookups, visits, leaves)
+            }
+            false => lookups * lookup_us(constants, leaves),
+        };
+        descents_us + lookups * COLLECT_SHARE * constants.entry_us
+    }
+
+    /// ```text
+    ///   missing x min(pages x prefetched read, leaves x turns x sequential read)
+    /// ```
+    ///
+    /// Reading with gaps never costs more than reading the gaps too.
+    pub(crate) fn device_us(&self, constants: &CostConstants) -> f64 {
         let Lookups {
             lookups,
             leaves,
             resident,
             ..
         } = self.lookups;
-        let missing = 1.0 - resident;
-        let in_a_turn = lookups.min(self.keys_per_turn).max(1.0);
-        let turns = (lookups / in_a_turn).ceil().max(1.0);
-        let sorts = self.always_sorts
-            || missing > SORT_FROM_MISSING
-            || in_a_turn * SORT_LEAVES_PER_KEY >= leaves;
-        let pages = self.pages();
-        let descents_us = match sorts {
-            true => {
-                lookups * in_a_turn.log2().max(1.0) * constants.compare_us
-                    + sorted_descents_us(constants, lookups, pages)
-            }
-            false => lookups * constants.descent_us,
-        };
-        let with_gaps = pages * constants.prefetched_read_us;
+        let turns = (lookups / self.keys_in_a_turn()).ceil().max(1.0);
+        let with_gaps = self.pages() * constants.prefetched_read_us;
         let without = leaves * turns * constants.sequential_read_us;
-        descents_us
-            + lookups * COLLECT_SHARE * constants.entry_us
-            + missing * with_gaps.min(without)
+        (1.0 - resident) * with_gaps.min(without)
     }
 }

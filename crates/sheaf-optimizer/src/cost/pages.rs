@@ -9,6 +9,9 @@
 //! - *neighbours together*, because rows that are near each other in the index are so in the tree, as the correlation of
 //!   the column with the clustered order tells. They are neighbours within what is looked up at one place: all that a range
 //!   has, but of a join's keys, which lie anywhere, the rows of each key only.
+//!
+//! What is read is one thing, how often the processor comes to a page that is in memory another: [`visits_in_turns`]. Whether
+//! it still has it in its cache depends on the size of the tree: [`uncached`].
 
 /// Distinct pages of a tree of `pages` leaves that `lookups` random keys touch (Cardenas).
 pub(crate) fn distinct_pages(lookups: f64, pages: f64) -> f64 {
@@ -48,6 +51,22 @@ pub(crate) fn pages_in_turns(
     }
     let turns = (lookups / keys_per_turn.max(1.0)).ceil().max(1.0);
     turns * distinct_pages(lookups / turns, leaves)
+}
+
+/// How often leaves are visited by the lookups of [`pages_in_turns`], in memory or not: once in each turn.
+pub(crate) fn visits_in_turns(lookups: f64, leaves: f64, keys_per_turn: f64) -> f64 {
+    pages_in_turns(lookups, leaves, keys_per_turn, 0.0)
+}
+
+/// Pages of a tree that the caches of processors hold between two visits in no order: 150 MiB. They share the largest one
+/// with everything else.
+const CACHED_PAGES: f64 = 9_600.0;
+
+/// Share of the visits to a tree of `leaves` pages, in no order, whose page is in no cache of the processor:
+/// 1 - exp(-leaves / cached). Measured, a lookup in no order took 0.30 us in a tree of 1.6 MiB, 0.6 in 27, 1.5 in 180 and
+/// 2.7 in 805.
+pub(crate) fn uncached(leaves: f64) -> f64 {
+    1.0 - (-leaves / CACHED_PAGES).exp()
 }
 
 /// Pages read by lookups at `places` anywhere in a tree of `leaves` pages and `rows` rows, `lookups` in all, those of a

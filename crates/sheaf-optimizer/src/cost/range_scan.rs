@@ -1,6 +1,7 @@
 //! Reading ranges of a tree in its order: the clustered scan, and the index range scan without its lookups.
 
 use super::CostConstants;
+use super::lookup::{copy_found_us, next_leaf_us};
 use super::pages::distinct_pages;
 
 /// What is read.
@@ -27,13 +28,16 @@ impl RangeScan {
     }
 
     /// ```text
-    ///   ranges x descent + pages x page + entries x entry
+    ///   ranges x next leaf + first pages x page / 2 + other pages x page + entries x entry
     /// ```
     ///
     /// Wide rows cost more than narrow ones because fewer are on a page.
     pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
-        self.ranges * constants.descent_us
-            + self.pages() * constants.page_us
+        let pages = self.pages();
+        let first = distinct_pages(self.ranges, self.tree_pages).min(pages);
+        self.ranges * next_leaf_us(constants, self.tree_pages)
+            + first * copy_found_us(constants)
+            + (pages - first) * constants.page_us
             + self.entries * constants.entry_us
     }
 

@@ -47,7 +47,7 @@ fn cost_constants_are_set_in_tables() {
     bench.engine.create_cost_tables().unwrap();
     assert_eq!(bench.engine.costs().hash_build_us, 3.0);
     assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql.server_cost"), ["6"]);
-    assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql.engine_cost"), ["7"]);
+    assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql.engine_cost"), ["8"]);
 }
 
 #[test]
