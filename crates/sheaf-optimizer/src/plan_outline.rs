@@ -2,8 +2,8 @@
 //!
 //! The planner notes its estimates, and what it knows of an operator as expressions of the statement, beside the
 //! operators that it makes. The physical rules then make others of them: they insert exchanges, merge projections and
-//! hand limits down. So the notes are found again by walking both trees side by side: operators of the same name
-//! correspond, and where the names differ, the tree that has an operator too many is the one under which the other's
+//! hand limits down. So the notes are found again by walking both trees side by side, past the projections: operators of the
+//! same name correspond, and where the names differ, the tree that has an operator too many is the one under which the other's
 //! name comes up next.
 
 use std::cell::RefCell;
@@ -68,13 +68,8 @@ pub(crate) struct Notes(RefCell<Vec<(Arc<dyn ExecutionPlan>, Note)>>);
 
 impl Notes {
     pub(crate) fn add(&self, plan: &Arc<dyn ExecutionPlan>, note: Note) {
-        let mut operator = plan;
         // A join that cannot drop columns itself has a projection above it.
-        while operator.is::<ProjectionExec>()
-            && let [input] = operator.children().as_slice()
-        {
-            operator = input;
-        }
+        let operator = below_projections(plan);
         self.0.borrow_mut().push((Arc::clone(operator), note));
     }
 
@@ -181,6 +176,8 @@ fn pair<'o>(
     known: &NotesByOperator<'o>,
     found: &mut NotesByOperator<'o>,
 ) {
+    // The rules merge projections and move them, and there are no notes about them.
+    let (plan, planned) = (below_projections(plan), below_projections(planned));
     let (children, planned_children) = (plan.children(), planned.children());
     if plan.name() == planned.name() {
         if let Some(note) = known.get(&address(planned)) {
@@ -200,6 +197,16 @@ fn pair<'o>(
         ([child], _) => pair(child, planned, known, found),
         _ => {}
     }
+}
+
+fn below_projections(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    let mut operator = plan;
+    while operator.is::<ProjectionExec>()
+        && let [input] = operator.children().as_slice()
+    {
+        operator = input;
+    }
+    operator
 }
 
 /// Whether an operator of this name comes before the plan forks.
