@@ -4,7 +4,8 @@
 //! processor time of the reader's own threads: on a machine with fewer cores than threads, a reader beside sixteen
 //! writers is slower by the clock for no fault of the storage. A reader's threads are its own and the pool that
 //! answers large queries; writers run on theirs. Each situation is measured in turn with its quiet counterpart, and
-//! the median of the rounds counts.
+//! the median of the rounds counts. What a long time of updates leaves behind cannot be measured in turn with what was
+//! before: there the counterpart is a table with the same rows that nobody has changed.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -49,6 +50,12 @@ pub struct Options {
     out: String,
 }
 
+/// The table that writers change, and one with the same rows that nobody changes.
+const TABLES: [&str; 2] = ["t", "unchanged"];
+/// Reads that are compared take turns, each for so long: what else goes on in the machine slows all of them.
+const TURN: Duration = Duration::from_millis(100);
+/// What the collector may take to drop what a snapshot has kept.
+const COLLECTION: Duration = Duration::from_secs(5);
 /// Name of the threads on which readers run; Linux cuts names to 15 bytes.
 const READER: &str = "bench-reader";
 /// Name of the engine's threads that answer large queries.
@@ -85,9 +92,13 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     lines.push(bench.beside_writers(
         "point reads (SELECT c WHERE id = ?)",
         "at least 0.9",
-        point_read,
+        Read::POINT,
     )?);
-    lines.push(bench.beside_writers("scans (SELECT COUNT(*), SUM(k))", "at least 0.7", scan)?);
+    lines.push(bench.beside_writers(
+        "scans (SELECT COUNT(*), SUM(k))",
+        "at least 0.7",
+        Read::SCAN,
+    )?);
     lines.extend(bench.held_snapshot()?);
     database.close().map_err(BenchError::from_display)?;
     let text = report(options, &lines);
@@ -98,7 +109,7 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// `t (id INT PRIMARY KEY, k INT, c CHAR(120), pad CHAR(60), KEY (k))`, as sysbench has it.
+/// Tables `(id INT PRIMARY KEY, k INT, c CHAR(120), pad CHAR(60), KEY (k))`, as sysbench has them.
 /// Sets how many connections there may be, too.
 fn fill(database: &Database, rows: u64, connections: usize) -> Result<(), BenchError> {
     let mut connection = database.connect().map_err(BenchError::from_display)?;
@@ -106,20 +117,22 @@ fn fill(database: &Database, rows: u64, connections: usize) -> Result<(), BenchE
     execute(&format!("set global max_connections = {connections}"))?;
     execute("create database bench")?;
     execute("use bench")?;
-    execute(
-        "create table t (id int not null primary key, k int not null default 0, c char(120) not null, \
-         pad char(60) not null, key k_1 (k))",
-    )?;
-    const BATCH: u64 = 1_000;
-    for first in (0..rows).step_by(BATCH as usize) {
-        let mut sql = String::from("insert into t values ");
-        for id in first..(first + BATCH).min(rows) {
-            let comma = if id == first { "" } else { "," };
-            let text = format!("{:011}-", id * 7_919 % 99_991);
-            let (c, pad) = (text.repeat(9), text.repeat(4));
-            let _ = write!(sql, "{comma}({id},{},'{c}','{pad}')", id % 1_000);
+    for table in TABLES {
+        execute(&format!(
+            "create table {table} (id int not null primary key, k int not null default 0, c char(120) not null, \
+             pad char(60) not null, key k_1 (k))",
+        ))?;
+        const BATCH: u64 = 1_000;
+        for first in (0..rows).step_by(BATCH as usize) {
+            let mut sql = format!("insert into {table} values ");
+            for id in first..(first + BATCH).min(rows) {
+                let comma = if id == first { "" } else { "," };
+                let text = format!("{:011}-", id * 7_919 % 99_991);
+                let (c, pad) = (text.repeat(9), text.repeat(4));
+                let _ = write!(sql, "{comma}({id},{},'{c}','{pad}')", id % 1_000);
+            }
+            execute(&sql)?;
         }
-        execute(&sql)?;
     }
     Ok(())
 }
@@ -141,20 +154,44 @@ struct Bench<'a> {
     changes: AtomicU64,
 }
 
-/// One unit of a reader's work; the number is random.
-type Read = fn(&Options, &mut Connection, u64) -> Result<(), BenchError>;
-
-fn point_read(
-    options: &Options,
-    connection: &mut Connection,
-    random: u64,
-) -> Result<(), BenchError> {
-    let id = random % options.rows;
-    execute(connection, &format!("select c from t where id = {id}"))
+/// What a reader does again and again.
+#[derive(Clone, Copy)]
+struct Read {
+    table: &'static str,
+    /// The statement for a table; the number is random.
+    statement: fn(&Options, &str, u64) -> String,
 }
 
-fn scan(_: &Options, connection: &mut Connection, _random: u64) -> Result<(), BenchError> {
-    execute(connection, "select count(*), sum(k) from t")
+impl Read {
+    const POINT: Read = Read {
+        table: TABLES[0],
+        statement: |options, table, random| {
+            let id = random % options.rows;
+            format!("select c from {table} where id = {id}")
+        },
+    };
+    const SCAN: Read = Read {
+        table: TABLES[0],
+        statement: |_, table, _| format!("select count(*), sum(k) from {table}"),
+    };
+
+    /// The same of the table that nobody changes.
+    fn of_unchanged(self) -> Read {
+        Read {
+            table: TABLES[1],
+            ..self
+        }
+    }
+
+    fn run(
+        self,
+        bench: &Bench<'_>,
+        connection: &mut Connection,
+        random: u64,
+    ) -> Result<(), BenchError> {
+        let statement = (self.statement)(bench.options, self.table, random);
+        execute(connection, &statement)
+    }
 }
 
 impl Bench<'_> {
@@ -164,22 +201,50 @@ impl Bench<'_> {
         Ok(connection)
     }
 
-    /// Reads for the given time on a thread of its own; returns units for a second of processor time.
-    fn read_rate(&self, read: Read) -> Result<f64, BenchError> {
-        let limit = Duration::from_secs(self.options.seconds);
+    /// Reads on a thread of its own, by turns and each for the given time; returns units for a second of processor time.
+    fn read_rates<const READS: usize>(
+        &self,
+        reads: [Read; READS],
+    ) -> Result<[f64; READS], BenchError> {
+        let limit = Duration::from_secs(self.options.seconds) * READS as u32;
         on_reader_thread(|| {
             let mut connection = self.connect()?;
             let mut random = Random(0x9E37_79B9);
-            read(self.options, &mut connection, random.next())?;
-            let cpu = || machine::processor_time_of_threads(&[READER, QUERY_THREADS]);
-            let (start, before) = (Instant::now(), cpu());
-            let mut units = 0u64;
-            while start.elapsed() < limit {
-                read(self.options, &mut connection, random.next())?;
-                units += 1;
+            for read in reads {
+                read.run(self, &mut connection, random.next())?;
             }
-            Ok(units as f64 / (cpu() - before).as_secs_f64().max(1e-9))
+            let cpu = || machine::processor_time_of_threads(&[READER, QUERY_THREADS]);
+            let (mut units, mut used) = ([0u64; READS], [Duration::ZERO; READS]);
+            let start = Instant::now();
+            while start.elapsed() < limit {
+                for (i, read) in reads.into_iter().enumerate() {
+                    let (turn, before) = (Instant::now(), cpu());
+                    while turn.elapsed() < TURN {
+                        read.run(self, &mut connection, random.next())?;
+                        units[i] += 1;
+                    }
+                    used[i] += cpu() - before;
+                }
+            }
+            Ok(std::array::from_fn(|i| {
+                units[i] as f64 / used[i].as_secs_f64().max(1e-9)
+            }))
         })
+    }
+
+    fn read_rate(&self, read: Read) -> Result<f64, BenchError> {
+        Ok(self.read_rates([read])?[0])
+    }
+
+    /// The rates of the read on the table that nobody changes, and on the other one: medians of the rounds.
+    fn unchanged_and_changed(&self, read: Read) -> Result<(f64, f64), BenchError> {
+        let (mut unchanged, mut changed) = (Vec::new(), Vec::new());
+        for _ in 0..self.options.rounds.max(1) {
+            let rates = self.read_rates([read.of_unchanged(), read])?;
+            unchanged.push(rates[0]);
+            changed.push(rates[1]);
+        }
+        Ok((median(unchanged), median(changed)))
     }
 
     /// Runs `during` while writers change rows.
@@ -302,47 +367,47 @@ impl Bench<'_> {
         Ok(line)
     }
 
-    /// New readers before, and after a long time of updates behind a snapshot that is still held.
+    /// New readers of a table after a long time of updates behind a snapshot that is still held, and when it is held no
+    /// more: what slows them then is not the snapshot.
     fn held_snapshot(&self) -> Result<Vec<Line>, BenchError> {
         let mut holder = self.connect()?;
         execute(&mut holder, "start transaction with consistent snapshot")?;
         let seen = sum(&mut holder)?;
-        let rates = || -> Result<(f64, f64), BenchError> {
-            let (mut points, mut scans) = (Vec::new(), Vec::new());
-            for _ in 0..self.options.rounds.max(1) {
-                points.push(self.read_rate(point_read)?);
-                scans.push(self.read_rate(scan)?);
-            }
-            Ok((median(points), median(scans)))
-        };
-        let before = rates()?;
         let changes = self.changes.load(Ordering::Relaxed);
         self.with_writers(self.options.writers, || {
             thread::sleep(Duration::from_secs(self.options.hold_seconds));
             Ok(())
         })?;
         let changes = self.changes.load(Ordering::Relaxed) - changes;
-        let after = rates()?;
+        let line = |what: &str, when: &str, read: Read| -> Result<Line, BenchError> {
+            let (quiet, busy) = self.unchanged_and_changed(read)?;
+            let line = Line {
+                what: format!(
+                    "{what} of new readers, of a table that nobody changes / after {} s with {changes} updates {when}",
+                    self.options.hold_seconds
+                ),
+                quiet,
+                busy,
+                unit: "a processor second",
+                target: "at least 0.9",
+            };
+            eprintln!("{}: {:.0} / {:.0}", line.what, line.quiet, line.busy);
+            Ok(line)
+        };
+        let held = "behind a held snapshot";
+        let mut lines = vec![
+            line("point reads", held, Read::POINT)?,
+            line("scans", held, Read::SCAN)?,
+        ];
         if sum(&mut holder)? != seen {
             return Err(BenchError::Other(
                 "the held snapshot does not see what it saw at first".into(),
             ));
         }
         execute(&mut holder, "rollback")?;
-        let line = |what: &str, quiet, busy| Line {
-            what: format!(
-                "{what} of new readers, before / after {} s with {changes} updates behind a held snapshot",
-                self.options.hold_seconds
-            ),
-            quiet,
-            busy,
-            unit: "a processor second",
-            target: "at least 0.9",
-        };
-        Ok(vec![
-            line("point reads", before.0, after.0),
-            line("scans", before.1, after.1),
-        ])
+        thread::sleep(COLLECTION);
+        lines.push(line("scans", "when the snapshot is gone", Read::SCAN)?);
+        Ok(lines)
     }
 }
 
