@@ -292,6 +292,13 @@ impl Engine {
         let limit = self.max_connections();
         let id = self.next_session_id.fetch_add(1, Ordering::Relaxed);
         let handle = Arc::new(SessionHandle::new(id, &info.user, &info.host));
+        // A handle may outlive the engine.
+        let storage = Arc::downgrade(&self.storage);
+        handle.on_cancel(Box::new(move || {
+            if let Some(storage) = storage.upgrade() {
+                storage.rouse_lock_waiters();
+            }
+        }));
         {
             let mut sessions = self.lock_sessions();
             if sessions.len() >= limit {
@@ -334,7 +341,6 @@ impl Engine {
         } else {
             handle.cancel();
         }
-        self.storage.rouse_lock_waiters();
         Ok(())
     }
 
@@ -487,7 +493,6 @@ impl Engine {
         for session in self.sessions() {
             session.kill();
         }
-        self.storage.rouse_lock_waiters();
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }

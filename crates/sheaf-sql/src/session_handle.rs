@@ -22,6 +22,9 @@ type Disconnect = Box<dyn FnOnce() + Send>;
 /// Tells whether the connection's client is still there. Called only by the thread that serves the connection.
 type ClientProbe = Box<dyn Fn() -> bool + Send + Sync>;
 
+/// Lets those who wait for locks ask whether they shall give up.
+type RouseWaiters = Box<dyn Fn() + Send + Sync>;
+
 /// What a session is doing.
 #[derive(Clone, Debug)]
 pub struct Activity {
@@ -46,6 +49,7 @@ pub struct SessionHandle {
     timed_out: AtomicBool,
     disconnect: Mutex<Option<Disconnect>>,
     client: OnceLock<ClientProbe>,
+    rouse_waiters: OnceLock<RouseWaiters>,
     activity: Mutex<Activity>,
     /// The plan that the session is running.
     plan: Mutex<Option<Arc<PhysicalQuery>>>,
@@ -71,6 +75,7 @@ impl SessionHandle {
             timed_out: AtomicBool::new(false),
             disconnect: Mutex::new(None),
             client: OnceLock::new(),
+            rouse_waiters: OnceLock::new(),
             activity: Mutex::new(Activity {
                 user: user.to_string(),
                 host: host.to_string(),
@@ -114,6 +119,13 @@ impl SessionHandle {
         let _ = self.client.set(is_client_there);
     }
 
+    /// How a statement that waits for a lock learns at once that it shall end: `rouse` is called each time that it is told
+    /// to, from any thread. Set once.
+    pub(crate) fn on_cancel(&self, rouse: RouseWaiters) {
+        // A second one could only rouse the same waiters.
+        let _ = self.rouse_waiters.set(rouse);
+    }
+
     /// Whether a statement that waits for a lock shall give up: it was killed, or its client is gone.
     pub(crate) fn should_stop_waiting(&self) -> bool {
         let is_client_gone = || self.client.get().is_some_and(|is_there| !is_there());
@@ -130,19 +142,22 @@ impl SessionHandle {
     /// Ends the running statement with error 1317; the session goes on.
     pub fn cancel(&self) {
         self.cancel.cancel();
+        if let Some(rouse) = self.rouse_waiters.get() {
+            rouse();
+        }
     }
 
     /// Ends the session: its statement and its connection.
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Release);
-        self.cancel.cancel();
+        self.cancel();
         self.disconnect();
     }
 
     /// Ends the running statement because its time is over.
     pub(crate) fn time_out(&self) {
         self.timed_out.store(true, Ordering::Release);
-        self.cancel.cancel();
+        self.cancel();
     }
 
     pub(crate) fn is_timed_out(&self) -> bool {
@@ -268,6 +283,28 @@ mod tests {
         assert_eq!(receiver.recv(), Ok(()));
         handle.kill();
         assert!(receiver.recv().is_err(), "the callback is gone");
+    }
+
+    #[test]
+    fn whoever_ends_a_statement_rouses_it() {
+        let handle = Arc::new(SessionHandle::new(7, "root", "localhost"));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let waiter = Arc::downgrade(&handle);
+        handle.on_cancel(Box::new(move || {
+            let is_told = waiter.upgrade().map(|h| h.should_stop_waiting());
+            sender.send(is_told).expect("the receiver waits");
+        }));
+        let ends = [
+            SessionHandle::cancel,
+            SessionHandle::time_out,
+            SessionHandle::kill,
+        ];
+        for end in ends {
+            handle.begin_statement("UPDATE t SET a = 1");
+            assert!(!handle.should_stop_waiting());
+            end(&handle);
+            assert_eq!(receiver.try_recv(), Ok(Some(true)));
+        }
     }
 
     #[test]
