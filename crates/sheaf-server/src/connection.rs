@@ -232,23 +232,25 @@ impl Connection {
         }
     }
 
-    /// Runs the commands that have come.
+    /// Runs the commands that one read finds. Whether there may be more is told by [`may_have_more`](Self::may_have_more).
     pub(crate) fn serve_ready(&mut self) -> Served {
-        if self.packets.has_unsent() {
-            // Whether something has come, too, is told when it waits again.
-            return match self.packets.flush() {
-                Ok(()) => Served::Waits,
-                Err(_) => Served::Over,
-            };
+        match self.packets.flush_at_once() {
+            Ok(true) => {}
+            Ok(false) => return Served::WaitsForRoom,
+            Err(_) => return Served::Over,
         }
         self.session.leave_commits(true);
         loop {
             if self.begin().is_err() {
                 return Served::Over;
             }
-            // It may have been reported without a reason.
-            if !self.is_timed_out && matches!(self.packets.has_begun(), Ok(false)) {
-                return Served::Waits;
+            if !self.is_timed_out {
+                match self.packets.has_come() {
+                    Ok(true) => {}
+                    // It was reported for what has been read meanwhile.
+                    Ok(false) => return Served::Waits,
+                    Err(_) => return Served::Over,
+                }
             }
             match self.serve_next(Self::read_request) {
                 Served::Waits => {}
@@ -341,6 +343,16 @@ impl Connection {
             true => Err(ReadError::Io(io::ErrorKind::TimedOut.into())),
             false => self.packets.read_packet(request),
         }
+    }
+
+    /// The client will send nothing more.
+    pub(crate) fn note_end(&mut self) {
+        self.packets.note_end();
+    }
+
+    /// Whether something may have come that was not read, so that it is to be served without being reported.
+    pub(crate) fn may_have_more(&self) -> bool {
+        self.packets.may_have_more()
     }
 
     /// What its socket is known by to the system.

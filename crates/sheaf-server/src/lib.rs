@@ -34,6 +34,7 @@ mod local_infile;
 mod packet;
 mod parameters;
 mod readiness;
+mod ready_connections;
 mod response;
 mod self_signed;
 mod shared_threads;

@@ -47,6 +47,11 @@ pub trait Transport: Read + Write {
     /// How long a read may wait; `None` is for ever.
     fn set_read_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
+    /// As `read`, but an error (`WouldBlock`) where it would wait for the peer.
+    fn read_at_once(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.read(out)
+    }
+
     /// As `write`, but an error (`WouldBlock`) where it would wait for the peer.
     fn write_at_once(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write(bytes)
@@ -136,6 +141,10 @@ pub struct PacketStream<T> {
     /// What of `received` is not consumed yet.
     received_start: usize,
     received_end: usize,
+    /// The last read has filled its buffer: there may be more below.
+    may_have_more: bool,
+    /// The end has come: below there is at least that, until it is read.
+    has_end: bool,
     send: Vec<u8>,
     broken: bool,
     out_of_step: bool,
@@ -160,6 +169,8 @@ impl<T: Transport> PacketStream<T> {
             received: Box::default(),
             received_start: 0,
             received_end: 0,
+            may_have_more: false,
+            has_end: false,
             send: Vec::new(),
             broken: false,
             out_of_step: false,
@@ -219,6 +230,32 @@ impl<T: Transport> PacketStream<T> {
             Err(error) if is_timeout(&error) && self.expects_commands => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// As [`has_begun`](Self::has_begun), without any wait.
+    pub(crate) fn has_come(&mut self) -> io::Result<bool> {
+        if self.has_unread() {
+            return Ok(true);
+        }
+        match self.fill_by(T::read_at_once) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                (self.may_have_more, self.has_end) = (false, false);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The peer has said that it sends nothing more. What it has sent before, and the end, may have to be read.
+    pub(crate) fn note_end(&mut self) {
+        self.has_end = true;
+    }
+
+    /// Whether something that has come may lie below, unread: the last read has not come to its end. Where that read found
+    /// less than it had room for, it has taken all that there was.
+    pub(crate) fn may_have_more(&self) -> bool {
+        self.may_have_more || self.has_end
     }
 
     /// Whether there is something of the next packet that a read would not wait for.
@@ -370,7 +407,8 @@ impl<T: Transport> PacketStream<T> {
         if self.received_start == self.received_end {
             if out.len() >= self.received.len() {
                 self.hurry()?;
-                let count = read_retrying(&mut self.transport, out)?;
+                let count = read_retrying(&mut self.transport, T::read, out)?;
+                self.may_have_more = count == out.len();
                 self.received_bytes += count as u64;
                 return Ok(count);
             }
@@ -397,12 +435,17 @@ impl<T: Transport> PacketStream<T> {
 
     /// Refills the empty receive buffer with whatever one read gives.
     fn fill(&mut self) -> io::Result<usize> {
+        self.fill_by(T::read)
+    }
+
+    fn fill_by(&mut self, read: ReadFrom<T>) -> io::Result<usize> {
         self.received_start = 0;
         self.received_end = 0;
         if self.received.is_empty() {
             self.received = vec![0; RECEIVE_BUFFER_BYTES].into_boxed_slice();
         }
-        self.received_end = read_retrying(&mut self.transport, &mut self.received)?;
+        self.received_end = read_retrying(&mut self.transport, read, &mut self.received)?;
+        self.may_have_more = self.received_end == self.received.len();
         self.received_bytes += self.received_end as u64;
         Ok(self.received_end)
     }
@@ -565,9 +608,12 @@ impl<T: Transport> PacketStream<T> {
     }
 }
 
-fn read_retrying(transport: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
+/// A way to read from a transport.
+type ReadFrom<T> = fn(&mut T, &mut [u8]) -> io::Result<usize>;
+
+fn read_retrying<T>(transport: &mut T, read: ReadFrom<T>, out: &mut [u8]) -> io::Result<usize> {
     loop {
-        match transport.read(out) {
+        match read(transport, out) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             result => return result,
         }
@@ -822,6 +868,29 @@ pub(crate) mod tests {
         packets.transport.fail_writes = true;
         assert_eq!(packets.flush_at_once().expect_err("it is gone").code, 1160);
         assert!(packets.is_broken());
+    }
+
+    #[test]
+    fn a_read_that_fills_its_buffer_may_have_left_something() {
+        let commands: Vec<u8> = (0..)
+            .flat_map(|_: u32| frame(0, &[7; 60]))
+            .take(RECEIVE_BUFFER_BYTES + 128)
+            .collect();
+        let mut packets = stream(commands);
+        assert!(packets.has_come().expect("the script goes on"));
+        assert!(packets.may_have_more());
+        let mut payload = Vec::new();
+        while packets.has_unread() {
+            packets.begin_command();
+            packets.read_packet(&mut payload).expect("it is whole");
+        }
+        assert!(packets.has_come().expect("the script goes on"));
+        assert!(
+            !packets.may_have_more(),
+            "128 bytes are less than there was room for"
+        );
+        packets.note_end();
+        assert!(packets.may_have_more(), "the end was not read");
     }
 
     #[test]

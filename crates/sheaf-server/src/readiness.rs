@@ -1,53 +1,103 @@
-//! Which of many sockets have something to read (Linux's epoll). A socket is reported once, and then not again before it is
-//! armed again, so that whoever was told of it has it alone.
+//! Which of many sockets have something to read (Linux's epoll, edge-triggered).
+//!
+//! A socket is entered once and reported at each change: when something has come, when its end has come. It is not reported
+//! again for what was there at the last report, so whoever is told of it reads until nothing is left, and nothing has to be
+//! said to the kernel between two reports.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// What is told of a socket. Its end is something to read.
-const ONE_REPORT: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLONESHOT) as u32;
-/// There is room for more to be sent, or the other end is gone.
-const ROOM: u32 = (libc::EPOLLOUT | libc::EPOLLONESHOT) as u32;
-/// The same until the socket is closed.
+const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+/// The same, and that there is room for more to be sent.
+const INPUT_AND_ROOM: u32 = INPUT | libc::EPOLLOUT as u32;
+/// What stays for everybody to see.
 const ALWAYS: u32 = libc::EPOLLIN as u32;
+/// Nothing will come any more behind what has come.
+const ENDS: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+/// The most sockets that one call reports.
+pub(crate) const MAX_REPORTS: usize = 32;
+
+/// What is told of one socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// The caller's number for it.
+    pub(crate) number: u64,
+    /// Behind what there is to read comes the end, of which there may be no report of its own.
+    pub(crate) has_ended: bool,
+}
 
 /// A set of sockets, each with a number of the caller's choice.
 pub(crate) struct Readiness {
     epoll: OwnedFd,
 }
 
+/// Reports itself to one of those who wait, each time that it rings.
+pub(crate) struct Bell {
+    /// A counter of the kernel's, which nobody reads.
+    event: OwnedFd,
+}
+
+fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the callers pass what the kernel has just given them, which nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+impl Bell {
+    /// A ring that nobody has been told of yet is not rung twice.
+    pub(crate) fn ring(&self) -> io::Result<()> {
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: the bytes live during the call.
+        let written =
+            unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        match written {
+            8 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
 impl Readiness {
     /// No sockets yet.
     pub(crate) fn new() -> io::Result<Readiness> {
         // SAFETY: no memory is passed; the result is checked.
-        let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Readiness {
-            // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
-            epoll: unsafe { OwnedFd::from_raw_fd(descriptor) },
-        })
+        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        Ok(Readiness { epoll })
     }
 
-    /// Adds a socket, armed. It leaves the set when it is closed.
+    /// A bell that is reported by this number.
+    pub(crate) fn bell(&self, number: u64) -> io::Result<Bell> {
+        // SAFETY: no memory is passed; the result is checked.
+        let event = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        self.control(libc::EPOLL_CTL_ADD, event.as_raw_fd(), INPUT, number)?;
+        Ok(Bell { event })
+    }
+
+    /// Enters a socket. What has come already is reported.
     pub(crate) fn add(&self, socket: RawFd, number: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, socket, ONE_REPORT, number)
+        self.control(libc::EPOLL_CTL_ADD, socket, INPUT, number)
     }
 
-    /// Adds a socket that everybody who waits is told of, from when it has something to read on.
+    /// Enters a socket that everybody who waits is told of, from when it has something to read on.
     pub(crate) fn add_for_all(&self, socket: RawFd, number: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, socket, ALWAYS, number)
     }
 
-    /// Arms a socket again; if it has something to read already, it is reported at once.
-    pub(crate) fn arm(&self, socket: RawFd, number: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, socket, ONE_REPORT, number)
+    /// Room is reported, too, from now on or not any more. What has come, or room that is there, is reported at once.
+    pub(crate) fn report_room(&self, socket: RawFd, number: u64, is_on: bool) -> io::Result<()> {
+        let events = match is_on {
+            true => INPUT_AND_ROOM,
+            false => INPUT,
+        };
+        self.control(libc::EPOLL_CTL_MOD, socket, events, number)
     }
 
-    /// As [`arm`](Self::arm), for when something can be sent.
-    pub(crate) fn arm_for_room(&self, socket: RawFd, number: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, socket, ROOM, number)
+    /// Takes a socket out, which is open.
+    pub(crate) fn remove(&self, socket: RawFd) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, socket, 0, 0)
     }
 
     fn control(&self, what: i32, socket: RawFd, events: u32, number: u64) -> io::Result<()> {
@@ -64,20 +114,35 @@ impl Readiness {
         }
     }
 
-    /// Waits until a socket has something to read, and returns its number.
-    pub(crate) fn wait(&self) -> io::Result<u64> {
-        let mut event = libc::epoll_event { events: 0, u64: 0 };
-        loop {
-            // SAFETY: there is one place for an event, which lives during the call.
-            let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &raw mut event, 1, -1) };
-            if count == 1 {
-                return Ok(event.u64);
+    /// Waits until there is something to report, and puts it into `reports`, which has places; how many there are.
+    pub(crate) fn wait(&self, reports: &mut [Report]) -> io::Result<usize> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MAX_REPORTS];
+        let places = reports.len().min(MAX_REPORTS);
+        let count = loop {
+            // SAFETY: there are so many places for events, which live during the call.
+            let count = unsafe {
+                libc::epoll_wait(
+                    self.epoll.as_raw_fd(),
+                    events.as_mut_ptr(),
+                    places as i32,
+                    -1,
+                )
+            };
+            if count > 0 {
+                break count as usize;
             }
             let error = io::Error::last_os_error();
             if count < 0 && error.kind() != io::ErrorKind::Interrupted {
                 return Err(error);
             }
+        };
+        for (report, event) in reports.iter_mut().zip(&events[..count]) {
+            *report = Report {
+                number: event.u64,
+                has_ended: event.events & ENDS != 0,
+            };
         }
+        Ok(count)
     }
 }
 
@@ -85,57 +150,102 @@ impl Readiness {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
+    use std::net::Shutdown;
     use std::os::unix::net::UnixStream;
 
+    fn pair() -> (UnixStream, UnixStream) {
+        UnixStream::pair().expect("descriptors are left")
+    }
+
+    fn next(readiness: &Readiness) -> Report {
+        let mut reports = [Report::default()];
+        assert_eq!(readiness.wait(&mut reports).expect("one is ready"), 1);
+        reports[0]
+    }
+
+    fn input(number: u64) -> Report {
+        Report {
+            number,
+            has_ended: false,
+        }
+    }
+
     #[test]
-    fn a_socket_is_reported_once_each_time_it_is_armed() {
+    fn a_socket_is_reported_at_each_change() {
         let readiness = Readiness::new().expect("descriptors are left");
-        let mut pairs: Vec<(UnixStream, UnixStream)> = (0..2)
-            .map(|_| UnixStream::pair().expect("descriptors are left"))
-            .collect();
+        let mut pairs = [pair(), pair()];
         for (number, (ours, _)) in pairs.iter().enumerate() {
             readiness
                 .add(ours.as_raw_fd(), number as u64)
                 .expect("it is open");
         }
         pairs[0].1.write_all(b"a").expect("there is room");
-        assert_eq!(readiness.wait().expect("one is ready"), 0);
-        // Nothing was read, but it is not armed.
+        assert_eq!(next(&readiness), input(0));
+        // Nothing was read, but nothing has changed.
         pairs[1].1.write_all(b"b").expect("there is room");
-        assert_eq!(readiness.wait().expect("one is ready"), 1);
-        let ours = pairs[0].0.as_raw_fd();
-        readiness.arm(ours, 0).expect("it is open");
-        assert_eq!(readiness.wait().expect("one is ready"), 0);
-        let mut byte = [0];
-        pairs[0].0.read_exact(&mut byte).expect("it was sent");
-        readiness.arm(ours, 0).expect("it is open");
-        pairs[0]
-            .1
-            .shutdown(std::net::Shutdown::Write)
-            .expect("it is open");
-        assert_eq!(readiness.wait().expect("the end is something"), 0);
+        assert_eq!(next(&readiness), input(1));
+        pairs[0].1.write_all(b"c").expect("there is room");
+        assert_eq!(next(&readiness), input(0));
+        // What comes together is reported once.
+        pairs[0].1.write_all(b"d").expect("there is room");
+        pairs[0].1.shutdown(Shutdown::Write).expect("it is open");
+        let report = next(&readiness);
+        assert_eq!((report.number, report.has_ended), (0, true));
+        readiness
+            .remove(pairs[0].0.as_raw_fd())
+            .expect("it is there");
+        pairs[0].0.shutdown(Shutdown::Both).expect("it is open");
+        pairs[1].1.write_all(b"e").expect("there is room");
+        assert_eq!(next(&readiness), input(1));
+    }
+
+    #[test]
+    fn what_was_there_before_is_reported() {
+        let readiness = Readiness::new().expect("descriptors are left");
+        let (ours, mut theirs) = pair();
+        theirs.write_all(b"a").expect("there is room");
+        readiness.add(ours.as_raw_fd(), 7).expect("it is open");
+        assert_eq!(next(&readiness), input(7));
     }
 
     #[test]
     fn a_socket_that_is_full_is_reported_when_there_is_room() {
         let readiness = Readiness::new().expect("descriptors are left");
-        let (mut ours, mut theirs) = UnixStream::pair().expect("descriptors are left");
-        let (mut marked, mark) = UnixStream::pair().expect("descriptors are left");
+        let (mut ours, mut theirs) = pair();
+        let (marked, mut mark) = pair();
         ours.set_nonblocking(true).expect("it is open");
+        readiness.add(ours.as_raw_fd(), 0).expect("it is open");
+        readiness.add(marked.as_raw_fd(), 1).expect("it is open");
         let mut sent = 0;
         while let Ok(count) = ours.write(&[0; 4096]) {
             sent += count;
         }
-        readiness.add(ours.as_raw_fd(), 0).expect("it is open");
-        readiness.add(mark.as_raw_fd(), 1).expect("it is open");
+        let descriptor = ours.as_raw_fd();
         readiness
-            .arm_for_room(ours.as_raw_fd(), 0)
+            .report_room(descriptor, 0, true)
             .expect("it is open");
-        marked.write_all(b"m").expect("there is room");
-        assert_eq!(readiness.wait().expect("one is ready"), 1);
+        mark.write_all(b"m").expect("there is room");
+        assert_eq!(next(&readiness), input(1));
         theirs
             .read_exact(&mut vec![0; sent])
             .expect("that much was sent");
-        assert_eq!(readiness.wait().expect("there is room"), 0);
+        assert_eq!(next(&readiness), input(0));
+        readiness
+            .report_room(descriptor, 0, false)
+            .expect("it is open");
+        ours.write_all(b"x").expect("there is room");
+        theirs.read_exact(&mut [0]).expect("it was sent");
+        mark.write_all(b"m").expect("there is room");
+        assert_eq!(next(&readiness), input(1));
+    }
+
+    #[test]
+    fn a_bell_is_reported_each_time_that_it_rings() {
+        let readiness = Readiness::new().expect("descriptors are left");
+        let bell = readiness.bell(3).expect("descriptors are left");
+        for _ in 0..3 {
+            bell.ring().expect("it is open");
+            assert_eq!(next(&readiness), input(3));
+        }
     }
 }

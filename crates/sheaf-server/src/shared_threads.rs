@@ -15,9 +15,24 @@
 //!
 //! A statement that has committed leaves its thread without waiting for the log: `held_answers.rs`.
 //!
-//! A connection that waits lies in a slot, and its socket is armed ([`Readiness`]); who is told of it has it alone until it
-//! puts it back and arms it again. It has no stack and no buffers: workers lend it theirs. A thread's identity means nothing
-//! to a session. A connection that was handed over stays, also when there are few again.
+//! A connection that waits lies in a slot; who is told of it takes it out and has it alone until it puts it back. It has no
+//! stack and no buffers: workers lend it theirs. A thread's identity means nothing to a session. A connection that was handed
+//! over stays, also when there are few again.
+//!
+//! # Nothing that a client sends is overlooked
+//!
+//! The kernel reports a socket at each change, and nothing is said to it between two statements ([`crate::readiness`]), so a
+//! report must not be lost:
+//!
+//! - It finds the connection in its slot: it is served, and reads.
+//! - It finds the slot empty, as somebody serves the connection: it leaves a mark there. Who puts the connection back does so
+//!   under the same lock, and finds the mark: then the connection goes to the queue of those that have something to read
+//!   (`ready_connections.rs`), and is read once more.
+//! - A turn reads once. If that read finds less than it has room for, it has taken all that had come; what comes later is
+//!   reported. If it fills its buffer, or the end was reported, the connection goes to the queue, too.
+//!
+//! The other way round a report may be late: what it is about was read meanwhile, or its connection is gone and the slot has
+//! another one. So a turn may find nothing to read, and does no harm.
 //!
 //! # How many workers
 //!
@@ -49,7 +64,8 @@ use sheaf_storage::sync::{WaitObserver, observe_waits};
 use crate::connection::{Connection, Served};
 use crate::held_answers::{Held, HeldAnswers};
 use crate::packet::Buffers;
-use crate::readiness::Readiness;
+use crate::readiness::Report;
+use crate::ready_connections::ReadyConnections;
 
 /// Address space of a worker's stack, as a connection's own thread has.
 const WORKER_STACK_BYTES: usize = 8 << 20;
@@ -63,8 +79,6 @@ const REST_TIME: Duration = Duration::from_secs(10);
 const BLOCK_SLOTS: usize = 256;
 /// The most blocks; connections beyond keep their threads.
 const MAX_BLOCKS: usize = 512;
-/// The number that wakes everybody to stop.
-const STOP: u64 = u64::MAX;
 
 /// What a worker is doing.
 const IDLE: u8 = 0;
@@ -76,11 +90,24 @@ const LONG: u8 = 3;
 
 /// Where a connection of the pool lies while it waits for its client.
 #[derive(Default)]
-struct Slot(Mutex<Option<Box<Connection>>>);
+struct Slot(Mutex<Place>);
+
+/// What is in a slot.
+#[derive(Default)]
+struct Place {
+    /// `None`: it is free, or somebody has the connection.
+    connection: Option<Box<Connection>>,
+    /// Something has come for the connection since it was taken.
+    is_reported: bool,
+    /// The end has come.
+    has_ended: bool,
+    /// Its socket reports room, too.
+    reports_room: bool,
+}
 
 /// See the module's comment.
 pub(crate) struct SharedThreads {
-    readiness: Readiness,
+    ready: ReadyConnections,
     /// By the connections' numbers. A block stays when it was made.
     blocks: Vec<OnceLock<Box<[Slot]>>>,
     state: Mutex<State>,
@@ -138,11 +165,9 @@ impl SharedThreads {
     /// A pool without threads: they start with the first connections.
     pub(crate) fn new() -> io::Result<Arc<SharedThreads>> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let readiness = Readiness::new()?;
         let (signal, watch) = UnixStream::pair()?;
-        readiness.add_for_all(watch.as_raw_fd(), STOP)?;
         Ok(Arc::new(SharedThreads {
-            readiness,
+            ready: ReadyConnections::new(watch.as_raw_fd())?,
             blocks: (0..MAX_BLOCKS).map(|_| OnceLock::new()).collect(),
             state: Mutex::default(),
             called: Condvar::new(),
@@ -191,11 +216,14 @@ impl SharedThreads {
             lock(&self.state).free.push(number);
             return Err(connection);
         };
-        *lock(&slot.0) = Some(connection);
-        match self.readiness.add(socket, number as u64) {
+        *lock(&slot.0) = Place {
+            connection: Some(connection),
+            ..Place::default()
+        };
+        match self.ready.sockets.add(socket, number as u64) {
             Ok(()) => Ok(()),
             Err(_) => {
-                let taken = lock(&slot.0).take();
+                let taken = lock(&slot.0).connection.take();
                 lock(&self.state).free.push(number);
                 taken.map_or(Ok(()), Err)
             }
@@ -212,7 +240,7 @@ impl SharedThreads {
         let slots = lock(&self.state).slots;
         for number in 0..slots {
             if let Some(slot) = self.slot(number)
-                && let Some(connection) = lock(&slot.0).as_mut()
+                && let Some(connection) = lock(&slot.0).connection.as_mut()
             {
                 connection.note_time(now);
             }
@@ -374,14 +402,30 @@ impl SharedThreads {
         false
     }
 
-    /// Serves the connection with this number, which has something to read.
-    fn serve(&self, number: usize, buffers: &mut Buffers) {
-        let Some(slot) = self.slot(number) else {
+    /// Takes the connection that is reported out of its slot; if somebody has it, they will find the report there.
+    fn take(&self, report: Report) -> Option<Box<Connection>> {
+        let mut place = lock(&self.slot(report.number as usize)?.0);
+        match place.connection.take() {
+            Some(mut connection) => {
+                if report.has_ended {
+                    connection.note_end();
+                }
+                Some(connection)
+            }
+            None => {
+                place.is_reported = true;
+                place.has_ended |= report.has_ended;
+                None
+            }
+        }
+    }
+
+    /// Serves the connection that is reported.
+    fn serve(&self, report: Report, buffers: &mut Buffers) {
+        let Some(mut connection) = self.take(report) else {
             return;
         };
-        let Some(mut connection) = lock(&slot.0).take() else {
-            return;
-        };
+        let number = report.number as usize;
         connection.lend(buffers);
         // A panic is a bug; the connection is dropped with it, and all others go on.
         let served = catch_unwind(AssertUnwindSafe(|| connection.serve_ready()));
@@ -421,25 +465,46 @@ impl SharedThreads {
 
     /// A connection has been served: it waits again, or ends.
     fn go_on(&self, number: usize, mut connection: Box<Connection>, served: Served) {
-        let waits = matches!(served, Served::Waits | Served::WaitsForRoom);
-        let Some(slot) = self.slot(number).filter(|_| waits) else {
+        let socket: RawFd = connection.descriptor();
+        let for_room = served == Served::WaitsForRoom;
+        let Some(slot) = self
+            .slot(number)
+            .filter(|_| for_room || served == Served::Waits)
+        else {
+            // Others may keep the socket open for a moment, but this number is soon another's.
+            let _ = self.ready.sockets.remove(socket);
             drop(connection);
             lock(&self.state).free.push(number);
             return;
         };
-        let socket: RawFd = connection.descriptor();
         connection.note_wait(self.clock_seconds());
-        *lock(&slot.0) = Some(connection);
-        // From here on others may have it. They cannot have closed the socket: it was not armed.
-        let armed = match served {
-            Served::WaitsForRoom => self.readiness.arm_for_room(socket, number as u64),
-            _ => self.readiness.arm(socket, number as u64),
+        let mut place = lock(&slot.0);
+        if std::mem::take(&mut place.has_ended) {
+            connection.note_end();
+        }
+        let is_reported = std::mem::take(&mut place.is_reported);
+        let is_ready = match for_room {
+            // Room may have come since it was looked for; what else has come is read when all is sent.
+            true => is_reported && place.reports_room,
+            false => is_reported || connection.may_have_more(),
         };
-        if let Err(error) = armed {
-            tracing::warn!(%error, "a connection cannot be waited for");
-            if lock(&slot.0).take().is_some() {
-                lock(&self.state).free.push(number);
+        if place.reports_room != for_room {
+            // Before others can have it, and close the socket. Room that is there already is reported at once.
+            let room = self
+                .ready
+                .sockets
+                .report_room(socket, number as u64, for_room);
+            if let Err(error) = room {
+                tracing::warn!(%error, "a connection cannot be waited for");
+                drop(place);
+                return self.go_on(number, connection, Served::Over);
             }
+            place.reports_room = for_room;
+        }
+        place.connection = Some(connection);
+        drop(place);
+        if is_ready {
+            self.ready.push(number);
         }
     }
 }
@@ -466,9 +531,9 @@ impl Worker {
                 self.leave(false);
                 return;
             }
-            let number = match pool.readiness.wait() {
-                Ok(STOP) => break,
-                Ok(number) => number as usize,
+            let report = match pool.ready.next() {
+                Ok(Some(report)) => report,
+                Ok(None) => break,
                 Err(error) => {
                     tracing::error!(%error, "connections cannot be waited for");
                     break;
@@ -479,7 +544,7 @@ impl Worker {
                 Ordering::Relaxed,
             );
             self.doing.store(RUNNING, Ordering::Release);
-            pool.serve(number, &mut buffers);
+            pool.serve(report, &mut buffers);
             if self.doing.swap(IDLE, Ordering::AcqRel) == LONG {
                 pool.unblock();
             }

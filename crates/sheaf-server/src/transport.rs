@@ -8,6 +8,7 @@
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,6 +108,23 @@ impl Transport for SocketTransport {
                 Err(error) => Err(error),
             };
         }
+    }
+
+    fn read_at_once(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if !self.is_plain() {
+            return self.read(out);
+        }
+        let descriptor = self.below.socket.as_raw_fd();
+        // SAFETY: `out` is exclusively ours and has this length; the socket is open as long as we know it.
+        let count = unsafe {
+            libc::recv(
+                descriptor,
+                out.as_mut_ptr().cast(),
+                out.len(),
+                libc::MSG_DONTWAIT,
+            )
+        };
+        usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
     fn write_at_once(&mut self, bytes: &[u8]) -> io::Result<usize> {

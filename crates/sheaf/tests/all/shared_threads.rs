@@ -176,3 +176,78 @@ fn packets_come_in_pieces_and_several_at_once() {
         assert_eq!(hasty.receive_payload()[0], 0, "OK");
     }
 }
+
+/// Commands as a client sends them.
+fn commands(texts: impl Iterator<Item = String>) -> Vec<u8> {
+    texts
+        .flat_map(|text| {
+            let mut frame = ((text.len() + 1) as u32).to_le_bytes()[..3].to_vec();
+            frame.extend_from_slice(&[0, COM_QUERY]);
+            frame.extend_from_slice(text.as_bytes());
+            frame
+        })
+        .collect()
+}
+
+#[test]
+fn what_does_not_fit_into_one_read_is_not_forgotten() {
+    let server = server();
+    // The server reads 16 KiB at once: the bounds of reads and commands meet in different ways.
+    for length in [90, 123, 1024 - 5, 4096 - 5, 16 * 1024 - 5] {
+        let count = 256 * 1024 / (length + 5);
+        let mut client = RawClient::connect(server.address(), 0);
+        let statement = |n: usize| format!("{:length$}", format!("set @a = {n}"));
+        let all = commands((0..count).map(statement));
+        client.send_raw(&all).expect("the server listens");
+        for _ in 0..count {
+            assert_eq!(client.receive_payload()[0], 0, "OK");
+        }
+        client.succeed(COM_QUERY, b"set @a = 0");
+    }
+}
+
+#[test]
+fn who_hangs_up_behind_a_command_is_answered_and_let_go() {
+    let server = server();
+    let mut root = server.connect();
+    let connected = "select count(*) from information_schema.processlist";
+    for round in 0..50 {
+        let mut client = RawClient::connect(server.address(), 0);
+        // Both come at once, so there may be one report for both.
+        let last = commands([format!("set @a = {round}")].into_iter());
+        client.send_raw(&last).expect("the server listens");
+        client.hang_up();
+        assert_eq!(client.receive_payload()[0], 0, "OK");
+        client.assert_closed();
+    }
+    wait_until("only one is left", || {
+        query_text(&mut root, connected) == ["1"]
+    });
+}
+
+#[test]
+fn commands_that_come_while_one_runs_are_found() {
+    let server = server();
+    let mut root = server.connect_to_new("gate");
+    run(&mut root, "create table t (id int primary key, n int)");
+    run(&mut root, "insert into t values (1, 0)");
+    let waiting =
+        "select count(*) from information_schema.processlist where info like 'update gate.t%'";
+    let mut client = RawClient::connect(server.address(), 0);
+    for round in 1..=20 {
+        run(&mut root, "begin");
+        run(&mut root, "select n from t where id = 1 for update");
+        let first = commands(["update gate.t set n = n + 1 where id = 1".to_string()].into_iter());
+        client.send_raw(&first).expect("the server listens");
+        wait_until("it waits", || query_text(&mut root, waiting) == ["1"]);
+        // Reported while the connection is being served.
+        let second =
+            commands([format!("update gate.t set n = n + {round} where id = 1")].into_iter());
+        client.send_raw(&second).expect("the server listens");
+        run(&mut root, "commit");
+        for _ in 0..2 {
+            assert_eq!(client.receive_payload()[0], 0, "OK");
+        }
+    }
+    assert_eq!(query_text(&mut root, "select n from t"), ["230"]);
+}
