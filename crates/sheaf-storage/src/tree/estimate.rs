@@ -136,23 +136,36 @@ impl Tree {
             return Ok(Vec::new());
         }
         // From the root down: the first level with enough separators in the range is good enough.
-        let mut separators = Vec::new();
-        for level in (1..=self.root_level()?).rev() {
-            separators = self.separators_of_level(range, level)?;
-            if separators.len() >= parts * SEPARATORS_PER_PART {
-                break;
-            }
+        let (mut level, mut separators) = (self.root_level()? + 1, 0);
+        while level > 1 && separators < parts * SEPARATORS_PER_PART {
+            (level, separators) = (level - 1, 0);
+            self.visit_separators(range, level, &mut |_, slots| separators += slots.len())?;
         }
-        let cuts = (parts - 1).min(separators.len());
-        let pieces = separators.len() + 1;
-        Ok((1..=cuts)
-            .map(|cut| std::mem::take(&mut separators[cut * pieces / (cuts + 1) - 1]))
-            .collect())
+        let cuts = (parts - 1).min(separators);
+        let wanted = |cut: usize| cut * (separators + 1) / (cuts + 1) - 1;
+        // Only those that are cut at are copied: a level has hundreds.
+        let mut points: Vec<Vec<u8>> = Vec::with_capacity(cuts);
+        let (mut cut, mut before) = (1, 0);
+        if cuts > 0 {
+            self.visit_separators(range, level, &mut |node, slots| {
+                while cut <= cuts && wanted(cut) < before + slots.len() {
+                    points.push(node.key(slots.start + wanted(cut) - before));
+                    cut += 1;
+                }
+                before += slots.len();
+            })?;
+        }
+        points.dedup();
+        Ok(points)
     }
 
-    /// All separators in the nodes of a level that lie inside the range.
-    fn separators_of_level(&self, range: &KeyRange, level: u8) -> Result<Vec<Vec<u8>>> {
-        let mut separators: Vec<Vec<u8>> = Vec::new();
+    /// Calls `visit` for each node of a level that the range meets, with the slots whose separators lie inside the range.
+    fn visit_separators(
+        &self,
+        range: &KeyRange,
+        level: u8,
+        visit: &mut dyn FnMut(Node<'_>, std::ops::Range<usize>),
+    ) -> Result<()> {
         let mut page = new_page_image();
         let mut next = Some(start_of(range));
         while let Some(key) = next {
@@ -160,18 +173,21 @@ impl Tree {
                 break;
             }
             let node = Node(&page);
-            separators.extend(
-                children_in(node, range)
-                    .map(|slot| node.key(slot))
-                    .filter(|key| is_inside(range, key)),
-            );
+            let mut slots = children_in(node, range);
+            // Those of the outermost children may lie outside.
+            while !slots.is_empty() && !is_inside(range, &node.key(slots.start)) {
+                slots.start += 1;
+            }
+            while !slots.is_empty() && !is_inside(range, &node.key(slots.end - 1)) {
+                slots.end -= 1;
+            }
+            visit(node, slots);
             next = node
                 .high_fence()
                 .map(<[u8]>::to_vec)
                 .filter(|fence| !range.is_above(fence));
         }
-        separators.dedup();
-        Ok(separators)
+        Ok(())
     }
 }
 
