@@ -335,7 +335,15 @@ impl ExecutionPlan for KeyedJoinExec {
         let Some(outer) = children.pop() else {
             return internal_err!("a keyed join without its outer plan");
         };
-        let mut join = KeyedJoinExec::new(KeyedJoin {
+        // The same properties, not equal ones, if they follow from the same: then the operators above keep theirs, too.
+        let properties = match Arc::ptr_eq(outer.properties(), self.outer.properties()) {
+            true => Arc::clone(&self.properties),
+            false => {
+                let (in_order, projection) = (self.in_order, &self.projection);
+                Arc::new(properties(&outer, in_order, projection, &self.schema)?)
+            }
+        };
+        Ok(Arc::new(KeyedJoinExec {
             outer,
             spec: Arc::clone(&self.spec),
             keys: self.keys.clone(),
@@ -348,9 +356,10 @@ impl ExecutionPlan for KeyedJoinExec {
             cancel: self.cancel.clone(),
             in_order: self.in_order,
             budget: self.budget.clone(),
-        })?;
-        join.record = Arc::clone(&self.record);
-        Ok(Arc::new(join))
+            record: Arc::clone(&self.record),
+            properties,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }))
     }
 
     fn execute(

@@ -97,6 +97,8 @@ pub(crate) struct Relation<'p> {
     pub columns: Vec<Column>,
     /// The name of a Mark's column.
     pub mark: Option<Column>,
+    /// Estimated bytes of its rows.
+    pub row_bytes: f64,
 }
 
 /// A condition between relations (or on one that could not be pushed into it).
@@ -106,6 +108,18 @@ pub(crate) struct Predicate {
     pub relations: RelationSet,
     /// For `left = right`, the relations of each side.
     pub sides: Option<(RelationSet, RelationSet)>,
+}
+
+/// A string in an Arrow array, on average: its view and what does not fit in it.
+const STRING_BYTES: f64 = 36.0;
+
+/// Estimated bytes of a plan's rows.
+fn row_bytes(plan: &LogicalPlan) -> f64 {
+    let widths = plan.schema().fields().iter().map(|field| {
+        let width = field.data_type().primitive_width();
+        width.map_or(STRING_BYTES, |width| width as f64)
+    });
+    widths.sum()
 }
 
 /// The relations and predicates of a tree of joins.
@@ -431,6 +445,7 @@ impl<'p> JoinGraph<'p> {
             needs: RelationSet::default(),
             columns: columns.collect(),
             mark: None,
+            row_bytes: row_bytes(plan),
         });
         Ok(number)
     }

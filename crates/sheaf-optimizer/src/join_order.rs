@@ -396,10 +396,10 @@ impl Chooser<'_, '_> {
             consider(Method::NestedLoop { build_new }, (scan_us, pairs), 0.0);
         } else {
             let grant = self.context.settings.query_memory_bytes as f64 * BUILD_SHARE;
-            let new_bytes = new_rows * (row_bytes(entry) + HASH_ROW_BYTES);
+            let new_bytes = new_rows * (entry.row_bytes + HASH_ROW_BYTES);
             let joined: f64 = set
                 .iter()
-                .map(|relation| row_bytes(&self.graph.relations[relation]))
+                .map(|relation| self.graph.relations[relation].row_bytes)
                 .sum();
             let joined_bytes = before.rows * (joined + HASH_ROW_BYTES);
             let null_aware = matches!(entry.kind, RelationKind::Anti { null_aware: true });
@@ -466,23 +466,6 @@ pub(crate) fn table_column(
     let position = relation.columns.iter().position(|known| known == column)?;
     table.projection.get(position).copied()
 }
-
-/// Estimated bytes of a relation's row.
-pub(crate) fn row_bytes(relation: &Relation<'_>) -> f64 {
-    let fields = relation.plan.schema().fields();
-    fields
-        .iter()
-        .map(|field| {
-            field
-                .data_type()
-                .primitive_width()
-                .map_or(STRING_BYTES, |width| width as f64)
-        })
-        .sum()
-}
-
-/// A string in an Arrow array, on average: its view and what does not fit in it.
-const STRING_BYTES: f64 = 36.0;
 
 /// The type of an expression of the graph.
 pub(crate) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<arrow::datatypes::DataType> {

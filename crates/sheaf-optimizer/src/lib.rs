@@ -3,8 +3,8 @@
 //! ```text
 //!   LogicalPlan --optimize_logical--> LogicalPlan --plan_physical--> operators + EXPLAIN rows
 //!                 [logical]                          [physical_planner]
-//!                                                     |- [join_graph]   which relations are joined, by what
-//!                                                     |- [join_order]   in which order, by keyed or hash join
+//!                  |- [rule_passes]                   |- [join_graph]   which relations are joined, by what
+//!                  '- [connect_joins]                 |- [join_order]   in which order, by keyed or hash join
 //!                                                     |    |- [join_rows]  how many rows that leaves
 //!                                                     |    |- [join_first_rows]  if a LIMIT wants few of them
 //!                                                     |    |- [group_rows]  how many groups they are
@@ -29,6 +29,7 @@ mod aggregate;
 mod bounded_regret;
 mod column_set;
 mod condition;
+mod connect_joins;
 mod connection;
 pub mod cost;
 mod explain;

@@ -24,7 +24,6 @@ use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
 use datafusion_optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
-use datafusion_optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion_optimizer::eliminate_filter::EliminateFilter;
 use datafusion_optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
@@ -45,6 +44,7 @@ use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 
 use crate::PlannerContext;
+use crate::connect_joins::{ConnectJoins, is_above_joins};
 use crate::rule_passes::{Rule, apply_rules};
 
 /// How often the list of rules is applied, at most; it stops when a pass changes nothing.
@@ -86,12 +86,17 @@ fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
         let coerced = expr.rewrite(&mut coercion)?;
         Ok(coerced.update_data(|expr| name.restore(expr)))
     })?;
-    coercion.coerce_plan(plan.data)?.recompute_schema()
+    match coercion.coerce_plan(plan.data)? {
+        // Its schema is that of its input.
+        filter @ LogicalPlan::Filter(_) => Ok(filter),
+        plan => plan.recompute_schema(),
+    }
 }
 
-/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first.
+/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first. But EliminateJoin comes when conditions have
+/// been pushed down: they stand in its way.
 ///
-/// The order of relations in inner joins, which EliminateCrossJoin chooses, is only where [`crate::join_order`] begins: later
+/// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join_order`] begins: later
 /// passes leave it as it is, unless a join still lacks its condition.
 static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     vec![
@@ -99,14 +104,13 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(is_set_operation, OptimizeUnions::new()),
         Rule::on(computes, SimplifyExpressions::new()),
         Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
-        Rule::on(is_join, EliminateJoin::new()),
         Rule::on_subqueries(DecorrelatePredicateSubquery::new()),
         Rule::on_subqueries(ScalarSubqueryToJoin::new()),
         Rule::on(is_join, DecorrelateLateralJoin::new()),
         Rule::on(is_filtered_join, ExtractEquijoinPredicate::new()),
         Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
         Rule::on(is_filter, EliminateFilter::new()),
-        Rule::below(joins_inner, EliminateCrossJoin::new()).again_on(lacks_condition),
+        Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
         Rule::on(is_limit, EliminateLimit::new()),
         Rule::on(has_empty_input, PropagateEmptyRelation::new()),
         Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
@@ -115,9 +119,10 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             |node| is_filter(node) || is_join(node),
             PushDownFilter::new(),
         ),
+        Rule::on(is_join, EliminateJoin::new()),
         Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
         Rule::on(is_aggregate, EliminateGroupByConstant::new()),
-        Rule::on(|_| true, OptimizeProjections::new()),
+        Rule::on(|_| true, OptimizeProjections::new()).at_once(),
     ]
 });
 
@@ -167,14 +172,6 @@ fn is_join(node: &LogicalPlan) -> bool {
 
 fn is_inner_join(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
-}
-
-/// An inner join, or a condition right above one.
-fn joins_inner(node: &LogicalPlan) -> bool {
-    match node {
-        LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
-        node => is_inner_join(node),
-    }
 }
 
 fn is_filtered_join(node: &LogicalPlan) -> bool {

@@ -5,7 +5,8 @@
 //! almost the same cost. Here the same rules run in the same order, but
 //!
 //! - a rule is offered only the nodes that it is [about](Rule::about), told by a look at the node;
-//! - a rule that left a plan as it was is not applied again before another one has changed the plan:
+//! - a rule that left a plan as it was, or is known to do all that it can do at once, is not applied again before another
+//!   one has changed the plan:
 //!
 //! ```text
 //!   pass 1   simplify *   joins     filters *   projections *        * changes the plan
@@ -41,6 +42,8 @@ pub(crate) struct Rule {
     about: About,
     /// What is to be in a plan for the rule to be applied after the first pass, if that is less than what it is about.
     again: Option<fn(&LogicalPlan) -> bool>,
+    /// Whether it leaves a plan alone that it has made itself.
+    is_at_once: bool,
 }
 
 impl Rule {
@@ -49,6 +52,7 @@ impl Rule {
             rule: Arc::new(rule),
             about,
             again: None,
+            is_at_once: false,
         }
     }
 
@@ -78,6 +82,14 @@ impl Rule {
         }
     }
 
+    /// It does all that it can do at once.
+    pub(crate) fn at_once(self) -> Rule {
+        Rule {
+            is_at_once: true,
+            ..self
+        }
+    }
+
     fn is_about(&self, node: &LogicalPlan) -> bool {
         match self.about {
             About::Nodes(about) | About::Subtrees(about) => about(node),
@@ -85,17 +97,21 @@ impl Rule {
         }
     }
 
-    /// Whether there is anything for the rule in the plan, as far as that can be told without applying it.
-    fn may_apply(&self, plan: &LogicalPlan, pass: usize, has_subqueries: bool) -> bool {
-        if matches!(self.about, About::Subqueries) && !has_subqueries {
+    /// Whether there is anything for the rule in the plan, as far as that can be told without applying it; `has_nodes`: there
+    /// are nodes that it is about.
+    fn may_apply(
+        &self,
+        plan: &LogicalPlan,
+        pass: usize,
+        has_nodes: bool,
+        has_subqueries: bool,
+    ) -> bool {
+        if !has_nodes || matches!(self.about, About::Subqueries) && !has_subqueries {
             return false;
         }
-        match (self.again, self.rule.apply_order()) {
-            (Some(again), _) if pass > 0 => has_node(plan, &again),
-            // It walks over the plan by itself.
-            (_, None) => has_node(plan, &|node| self.is_about(node)),
-            // Our walk asks at each node.
-            (_, Some(_)) => true,
+        match self.again {
+            Some(again) if pass > 0 => has_node(plan, &again),
+            _ => true,
         }
     }
 
@@ -248,14 +264,17 @@ pub(crate) fn apply_rules(
     // Hashes of the plan between passes.
     let mut seen = vec![hash];
     let mut has_subqueries = contains_subqueries(&plan);
+    let mut has_nodes = rules_with_nodes(rules, &plan);
     // Grows with each change.
     let mut state = 0;
     // The state that each rule has left as it was.
     let mut left_alone: Vec<Option<usize>> = vec![None; rules.len()];
     for pass in 0..max_passes {
         let state_before = state;
-        for (rule, left_alone) in rules.iter().zip(&mut left_alone) {
-            if *left_alone == Some(state) || !rule.may_apply(&plan, pass, has_subqueries) {
+        for (at, rule) in rules.iter().enumerate() {
+            if left_alone[at] == Some(state)
+                || !rule.may_apply(&plan, pass, has_nodes[at], has_subqueries)
+            {
                 continue;
             }
             let claims_change;
@@ -265,10 +284,12 @@ pub(crate) fn apply_rules(
                 let now = hash_of(&plan, hashes.hasher());
                 if now != hash {
                     (hash, state) = (now, state + 1);
+                    has_nodes = rules_with_nodes(rules, &plan);
+                    left_alone[at] = rule.is_at_once.then_some(state);
                     continue;
                 }
             }
-            *left_alone = Some(state);
+            left_alone[at] = Some(state);
         }
         if state == state_before {
             let is_settled = true;
@@ -282,6 +303,19 @@ pub(crate) fn apply_rules(
     }
     let is_settled = false;
     Ok(Passed { plan, is_settled })
+}
+
+/// Of each rule, whether there are nodes that it is about, those of subqueries included.
+fn rules_with_nodes(rules: &[Rule], plan: &LogicalPlan) -> Vec<bool> {
+    let mut has_nodes = vec![false; rules.len()];
+    // The closure does not fail.
+    let _ = plan.apply_with_subqueries(|node| {
+        for (has_nodes, rule) in has_nodes.iter_mut().zip(rules) {
+            *has_nodes = *has_nodes || rule.is_about(node);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    has_nodes
 }
 
 /// Whether any node of the plan, those of subqueries included, is like this.

@@ -4,13 +4,13 @@
 //! access paths and join orders are compared.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, Result};
+use datafusion_common::{Column, DFSchema, HashMap, Result};
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, TableScan};
 use sheaf_access::IndexRef;

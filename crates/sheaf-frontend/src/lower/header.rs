@@ -1,8 +1,9 @@
 //! Result headers: MySQL names a column of the result after the text of its expression, as the client wrote it.
 //!
 //! The syntax tree does not keep that text, but it keeps the place of each SELECT keyword. So the statement is cut into
-//! tokens once more, and the select list after a SELECT into items at its commas.
+//! tokens once more, if a header takes that, and the select list after a SELECT into items at its commas.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use sqlparser::keywords::Keyword;
@@ -10,9 +11,13 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::dialect::SheafDialect;
 
-/// A statement's text with its tokens.
+/// A statement's text, and its tokens when they are asked for.
 pub struct StatementText<'a> {
     text: &'a str,
+    cut: OnceCell<CutText>,
+}
+
+struct CutText {
     tokens: Vec<TokenWithSpan>,
     /// Byte position at which each line begins.
     lines: Vec<usize>,
@@ -21,39 +26,41 @@ pub struct StatementText<'a> {
 impl<'a> StatementText<'a> {
     /// A text that has no tokens (it was never parsed) gives no headers.
     pub fn new(text: &'a str) -> StatementText<'a> {
-        let dialect = SheafDialect::default();
-        let tokens = Tokenizer::new(&dialect, text)
-            .tokenize_with_location()
-            .unwrap_or_default();
-        let lines = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
-            .collect();
-        StatementText {
-            text,
-            tokens,
-            lines,
-        }
+        let cut = OnceCell::new();
+        StatementText { text, cut }
+    }
+
+    fn cut(&self) -> &CutText {
+        self.cut.get_or_init(|| {
+            let dialect = SheafDialect::default();
+            let tokens = Tokenizer::new(&dialect, self.text)
+                .tokenize_with_location()
+                .unwrap_or_default();
+            let ends = self.text.match_indices('\n').map(|(at, _)| at + 1);
+            let lines = std::iter::once(0).chain(ends).collect();
+            CutText { tokens, lines }
+        })
     }
 
     /// Number of `?` in the text.
     pub fn parameter_count(&self) -> usize {
-        self.tokens
-            .iter()
-            .filter(|token| is_parameter(&token.token))
-            .count()
+        if !self.text.contains('?') {
+            return 0;
+        }
+        let tokens = self.cut().tokens.iter();
+        tokens.filter(|token| is_parameter(&token.token)).count()
     }
 
     /// Which `?` of the text stands here, from 0.
     pub fn parameter_at(&self, location: Location) -> Option<usize> {
-        let mut parameters = self
-            .tokens
-            .iter()
-            .filter(|token| is_parameter(&token.token));
+        let tokens = self.cut().tokens.iter();
+        let mut parameters = tokens.filter(|token| is_parameter(&token.token));
         parameters.position(|token| token.span.start == location)
     }
 
     fn byte_at(&self, location: Location) -> Option<usize> {
         let line = *self
+            .cut()
             .lines
             .get(usize::try_from(location.line.checked_sub(1)?).ok()?)?;
         let column = usize::try_from(location.column.checked_sub(1)?).ok()?;
@@ -69,8 +76,8 @@ impl<'a> StatementText<'a> {
     /// The text of each item of the select list whose SELECT stands at `select`, aliases included. Empty if there is
     /// no such SELECT.
     pub fn select_items(&self, select: Location) -> Vec<&'a str> {
-        let Some(keyword) = self
-            .tokens
+        let tokens = &self.cut().tokens;
+        let Some(keyword) = tokens
             .iter()
             .position(|token| token.span.start == select && is_select(&token.token))
         else {
@@ -80,7 +87,7 @@ impl<'a> StatementText<'a> {
         let mut depth = 0usize;
         let mut item: Option<Range<usize>> = None;
         let mut at_start = true;
-        for (at, token) in self.tokens.iter().enumerate().skip(keyword + 1) {
+        for (at, token) in tokens.iter().enumerate().skip(keyword + 1) {
             match &token.token {
                 Token::Whitespace(_) => continue,
                 Token::Word(word)
@@ -111,8 +118,9 @@ impl<'a> StatementText<'a> {
     }
 
     fn slice(&self, tokens: Range<usize>) -> Option<&'a str> {
-        let start = self.byte_at(self.tokens[tokens.start].span.start)?;
-        let end = self.byte_at(self.tokens[tokens.end - 1].span.end)?;
+        let all = &self.cut().tokens;
+        let start = self.byte_at(all[tokens.start].span.start)?;
+        let end = self.byte_at(all[tokens.end - 1].span.end)?;
         self.text.get(start..end)
     }
 }

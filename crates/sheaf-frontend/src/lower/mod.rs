@@ -22,9 +22,9 @@ mod hints;
 mod select;
 mod session;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion_common::HashMap;
 use datafusion_expr::TableSource;
 use sqlparser::ast::{Expr, Ident, Query};
 

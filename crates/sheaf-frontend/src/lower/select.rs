@@ -55,6 +55,11 @@ fn is_plain_column(expr: &Expr) -> Option<&Ident> {
     }
 }
 
+/// Whether an item of a select list has neither an alias nor the name of a column.
+fn is_named_by_text(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(expr) if is_plain_column(expr).is_none())
+}
+
 /// The header of an item without an alias.
 fn header_of(expr: &Expr, written: Option<&str>) -> String {
     if let Some(column) = is_plain_column(expr) {
@@ -230,7 +235,10 @@ impl Lowering<'_> {
             .map(|condition| self.filter(condition, false))
             .transpose()?;
         let aggregates_before = self.aggregates_seen;
-        let written = self.text.select_items(select.select_token.0.span.start);
+        let written = match select.projection.iter().any(is_named_by_text) {
+            true => self.text.select_items(select.select_token.0.span.start),
+            false => Vec::new(),
+        };
         let (projection, headers) =
             self.projection(std::mem::take(&mut select.projection), &written, purpose)?;
         select.projection = projection;

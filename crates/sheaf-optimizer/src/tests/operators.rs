@@ -68,6 +68,35 @@ fn inner_joins_in_any_order() {
 }
 
 #[test]
+fn joins_on_what_null_equals_keep_to_themselves() {
+    let lab = lab();
+    // The row of t whose b is NULL joins itself.
+    let (itself, rest) = ("x.b IS NOT DISTINCT FROM y.b", "x.a = z.a");
+    let expected = "1 1 1\n2 2 2\n2 3 2\n3 2 3\n3 3 3\n4 4 4";
+    for from in [
+        format!("t x JOIN t y ON {itself} JOIN t z ON {rest}"),
+        format!("t x JOIN t z ON {rest} JOIN t y ON {itself}"),
+        format!("t x JOIN t z ON {rest}, t y WHERE {itself}"),
+    ] {
+        let sql = format!("SELECT x.a, y.a, z.a FROM {from}");
+        assert_eq!(lab.run(&sql).sorted(), expected, "{sql}");
+    }
+    let nulls = "SELECT x.a, y.a FROM t x JOIN t y ON x.b = y.b JOIN t z ON x.c IS NOT DISTINCT FROM z.c WHERE x.a = 4";
+    assert_eq!(lab.rows(nulls), "");
+}
+
+#[test]
+fn equalities_between_three_tables_hold() {
+    let lab = lab();
+    assert_eq!(
+        lab.rows(
+            "SELECT t.a, u.a, w.a FROM t CROSS JOIN u JOIN t w ON t.c = w.c AND t.a + u.a = w.a ORDER BY t.a"
+        ),
+        "1 2 3\n1 2 3"
+    );
+}
+
+#[test]
 fn self_joins_keep_their_columns_apart() {
     let lab = lab();
     assert_eq!(
