@@ -116,6 +116,16 @@ impl Readiness {
 
     /// Waits until there is something to report, and puts it into `reports`, which has places; how many there are.
     pub(crate) fn wait(&self, reports: &mut [Report]) -> io::Result<usize> {
+        self.report(reports, -1)
+    }
+
+    /// As [`wait`](Self::wait), without a wait: there may be nothing.
+    pub(crate) fn look(&self, reports: &mut [Report]) -> io::Result<usize> {
+        self.report(reports, 0)
+    }
+
+    /// `wait_ms`: -1 is for ever.
+    fn report(&self, reports: &mut [Report], wait_ms: i32) -> io::Result<usize> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MAX_REPORTS];
         let places = reports.len().min(MAX_REPORTS);
         let count = loop {
@@ -125,10 +135,10 @@ impl Readiness {
                     self.epoll.as_raw_fd(),
                     events.as_mut_ptr(),
                     places as i32,
-                    -1,
+                    wait_ms,
                 )
             };
-            if count > 0 {
+            if count > 0 || count == 0 && wait_ms == 0 {
                 break count as usize;
             }
             let error = io::Error::last_os_error();

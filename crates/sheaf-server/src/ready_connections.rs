@@ -23,7 +23,10 @@
 //!
 //! The bell wakes one; if there is more in the queue than it takes, it rings for the next. It does not ring again before
 //! somebody was told (`is_rung`): that one clears the mark before it looks at the queue, so it sees what was put there by
-//! whoever found the mark set.
+//! whoever found the mark set. If it does not look, because it has been told of a connection, too, it rings for another one.
+//!
+//! Connections that always have more to read come back to the queue, and could keep it from ever being empty. So the kernel is
+//! also asked when it was not for a while (`MAX_TAKEN`), and what it has takes its place in the queue.
 //!
 //! Who waits while others wait, too, takes one report only, and the kernel wakes another one for the next. So it is only
 //! while all are busy that work gathers in the queue, and the bell is for the moment in which that changes.
@@ -41,6 +44,9 @@ const STOP: u64 = u64::MAX;
 /// The number of the bell.
 const BELL: u64 = u64::MAX - 1;
 
+/// So many are taken out of the queue before the kernel is asked again; more than it reports at once.
+const MAX_TAKEN: usize = 2 * MAX_REPORTS;
+
 /// See the module's comment.
 pub(crate) struct ReadyConnections {
     /// The sockets, by the numbers of their connections.
@@ -52,6 +58,8 @@ pub(crate) struct ReadyConnections {
     queue: Mutex<VecDeque<Report>>,
     /// How many are in the queue; changed under its lock.
     queued: AtomicUsize,
+    /// How many were taken out since the kernel was asked, roughly.
+    taken: AtomicUsize,
     /// Who waits for the kernel, or is about to.
     waiting: AtomicUsize,
 }
@@ -67,6 +75,7 @@ impl ReadyConnections {
             is_rung: AtomicBool::new(false),
             queue: Mutex::default(),
             queued: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
         })
     }
@@ -81,29 +90,47 @@ impl ReadyConnections {
         let mut reports = [Report::default(); MAX_REPORTS];
         loop {
             if let Some(report) = self.pop() {
+                if self.taken.fetch_add(1, Ordering::Relaxed) >= MAX_TAKEN {
+                    let count = self.sockets.look(&mut reports)?;
+                    self.take_in(&reports[..count], false);
+                }
                 return Ok(Some(report));
             }
             let others = self.waiting.fetch_add(1, Ordering::SeqCst);
             let most = if others == 0 { MAX_REPORTS } else { 1 };
             let waited = match self.queued.load(Ordering::SeqCst) {
-                0 => self.sockets.wait(&mut reports[..most]),
-                _ => Ok(0),
+                0 => Some(self.sockets.wait(&mut reports[..most])),
+                _ => None,
             };
             self.waiting.fetch_sub(1, Ordering::SeqCst);
-            let reports = &reports[..waited?];
-            if reports.iter().any(|report| report.number == BELL) {
-                self.is_rung.store(false, Ordering::SeqCst);
-            }
+            let Some(count) = waited else {
+                continue;
+            };
+            let reports = &reports[..count?];
             if reports.iter().any(|report| report.number == STOP) {
                 return Ok(None);
             }
-            let mut ready = reports.iter().filter(|report| report.number < BELL);
-            let first = ready.next();
-            self.push_all(ready);
-            if let Some(report) = first {
-                return Ok(Some(*report));
+            if let Some(report) = self.take_in(reports, true) {
+                return Ok(Some(report));
             }
         }
+    }
+
+    /// Takes in what the kernel has reported: into the queue, but for the first connection where that `is_wanted`.
+    fn take_in(&self, reports: &[Report], is_wanted: bool) -> Option<Report> {
+        self.taken.store(0, Ordering::Relaxed);
+        if reports.iter().any(|report| report.number == BELL) {
+            self.is_rung.store(false, Ordering::SeqCst);
+        }
+        let mut ready = reports.iter().filter(|report| report.number < BELL);
+        let first = if is_wanted { ready.next() } else { None };
+        self.push_all(ready);
+        let looks_at_queue = is_wanted && first.is_none();
+        if !looks_at_queue && self.queued.load(Ordering::SeqCst) > 0 {
+            // The bell may have rung for what is there, and somebody else is to look now.
+            self.call();
+        }
+        first.copied()
     }
 
     fn pop(&self) -> Option<Report> {
@@ -158,7 +185,7 @@ impl ReadyConnections {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
     use std::sync::Barrier;
@@ -196,6 +223,22 @@ mod tests {
         assert_eq!(ready.next().expect("for everybody"), None);
     }
 
+    #[test]
+    fn who_always_has_more_does_not_keep_others_waiting() {
+        let (stop, _stopper) = pair();
+        let ready = ReadyConnections::new(stop.as_raw_fd()).expect("descriptors are left");
+        let (ours, mut theirs) = pair();
+        ready.sockets.add(ours.as_raw_fd(), 0).expect("it is open");
+        theirs.write_all(b"x").expect("there is room");
+        ready.push(1);
+        let mut served = 0;
+        while ready.next().expect("ready").expect("not over").number == 1 {
+            ready.push(1);
+            served += 1;
+            assert!(served < 10 * MAX_TAKEN, "the other one has been waiting");
+        }
+    }
+
     /// Each of four workers takes a number and waits for three others that have one: if one of them slept while there was
     /// something in the queue, all would wait for ever.
     #[test]
@@ -205,6 +248,8 @@ mod tests {
         let (stop, mut stopper) = pair();
         let ready = ReadyConnections::new(stop.as_raw_fd()).expect("descriptors are left");
         let (together, served) = (Barrier::new(WORKERS), Barrier::new(WORKERS + 1));
+        let (mut ours, mut theirs) = pair();
+        ready.sockets.add(ours.as_raw_fd(), 0).expect("it is open");
         thread::scope(|scope| {
             for _ in 0..WORKERS {
                 scope.spawn(|| {
@@ -218,10 +263,16 @@ mod tests {
                 });
             }
             for round in 0..ROUNDS {
+                // One comes by the kernel, at different moments.
                 for number in 0..WORKERS {
-                    ready.push(round * WORKERS + number);
+                    match number == round % WORKERS {
+                        true => theirs.write_all(b"x").expect("there is room"),
+                        false => ready.push(number),
+                    }
                 }
                 served.wait();
+                // Or there would be no room for so many.
+                ours.read_exact(&mut [0]).expect("it has come");
             }
             stopper.write_all(b"x").expect("there is room");
         });
