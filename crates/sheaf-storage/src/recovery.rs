@@ -264,6 +264,7 @@ impl Analysis {
             }
             RedoRecord::InsertEntry { .. }
             | RedoRecord::SetValue { .. }
+            | RedoRecord::ChangeValue { .. }
             | RedoRecord::SetGhost { .. }
             | RedoRecord::RemoveEntry { .. }
             | RedoRecord::PurgeGhosts

@@ -34,6 +34,12 @@ pub(crate) enum RedoRecord<'a> {
     },
     /// Replaces the value of an entry.
     SetValue { slot: usize, value: &'a [u8] },
+    /// Overwrites a part of the value of an entry, which keeps its length.
+    ChangeValue {
+        slot: usize,
+        start: usize,
+        bytes: &'a [u8],
+    },
     /// Makes an entry a ghost, or a ghost an entry.
     SetGhost { slot: usize, ghost: bool },
     /// Takes an entry out; the entries after it move down.
@@ -91,6 +97,9 @@ pub(crate) fn apply(page: &mut Page, record: &RedoRecord<'_>) {
             NodeMut(page).insert(slot, suffix, value, false);
         }
         RedoRecord::SetValue { slot, value } => NodeMut(page).set_value(slot, value),
+        RedoRecord::ChangeValue { slot, start, bytes } => {
+            NodeMut(page).change_value(slot, start, bytes);
+        }
         RedoRecord::SetGhost { slot, ghost } => NodeMut(page).set_ghost(slot, ghost),
         RedoRecord::RemoveEntry { slot } => NodeMut(page).remove(slot),
         RedoRecord::PurgeGhosts => NodeMut(page).purge_ghosts(),

@@ -49,6 +49,14 @@ impl UnlatchedPage {
         low >> shift | (high << 1) << (63 - shift)
     }
 
+    /// The eight bytes at `offset`, a multiple of eight, as a little-endian integer; past the end of the page any.
+    #[inline(always)]
+    pub(crate) fn read_word(self, offset: usize) -> u64 {
+        interleave();
+        debug_assert!(offset.is_multiple_of(WORD));
+        self.word(offset.min(PAGE_SIZE - WORD))
+    }
+
     /// An unsigned little-endian integer of `N` bytes, 0 if it does not lie in the page.
     #[inline(always)]
     pub(crate) fn read<const N: usize>(self, offset: usize) -> u64 {
@@ -103,20 +111,61 @@ impl UnlatchedPage {
         interleave();
         let length = length.min(PAGE_SIZE.saturating_sub(offset));
         let common = length.min(other.len());
-        let mut position = 0;
-        for chunk in other[..common].chunks(WORD) {
-            // Both sides as big-endian integers, so that the first differing byte decides.
-            let mut bytes = [0; WORD];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            let mask = u64::MAX << ((WORD - chunk.len()) * 8);
-            let mine = self.window(offset + position).swap_bytes() & mask;
-            match mine.cmp(&u64::from_be_bytes(bytes)) {
-                Comparison::Equal => position += chunk.len(),
+        let mut position = offset;
+        // Both sides as big-endian integers, so that the first differing byte decides.
+        let (words, rest) = other[..common].as_chunks::<WORD>();
+        for word in words {
+            let mine = self.window(position).swap_bytes();
+            match mine.cmp(&u64::from_be_bytes(*word)) {
+                Comparison::Equal => position += WORD,
+                decided => return decided,
+            }
+        }
+        if !rest.is_empty() {
+            let mask = u64::MAX << ((WORD - rest.len()) * 8);
+            let mine = self.window(position).swap_bytes() & mask;
+            match mine.cmp(&upper_bytes(rest)) {
+                Comparison::Equal => {}
                 decided => return decided,
             }
         }
         length.cmp(&other.len())
     }
+}
+
+/// Up to eight bytes as the upper ones of a number that orders as they do; the others are zero. Without the call that a copy
+/// of any length is.
+#[inline]
+pub(crate) fn upper_bytes(bytes: &[u8]) -> u64 {
+    debug_assert!(bytes.len() <= WORD);
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // They overlap in bytes that both have.
+        let first = u64::from(u32::from_be_bytes(*first)) << 32;
+        let last = u64::from(u32::from_be_bytes(*last)) << (8 * (WORD - bytes.len()));
+        return first | last;
+    }
+    let shifts = (0..WORD as u32).rev().map(|byte| 8 * byte);
+    let placed = bytes.iter().zip(shifts);
+    placed.fold(0, |number, (byte, shift)| {
+        number | u64::from(*byte) << shift
+    })
+}
+
+/// Orders strings as `cmp` does. Keys are short, and often differ in their first bytes: that is decided without a call.
+#[inline]
+pub(crate) fn compare_bytes(left: &[u8], right: &[u8]) -> Comparison {
+    let common = left.len().min(right.len());
+    let (left_words, left_rest) = left[..common].as_chunks::<WORD>();
+    let (right_words, right_rest) = right[..common].as_chunks::<WORD>();
+    for (one, other) in left_words.iter().zip(right_words) {
+        match u64::from_be_bytes(*one).cmp(&u64::from_be_bytes(*other)) {
+            Comparison::Equal => {}
+            decided => return decided,
+        }
+    }
+    upper_bytes(left_rest)
+        .cmp(&upper_bytes(right_rest))
+        .then(left.len().cmp(&right.len()))
 }
 
 #[cfg(all(test, not(feature = "simulation")))]
@@ -142,6 +191,9 @@ mod tests {
     fn integers_read_like_slices_at_every_offset() {
         let page = filled();
         let reader = unlatched(&page);
+        for offset in (0..PAGE_SIZE).step_by(WORD) {
+            assert_eq!(reader.read_word(offset), page.u64_at(offset));
+        }
         for offset in (0..64).chain(PAGE_SIZE - 64..PAGE_SIZE - 7) {
             assert_eq!(reader.read::<1>(offset), u64::from(page[offset]));
             assert_eq!(reader.read::<2>(offset), u64::from(page.u16_at(offset)));
@@ -186,6 +238,10 @@ mod tests {
             }
             prop_assert_eq!(
                 reader.compare(offset, length, &key),
+                page[offset..offset + length].cmp(&key[..])
+            );
+            prop_assert_eq!(
+                compare_bytes(&page[offset..offset + length], &key),
                 page[offset..offset + length].cmp(&key[..])
             );
         }

@@ -31,6 +31,7 @@ mod kind {
     pub(super) const FREE_PAGE: u8 = 12;
     pub(super) const SET_EXTENT: u8 = 13;
     pub(super) const WRITE_FILE_HEADER: u8 = 14;
+    pub(super) const CHANGE_VALUE: u8 = 15;
 }
 
 /// Appends the change of a page.
@@ -72,6 +73,12 @@ pub(crate) fn encode(out: &mut Vec<u8>, page: PageId, record: &RedoRecord<'_>) {
             begin(out, kind::SET_VALUE);
             put_number(out, slot as u64);
             put_bytes(out, value);
+        }
+        RedoRecord::ChangeValue { slot, start, bytes } => {
+            begin(out, kind::CHANGE_VALUE);
+            put_number(out, slot as u64);
+            put_number(out, start as u64);
+            put_bytes(out, bytes);
         }
         RedoRecord::SetGhost { slot, ghost } => {
             begin(
@@ -171,6 +178,11 @@ pub(crate) fn decode<'r, 'a: 'r>(
         kind::SET_VALUE => RedoRecord::SetValue {
             slot: input.bounded(MAX_SLOTS)?,
             value: input.bytes()?,
+        },
+        kind::CHANGE_VALUE => RedoRecord::ChangeValue {
+            slot: input.bounded(MAX_SLOTS)?,
+            start: input.bounded(PAGE_SIZE)?,
+            bytes: input.bytes()?,
         },
         kind::MAKE_GHOST | kind::END_GHOST => RedoRecord::SetGhost {
             slot: input.bounded(MAX_SLOTS)?,
@@ -327,6 +339,14 @@ mod tests {
                 RedoRecord::SetValue {
                     slot: 2,
                     value: b"",
+                },
+            ),
+            (
+                node(),
+                RedoRecord::ChangeValue {
+                    slot: 2,
+                    start: 1,
+                    bytes: b"alu",
                 },
             ),
             (

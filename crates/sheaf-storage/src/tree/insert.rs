@@ -16,7 +16,7 @@ use crate::page::TreeId;
 use crate::redo::RedoRecord;
 use crate::snapshot::StatusCell;
 use crate::transaction::{Change, Obstacle, Transaction};
-use crate::tree::node::{Node, Position, entry_bytes};
+use crate::tree::node::{Node, Position, common_prefix, common_suffix, entry_bytes};
 use crate::tree::versioned_read::Settled;
 use crate::tree::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, Tree};
 use crate::versions::{Before, NewestWriter};
@@ -301,7 +301,10 @@ impl Tree {
             }
             return Ok(Placed::NoRoom(needed));
         }
-        let set_value = RedoRecord::SetValue { slot, value };
+        let set_value = match found && !revive {
+            true => replacement(slot, node.value(slot), value),
+            false => RedoRecord::SetValue { slot, value },
+        };
         let unhide = RedoRecord::SetGhost { slot, ghost: false };
         let insert = RedoRecord::InsertEntry {
             slot,
@@ -379,7 +382,9 @@ impl Tree {
                 change: match records {
                     [RedoRecord::InsertEntry { .. }] => Change::Insert,
                     [RedoRecord::SetGhost { .. }] => Change::Delete,
-                    [RedoRecord::SetValue { .. }] => Change::Update,
+                    [RedoRecord::SetValue { .. } | RedoRecord::ChangeValue { .. }] => {
+                        Change::Update
+                    }
                     _ => Change::Revive,
                 },
                 key,
@@ -389,6 +394,21 @@ impl Tree {
                 },
             },
         }
+    }
+}
+
+/// What makes the value of an entry another one. Most of a row stays when some of its columns are set, and needs not be in the
+/// log once more.
+fn replacement<'v>(slot: usize, old: &[u8], new: &'v [u8]) -> RedoRecord<'v> {
+    if old.len() != new.len() {
+        return RedoRecord::SetValue { slot, value: new };
+    }
+    let start = common_prefix(old, new);
+    let end = new.len() - common_suffix(&old[start..], &new[start..]);
+    RedoRecord::ChangeValue {
+        slot,
+        start,
+        bytes: &new[start..end],
     }
 }
 
@@ -408,4 +428,39 @@ pub(super) fn check_entry(key: &[u8], value: &[u8]) -> Result<()> {
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::Page;
+    use crate::redo;
+    use crate::tree::node::NodeMut;
+
+    #[test]
+    fn a_value_is_replaced_by_what_differs() {
+        let old: Vec<u8> = (0..40).collect();
+        let replaced = |new: &[u8]| {
+            let mut page = Page::zeroed();
+            let mut node = NodeMut(&mut page);
+            node.format(0, b"", None);
+            node.push(b"key", &old);
+            let record = replacement(0, &old, new);
+            redo::apply(&mut page, &record);
+            assert_eq!(NodeMut(&mut page).node().value(0), new);
+            match record {
+                RedoRecord::ChangeValue { bytes, .. } => bytes.len(),
+                _ => new.len(),
+            }
+        };
+        for start in 0..=old.len() {
+            for end in start..=old.len() {
+                let mut new = old.clone();
+                new[start..end].iter_mut().for_each(|byte| *byte ^= 0x55);
+                assert_eq!(replaced(&new), end - start, "{start}..{end}");
+            }
+        }
+        assert_eq!(replaced(&old[1..]), old.len() - 1);
+        assert_eq!(replaced(&[7; 50]), 50);
+    }
 }

@@ -29,6 +29,7 @@ use crate::guard::OptimisticGuard;
 use crate::page::{
     PAGE_HEADER_BYTES, PAGE_SIZE, PAGE_TYPE_HEADER_OFFSET, PageId, PageType, header,
 };
+use crate::word_loads::{compare_bytes, upper_bytes};
 
 /// Bytes of a page, as nodes see them.
 pub(crate) type PageImage = [u8; PAGE_SIZE];
@@ -74,11 +75,7 @@ pub(crate) const fn entry_bytes(suffix_length: usize, value_length: usize) -> us
 pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk::<4>() {
         Some(bytes) => u32::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 4];
-            bytes[..suffix.len()].copy_from_slice(suffix);
-            u32::from_be_bytes(bytes)
-        }
+        None => (upper_bytes(suffix) >> 32) as u32,
     }
 }
 
@@ -101,6 +98,25 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     at
 }
 
+/// Length of what `a` and `b`, which are of the same length, have in common at their end.
+pub(crate) fn common_suffix(a: &[u8], b: &[u8]) -> usize {
+    debug_assert_eq!(a.len(), b.len());
+    let length = a.len().min(b.len());
+    let mut at = length;
+    while at >= 8 {
+        let x = u64::from_le_bytes(a[at - 8..at].try_into().expect("eight bytes"));
+        let y = u64::from_le_bytes(b[at - 8..at].try_into().expect("eight bytes"));
+        if x != y {
+            return length - at + ((x ^ y).leading_zeros() / 8) as usize;
+        }
+        at -= 8;
+    }
+    while at > 0 && a[at - 1] == b[at - 1] {
+        at -= 1;
+    }
+    length - at
+}
+
 /// The shortest key that separates `left` from `right`: greater than `left`, at most `right`.
 pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     debug_assert!(left < right);
@@ -113,6 +129,8 @@ pub(crate) trait PageBytes {
     fn u16_at(&self, offset: usize) -> u16;
     fn u32_at(&self, offset: usize) -> u32;
     fn u64_at(&self, offset: usize) -> u64;
+    /// As `u64_at`, for a multiple of eight.
+    fn word_at(&self, offset: usize) -> u64;
     /// Compares `length` bytes at `offset` with `other`.
     fn compare(&self, offset: usize, length: usize, other: &[u8]) -> Ordering;
     /// Fills `into` with the bytes from `offset` on.
@@ -138,6 +156,11 @@ impl PageBytes for OptimisticGuard<'_> {
     #[inline]
     fn u64_at(&self, offset: usize) -> u64 {
         self.read_u64(offset)
+    }
+
+    #[inline]
+    fn word_at(&self, offset: usize) -> u64 {
+        self.read_word(offset)
     }
 
     #[inline]
@@ -178,8 +201,13 @@ impl PageBytes for PageImage {
     }
 
     #[inline]
+    fn word_at(&self, offset: usize) -> u64 {
+        self.u64_at(offset)
+    }
+
+    #[inline]
     fn compare(&self, offset: usize, length: usize, other: &[u8]) -> Ordering {
-        self.get(offset..offset + length).unwrap_or(&[]).cmp(other)
+        compare_bytes(self.get(offset..offset + length).unwrap_or(&[]), other)
     }
 
     fn copy(&self, offset: usize, into: &mut [u8]) {
@@ -304,17 +332,20 @@ impl<P: PageBytes> NodeView<'_, P> {
     /// Compares the suffix in `slot` with `suffix`, of which `head` is the head.
     #[inline]
     fn compare_suffix(&self, slot: usize, suffix: &[u8], head: u32) -> Ordering {
-        let own = self.0.u32_at(Self::slot(slot));
+        // The slot in one load: its head, where its record is, and the suffix's length.
+        let slot = self.0.word_at(Self::slot(slot));
+        let own = slot as u32;
         if own != head {
             return own.cmp(&head);
         }
-        let length = self.suffix_length(slot);
+        let length = (slot >> (8 * SLOT_SUFFIX_LENGTH)) as usize;
+        let record = (slot >> (8 * SLOT_OFFSET)) as u16 & !GHOST_BIT;
         if length <= 4 || suffix.len() <= 4 {
             // Equal heads mean equal bytes up to the shorter of both, and zeros after it: the shorter comes first.
             return length.cmp(&suffix.len());
         }
         self.0.compare(
-            self.record(slot) + RECORD_HEADER_BYTES + 4,
+            record as usize + RECORD_HEADER_BYTES + 4,
             length - 4,
             &suffix[4..],
         )
@@ -767,6 +798,17 @@ impl NodeMut<'_> {
         let ghost = node.is_ghost(slot);
         self.remove(slot);
         self.insert(slot, &suffix[..suffix_length], value, ghost);
+    }
+
+    /// Overwrites a part of a value, which keeps its length.
+    pub fn change_value(&mut self, slot: usize, start: usize, bytes: &[u8]) {
+        let node = self.node();
+        assert!(
+            start + bytes.len() <= node.value(slot).len(),
+            "the value is not so long"
+        );
+        let value_at = node.record(slot) + RECORD_HEADER_BYTES + node.suffix(slot).len();
+        self.0[value_at + start..value_at + start + bytes.len()].copy_from_slice(bytes);
     }
 
     /// Keeps the first `count` entries and takes `high_fence` as the new upper bound.

@@ -34,6 +34,7 @@ use std::sync::Arc;
 use crate::page::Lsn;
 use crate::snapshot::{ReadView, StatusCell, TransactionStatus};
 use crate::tree::KeyRange;
+use crate::word_loads::compare_bytes;
 
 /// What an entry was before a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,7 +187,7 @@ impl VersionTable {
     /// The first version whose key is not less than `key`.
     fn lower_bound(&self, key: &[u8]) -> usize {
         self.versions
-            .partition_point(|&version| self.key(version).cmp(key) == Ordering::Less)
+            .partition_point(|&version| compare_bytes(self.key(version), key) == Ordering::Less)
     }
 
     /// The versions of `key`, from new to old.
