@@ -307,10 +307,12 @@ impl Connection {
 
     /// Waits for the commit that the answer tells of. If it fails, the answer is the error.
     fn finish_commit(&mut self) {
-        let Some(Err(error)) = self.unfinished.take().map(UnfinishedCommit::finish) else {
+        let Some(unfinished) = self.unfinished.take() else {
             return;
         };
-        let error = self.session.commit_failed(error);
+        let Err(error) = self.session.commit_ended(unfinished.finish()) else {
+            return;
+        };
         self.packets.take_back_answer();
         // A failed write shows in the stream's state.
         let _ = write_error(&mut self.packets, &error);

@@ -349,9 +349,9 @@ impl Session {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             stacker::maybe_grow(red_zone, stack, || body(self))
         }));
-        let elapsed = self.handle.end_statement();
-        if elapsed >= self.variables.long_query_time() {
-            self.handle.commands.count(Command::SlowQueries);
+        match self.unfinished_commit.is_some() {
+            true => self.handle.set_state("waiting for handler commit"),
+            false => self.statement_ended(),
         }
         if let Some(own) = self.own_database.take() {
             self.database = own;
@@ -374,9 +374,22 @@ impl Session {
         result.map_err(|error| self.failed(error))
     }
 
-    /// A commit that was [left unfinished](Self::leave_commits) has failed: what its client is to be told.
-    pub fn commit_failed(&mut self, error: SqlError) -> SqlError {
-        self.failed(error)
+    fn statement_ended(&mut self) {
+        let elapsed = self.handle.end_statement();
+        if elapsed >= self.variables.long_query_time() {
+            self.handle.commands.count(Command::SlowQueries);
+        }
+    }
+
+    /// A commit that was [left unfinished](Self::leave_commits) has come to its end, and its statement with it.
+    ///
+    /// # Errors
+    /// It has failed: what its client is to be told.
+    pub fn commit_ended(&mut self, outcome: Result<()>) -> Result<()> {
+        self.statement_ended();
+        outcome.map_err(|error| self.failed(error))?;
+        self.handle.counters.handler_commit.add(1);
+        Ok(())
     }
 
     /// Books a failed statement.

@@ -99,7 +99,7 @@ pub struct UnfinishedCommit {
 }
 
 impl UnfinishedCommit {
-    /// Waits until the changes are durable, on any thread. An error goes to [`Session::commit_failed`].
+    /// Waits until the changes are durable, on any thread. The outcome goes to [`Session::commit_ended`].
     pub fn finish(self) -> Result<()> {
         Ok(self.pending.finish()?)
     }
@@ -470,10 +470,12 @@ impl Session {
             // Answers of several statements may leave one by one, and this one's too early.
             let may_leave = self.leaves_commits && self.is_alone;
             let pending = &unfinished.pending;
-            match may_leave && pending.is_short() && pending.has_to_wait() {
-                true => self.unfinished_commit = Some(unfinished),
-                false => unfinished.finish()?,
+            if may_leave && pending.is_short() && pending.has_to_wait() {
+                debug_assert!(self.unfinished_commit.is_none());
+                self.unfinished_commit = Some(unfinished);
+                return Ok(());
             }
+            unfinished.finish()?;
         }
         self.handle.counters.handler_commit.add(1);
         Ok(())
@@ -481,14 +483,17 @@ impl Session {
 
     /// Waits for the commit of the running statement, because more is to be done or told before it returns.
     pub(crate) fn finish_commit(&mut self) -> Result<()> {
-        match self.unfinished_commit.take() {
-            Some(unfinished) => unfinished.finish(),
-            None => Ok(()),
-        }
+        let Some(unfinished) = self.unfinished_commit.take() else {
+            return Ok(());
+        };
+        unfinished.finish()?;
+        self.handle.counters.handler_commit.add(1);
+        Ok(())
     }
 
     /// Whether requests may return before what they have committed is durable. The caller then asks after each for what
-    /// is [left of it](Self::take_unfinished_commit), and finishes that before the client hears anything.
+    /// is [left of it](Self::take_unfinished_commit), finishes that before the client hears anything, and
+    /// [tells](Self::commit_ended) how it went.
     pub fn leave_commits(&mut self, leave: bool) {
         self.leaves_commits = leave;
     }

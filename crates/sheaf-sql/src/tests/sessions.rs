@@ -3,7 +3,7 @@
 use sheaf_table::Value;
 
 use super::{Bench, Collected};
-use crate::SessionInfo;
+use crate::{SessionInfo, SqlError};
 
 #[test]
 fn variables_are_set_and_shown() {
@@ -192,4 +192,44 @@ fn the_field_list_has_the_columns_of_a_table() {
         bench.session.field_list("u").map_err(|error| error.code),
         Err(1146)
     );
+}
+
+/// A statement runs until what it has committed is durable, also where somebody else waits for that.
+#[test]
+fn a_statement_whose_commit_is_left_to_others_still_runs() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (n INT PRIMARY KEY)");
+    let commits = |bench: &mut Bench| bench.rows("SHOW SESSION STATUS LIKE 'Handler_commit'");
+    let before = commits(&mut bench);
+    bench.session.leave_commits(true);
+    bench.ok("INSERT INTO t VALUES (1)");
+    let unfinished = bench.session.take_unfinished_commit();
+    let unfinished = unfinished.expect("nobody has waited for the log");
+    let activity = bench.session.handle().activity();
+    assert_eq!(activity.command, "Query");
+    assert_eq!(activity.state, "waiting for handler commit");
+    assert_eq!(
+        activity.statement.as_deref(),
+        Some("INSERT INTO t VALUES (1)")
+    );
+    let ended = bench.session.commit_ended(unfinished.finish());
+    ended.expect("the disk works");
+    assert_eq!(bench.session.handle().activity().command, "Sleep");
+    bench.session.leave_commits(false);
+    let after = commits(&mut bench);
+    assert_ne!(before, after);
+
+    // One that has failed does not count.
+    bench.session.leave_commits(true);
+    bench.ok("INSERT INTO t VALUES (2)");
+    let unfinished = bench.session.take_unfinished_commit();
+    unfinished
+        .expect("nobody has waited for the log")
+        .finish()
+        .expect("the disk works");
+    let failed = Err(SqlError::lock_wait_timeout());
+    let told = bench.session.commit_ended(failed);
+    assert_eq!(told.expect_err("it has failed").code, 1205);
+    bench.session.leave_commits(false);
+    assert_eq!(commits(&mut bench), after);
 }

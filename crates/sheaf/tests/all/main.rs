@@ -10,6 +10,7 @@ mod connections;
 mod direct;
 mod direct_statements;
 mod embedded;
+mod failed_commits;
 mod families;
 mod faults;
 mod harness;
