@@ -58,6 +58,8 @@ pub struct Connection {
     unfinished: Option<UnfinishedCommit>,
     /// While it waits without a thread: since when, by the pool's clock.
     waits_since: u64,
+    /// Bytes of the answer that its client had not taken then.
+    unsent_at_wait: usize,
     /// The client has been silent for longer than `wait_timeout`.
     is_timed_out: bool,
     /// The client has said goodbye.
@@ -195,6 +197,7 @@ fn open(
         request: Vec::new(),
         unfinished: None,
         waits_since: 0,
+        unsent_at_wait: 0,
         is_timed_out: false,
         has_ended_well: false,
         guard: None,
@@ -373,9 +376,14 @@ impl Connection {
         buffers.request = std::mem::take(&mut self.request);
     }
 
-    /// It begins to wait for its client, without a thread, when the clock shows this.
+    /// It begins to wait for its client, without a thread, when the clock shows this. A client that takes nothing of an answer
+    /// is still waited for, whatever it has sent meanwhile.
     pub(crate) fn note_wait(&mut self, clock_seconds: u64) {
-        self.waits_since = clock_seconds;
+        let unsent = self.packets.unsent_bytes();
+        if unsent == 0 || unsent != self.unsent_at_wait {
+            self.waits_since = clock_seconds;
+        }
+        self.unsent_at_wait = unsent;
     }
 
     /// It still waits. Ends that if it has waited for too long: then its socket has something to read, its end.

@@ -594,6 +594,11 @@ impl<T: Transport> PacketStream<T> {
         !self.send.is_empty()
     }
 
+    /// Bytes that are buffered and were not sent.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        self.send.len()
+    }
+
     /// Forgets what is buffered, which is the whole answer to a command: another one is sent in its place.
     pub(crate) fn take_back_answer(&mut self) {
         if let Some(first) = self.send.get(HEADER_BYTES - 1) {

@@ -216,16 +216,21 @@ impl SharedThreads {
             lock(&self.state).free.push(number);
             return Err(connection);
         };
-        *lock(&slot.0) = Place {
-            connection: Some(connection),
-            ..Place::default()
-        };
+        // A report of who had the number before may still be on its way: nobody takes the connection by it before it is in the
+        // set, or ends it, and gives the number back, while it is being entered.
+        let mut place = lock(&slot.0);
         match self.ready.sockets.add(socket, number as u64) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                *place = Place {
+                    connection: Some(connection),
+                    ..Place::default()
+                };
+                Ok(())
+            }
             Err(_) => {
-                let taken = lock(&slot.0).connection.take();
+                drop(place);
                 lock(&self.state).free.push(number);
-                taken.map_or(Ok(()), Err)
+                Err(connection)
             }
         }
     }
