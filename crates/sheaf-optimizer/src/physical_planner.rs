@@ -639,23 +639,14 @@ fn fetched_rows(input: &Planned, fetch: Option<usize>) -> f64 {
     fetch.map_or(input.rows, |fetch| input.rows.min(fetch as f64))
 }
 
-/// Rows up to which the first of a sort are kept in a heap. With a million of them in the heap, a sort of 1.5 million rows
-/// took ten times as long as one of all rows.
-const MAX_HEAP_ROWS: usize = 50_000;
-
 /// The rows of an input, sorted.
 fn sorted_rows(sort: &Sort, ordering: &LexOrdering, input: Planned) -> Planned {
     let rows = fetched_rows(&input, sort.fetch);
     let child = Arc::clone(&input.plan);
-    let in_heap = sort.fetch.filter(|fetch| *fetch <= MAX_HEAP_ROWS);
-    let exec = SortExec::new(ordering.clone(), child).with_fetch(in_heap);
-    let sorted = Planned {
+    let sort = SortExec::new(ordering.clone(), child).with_fetch(sort.fetch);
+    Planned {
         rows,
-        ..input.wrap(exec).note(ExtraNote::UsingFilesort)
-    };
-    match sort.fetch {
-        Some(fetch) if in_heap.is_none() => limited(sorted, fetch),
-        _ => sorted,
+        ..input.wrap(sort).note(ExtraNote::UsingFilesort)
     }
 }
 

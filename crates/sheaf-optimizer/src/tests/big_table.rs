@@ -54,22 +54,3 @@ fn a_multi_range_read_is_split_and_gives_the_same_rows() {
     assert!(split.shown.contains(", mrr"), "{}", split.shown);
     assert_eq!(split.text(), alone);
 }
-
-/// The first of a sort are kept in a heap, unless they are so many that sorting all rows takes less.
-#[test]
-fn a_deep_offset_sorts_all_rows() {
-    let lab = lab();
-    let few = lab.run("SELECT k FROM numbers WHERE v < 12 ORDER BY v, k LIMIT 2 OFFSET 1000");
-    assert!(few.shown.contains("TopK"), "{}", few.shown);
-    let many = lab.run("SELECT id, k FROM numbers ORDER BY v * 0, k LIMIT 3 OFFSET 50000");
-    assert!(!many.shown.contains("TopK"), "{}", many.shown);
-    let keys: Vec<_> = many
-        .text()
-        .lines()
-        .map(|row| row.split(' ').nth(1).map(str::to_owned))
-        .collect();
-    assert_eq!(
-        keys,
-        ["50000", "50001", "50002"].map(|key| Some(key.to_owned()))
-    );
-}
