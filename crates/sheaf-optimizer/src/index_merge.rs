@@ -284,10 +284,11 @@ impl TableReference<'_> {
                 entries: input.entries,
                 tree_pages: tree.statistics().leaf_pages as f64,
                 tree_entries: tree.statistics().entries as f64,
+                pool_pages: tree.pool_pages() as f64,
                 resident: statistics::resident_share(tree, &input.ranges.ranges)?,
             };
             pages += scan.pages();
-            total += scan.processor_us(constants) + scan.device_us(constants);
+            total += scan.work(constants).elapsed_us(1.0);
         }
         let rows = self.merged_rows(&merge);
         let order = EntryOrder {
@@ -301,7 +302,7 @@ impl TableReference<'_> {
             keys_per_turn: rows,
             always_sorts: true,
         };
-        total += read.processor_us(constants) + read.device_us(constants);
+        total += read.work(constants).elapsed_us(1.0);
         let row_filters: Vec<usize> = (0..self.filters.len())
             .filter(|filter| !said.contains(filter))
             .collect();

@@ -21,6 +21,7 @@ use crate::PlannerContext;
 use crate::connection::{Connections, is_connected};
 use crate::cost::hash_join::{hash_build_us, hash_probe_us, nested_loop_us};
 use crate::cost::sort::merge_join_us;
+use crate::cost::work::Work;
 use crate::hints::JoinHints;
 use crate::join_first_rows::FirstRows;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
@@ -349,8 +350,8 @@ impl Chooser<'_, '_> {
             Goal::FirstRows(goal) => goal.share,
         };
         let mut tried = JoinAlternatives::new(&self.context.trace);
-        // With what it costs one after the other, and what workers share among them.
-        let mut consider = |method: Method, (alone_us, shared_us): (f64, f64), build_bytes: f64| {
+        // `alone_us` is what one after the other takes.
+        let mut consider = |method: Method, alone_us: f64, shared: Work, build_bytes: f64| {
             if matches!(self.goal, Goal::FirstRows(_)) && !method.streams() {
                 return;
             }
@@ -362,7 +363,7 @@ impl Chooser<'_, '_> {
                 Method::Merge => 1,
                 _ => before.workers,
             };
-            let step_us = alone_us + shared_us / workers.max(1) as f64;
+            let step_us = alone_us + shared.elapsed_us(workers as f64);
             tried.consider(&self.inputs[relation], &method, step_us);
             let output_us = rows * constants.joined_row_us / workers.max(1) as f64;
             let cost_us = before.cost_us + step_us + output_us;
@@ -386,14 +387,14 @@ impl Chooser<'_, '_> {
         };
         if let Input::Table(table) = &self.inputs[relation] {
             for path in &connection.lookups {
-                let step_us = path.cost_us(table, before.rows, constants)?;
-                consider(Method::Keyed(Rc::clone(path)), (0.0, step_us), 0.0);
+                let lookups = path.work(table, before.rows, constants)?;
+                consider(Method::Keyed(Rc::clone(path)), 0.0, lookups, 0.0);
             }
         }
         if connection.equalities.is_empty() {
-            let pairs = nested_loop_us(constants, before.rows, new_rows);
+            let pairs = Work::of_workers(nested_loop_us(constants, before.rows, new_rows));
             let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind) && !in_order;
-            consider(Method::NestedLoop { build_new }, (scan_us, pairs), 0.0);
+            consider(Method::NestedLoop { build_new }, scan_us, pairs, 0.0);
         } else {
             let grant = self.context.settings.query_memory_bytes as f64 * BUILD_SHARE;
             let new_bytes = new_rows * (entry.row_bytes + HASH_ROW_BYTES);
@@ -408,10 +409,8 @@ impl Chooser<'_, '_> {
                 fits = true;
                 consider(
                     Method::Hash { build_new: true },
-                    (
-                        scan_us + hash_build_us(constants, new_rows),
-                        hash_probe_us(constants, before.rows),
-                    ),
+                    scan_us + hash_build_us(constants, new_rows),
+                    Work::of_workers(hash_probe_us(constants, before.rows)),
                     new_bytes,
                 );
             }
@@ -419,17 +418,15 @@ impl Chooser<'_, '_> {
                 fits = true;
                 consider(
                     Method::Hash { build_new: false },
-                    (
-                        scan_us + hash_build_us(constants, before.rows),
-                        hash_probe_us(constants, new_rows),
-                    ),
+                    scan_us + hash_build_us(constants, before.rows),
+                    Work::of_workers(hash_probe_us(constants, new_rows)),
                     joined_bytes,
                 );
             }
             let without_hash = !wanted.hash && !null_aware && entry.kind != RelationKind::Mark;
             if !fits || without_hash {
                 let merge_us = merge_join_us(constants, before.rows, new_rows);
-                consider(Method::Merge, (scan_us + merge_us, 0.0), 0.0);
+                consider(Method::Merge, scan_us + merge_us, Work::default(), 0.0);
             }
         }
         let step = best.or(excluded);

@@ -17,6 +17,7 @@ use crate::connection::Equality;
 use crate::cost::CostConstants;
 use crate::cost::index_condition::conditions_us;
 use crate::cost::keyed_join::KeyedLookups;
+use crate::cost::work::Work;
 use crate::hints::IndexSwitches;
 use crate::join_graph::Relation;
 use crate::join_order::{table_column, type_of};
@@ -183,13 +184,13 @@ fn lookup_path(
 }
 
 impl LookupPath {
-    /// The cost of looking up `outer_rows` keys, in microseconds.
-    pub(crate) fn cost_us(
+    /// What looking up `outer_rows` keys takes.
+    pub(crate) fn work(
         &self,
         table: &TableReference<'_>,
         outer_rows: f64,
         constants: &CostConstants,
-    ) -> Result<f64> {
+    ) -> Result<Work> {
         let index_tree = tree(table.table, self.index);
         let statistics = index_tree.statistics();
         let key_bytes = layout(table.table, self.index).mysql_key_len(self.key.len());
@@ -206,21 +207,21 @@ impl LookupPath {
             reads_points: self.index == IndexRef::Clustered && self.is_unique(table),
         };
         let entries = outer_rows * self.entries_per_key;
-        let mut total =
-            keys.cost_us(constants) + conditions_us(constants, entries, self.index_filters.len());
+        let mut total = keys.work(constants);
+        total.worker_us += conditions_us(constants, entries, self.index_filters.len());
         let mut rows = entries;
         if !matches!(self.fetch, Fetch::Covering) {
             rows *= table.shares.kept(&self.index_filters, &self.implied);
             let lookups = table.clustered_lookups(rows, self.entry_order(table, outer_rows))?;
             total += match self.fetch {
-                Fetch::MultiRange { buffer_bytes, sort } => {
-                    let read = table.multi_range_read(lookups, sort, buffer_bytes);
-                    read.processor_us(constants) + read.device_us(constants)
-                }
-                _ => lookups.cost_us(constants),
+                Fetch::MultiRange { buffer_bytes, sort } => table
+                    .multi_range_read(lookups, sort, buffer_bytes)
+                    .work(constants),
+                _ => Work::of_workers(lookups.cost_us(constants)),
             };
         }
-        Ok(total + conditions_us(constants, rows, self.row_filters.len()))
+        total.worker_us += conditions_us(constants, rows, self.row_filters.len());
+        Ok(total)
     }
 
     /// In which order the entries of the keys lead to rows: in that of the primary key for one key that binds all parts,

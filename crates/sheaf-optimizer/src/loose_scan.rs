@@ -212,6 +212,7 @@ impl TableReference<'_> {
             entries: bound.entries,
             tree_pages: statistics.leaf_pages as f64,
             tree_entries: statistics.entries as f64,
+            pool_pages: tree(self.table, index).pool_pages() as f64,
             resident: self.resident_in(index, &bound)?,
         };
         let groups = groups.clamp(1.0, bound.entries.max(1.0));
@@ -225,8 +226,7 @@ impl TableReference<'_> {
         path.walked = groups;
         path.entries = groups;
         path.pages = walk.pages();
-        path.cost_us = walk.processor_us(constants)
-            + walk.device_us(constants)
+        path.cost_us = walk.work(constants).elapsed_us(1.0)
             + groups * self.projection.len() as f64 * constants.column_us;
         Ok(Some(path))
     }

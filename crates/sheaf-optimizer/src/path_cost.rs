@@ -13,6 +13,7 @@ use crate::cost::lookup::{Lookups, lookup_us};
 use crate::cost::multi_range_read::MultiRangeRead;
 use crate::cost::range_scan::RangeScan;
 use crate::cost::sort::sort_us;
+use crate::cost::work::Work;
 use crate::physical_planner::Wanted;
 use crate::statistics::{layout, tree};
 use crate::table_reference::TableReference;
@@ -28,14 +29,14 @@ pub(crate) struct EntryOrder {
     pub sorted_runs: Option<f64>,
 }
 
-/// What it costs to get the rows that entries lead to, in microseconds.
+/// What it takes to get the rows that entries lead to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fetching {
     /// Leaves read, if none is in memory.
     pages: f64,
-    /// What one worker does for all, and what they share among them.
-    alone_us: f64,
-    shared_us: f64,
+    work: Work,
+    /// A phase of its own, during which no entries are read.
+    in_turns: bool,
     /// Share of the path that is read before the first row comes.
     least_share: f64,
 }
@@ -55,6 +56,7 @@ impl TableReference<'_> {
             entries: path.entries,
             tree_pages: statistics.leaf_pages as f64,
             tree_entries: statistics.entries as f64,
+            pool_pages: tree(self.table, path.index).pool_pages() as f64,
             resident: path.resident,
         };
         let walk = self.jumping_walk(path, scan)?;
@@ -62,21 +64,16 @@ impl TableReference<'_> {
         path.pages = walk.map_or_else(|| scan.pages(), |walk| walk.pages());
         path.lookups = self.lookups(path);
         let columns = self.rows.min(path.entries) * self.projection.len() as f64;
-        // What the workers share among them.
-        let walk_us = walk.map_or_else(
-            || scan.processor_us(constants),
-            |walk| walk.processor_us(constants),
-        );
-        let shared = walk_us
-            + conditions_us(constants, path.walked, path.index_filters.len())
-            + columns * constants.column_us;
-        let alone = walk.map_or_else(
-            || scan.device_us(constants),
-            |walk| walk.device_us(constants),
-        );
+        let mut walking = walk.map_or_else(|| scan.work(constants), |walk| walk.work(constants));
+        walking.worker_us += conditions_us(constants, path.walked, path.index_filters.len());
+        let delivering = Work::of_workers(columns * constants.column_us);
         let workers = self.partitions(context, path, wanted)? as f64;
         let work_us = |fetching: &Fetching| {
-            alone + fetching.alone_us + (shared + fetching.shared_us) / workers
+            let fetched = fetching.work + delivering;
+            match fetching.in_turns {
+                true => walking.elapsed_us(workers) + fetched.elapsed_us(workers),
+                false => (walking + fetched).elapsed_us(workers),
+            }
         };
         let fetching = self.fetching(context, path, path.lookups)?;
         path.pages += fetching.pages;
@@ -131,7 +128,7 @@ impl TableReference<'_> {
         let conditions_us = conditions_us(constants, tested, path.row_filters.len());
         if lookups == 0.0 {
             return Ok(Fetching {
-                shared_us: conditions_us,
+                work: Work::of_workers(conditions_us),
                 ..Fetching::default()
             });
         }
@@ -142,15 +139,15 @@ impl TableReference<'_> {
                 let read = self.multi_range_read(rows, sort, buffer_bytes);
                 Fetching {
                     pages: read.pages(),
-                    alone_us: read.device_us(constants),
-                    shared_us: read.processor_us(constants) + conditions_us,
+                    work: read.work(constants) + Work::of_workers(conditions_us),
+                    in_turns: true,
                     least_share: (read.keys_per_turn / lookups).min(1.0),
                 }
             }
             _ => Fetching {
                 pages: rows.pages(),
-                alone_us: 0.0,
-                shared_us: rows.cost_us(constants) + conditions_us,
+                work: Work::of_workers(rows.cost_us(constants) + conditions_us),
+                in_turns: false,
                 least_share: 0.0,
             },
         })

@@ -3,6 +3,7 @@
 use super::CostConstants;
 use super::lookup::next_leaf_us;
 use super::range_scan::RangeScan;
+use super::work::Work;
 
 /// What it takes to look at one entry by itself and to find the next one, in entries read one after the other.
 const ENTRIES_PER_PROBE: f64 = 3.0;
@@ -40,7 +41,7 @@ impl JumpingWalk {
     /// ```
     ///
     /// A jump within a leaf is a search in its copy; one beyond it is a descent.
-    pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
+    fn processor_us(&self, constants: &CostConstants) -> f64 {
         let descents = self.scan.ranges + self.jumps.min(self.pages());
         descents * next_leaf_us(constants, self.scan.tree_pages)
             + self.pages() * constants.page_us
@@ -49,13 +50,20 @@ impl JumpingWalk {
     }
 
     /// ```text
-    ///   missing x min(pages x random read, leaves of the ranges x sequential read)
+    ///   workers: processor + missing x pages x random read
     /// ```
     ///
-    /// Where jumps lead to most of the leaves, read-ahead finds them in order.
-    pub(crate) fn device_us(&self, constants: &CostConstants) -> f64 {
-        let jumping = (1.0 - self.scan.resident) * self.pages() * constants.random_read_us;
-        jumping.min(self.scan.device_us(constants))
+    /// or, where that is less, the reads of a [scan](RangeScan::reads): where jumps lead to most of the leaves, read-ahead
+    /// finds them in order.
+    pub(crate) fn work(&self, constants: &CostConstants) -> Work {
+        let missing = 1.0 - self.scan.resident;
+        let jumping = Work::of_workers(missing * self.pages() * constants.random_read_us);
+        let stepping = self.scan.reads(constants);
+        let reads = match jumping.elapsed_us(1.0) <= stepping.elapsed_us(1.0) {
+            true => jumping,
+            false => stepping,
+        };
+        Work::of_workers(self.processor_us(constants)) + reads
     }
 }
 
@@ -70,6 +78,7 @@ mod tests {
                 entries: 100_000.0,
                 tree_pages: 1_000.0,
                 tree_entries: 100_000.0,
+                pool_pages: 10_000.0,
                 resident: 0.0,
             },
             matches,
@@ -80,7 +89,7 @@ mod tests {
     #[test]
     fn jumps_pay_where_they_skip_leaves() {
         let constants = CostConstants::default();
-        let cost = |walk: &JumpingWalk| walk.processor_us(&constants) + walk.device_us(&constants);
+        let cost = |walk: &JumpingWalk| walk.work(&constants).elapsed_us(1.0);
         let stepping = walk(100_000.0, 0.0);
         assert_eq!(stepping.pages(), 1_000.0);
         assert!(cost(&walk(100.0, 50.0)) < cost(&stepping) / 4.0);

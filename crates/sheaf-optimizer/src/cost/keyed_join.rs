@@ -4,6 +4,7 @@
 use super::CostConstants;
 use super::lookup::{copy_found_us, lookup_us, next_leaf_us};
 use super::pages::{pages_at_places, pages_in_no_order, pages_in_turns, visits_in_turns};
+use super::work::Work;
 
 /// Keys to be looked up, and the index that they are in.
 #[derive(Debug, Clone, Copy)]
@@ -27,14 +28,15 @@ pub(crate) struct KeyedLookups {
 
 impl KeyedLookups {
     /// ```text
-    ///   keys x (lookup + page / 2), or keys x sorted descent + visits x (next leaf + page / 2)
+    ///   workers: keys x (lookup + page / 2), or keys x sorted descent + visits x (next leaf + page / 2)
     ///     + keys x entries x entry
-    ///     + missing x pages x (prefetched or random) read
+    ///   device, if pages are asked for ahead: missing x pages x prefetched read
+    ///   otherwise workers: missing x pages x random read
     /// ```
     ///
     /// Sorted keys go to each leaf once, where the others of the leaf are next to it. A key with more entries than a leaf
     /// holds goes on to the next ones.
-    pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
+    pub(crate) fn work(&self, constants: &CostConstants) -> Work {
         let copy_us = match self.reads_points {
             true => 0.0,
             false => copy_found_us(constants),
@@ -53,13 +55,15 @@ impl KeyedLookups {
                 pages_in_no_order(self.keys, self.leaves, self.pool_pages),
             ),
         };
-        let read_us = match self.batched {
-            true => constants.prefetched_read_us,
-            false => constants.random_read_us,
-        };
-        descents_us
-            + self.keys * self.entries_per_key * constants.entry_us
-            + pages.max(self.pages_of_entries()) * (1.0 - self.resident) * read_us
+        let worker_us = descents_us + self.keys * self.entries_per_key * constants.entry_us;
+        let missing = pages.max(self.pages_of_entries()) * (1.0 - self.resident);
+        match self.batched {
+            true => Work {
+                worker_us,
+                device_us: missing * constants.prefetched_read_us,
+            },
+            false => Work::of_workers(worker_us + missing * constants.random_read_us),
+        }
     }
 
     /// Pages that the entries of the keys are on, each read once.

@@ -1,15 +1,17 @@
 //! Measuring the constants on this machine.
 //!
 //! **The device**: a file of its own is written, and read at random one page at a time, at random with many pages on the
-//! way, and from end to end. **The processor**: a loop of binary searches, as descents of trees are, against the time that
+//! way, and from end to end. As with the read-ahead of scans, whoever waits for a read has asked for the next ones by then,
+//! and pages arrive in buffers that have been used before. **The processor**: a loop of binary searches, as descents of trees are, against the time that
 //! it took on the machine of the default constants; all constants of the processor are taken to differ by that factor.
 //!
 //! Each part ends after a fixed number of reads or a fixed time, so that all of it takes about a second on a slow disk.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sheaf_storage::disk::{
@@ -26,11 +28,14 @@ const FILE_BYTES: u64 = 64 << 20;
 /// Bytes of a sequential read.
 const SEQUENTIAL_BYTES: usize = 256 << 10;
 
-/// Reads on their way at the same time.
-const DEPTH: usize = 32;
+/// Reads of so many bytes on their way at the same time.
+const SEQUENTIAL_DEPTH: usize = 8;
 
-/// Reads of each kind, at most.
-const MOST_READS: usize = 512;
+/// Reads of one page each on their way at the same time.
+const DEPTH: usize = 64;
+
+/// Pages read in each way, at most.
+const MOST_PAGES: usize = 16 << 10;
 
 /// Time for the reads of each kind.
 const TIME_LIMIT: Duration = Duration::from_millis(250);
@@ -86,23 +91,17 @@ fn measure_device(directory: &Path) -> Result<Device> {
     let file = write_file(disk.as_ref())?;
     let mut random = Random::new(1);
     let pages = FILE_BYTES / PAGE_SIZE as u64;
-    let random_page = |random: &mut Random| random.below(pages) * PAGE_SIZE as u64;
-    let random_us = timed(1, || {
-        read(disk.as_ref(), file, &[random_page(&mut random)], PAGE_SIZE)
-    })?;
-    let deep_us = timed(DEPTH, || {
-        let mut offsets: Vec<u64> = (0..DEPTH).map(|_| random_page(&mut random)).collect();
-        offsets.sort_unstable();
-        read(disk.as_ref(), file, &offsets, PAGE_SIZE)
-    })?;
+    let mut random_page = || random.below(pages) * PAGE_SIZE as u64;
+    let mut reads = Reads::new(disk.as_ref(), file, 1, PAGE_SIZE);
+    let random_us = reads.page_us(&mut random_page)?;
+    let mut reads = Reads::new(disk.as_ref(), file, DEPTH, PAGE_SIZE);
+    let deep_us = reads.page_us(&mut random_page)?;
     let mut next = 0;
-    let in_a_read = SEQUENTIAL_BYTES / PAGE_SIZE;
-    let sequential_us = timed(4 * in_a_read, || {
-        let offsets: Vec<u64> = (0..4)
-            .map(|n| (next + n * SEQUENTIAL_BYTES as u64) % FILE_BYTES)
-            .collect();
-        next = (next + 4 * SEQUENTIAL_BYTES as u64) % FILE_BYTES;
-        read(disk.as_ref(), file, &offsets, SEQUENTIAL_BYTES)
+    let mut reads = Reads::new(disk.as_ref(), file, SEQUENTIAL_DEPTH, SEQUENTIAL_BYTES);
+    let sequential_us = reads.page_us(&mut || {
+        let offset = next;
+        next = (next + SEQUENTIAL_BYTES as u64) % FILE_BYTES;
+        offset
     })?;
     Ok(Device {
         random_us,
@@ -145,59 +144,107 @@ struct Landing {
     waiter: Thread,
     landed: AtomicBool,
     failed: AtomicBool,
+    /// Given back when it has landed.
+    buffers: Mutex<Option<Buffers>>,
 }
 
 impl Completion for Landing {
-    fn complete(&self, result: io::Result<()>, _buffers: Option<Buffers>) {
+    fn complete(&self, result: io::Result<()>, buffers: Option<Buffers>) {
+        *self.buffers.lock().unwrap_or_else(PoisonError::into_inner) = buffers;
         self.failed.store(result.is_err(), Ordering::Relaxed);
         self.landed.store(true, Ordering::Release);
         self.waiter.unpark();
     }
 }
 
-/// Reads so many bytes at each of the offsets, all at the same time.
-fn read(disk: &dyn Disk, file: FileId, offsets: &[u64], bytes: usize) -> Result<()> {
-    let mut operations = Vec::with_capacity(offsets.len());
-    let mut landings = Vec::with_capacity(offsets.len());
-    for &offset in offsets {
-        let landing = Arc::new(Landing {
-            waiter: thread::current(),
-            landed: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
-        });
-        let buffers = Buffers::Owned(AlignedBuffer::zeroed(bytes)?);
-        let read = Operation::Read {
-            file,
-            offset,
-            buffers,
-        };
-        landings.push((offset, Arc::clone(&landing)));
-        operations.push((read, landing as Arc<dyn Completion>));
-    }
-    disk.submit(operations);
-    let mut failed = false;
-    for (offset, landing) in landings {
-        disk.wait(file, offset, &|| landing.landed.load(Ordering::Acquire));
-        failed |= landing.failed.load(Ordering::Relaxed);
-    }
-    match failed {
-        true => {
-            let error = io::Error::other("a read to measure the device failed");
-            Err(StorageError::io("read", disk.file_name(file), 0, error))
-        }
-        false => Ok(()),
-    }
+/// Reads of a file, several on their way at the same time.
+struct Reads<'d> {
+    disk: &'d dyn Disk,
+    file: FileId,
+    depth: usize,
+    bytes: usize,
+    on_their_way: VecDeque<(u64, Arc<Landing>)>,
+    free: Vec<Buffers>,
 }
 
-/// Microseconds for a page of reads that are repeated until the time or their number is up; each is of so many pages.
-fn timed(pages: usize, mut read: impl FnMut() -> Result<()>) -> Result<f64> {
-    let start = Instant::now();
-    let mut reads = 0;
-    while reads < MOST_READS && start.elapsed() < TIME_LIMIT {
-        read()?;
-        reads += 1;
+impl<'d> Reads<'d> {
+    /// At most `depth` reads at the same time, of so many bytes each.
+    fn new(disk: &'d dyn Disk, file: FileId, depth: usize, bytes: usize) -> Self {
+        Reads {
+            disk,
+            file,
+            depth,
+            bytes,
+            on_their_way: VecDeque::new(),
+            free: Vec::new(),
+        }
     }
-    Ok(start.elapsed().as_secs_f64() * 1e6 / (reads * pages) as f64)
+
+    /// Microseconds for a page, reading at the offsets that come until time or pages are up.
+    fn page_us(&mut self, next_offset: &mut impl FnMut() -> u64) -> Result<f64> {
+        let pages_of_a_read = self.bytes / PAGE_SIZE;
+        // Half of them at a time, so that the other half is on its way meanwhile.
+        let together = self.depth.div_ceil(2);
+        let start = Instant::now();
+        let mut pages = 0;
+        loop {
+            let goes_on = pages < MOST_PAGES && start.elapsed() < TIME_LIMIT;
+            if goes_on && self.on_their_way.len() + together <= self.depth {
+                self.ask(together, next_offset)?;
+                pages += together * pages_of_a_read;
+            }
+            if !self.wait_for_one()? {
+                return Ok(start.elapsed().as_secs_f64() * 1e6 / pages as f64);
+            }
+        }
+    }
+
+    fn ask(&mut self, reads: usize, next_offset: &mut impl FnMut() -> u64) -> Result<()> {
+        let mut offsets: Vec<u64> = (0..reads).map(|_| next_offset()).collect();
+        offsets.sort_unstable();
+        let mut operations = Vec::with_capacity(reads);
+        for offset in offsets {
+            let landing = Arc::new(Landing {
+                waiter: thread::current(),
+                landed: AtomicBool::new(false),
+                failed: AtomicBool::new(false),
+                buffers: Mutex::new(None),
+            });
+            let buffers = match self.free.pop() {
+                Some(buffers) => buffers,
+                None => Buffers::Owned(AlignedBuffer::zeroed(self.bytes)?),
+            };
+            let read = Operation::Read {
+                file: self.file,
+                offset,
+                buffers,
+            };
+            self.on_their_way.push_back((offset, Arc::clone(&landing)));
+            operations.push((read, landing as Arc<dyn Completion>));
+        }
+        self.disk.submit(operations);
+        Ok(())
+    }
+
+    /// Waits for the oldest read. False if there is none.
+    fn wait_for_one(&mut self) -> Result<bool> {
+        let Some((offset, landing)) = self.on_their_way.pop_front() else {
+            return Ok(false);
+        };
+        let landed = || landing.landed.load(Ordering::Acquire);
+        self.disk.wait(self.file, offset, &landed);
+        if landing.failed.load(Ordering::Relaxed) {
+            let error = io::Error::other("a read to measure the device failed");
+            let file = self.disk.file_name(self.file);
+            return Err(StorageError::io("read", file, offset, error));
+        }
+        let mut buffers = landing
+            .buffers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.free.extend(buffers.take());
+        Ok(true)
+    }
 }
 
 /// How many times as long as on the machine of the default constants this one takes.

@@ -14,6 +14,7 @@
 //! | [`hash_join`] | building and probing a hash table; nested loops |
 //! | [`grouping`] | GROUP BY and aggregate functions |
 //! | [`sort`] | sorting rows, or keeping the first of them; the merge join |
+//! | [`work`] | what passes at the same time: the device's part and the processor's |
 //! | [`early_stop`] | the part of a walk that a LIMIT needs |
 //!
 //! Each is a function of the constants and of estimates, with its formula in its comment. None knows tables or plans, and
@@ -32,5 +33,6 @@ pub(crate) mod multi_range_read;
 pub(crate) mod pages;
 pub(crate) mod range_scan;
 pub(crate) mod sort;
+pub(crate) mod work;
 
 pub use constants::CostConstants;

@@ -4,6 +4,7 @@ use super::CostConstants;
 use super::lookup::{Lookups, lookup_us, sorted_descents_us};
 use super::pages::{pages_in_turns, visits_in_turns, with_correlation};
 use super::sort::key_sort_us;
+use super::work::Work;
 
 /// Share of the leaves that must be missing for the operator to sort the keys whatever the buffer holds.
 pub(crate) const SORT_FROM_MISSING: f64 = 0.02;
@@ -48,7 +49,7 @@ impl MultiRangeRead {
     ///
     /// When nothing is missing and the keys are few for so many leaves, they are not sorted, and the descents are in no
     /// order.
-    pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
+    fn processor_us(&self, constants: &CostConstants) -> f64 {
         let Lookups {
             lookups,
             leaves,
@@ -73,12 +74,20 @@ impl MultiRangeRead {
         descents_us + lookups * COLLECT_SHARE * constants.entry_us
     }
 
+    /// The processor's part is the workers', the reads are all asked for ahead.
+    pub(crate) fn work(&self, constants: &CostConstants) -> Work {
+        Work {
+            worker_us: self.processor_us(constants),
+            device_us: self.device_us(constants),
+        }
+    }
+
     /// ```text
     ///   missing x min(pages x prefetched read, leaves x turns x sequential read)
     /// ```
     ///
     /// Reading with gaps never costs more than reading the gaps too.
-    pub(crate) fn device_us(&self, constants: &CostConstants) -> f64 {
+    fn device_us(&self, constants: &CostConstants) -> f64 {
         let Lookups {
             lookups,
             leaves,

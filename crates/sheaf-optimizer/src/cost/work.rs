@@ -1,0 +1,64 @@
+//! What processors and the device do, and how long both together take.
+
+use std::ops::{Add, AddAssign};
+
+/// Work of one phase of a plan, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Work {
+    /// Of the workers, who share it: processor time, and waits for pages that nobody asked for ahead.
+    pub worker_us: f64,
+    /// Of the device, which has one bandwidth for all: reads of pages that were asked for ahead.
+    pub device_us: f64,
+}
+
+impl Work {
+    pub(crate) fn of_workers(worker_us: f64) -> Self {
+        Work {
+            worker_us,
+            device_us: 0.0,
+        }
+    }
+
+    /// ```text
+    ///   max(device, worker / workers)
+    /// ```
+    ///
+    /// While the device reads what was asked for ahead, the workers go through what has arrived. Whoever has more to do
+    /// decides.
+    pub(crate) fn elapsed_us(self, workers: f64) -> f64 {
+        self.device_us.max(self.worker_us / workers.max(1.0))
+    }
+}
+
+impl Add for Work {
+    type Output = Work;
+
+    fn add(self, other: Work) -> Work {
+        Work {
+            worker_us: self.worker_us + other.worker_us,
+            device_us: self.device_us + other.device_us,
+        }
+    }
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Work) {
+        *self = *self + other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_share_the_processor_s_part_and_the_device_has_one_bandwidth() {
+        let scan = Work {
+            worker_us: 100.0,
+            device_us: 60.0,
+        };
+        assert_eq!(scan.elapsed_us(1.0), 100.0);
+        assert_eq!(scan.elapsed_us(2.0), 60.0);
+        assert_eq!((scan + Work::of_workers(40.0)).elapsed_us(2.0), 70.0);
+    }
+}
