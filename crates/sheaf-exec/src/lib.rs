@@ -9,6 +9,7 @@
 pub mod aggregates;
 pub mod batch_condition;
 pub mod collation;
+pub mod detached_exec;
 pub mod error;
 pub mod functions;
 pub mod hints;

@@ -35,6 +35,7 @@ use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 use sheaf_access::{Fetch, IndexRef};
+use sheaf_exec::detached_exec::DetachedExec;
 use sheaf_exec::interruptible_exec::InterruptibleExec;
 use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::measuring_exec::{Measured, MeasuringExec};
@@ -370,6 +371,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
 pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
     !(plan.is::<ProjectionExec>()
         || plan.is::<InterruptibleExec>()
+        || plan.is::<DetachedExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
         || plan.is::<ScalarSubqueryExec>())

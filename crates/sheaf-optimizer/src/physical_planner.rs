@@ -42,6 +42,7 @@ use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::Budget;
+use sheaf_exec::detached_exec::detach_below_top_k;
 use sheaf_exec::interruptible_exec::make_interruptible;
 use sheaf_exec::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
@@ -72,6 +73,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
     let rows = planned.rows;
     let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
     let plan = shared_subplans::share(plan, &outline, context)?;
+    let plan = detach_below_top_k(plan)?;
     let plan = make_interruptible(plan, &context.cancel)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {

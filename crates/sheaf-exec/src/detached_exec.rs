@@ -1,0 +1,208 @@
+//! Batches with buffers of their own.
+//!
+//! An aggregate puts all groups out as slices of one batch. Whoever keeps a few rows of several slices, as a top-k does,
+//! keeps the buffers of all groups, and is charged with them once for each slice: the ten best of 38,000 groups took
+//! 9 MiB a slice, and failed for want of memory. This operator goes between the two and copies batches that use no more
+//! than half of the bytes that they hold on to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewArray, MutableArrayData, RecordBatch, StringViewArray,
+    make_array,
+};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::utils::memory::get_record_batch_memory_size;
+use datafusion_common::{Result, internal_err};
+use datafusion_execution::TaskContext;
+use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_plan::execution_plan::CardinalityEffect;
+use datafusion_physical_plan::projection::ProjectionExec;
+use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+    replace_children_if_necessary,
+};
+use futures::StreamExt;
+
+/// How many times the bytes that a batch uses it may hold on to.
+const MOST_HELD: usize = 2;
+
+/// Puts a [`DetachedExec`] between each top-k and the aggregate that it reads.
+pub fn detach_below_top_k(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let detached = plan.transform_up(|node| match node.downcast_ref::<SortExec>() {
+        Some(sort) if sort.fetch().is_some() && puts_out_slices(sort.input()) => {
+            let input = DetachedExec::new(Arc::clone(sort.input()));
+            let sort = replace_children_if_necessary(node, vec![Arc::new(input)])?;
+            Ok(Transformed::yes(sort))
+        }
+        _ => Ok(Transformed::no(node)),
+    })?;
+    Ok(detached.data)
+}
+
+/// Whether the plan's batches are slices of a large one, as those of aggregates are.
+fn puts_out_slices(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.downcast_ref::<ProjectionExec>() {
+        Some(projection) => puts_out_slices(projection.input()),
+        None => plan.is::<AggregateExec>(),
+    }
+}
+
+/// Hands on the batches of its input, those that are small parts of large buffers as copies.
+#[derive(Debug)]
+pub struct DetachedExec {
+    input: Arc<dyn ExecutionPlan>,
+}
+
+impl DetachedExec {
+    pub fn new(input: Arc<dyn ExecutionPlan>) -> DetachedExec {
+        DetachedExec { input }
+    }
+}
+
+impl DisplayAs for DetachedExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "DetachedExec")
+    }
+}
+
+impl ExecutionPlan for DetachedExec {
+    fn name(&self) -> &'static str {
+        "DetachedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) => Ok(Arc::new(DetachedExec::new(input))),
+            None => internal_err!("a plan of detached batches without its input"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let schema: SchemaRef = input.schema();
+        let detached = input.map(|batch| detached(batch?));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, detached)))
+    }
+}
+
+/// The batch, or a copy if it is a small part of its buffers.
+fn detached(batch: RecordBatch) -> Result<RecordBatch> {
+    let mut used = 0;
+    for column in batch.columns() {
+        used += used_bytes(column)?;
+    }
+    if get_record_batch_memory_size(&batch) <= MOST_HELD * used {
+        return Ok(batch);
+    }
+    let columns: Result<_> = batch.columns().iter().map(copied).collect();
+    Ok(RecordBatch::try_new(batch.schema(), columns?)?)
+}
+
+/// Bytes of buffers that the values of an array take.
+fn used_bytes(array: &ArrayRef) -> Result<usize> {
+    let strings = match array.data_type() {
+        DataType::Utf8View => array.as_string_view().total_buffer_bytes_used(),
+        DataType::BinaryView => array.as_binary_view().total_buffer_bytes_used(),
+        _ => 0,
+    };
+    Ok(strings + array.to_data().get_slice_memory_size()?)
+}
+
+fn copied(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match array.data_type() {
+        DataType::Utf8View => Arc::new(StringViewArray::gc(array.as_string_view())),
+        DataType::BinaryView => Arc::new(BinaryViewArray::gc(array.as_binary_view())),
+        _ => {
+            let data = array.to_data();
+            let mut copy = MutableArrayData::new(vec![&data], false, data.len());
+            copy.try_extend(0, 0, data.len())?;
+            make_array(copy.freeze())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Decimal128Array, Int64Array};
+    use arrow::datatypes::{Field, Schema};
+
+    use super::*;
+
+    fn groups(rows: usize) -> RecordBatch {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("number", DataType::Int64, true),
+            Field::new("amount", DataType::Decimal128(12, 2), false),
+            Field::new("text", DataType::Utf8View, true),
+        ]));
+        let numbers = (0..rows as i64).map(|row| (row % 3 > 0).then_some(row));
+        let amounts = Decimal128Array::from_iter_values((0..rows as i128).map(|row| row * 100));
+        let texts = (0..rows).map(|row| {
+            (row % 5 > 0).then(|| format!("a text that does not fit in its view, {row}"))
+        });
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter(numbers)),
+            Arc::new(amounts.with_precision_and_scale(12, 2).unwrap()),
+            Arc::new(StringViewArray::from_iter(texts)),
+        ];
+        RecordBatch::try_new(schema, columns).unwrap()
+    }
+
+    #[test]
+    fn a_slice_of_many_rows_becomes_a_batch_of_few() {
+        let all = groups(10_000);
+        let slice = all.slice(100, 50);
+        let copy = detached(slice.clone()).unwrap();
+        assert_eq!(copy, slice);
+        let bytes = get_record_batch_memory_size(&copy);
+        assert!(bytes * 50 < get_record_batch_memory_size(&slice), "{bytes}");
+    }
+
+    #[test]
+    fn a_batch_that_uses_its_buffers_stays_as_it_is() {
+        let all = groups(1_000);
+        let same = detached(all.clone()).unwrap();
+        let values = |batch: &RecordBatch| batch.column(0).to_data().buffers()[0].as_ptr();
+        assert_eq!(values(&same), values(&all));
+        assert_eq!(detached(all.slice(0, 0)).unwrap().num_rows(), 0);
+    }
+}
