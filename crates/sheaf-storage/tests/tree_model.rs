@@ -107,10 +107,10 @@ fn random_statement(
 
 fn compare(tree: &Arc<Tree>, model: &Model, random: &mut Random) {
     let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let read_ahead = if random.below(2) == 0 {
-        ReadAhead::Off
-    } else {
-        ReadAhead::Pages(20)
+    let read_ahead = match random.below(3) {
+        0 => ReadAhead::Off,
+        1 => ReadAhead::AfterMiss(20),
+        _ => ReadAhead::Pages(20),
     };
     assert!(
         contents(tree, KeyRange::all(), read_ahead) == expected,
@@ -360,6 +360,34 @@ fn leaves_of_a_bulk_build_lie_in_order_on_disk() {
         requests * 4 <= pages,
         "{requests} requests for {pages} pages"
     );
+}
+
+#[test]
+fn read_ahead_after_a_miss_begins_with_the_first_one() {
+    let disk = disk(1);
+    let storage = open(&disk);
+    let mut builder = BulkBuilder::new(&storage).unwrap();
+    for i in 0..20_000u32 {
+        builder.append(&i.to_be_bytes(), &[1; 100]).unwrap();
+    }
+    let tree = storage.tree(builder.finish().unwrap()).unwrap();
+    let scan = || {
+        let before = storage.pool_counters();
+        let entries = contents(&tree, KeyRange::all(), ReadAhead::AfterMiss(32)).len();
+        assert_eq!(entries, 20_000);
+        let after = storage.pool_counters();
+        (
+            after.reads - before.reads,
+            after.read_ahead - before.read_ahead,
+        )
+    };
+    storage.drop_cached_pages().unwrap();
+    let (waits, ahead) = scan();
+    assert!(
+        waits <= 4 && ahead + 4 > tree.statistics().leaf_pages,
+        "{waits} {ahead}"
+    );
+    assert_eq!(scan(), (0, 0));
 }
 
 #[test]

@@ -4,13 +4,22 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_access::{Counter, IndexRef, SessionCounters};
-use sheaf_storage::{Direction, KeyRange, ReadAhead, ReadView};
-use sheaf_table::{ColumnType, RowView, Table};
+use sheaf_storage::{Direction, KeyRange, LeafEntries, ReadAhead, ReadView, Tree};
+use sheaf_table::{ColumnType, KeyLayout, RowView, Table};
 
 use super::access::{BoundAccess, Keys, Test};
 use crate::error::Result;
 use crate::result::{Cell, CellRow};
 use crate::session_handle::SessionHandle;
+
+/// A direct plan's rows are few and nearly always in memory. Where they are not, they are read ahead like those of any scan.
+const READ_AHEAD: ReadAhead = ReadAhead::AfterMiss(64);
+
+/// Entries whose rows are asked for ahead at first, after one of them had to be waited for.
+const FIRST_ROWS_AHEAD: usize = 8;
+
+/// Entries whose rows are asked for ahead at the same time, at most.
+const MOST_ROWS_AHEAD: usize = 128;
 
 /// A column of the result.
 #[derive(Clone, Debug)]
@@ -209,8 +218,7 @@ impl RowReader<'_> {
         let positioned = ranges.len() as u64;
         let mut rows = 0;
         for range in ranges {
-            let mut cursor =
-                tree.scan_at(self.view.clone(), range, Direction::Forward, ReadAhead::Off);
+            let mut cursor = tree.scan_at(self.view.clone(), range, Direction::Forward, READ_AHEAD);
             while let Some(leaf) = cursor.next_leaf()? {
                 self.handle.cancel_flag().check()?;
                 rows += leaf.len() as u64;
@@ -295,7 +303,7 @@ impl RowReader<'_> {
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
         let tree = &self.table.clustered;
-        let mut cursor = tree.scan_at(self.view.clone(), range, direction, ReadAhead::Off);
+        let mut cursor = tree.scan_at(self.view.clone(), range, direction, READ_AHEAD);
         let mut key = Vec::new();
         while let Some(leaf) = cursor.next_leaf()? {
             self.handle.cancel_flag().check()?;
@@ -325,16 +333,19 @@ impl RowReader<'_> {
     ) -> Result<ControlFlow<()>> {
         let tree = &self.table.secondary[position];
         let layout = &self.table.secondary_layouts[position];
-        let mut cursor = tree.scan_at(self.view.clone(), range, direction, ReadAhead::Off);
+        let mut cursor = tree.scan_at(self.view.clone(), range, direction, READ_AHEAD);
+        let mut ahead = RowsAhead::new(&self.table.clustered);
         let mut rows = self.table.clustered.point_reader_at(self.view.clone());
         let (mut entry, mut key) = (Vec::new(), Vec::new());
         while let Some(leaf) = cursor.next_leaf()? {
             self.handle.cancel_flag().check()?;
+            ahead.asked = 0;
             for step in 0..leaf.len() {
                 let at = match direction {
                     Direction::Forward => step,
                     Direction::Backward => leaf.len() - 1 - step,
                 };
+                ahead.ask(leaf, step, direction, layout)?;
                 leaf.key_into(at, &mut entry);
                 key.clear();
                 layout.primary_key_into(&entry, &mut key)?;
@@ -370,6 +381,66 @@ impl RowReader<'_> {
     fn passes(&self, test: &Test, row: &RowView<'_>) -> Result<bool> {
         let long = long_value(self.table, self.view, row, test.column)?;
         Ok(test.passes(self.table, row, long.as_deref()))
+    }
+}
+
+/// Asks for the rows of the entries of a leaf ahead, once one of them had to be waited for: a few at first, as whoever wanted
+/// the first rows only may have enough soon.
+struct RowsAhead<'t> {
+    clustered: &'t Tree,
+    /// Entries of the leaf that have been asked for.
+    asked: usize,
+    /// Entries that are asked for next.
+    window: usize,
+    /// What the thread had read so far.
+    reads: u64,
+}
+
+impl<'t> RowsAhead<'t> {
+    fn new(clustered: &'t Tree) -> Self {
+        RowsAhead {
+            clustered,
+            asked: 0,
+            window: FIRST_ROWS_AHEAD,
+            reads: clustered.thread_page_work().reads,
+        }
+    }
+
+    /// To be called before each step over the leaf's entries.
+    fn ask(
+        &mut self,
+        leaf: &LeafEntries,
+        step: usize,
+        direction: Direction,
+        layout: &KeyLayout,
+    ) -> Result<()> {
+        if step < self.asked || self.clustered.thread_page_work().reads == self.reads {
+            return Ok(());
+        }
+        self.asked = (step + self.window).min(leaf.len());
+        let mut keys = Vec::with_capacity(self.asked - step);
+        let mut entry = Vec::new();
+        for step in step..self.asked {
+            let at = match direction {
+                Direction::Forward => step,
+                Direction::Backward => leaf.len() - 1 - step,
+            };
+            leaf.key_into(at, &mut entry);
+            let mut key = Vec::new();
+            layout.primary_key_into(&entry, &mut key)?;
+            keys.push(key);
+        }
+        keys.sort_unstable();
+        let summary = self
+            .clustered
+            .prefetch_keys(&mut keys.iter().map(Vec::as_slice))?;
+        if summary.requested_pages > 0 {
+            self.window = (2 * self.window).min(MOST_ROWS_AHEAD);
+        } else {
+            // All there: nothing is asked for until the next wait.
+            self.reads = self.clustered.thread_page_work().reads;
+        }
+        Ok(())
     }
 }
 

@@ -56,10 +56,14 @@ impl LeafCursor {
         read_ahead: ReadAhead,
     ) -> LeafCursor {
         let read_ahead = match read_ahead {
-            ReadAhead::Off | ReadAhead::Pages(0) => None,
-            ReadAhead::Pages(pages) => {
+            ReadAhead::Off | ReadAhead::Pages(0) | ReadAhead::AfterMiss(0) => None,
+            ReadAhead::Pages(pages) | ReadAhead::AfterMiss(pages) => {
                 let most = (tree.store().frames / READ_AHEAD_FRAMES_DIVISOR) as usize;
-                Some(LeafReadAhead::new(pages.min(most)))
+                let mut leaves = LeafReadAhead::new(pages.min(most));
+                if let ReadAhead::AfterMiss(_) = read_ahead {
+                    leaves.waits_for_miss = Some(tree.thread_page_work().reads);
+                }
+                Some(leaves)
             }
         };
         let ahead = (!range.is_empty()).then(|| range.clone());
@@ -406,6 +410,8 @@ struct LeafReadAhead {
     frontier: Frontier,
     /// The cursor has just left out leaves: the one where it arrives is all that is known to be wanted.
     skipped: bool,
+    /// What the thread had read before the scan, as long as nothing is requested until it has read more.
+    waits_for_miss: Option<u64>,
     pages: Vec<PageId>,
 }
 
@@ -425,6 +431,7 @@ impl LeafReadAhead {
             outstanding: 0,
             frontier: Frontier::AtCursor,
             skipped: false,
+            waits_for_miss: None,
             pages: Vec::new(),
         }
     }
@@ -463,6 +470,13 @@ impl LeafReadAhead {
     ) -> Result<()> {
         if std::mem::take(&mut self.skipped) {
             return Ok(());
+        }
+        // A cursor that goes to another thread meets other figures there; it then reads ahead, which is but a hint.
+        if let Some(before) = self.waits_for_miss {
+            if tree.thread_page_work().reads == before {
+                return Ok(());
+            }
+            self.waits_for_miss = None;
         }
         self.outstanding = self.outstanding.saturating_sub(1);
         if matches!(self.frontier, Frontier::Done) || self.outstanding * 2 > self.window {

@@ -88,6 +88,8 @@ pub enum ReadAhead {
     Off,
     /// At most this many leaves beyond the current one, and at most an eighth of the pool.
     Pages(usize),
+    /// The same, from the first page on for which the scan had to wait: nothing where all is in memory.
+    AfterMiss(usize),
 }
 
 /// Size and shape of a tree.

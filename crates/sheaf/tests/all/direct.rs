@@ -518,3 +518,50 @@ fn a_plan_is_found_by_other_sessions_in_the_same_circumstances() {
         .expect("a status variable");
     assert_eq!(evictions.map(|(_, count)| count), Some(0));
 }
+
+#[test]
+fn rows_that_are_not_in_memory_are_asked_for_ahead() {
+    let mut server = TestServer::start();
+    let mut connection = server.connect_to_new("ahead");
+    connection
+        .query_drop("create table t (id int primary key, k int, filler varchar(1000), key (k))")
+        .expect("a table");
+    for batch in 0..8 {
+        let rows: Vec<String> = (0..250)
+            .map(|row| batch * 250 + row)
+            .map(|id| format!("({id}, {}, '{}')", id % 10, "x".repeat(1000)))
+            .collect();
+        connection
+            .query_drop(format!("insert into t values {}", rows.join(", ")))
+            .expect("rows");
+    }
+    drop(connection);
+    server.restart();
+    let mut connection = server.connect();
+    connection.query_drop("use ahead").expect("the database");
+    let pages = |connection: &mut Conn| -> (u64, u64) {
+        let mut value = |name: &str| {
+            let row: Option<(String, u64)> = connection
+                .query_first(format!(
+                    "show global status like 'Innodb_buffer_pool_{name}'"
+                ))
+                .expect("a status variable");
+            row.map_or(0, |(_, value)| value)
+        };
+        (value("reads"), value("read_ahead"))
+    };
+    // 200 rows on as many leaves, in the order of the index, then in no order.
+    for (sql, waits) in [
+        ("select id, filler from t where k = 3 and filler > 'a'", 20),
+        ("select max(filler) from t where k = 3", 0),
+    ] {
+        let explained = query_text(&mut connection, &format!("explain {sql}"));
+        assert!(explained[0].contains("Direct"), "{explained:?}");
+        let before = pages(&mut connection);
+        query_text(&mut connection, sql);
+        let after = pages(&mut connection);
+        let (waited, ahead) = (after.0 - before.0, after.1 - before.1);
+        assert!(waited <= waits, "{sql}: {waited} pages waited for");
+        assert_eq!(ahead > 80, waits > 0, "{sql}: {ahead} pages asked for");
+    }
+}
