@@ -11,6 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
+use sheaf::size::format_size;
 
 use crate::error::BenchError;
 use crate::machine;
@@ -31,7 +32,7 @@ pub struct Options {
         long,
         value_delimiter = ',',
         default_value = "oltp_point_select,oltp_read_only,oltp_read_write,oltp_write_only,oltp_update_index,\
-                         oltp_update_non_index,oltp_insert"
+                         oltp_update_non_index,oltp_insert,select_random_points,select_random_ranges"
     )]
     tests: Vec<String>,
     /// Numbers of client threads.
@@ -48,9 +49,12 @@ pub struct Options {
     /// Buffer pool of each server; Sheaf's whole process may use twice that.
     #[arg(long, default_value = "2G", value_parser = sheaf::size::parse_size)]
     memory: usize,
-    /// Folder for data and servers; kept, so that a second run loads nothing.
+    /// Folder for data and servers; kept.
     #[arg(long)]
     work: Option<PathBuf>,
+    /// Work on the tables that an earlier run with the same folder has left.
+    #[arg(long)]
+    prepared: bool,
     /// File that receives the results table; `-` prints it only.
     #[arg(long, default_value = "docs/benchmarks.md")]
     out: String,
@@ -78,10 +82,12 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     for server in &mut servers {
         server.start()?;
         versions.push(format!("{} {}", server.name(), server.version()?));
-        eprintln!("preparing {}", server.name());
-        let endpoint = server.endpoint();
-        server.recreate_database(DATABASE)?;
-        sysbench(options, &endpoint, "oltp_read_write", 1, "prepare")?;
+        if !options.prepared {
+            eprintln!("preparing {}", server.name());
+            let endpoint = server.endpoint();
+            server.recreate_database(DATABASE)?;
+            sysbench(options, &endpoint, "oltp_read_write", 1, "prepare")?;
+        }
     }
     let mut results: BTreeMap<(usize, usize), Vec<Measured>> = BTreeMap::new();
     for (test_number, test) in options.tests.iter().enumerate() {
@@ -178,6 +184,21 @@ fn parse(output: &str, server_time: Duration, logged: u64) -> Option<Measured> {
     })
 }
 
+/// The command that makes the same run again.
+fn command_line(options: &Options) -> String {
+    let threads: Vec<String> = options.threads.iter().map(usize::to_string).collect();
+    format!(
+        "sheaf-bench oltp --against {} --seconds {} --tables {} --rows {} --memory {} --tests {} --threads {}",
+        options.against.join(","),
+        options.seconds,
+        options.tables,
+        options.rows,
+        options.memory,
+        options.tests.join(","),
+        threads.join(",")
+    )
+}
+
 fn report(
     options: &Options,
     versions: &[String],
@@ -187,18 +208,19 @@ fn report(
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "## Small statements: sysbench, {} tables of {} rows\n",
-        options.tables, options.rows
+        "## Small statements: sysbench, {} tables of {} rows, pools of {}\n",
+        options.tables,
+        options.rows,
+        format_size(options.memory)
     );
     let _ = writeln!(text, "{}; {}.  ", machine::today(), versions.join("; "));
     let _ = writeln!(text, "Machine: {}.  ", machine::describe());
     let _ = writeln!(
         text,
-        "Written by `sheaf-bench oltp --against {} --seconds {}`. Transactions per second / 95th percentile in ms / microseconds of \
-         the server's processors for a transaction / bytes that it logs; the ratio is Sheaf's transactions per second over the better peer's. \
-         Every commit is on the disk before it is acknowledged.\n",
-        options.against.join(","),
-        options.seconds
+        "Written by `{}`. Transactions per second / 95th percentile in ms / microseconds of the server's processors for a \
+         transaction / bytes that it logs; the ratio is Sheaf's transactions per second over the better peer's. Every commit \
+         is on the disk before it is acknowledged.\n",
+        command_line(options)
     );
     let _ = writeln!(
         text,
