@@ -21,6 +21,7 @@ mod explain_statement;
 mod field_reader;
 pub mod information_schema;
 mod insert;
+mod kept_read;
 mod load_data;
 mod locking_read;
 mod maintenance;

@@ -228,37 +228,59 @@ impl Session {
 
     /// Runs a query to its end and keeps its result in query memory, error 1041 beyond.
     fn collect_result(&mut self, planned: PlannedQuery) -> Result<LockedResult> {
+        let result = self.collect_result_within(planned, usize::MAX)?;
+        result.ok_or_else(|| {
+            SqlError::out_of_memory(
+                "a locking read with LIMIT holds its rows in memory; raise --memory",
+            )
+        })
+    }
+
+    /// Runs a query to its end and keeps its result in query memory. `None`: it takes more than there is, or than so many
+    /// bytes.
+    pub(crate) fn collect_result_within(
+        &mut self,
+        planned: PlannedQuery,
+        most_bytes: usize,
+    ) -> Result<Option<LockedResult>> {
         let pool = &self.task_context().runtime_env().memory_pool;
         let reservation = MemoryConsumer::new("rows to lock").register(pool);
         let columns = planned.columns.clone();
         let mut batches = Vec::new();
-        self.run_planned(planned, |batch| {
-            if reservation.try_grow(batch.get_array_memory_size()).is_err() {
-                return Err(SqlError::out_of_memory(
-                    "a locking read with LIMIT holds its rows in memory; raise --memory",
-                ));
+        let mut has_room = true;
+        self.run_planned_until(planned, |batch| {
+            let grown = reservation.try_grow(batch.get_array_memory_size());
+            has_room = grown.is_ok() && reservation.size() <= most_bytes;
+            if !has_room {
+                return Ok(ControlFlow::Break(()));
             }
             batches.push(batch.clone());
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
-        Ok(LockedResult {
+        Ok(has_room.then_some(LockedResult {
             columns,
             batches,
             _reservation: reservation,
-        })
+        }))
     }
 
-    /// Sends a result whose rows are locked.
+    /// Sends a result whose rows are locked: the first `limit` of its rows.
     pub(crate) fn send_locked(
         &mut self,
         result: &LockedResult,
+        limit: u64,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         sink.columns(&result.columns)?;
         self.found_rows = 0;
         for batch in &result.batches {
-            self.found_rows += batch.num_rows() as u64;
-            sink.rows(batch)?;
+            let room = usize::try_from(limit - self.found_rows).unwrap_or(usize::MAX);
+            let rows = room.min(batch.num_rows());
+            if rows == 0 {
+                continue;
+            }
+            self.found_rows += rows as u64;
+            sink.rows(&batch.slice(0, rows))?;
         }
         self.row_count = -1;
         sink.end_of_rows(self.end_of_rows())

@@ -30,6 +30,7 @@ use sheaf_table::{
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::kept_read::KeptRead;
 use crate::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
 use crate::query::{Header, LoweredQuery, QueryContext, logical_plan};
 use crate::result::{ColumnMeta, ResultSink, table_flags};
@@ -45,9 +46,12 @@ const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// What a query is run for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(crate) enum Purpose {
     /// To show rows: a consistent read.
     Read,
+    /// The same, of a query that can wait until what it has read [is locked](PlannedQuery::to_lock). The rows that it says it
+    /// locks may be locked already.
+    Kept { rows_are_locked: bool },
     /// To show rows that it has locked.
     Locked,
     /// To insert what it finds.
@@ -64,6 +68,8 @@ pub(crate) struct PlannedQuery {
     /// Tables that the query reads.
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) task: Arc<TaskContext>,
+    /// The view that it reads through, if it is of SERIALIZABLE and what it reads is still to be locked.
+    pub(crate) to_lock: Option<ReadView>,
     _guards: Vec<ReadGuard>,
 }
 
@@ -98,16 +104,16 @@ impl Session {
             None => self.variables.sql_select_limit(),
         };
         let planned = match self.lock_rows_of(query, text)? {
-            Some(LockedRead::Result(result)) => return self.send_locked(&result, sink),
-            // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables, or in
-            // other indexes than the search for the rows.
-            Some(LockedRead::Rows(_)) if self.reads_lock() => {
-                self.plan(query, text, None, Purpose::Locked, None)?
-            }
-            Some(LockedRead::Rows(view)) => {
+            Some(LockedRead::Result(result)) => return self.send_locked(&result, limit, sink),
+            Some(LockedRead::Rows(view)) if !self.reads_lock() => {
                 self.plan(query, text, None, Purpose::Locked, Some(view))?
             }
-            None => self.plan_query(query, text, None)?,
+            // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables, or in
+            // other indexes than the search for the rows.
+            locked => match self.plan_and_keep(query, text, locked.is_some())? {
+                KeptRead::Result(result) => return self.send_locked(&result, limit, sink),
+                KeptRead::Planned(planned) => planned,
+            },
         };
         self.last_query_cost = planned.physical.cost_us;
         let columns = planned.columns.clone();
@@ -214,7 +220,7 @@ impl Session {
         self.plan(query, text, None, Purpose::Change, Some(view))
     }
 
-    fn plan(
+    pub(crate) fn plan(
         &mut self,
         query: &ast::Query,
         text: &str,
@@ -238,16 +244,28 @@ impl Session {
                 .zip(&sources)
                 .all(|(guard, table)| Arc::ptr_eq(guard, table))
             {
-                let locking = self.reads_lock() || (purpose == Purpose::Read && lowered.locking);
+                let is_kept = matches!(purpose, Purpose::Kept { .. });
+                let shows_unlocked = match purpose {
+                    Purpose::Read => true,
+                    Purpose::Kept { rows_are_locked } => !rows_are_locked,
+                    Purpose::Locked | Purpose::Insert | Purpose::Change => false,
+                };
+                let asks_for_locks = shows_unlocked && lowered.locking;
+                let locking = self.reads_lock() || asks_for_locks;
                 let locks_all = view.is_none() && locking && self.in_transaction();
+                let locks_later = locks_all && is_kept && !asks_for_locks;
+                let locks_later = locks_later && reads_twice(&lowered.plan)?;
                 let view = match view {
                     Some(view) => view,
+                    None if locks_later => self.current_view()?,
                     None if locks_all => ReadView::newest(),
                     None if purpose == Purpose::Insert => self.current_view()?,
                     None => self.read_view()?,
                 };
-                let planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
-                if locks_all {
+                let to_lock = locks_later.then(|| view.clone());
+                let mut planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
+                planned.to_lock = to_lock;
+                if locks_all && !locks_later {
                     let mode = self.read_lock_mode(query)?;
                     self.lock_all_it_reads(&planned, mode, self.row_lock_wait(lock_wait(query)))?;
                 }
@@ -315,6 +333,7 @@ impl Session {
             columns,
             tables,
             task: context.task,
+            to_lock: None,
             _guards: guards,
         })
     }
@@ -471,16 +490,31 @@ impl Session {
 /// The tables that a plan reads, each once.
 fn tables_of(plan: &LogicalPlan) -> Result<Vec<Arc<Table>>> {
     let mut tables: Vec<Arc<Table>> = Vec::new();
+    for_each_table(plan, |table| {
+        if !tables.iter().any(|known| Arc::ptr_eq(known, table)) {
+            tables.push(Arc::clone(table));
+        }
+    })?;
+    Ok(tables)
+}
+
+/// Whether a plan names more than one table, or one more than once: else it has no joins.
+fn reads_twice(plan: &LogicalPlan) -> Result<bool> {
+    let mut reads = 0;
+    for_each_table(plan, |_| reads += 1)?;
+    Ok(reads > 1)
+}
+
+/// Calls `take` with the table of each reference to one.
+fn for_each_table(plan: &LogicalPlan, mut take: impl FnMut(&Arc<Table>)) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             let source: &dyn Any = scan.source.as_ref();
-            if let Some(source) = source.downcast_ref::<SheafTableSource>()
-                && !tables.iter().any(|table| Arc::ptr_eq(table, &source.table))
-            {
-                tables.push(Arc::clone(&source.table));
+            if let Some(source) = source.downcast_ref::<SheafTableSource>() {
+                take(&source.table);
             }
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(tables)
+    Ok(())
 }

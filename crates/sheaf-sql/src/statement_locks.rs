@@ -20,8 +20,8 @@
 //! ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
 //!
 //! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and then the rows that they
-//! have met are locked, and the gaps around them. Only a query that is locked before it runs (a read of SERIALIZABLE) locks
-//! the whole index instead. Of a plan that may be given up for another one ([`RegretExec`]), what the one has searched that
+//! have met are locked, and the gaps around them. Plain reads of SERIALIZABLE do the same (`kept_read.rs`). Only a query that
+//! is locked before it runs locks the whole index instead: one whose rows cannot wait, or that feeds a change. Of a plan that may be given up for another one ([`RegretExec`]), what the one has searched that
 //! came to the end is locked.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,9 @@ use sheaf_exec::keyed_join_exec::KeyedJoinExec;
 use sheaf_exec::lookup_record::LookupRecord;
 use sheaf_exec::regret_exec::RegretExec;
 use sheaf_exec::scan_exec::ScanExec;
-use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, TreeId};
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, Transaction, TreeId,
+};
 use sheaf_table::{Search, Table};
 
 use crate::error::Result;
@@ -46,6 +48,10 @@ use crate::transaction::{Isolation, StatementTransaction};
 
 /// Rows that a statement remembers to have locked, to give those back that do not match. The others stay locked.
 const MAX_REMEMBERED_LOCKS: usize = 1 << 16;
+
+/// Most rows that a plain read locks one by one for a join's lookups. A transaction that has locked so many tries to lock the
+/// table instead, and has then held up its reader for long enough.
+const MAX_ROWS_OF_LOOKUPS: usize = 1 << 13;
 
 /// One search of a plan.
 pub(crate) struct PlannedSearch {
@@ -78,6 +84,29 @@ impl Doubt {
 }
 
 impl PlannedSearch {
+    /// Whether it will have been made, and where, whatever happens.
+    fn is_known(&self) -> bool {
+        self.lookups.is_none() && self.doubts.is_empty()
+    }
+
+    /// Locks what it has read through `view`, now that it is over. False: that is not what is there now.
+    fn lock_of_view(
+        &mut self,
+        changes: &mut Transaction,
+        view: &ReadView,
+        kind: RangeLock,
+        (most_rows, wait): (usize, LockWait),
+    ) -> Result<bool> {
+        let search = &mut self.search;
+        Ok(match &self.lookups {
+            Some(record) => {
+                search.ranges = record.ranges();
+                search.lock_lookups_of_view(changes, view, most_rows, wait)?
+            }
+            None => search.lock_of_view(changes, view, kind, wait)?,
+        })
+    }
+
     fn has_come_to_the_end(&self) -> bool {
         self.doubts.iter().all(Doubt::has_come_true)
     }
@@ -433,15 +462,9 @@ impl StatementTransaction {
             }
             for planned in searches {
                 let kind = locks.kind_of_range(planned);
-                let search = &mut planned.search;
-                let is_unchanged = match &planned.lookups {
-                    Some(record) => {
-                        search.ranges = record.ranges();
-                        search.lock_lookups_of_view(changes, view, locks.wait)?
-                    }
-                    None => search.lock_of_view(changes, view, kind, locks.wait)?,
-                };
-                if !is_unchanged {
+                // The rows that it has found are locked one by one, too.
+                let most_rows = usize::MAX;
+                if !planned.lock_of_view(changes, view, kind, (most_rows, locks.wait))? {
                     return Ok(false);
                 }
             }
@@ -456,6 +479,40 @@ impl StatementTransaction {
 }
 
 impl Session {
+    /// Locks what a query of SERIALIZABLE that has not run yet is sure to search, and leaves the other `searches`. False:
+    /// what `view` shows is not what is there now.
+    pub(crate) fn lock_known_searches(
+        &mut self,
+        view: &ReadView,
+        searches: &mut Vec<PlannedSearch>,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let (known, others) = std::mem::take(searches)
+            .into_iter()
+            .partition(PlannedSearch::is_known);
+        *searches = others;
+        self.lock_what_was_searched(view, known, wait)
+    }
+
+    /// Locks what a query of SERIALIZABLE has searched through `view`. False: that is not what is there now.
+    pub(crate) fn lock_what_was_searched(
+        &mut self,
+        view: &ReadView,
+        mut searches: Vec<PlannedSearch>,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let Some(changes) = self.open_changes() else {
+            return Ok(true);
+        };
+        searches.retain(PlannedSearch::has_come_to_the_end);
+        let mut is_unchanged = true;
+        for planned in &mut searches {
+            let (kind, limits) = (RangeLock::NoChanges, (MAX_ROWS_OF_LOOKUPS, wait));
+            is_unchanged &= planned.lock_of_view(changes, view, kind, limits)?;
+        }
+        Ok(is_unchanged)
+    }
+
     /// Locks what a query of the open transaction reads, until the transaction ends: `mode` tells how, table by table. The
     /// query then reads what is there now.
     pub(crate) fn lock_all_it_reads(

@@ -612,6 +612,38 @@ impl Transaction {
         Ok(is_unchanged)
     }
 
+    /// As [`lock_range_of_view`](Self::lock_range_of_view), against inserts, for a range of which only these parts were
+    /// read: whoever has inserted something elsewhere in it is not asked for.
+    ///
+    /// # Errors
+    /// As [`lock_range`](Self::lock_range).
+    pub fn lock_gaps_of_view(
+        &mut self,
+        view: &ReadView,
+        tree: &Tree,
+        range: &KeyRange,
+        read: &[&KeyRange],
+        wait: LockWait,
+    ) -> Result<bool> {
+        self.has_locks = true;
+        let is_unchanged = self.lock_keys(tree, range, RangeLock::NoInserts, wait, || {
+            for part in read {
+                match tree.unseen_writer_in(view, part, true)? {
+                    None => {}
+                    Some(writer) if writer.is_active() => {
+                        return Ok(RangeState::ChangedBy(writer));
+                    }
+                    Some(_) => return Ok(RangeState::Settled(false)),
+                }
+            }
+            Ok(RangeState::Settled(true))
+        })?;
+        if !is_unchanged {
+            self.store.show_commits()?;
+        }
+        Ok(is_unchanged)
+    }
+
     fn lock_keys<T>(
         &self,
         tree: &Tree,

@@ -19,7 +19,7 @@
 //!
 //! A join may look up thousands of keys, each with few rows. Rows are locked one by one, so ranges need only keep inserts out,
 //! and a few of them do, each from one key to another that follows later: what is between is kept from nobody who does
-//! not insert there.
+//! not insert there, and who has inserted there before is neither waited for nor looked for.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl Search {
     }
 
     /// As [`Self::lock_of_view`], against all changes of what was read, of a search whose ranges are the keys that a join
-    /// has looked up, ascending.
+    /// has looked up, ascending. The whole index is locked if the rows are `most_rows` or more.
     ///
     /// # Errors
     /// As [`Transaction::lock_range`].
@@ -181,25 +181,40 @@ impl Search {
         &self,
         transaction: &mut Transaction,
         view: &ReadView,
+        most_rows: usize,
         wait: LockWait,
     ) -> Result<bool> {
+        let lock_whole = |transaction: &mut Transaction| {
+            let whole = Search {
+                table: Arc::clone(&self.table),
+                ranges: vec![KeyRange::all()],
+                ..*self
+            };
+            whole.lock_of_view(transaction, view, RangeLock::NoChanges, wait)
+        };
         if self.ranges == [KeyRange::all()] {
-            return self.lock_of_view(transaction, view, RangeLock::NoChanges, wait);
+            return lock_whole(transaction);
         }
         let (tree, mode) = (self.tree(), LockMode::Shared);
         let mut is_unchanged = true;
         let mut with_gaps = Vec::new();
+        let mut rows_left = most_rows;
         for range in &self.ranges {
             is_unchanged &= match self.single_row(range) {
                 Some(key) => {
+                    rows_left = rows_left.saturating_sub(1);
                     let row = transaction.lock_row_of_view(view, tree, key, mode, wait)?;
                     row.is_unchanged
                 }
                 None => {
                     with_gaps.push(range);
-                    self.lock_rows(transaction, view, range, (mode, wait))?
+                    let limits = (&mut rows_left, wait);
+                    self.lock_some_rows(transaction, view, range, mode, limits)?
                 }
             };
+            if rows_left == 0 {
+                return Ok(lock_whole(transaction)? && is_unchanged);
+            }
         }
         let keys_per_gap = with_gaps.len().div_ceil(MAX_GAPS).max(1);
         for neighbours in with_gaps.chunks(keys_per_gap) {
@@ -210,8 +225,7 @@ impl Search {
                 lower: first.lower.clone(),
                 upper: last.upper.clone(),
             };
-            let kind = RangeLock::NoInserts;
-            is_unchanged &= transaction.lock_range_of_view(view, tree, &gap, kind, wait)?;
+            is_unchanged &= transaction.lock_gaps_of_view(view, tree, &gap, neighbours, wait)?;
         }
         Ok(is_unchanged)
     }
@@ -223,6 +237,19 @@ impl Search {
         view: &ReadView,
         range: &KeyRange,
         (mode, wait): (LockMode, LockWait),
+    ) -> Result<bool> {
+        let mut rows_left = usize::MAX;
+        self.lock_some_rows(transaction, view, range, mode, (&mut rows_left, wait))
+    }
+
+    /// As [`Self::lock_rows`], until `rows_left` is 0.
+    fn lock_some_rows(
+        &self,
+        transaction: &mut Transaction,
+        view: &ReadView,
+        range: &KeyRange,
+        mode: LockMode,
+        (rows_left, wait): (&mut usize, LockWait),
     ) -> Result<bool> {
         let rows = &self.table.clustered;
         if *range == KeyRange::all() {
@@ -242,6 +269,10 @@ impl Search {
         let mut is_unchanged = true;
         while let Some(leaf) = cursor.next_leaf()? {
             for at in 0..leaf.len() {
+                if *rows_left == 0 {
+                    return Ok(is_unchanged);
+                }
+                *rows_left -= 1;
                 leaf.key_into(at, &mut entry);
                 let key = match layout {
                     None => &entry,

@@ -76,7 +76,8 @@ fn rows_that_were_met_and_gaps_that_were_looked_into_stay() {
     let search = lookups(&table, Some(BY_PRICE), &[price(200), price(300)]);
     let mut transaction = catalog.storage().begin_transaction();
     let view = transaction.read_view().unwrap();
-    let is_unchanged = search.lock_lookups_of_view(&mut transaction, &view, LockWait::No);
+    let is_unchanged =
+        search.lock_lookups_of_view(&mut transaction, &view, usize::MAX, LockWait::No);
     assert!(is_unchanged.unwrap());
     assert!(!may_insert(&catalog, 9, 200) && !may_insert(&catalog, 9, 300));
     assert!(!may_change(&catalog, 2, 300) && !may_change(&catalog, 3, 900));
@@ -94,7 +95,8 @@ fn primary_keys_are_locked_whether_they_are_there_or_not() {
     let search = lookups(&table, None, &[Value::Int(1), Value::Int(7)]);
     let mut transaction = catalog.storage().begin_transaction();
     let view = transaction.read_view().unwrap();
-    let is_unchanged = search.lock_lookups_of_view(&mut transaction, &view, LockWait::No);
+    let is_unchanged =
+        search.lock_lookups_of_view(&mut transaction, &view, usize::MAX, LockWait::No);
     assert!(is_unchanged.unwrap());
     assert!(!may_change(&catalog, 1, 100) && !may_insert(&catalog, 7, 0));
     assert!(may_change(&catalog, 2, 0) && may_insert(&catalog, 6, 0));
@@ -108,7 +110,8 @@ fn many_keys_share_a_few_ranges_that_keep_inserts_out_and_nothing_else() {
     let search = lookups(&table, Some(BY_PRICE), &keys);
     let mut transaction = catalog.storage().begin_transaction();
     let view = transaction.read_view().unwrap();
-    let is_unchanged = search.lock_lookups_of_view(&mut transaction, &view, LockWait::No);
+    let is_unchanged =
+        search.lock_lookups_of_view(&mut transaction, &view, usize::MAX, LockWait::No);
     assert!(is_unchanged.unwrap());
     let locks = catalog.storage().transaction_counters().row_locks;
     assert!((128..=300).contains(&locks), "{locks}");
@@ -123,6 +126,53 @@ fn many_keys_share_a_few_ranges_that_keep_inserts_out_and_nothing_else() {
 }
 
 #[test]
+fn inserts_between_looked_up_keys_that_share_a_range_do_not_matter() {
+    let (_directory, catalog, table) = table_of(&[310]);
+    let keys: Vec<_> = (0..1_000).map(|i| price(i * 10)).collect();
+    let search = lookups(&table, Some(BY_PRICE), &keys);
+    let locks_beside = |cents: i128, commits: bool| {
+        let mut transaction = catalog.storage().begin_transaction();
+        let view = transaction.read_view().unwrap();
+        let guard = catalog.open_for_row_writes("d", "t", NO_WAIT).unwrap();
+        let mut other = catalog.storage().begin_transaction();
+        let new = row(cents as i64, &format!("row {cents}"), "n", cents);
+        guard.insert(&mut other, &new).unwrap();
+        let mut other = Some(other);
+        if commits {
+            other.take().unwrap().commit().unwrap();
+        }
+        let locked = search.lock_lookups_of_view(&mut transaction, &view, usize::MAX, LockWait::No);
+        transaction.rollback().unwrap();
+        if let Some(other) = other {
+            other.rollback().unwrap();
+        }
+        locked.ok()
+    };
+    assert_eq!(locks_beside(305, false), Some(true));
+    assert_eq!(locks_beside(315, true), Some(true));
+    assert_eq!(locks_beside(320, true), Some(false));
+    // Somebody is at it.
+    assert_eq!(locks_beside(330, false), None);
+}
+
+#[test]
+fn beyond_so_many_rows_the_whole_index_is_locked() {
+    let (_directory, catalog, table) = table_of(&[100, 300, 300, 500]);
+    for (most_rows, is_whole) in [(4, false), (3, true), (2, true)] {
+        let search = lookups(&table, Some(BY_PRICE), &[price(100), price(300)]);
+        let mut transaction = catalog.storage().begin_transaction();
+        let view = transaction.read_view().unwrap();
+        let is_unchanged =
+            search.lock_lookups_of_view(&mut transaction, &view, most_rows, LockWait::No);
+        assert!(is_unchanged.unwrap());
+        assert!(!may_change(&catalog, 1, 100) && !may_insert(&catalog, 9, 300));
+        assert_eq!(may_insert(&catalog, 9, 400), !is_whole);
+        assert_eq!(may_change(&catalog, 4, 500), !is_whole);
+        transaction.rollback().unwrap();
+    }
+}
+
+#[test]
 fn who_comes_between_the_lookup_and_the_lock_is_noticed() {
     let (_directory, catalog, table) = table_of(&[100, 300]);
     let search = lookups(&table, Some(BY_PRICE), &[price(200), price(300)]);
@@ -130,7 +180,8 @@ fn who_comes_between_the_lookup_and_the_lock_is_noticed() {
         let mut transaction = catalog.storage().begin_transaction();
         let view = transaction.read_view().unwrap();
         change();
-        let is_unchanged = search.lock_lookups_of_view(&mut transaction, &view, LockWait::No);
+        let is_unchanged =
+            search.lock_lookups_of_view(&mut transaction, &view, usize::MAX, LockWait::No);
         transaction.rollback().unwrap();
         is_unchanged.unwrap()
     };

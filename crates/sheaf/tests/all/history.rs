@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, query_text};
 use crate::transactions::Random;
 
 const SESSIONS: u64 = 6;
@@ -32,6 +32,9 @@ const TRANSACTIONS_OF_SESSION: u64 = 200;
 /// Keys are below this; half of the rows are there from the start.
 const KEYS: u64 = 16;
 const GROUPS: u64 = 4;
+/// Finds rows by keys that it takes from another table.
+const JOIN: &str =
+    "select /*+ JOIN_ORDER(picks, lists) BKA(lists) */ lists.id, list from picks join lists";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
@@ -109,7 +112,10 @@ fn step(
     let group = random.below(GROUPS);
     let lock = ["", "", "", " for update", " for share"][random.below(5) as usize];
     let mut read = |condition: String, keys: Vec<u64>, lock: &str| {
-        let sql = format!("select id, list from lists {condition}{lock}");
+        let sql = match condition.starts_with("on ") {
+            true => format!("{JOIN} {condition}{lock}"),
+            false => format!("select id, list from lists {condition}{lock}"),
+        };
         let found: Vec<(u64, String)> = c.query(sql)?;
         let mut rows: BTreeMap<u64, List> =
             keys.into_iter().map(|key| (key, List::new())).collect();
@@ -123,7 +129,13 @@ fn step(
         Ok(Event::Read { rows, plain })
     };
     let in_group = || (0..KEYS).filter(|key| key % GROUPS == group).collect();
-    match random.below(10) {
+    // Nobody changes the other table of a join.
+    let lock_of_join = match lock {
+        "" => "",
+        " for update" => " for update of lists",
+        _ => " for share of lists",
+    };
+    match random.below(12) {
         0 | 1 => read(format!("where id = {key}"), vec![key], lock),
         2 => read(
             format!("where id between {key} and {high}"),
@@ -134,6 +146,16 @@ fn step(
             format!("force index (tag) where tag = {group}"),
             in_group(),
             lock,
+        ),
+        10 => read(
+            format!("on lists.tag = picks.tag where picks.id between {group} and {group}"),
+            in_group(),
+            lock_of_join,
+        ),
+        11 => read(
+            format!("on lists.id = picks.id where picks.id between {key} and {high}"),
+            (key..=high).collect(),
+            lock_of_join,
         ),
         // A scan of everything, whose condition no index serves.
         4 if level != Level::Serializable || random.below(4) == 0 => {
@@ -390,6 +412,19 @@ fn run_history(level: Level, seed: u64) -> History {
     for key in (0..KEYS).step_by(2) {
         let sql = format!("insert into lists values ({key}, {}, '')", key % GROUPS);
         admin.query_drop(&sql).expect(&sql);
+    }
+    let create = "create table picks (id int primary key, tag int not null)";
+    admin.query_drop(create).expect(create);
+    for key in 0..KEYS {
+        let sql = format!("insert into picks values ({key}, {})", key % GROUPS);
+        admin.query_drop(&sql).expect(&sql);
+    }
+    for column in ["tag", "id"] {
+        let sql = format!(
+            "explain {JOIN} on lists.{column} = picks.{column} where picks.id between 1 and 2"
+        );
+        let plan = query_text(&mut admin, &sql).join("\n");
+        assert!(plan.contains("Batched Key Access"), "{plan}");
     }
     let name = match level {
         Level::ReadCommitted => "read committed",
