@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use common::{Random, disk, open};
 use sheaf_storage::{
-    Direction, KeyRange, LeafCursor, LockWait, ReadAhead, ReadView, Storage, StorageError,
-    StorageOptions, Transaction, Tree,
+    Direction, KeyRange, LeafCursor, LeafEntries, LockWait, ReadAhead, ReadView, Storage,
+    StorageError, StorageOptions, Transaction, Tree,
 };
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -40,8 +40,9 @@ struct Viewer {
     view: ReadView,
     committed: State,
     own: Option<u64>,
-    /// Lives as long as the view, and may find what is sought in a leaf that it has copied before.
-    cursor: LeafCursor,
+    /// One in each direction. They live as long as the view, and may find what is sought in a leaf that they have copied
+    /// before.
+    cursors: [LeafCursor; 2],
 }
 
 struct Model {
@@ -248,14 +249,12 @@ impl Model {
             Some(id) => self.writers[&id].transaction.read_view().unwrap(),
             None => self.storage.read_view().unwrap(),
         };
-        let cursor = self.tree.scan_at(
-            view.clone(),
-            KeyRange::all(),
-            Direction::Forward,
-            ReadAhead::Off,
-        );
+        let cursors = [Direction::Forward, Direction::Backward].map(|direction| {
+            let (view, range) = (view.clone(), KeyRange::all());
+            self.tree.scan_at(view, range, direction, ReadAhead::Off)
+        });
         self.viewers.push(Viewer {
-            cursor,
+            cursors,
             view,
             committed: self.committed.clone(),
             own,
@@ -286,7 +285,7 @@ impl Model {
             self.compare_view(&viewer.view, &expected);
             // Statements do not seek on in what they change themselves.
             if viewer.own.is_none() {
-                self.compare_cursor(&mut viewer.cursor, &expected);
+                self.compare_cursors(&mut viewer.cursors, &expected);
             }
         }
         self.viewers.append(&mut viewers);
@@ -294,19 +293,24 @@ impl Model {
         self.compare_view(&ReadView::newest(), &newest);
     }
 
-    fn compare_cursor(&self, cursor: &mut LeafCursor, expected: &State) {
-        // Keys in order, a few to a leaf.
+    fn compare_cursors(&self, [forward, backward]: &mut [LeafCursor; 2], expected: &State) {
+        // Keys in order, a few to a leaf, and then in the opposite order.
         let first = self.begun % SOUGHT_EVERY;
-        for key in (first..KEYS).step_by(SOUGHT_EVERY as usize) {
+        let keys = (first..KEYS).step_by(SOUGHT_EVERY as usize);
+        let entry = |leaf: &LeafEntries, at: usize| {
+            let key = [leaf.prefix(), leaf.suffix(at)].concat();
+            (key, leaf.value(at).to_vec())
+        };
+        for key in keys.clone().chain(keys.rev()) {
             let key = (key as u16).to_be_bytes().to_vec();
-            cursor.seek(&key);
-            let leaf = cursor.next_leaf().unwrap();
-            let found = leaf.map(|leaf| {
-                let key = [leaf.prefix(), leaf.suffix(0)].concat();
-                (key, leaf.value(0).to_vec())
-            });
-            let next = expected.range(key..).next();
-            assert_eq!(found, next.map(|(key, value)| (key.clone(), value.clone())));
+            let owned = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+            forward.seek(&key);
+            let found = forward.next_leaf().unwrap().map(|leaf| entry(leaf, 0));
+            assert_eq!(found, expected.range(key.clone()..).next().map(owned));
+            backward.seek(&key);
+            let found = backward.next_leaf().unwrap();
+            let found = found.map(|leaf| entry(leaf, leaf.len() - 1));
+            assert_eq!(found, expected.range(..=key).next_back().map(owned));
         }
     }
 

@@ -42,8 +42,8 @@ pub struct LeafCursor {
     /// The part of the range that lies ahead; none when the scan is over.
     ahead: Option<KeyRange>,
     leaf: LeafEntries,
-    /// The first key, inclusive, for which `leaf` is what the view sees of the leaf that it is a copy of.
-    exact_from: Option<Vec<u8>>,
+    /// How far `leaf` is what the view sees of the leaf that it is a copy of.
+    exact: Exact,
     read_ahead: Option<LeafReadAhead>,
 }
 
@@ -74,7 +74,7 @@ impl LeafCursor {
             direction,
             ahead,
             leaf: LeafEntries::empty(),
-            exact_from: None,
+            exact: Exact::default(),
             read_ahead,
         }
     }
@@ -94,29 +94,19 @@ impl LeafCursor {
                     Bound::Unbounded => Target::Last,
                 },
             };
-            let is_there = match (&self.exact_from, target) {
-                (Some(from), Target::Key(key)) => {
-                    key >= from.as_slice() && Node(&self.leaf.page).view().covers(key)
-                }
-                _ => false,
-            };
-            if !is_there {
+            if !self.exact.has(target, self.direction, &self.leaf) {
                 if let Some(read_ahead) = &mut self.read_ahead {
                     read_ahead.advance(&self.tree, target, ahead, self.direction)?;
                 }
-                let mut exact_from = self.exact_from.take().unwrap_or_default();
+                self.exact.is_known = false;
                 let LeafEntries {
                     page, differences, ..
                 } = &mut self.leaf;
                 self.tree
                     .copy_leaf_at(&self.view, target, ahead, page, differences)?;
                 // What a snapshot sees stays as it is, so a key that is sought later may be found in this copy.
-                if let Target::Key(key) = target
-                    && !self.view.is_newest()
-                {
-                    exact_from.clear();
-                    exact_from.extend_from_slice(key);
-                    self.exact_from = Some(exact_from);
+                if !self.view.is_newest() {
+                    self.exact.note(target);
                 }
             }
             let slots = slots_in_range(Node(&self.leaf.page), ahead);
@@ -142,7 +132,8 @@ impl LeafCursor {
 
     /// Goes on from `key`, inclusive: the next leaf delivered begins (backward: ends) with the first entry in scan
     /// direction that is not before `key` and lies in the range. A key on the leaf that was delivered last delivers
-    /// the rest of that leaf again; a snapshot's cursor does not copy it again for a key behind the last one.
+    /// the rest of that leaf again; a snapshot's cursor does not copy it again for a key that lies further on than the one for
+    /// which it did.
     pub fn seek(&mut self, key: &[u8]) {
         let mut ahead = self.range.clone();
         match self.direction {
@@ -185,6 +176,62 @@ impl LeafCursor {
 
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
+    }
+}
+
+/// How far a copy of a leaf is what a view sees: where the view sees something else than the page held was asked from the
+/// place on at which the scan came to the leaf.
+#[derive(Default)]
+struct Exact {
+    is_known: bool,
+    /// The place.
+    key: Vec<u8>,
+    /// There is no such key: the copy is exact to the end of the leaf. Of backward scans only.
+    is_last: bool,
+    /// The key itself is exact too.
+    includes_key: bool,
+}
+
+impl Exact {
+    /// The leaf was copied for `target`.
+    fn note(&mut self, target: Target<'_>) {
+        let (key, includes_key) = match target {
+            Target::Key(key) => (key, true),
+            Target::Before(key) => (key, false),
+            Target::Last => (&[][..], false),
+        };
+        self.is_known = true;
+        self.is_last = matches!(target, Target::Last);
+        self.includes_key = includes_key;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    /// Whether the copy `leaf` holds what a scan in this direction finds from `target` on.
+    fn has(&self, target: Target<'_>, direction: Direction, leaf: &LeafEntries) -> bool {
+        if !self.is_known {
+            return false;
+        }
+        let node = Node(&leaf.page);
+        match (direction, target) {
+            (Direction::Forward, Target::Key(key)) => {
+                key >= self.key.as_slice() && node.view().covers(key)
+            }
+            (Direction::Backward, Target::Key(key)) => {
+                let reaches = match self.includes_key {
+                    true => key <= self.key.as_slice(),
+                    false => key < self.key.as_slice(),
+                };
+                (self.is_last || reaches) && node.view().covers(key)
+            }
+            // The keys right before this one are on the leaf.
+            (Direction::Backward, Target::Before(key)) => {
+                let is_on_leaf =
+                    key > node.low_fence() && node.high_fence().is_none_or(|high| key <= high);
+                (self.is_last || key <= self.key.as_slice()) && is_on_leaf
+            }
+            (Direction::Forward, Target::Before(_)) | (_, Target::Last) => false,
+        }
     }
 }
 
