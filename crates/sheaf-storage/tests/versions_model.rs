@@ -588,6 +588,55 @@ fn a_tree_shrinks_as_far_as_its_past_allows() {
     tree.check().unwrap();
 }
 
+/// A leaf without entries and without a past cannot be merged with its neighbour as long as that has a large one. When that has
+/// gone, somebody comes for the empty leaf, although nothing has happened there.
+#[test]
+fn an_empty_leaf_is_merged_when_its_neighbours_past_has_gone() {
+    let storage = open(&disk(11));
+    let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+    let change = |change: &mut dyn FnMut(&mut Transaction)| {
+        let mut transaction = storage.begin_transaction();
+        change(&mut transaction);
+        transaction.commit().unwrap();
+    };
+    let key = |i: u32| i.to_be_bytes();
+    change(&mut |transaction| {
+        for i in 0..60 {
+            tree.insert(transaction, &key(i), &[0; 200]).unwrap();
+        }
+    });
+    let mut views = Vec::new();
+    for round in 1..=80 {
+        views.push(storage.read_view().unwrap());
+        change(&mut |transaction| {
+            for i in 0..60 {
+                assert!(tree.update(transaction, &key(i), &[round; 200]).unwrap());
+            }
+        });
+    }
+    change(&mut |transaction| {
+        for i in 1_000..1_500 {
+            tree.insert(transaction, &key(i), &[0; 200]).unwrap();
+        }
+    });
+    change(&mut |transaction| {
+        for i in 1_000..1_500 {
+            assert!(tree.delete(transaction, &key(i)).unwrap());
+        }
+    });
+    for _ in 0..3 {
+        storage.collect_versions_step().unwrap();
+    }
+    let leaves = tree.statistics().leaf_pages;
+    let with_past = storage.transaction_counters().leaves_with_versions;
+    assert_eq!((tree.check().unwrap().ghosts, with_past), (0, leaves - 1));
+    views.clear();
+    storage.collect_versions_step().unwrap();
+    assert_eq!(tree.statistics().leaf_pages, leaves - 1);
+    assert_eq!(tree.statistics().entries, 60);
+    tree.check().unwrap();
+}
+
 #[test]
 fn a_full_version_store_refuses_changes_until_nobody_looks_back() {
     let disk = disk(8);

@@ -3,7 +3,7 @@
 //! A node that is less than a quarter full is joined with a sibling under the same parent, if both together leave
 //! some room for inserts, and an empty one whenever it can be. The right node's entries move to the left node, and the right node's separator leaves the
 //! parent: parent, left, right and extent map in one mini-transaction, latched in this order; versions move with their
-//! entries. Leaves whose versions are many together stay as they are until some of those have gone. A parent that became
+//! entries. Leaves whose versions are many together stay as they are until some of those have gone, of the one or of the other. A parent that became
 //! underfull itself is merged afterwards, in a mini-transaction of its own. A root with a single child takes over the
 //! child's contents: the only way in which a tree becomes lower.
 
@@ -104,11 +104,13 @@ impl Tree {
         }
         let versions = &self.store.transactions.versions;
         if versions.have_large_past(&[left_id, right_id]) {
-            let (page, low) = match left_slot == slot {
-                true => (left_id, left_node.low_fence()),
-                false => (right_id, right_node.low_fence()),
+            let (page, sibling, low) = match left_slot == slot {
+                true => (left_id, right_id, left_node.low_fence()),
+                false => (right_id, left_id, right_node.low_fence()),
             };
+            // Each as far as it has a past.
             versions.note_visit(page, low);
+            versions.note_unmerged(sibling, low);
             return Ok(false);
         }
         let mut image = new_page_image();

@@ -221,6 +221,9 @@ impl Part {
     }
 }
 
+/// Most leaves beside a leaf that wait to be merged with it. More would have to come from splits.
+const MAX_UNMERGED: usize = 4;
+
 /// A leaf's past.
 pub(super) struct LeafVersions {
     pub(super) tree: TreeId,
@@ -234,6 +237,10 @@ pub(super) struct LeafVersions {
     ghost: Option<Box<[u8]>>,
     /// A key has no versions any more, while there may be ghosts: for the next sweep.
     has_garbage: bool,
+    /// Keys of leaves beside this one that its past has kept from being merged.
+    unmerged: Vec<Box<[u8]>>,
+    /// Some of the past has gone since: for the next sweep.
+    has_shrunk: bool,
     /// Ghosts were made since the collector was sent here: they are garbage when those who made them have ended.
     has_new_ghosts: bool,
     /// Used since the spiller came by last.
@@ -249,6 +256,8 @@ impl LeafVersions {
             parts: Vec::new(),
             ghost: None,
             has_garbage: false,
+            unmerged: Vec::new(),
+            has_shrunk: false,
             has_new_ghosts: false,
             is_hot: AtomicBool::new(true),
         }
@@ -338,6 +347,29 @@ impl LeafVersions {
             + table.map_or(0, |table| table.memory_bytes())
             + self.parts.iter().map(Part::memory_bytes).sum::<usize>()
             + self.ghost.as_ref().map_or(0, |key| key.len())
+            + self.unmerged.capacity() * size_of::<Box<[u8]>>()
+            + self.unmerged.iter().map(|key| key.len()).sum::<usize>()
+    }
+
+    /// The past is too large for the leaf of this key, beside this one, to be merged with it.
+    pub(super) fn note_unmerged(&mut self, key: &[u8]) {
+        let is_known = self.unmerged.iter().any(|known| **known == *key);
+        if !is_known && self.unmerged.len() < MAX_UNMERGED {
+            self.unmerged.push(key.into());
+        }
+    }
+
+    /// Keys of leaves that may be merged now.
+    pub(super) fn take_unmerged(&mut self) -> Vec<Box<[u8]>> {
+        match std::mem::take(&mut self.has_shrunk) {
+            true => std::mem::take(&mut self.unmerged),
+            false => Vec::new(),
+        }
+    }
+
+    fn shrinks(&mut self, has_forgotten: bool) {
+        self.has_garbage |= has_forgotten && self.ghost.is_some();
+        self.has_shrunk |= has_forgotten && !self.unmerged.is_empty();
     }
 
     /// There may be a ghost of this key, or of another.
@@ -359,9 +391,9 @@ impl LeafVersions {
         self.has_garbage = true;
     }
 
-    /// Whether the collector has to come for ghosts, now or when somebody has ended.
+    /// Whether the collector has to come for ghosts, now or when somebody has ended, or for a merge.
     pub(super) fn awaits_collector(&self) -> bool {
-        self.has_garbage || self.has_new_ghosts
+        self.has_garbage || self.has_new_ghosts || self.has_shrunk
     }
 
     /// There is no ghost on the page.
@@ -407,7 +439,7 @@ impl LeafVersions {
         let parts = self.parts.len();
         self.parts.retain(|part| part.is_needed(live));
         has_forgotten |= self.parts.len() < parts;
-        self.has_garbage |= has_forgotten && self.ghost.is_some();
+        self.shrinks(has_forgotten);
         if self.table().is_empty() {
             self.table = None;
         }
@@ -422,7 +454,7 @@ impl LeafVersions {
         self.parts.retain(|part| !is_joined(part));
         drop(self.parts.splice(..0, parts));
         self.parts.shrink_to_fit();
-        self.has_garbage |= has_forgotten && self.ghost.is_some();
+        self.shrinks(has_forgotten);
     }
 
     /// Takes the past of the keys from `separator` on out. Both sides may have ghosts if there were any. `low_fence` is
@@ -445,6 +477,11 @@ impl LeafVersions {
             upper.has_garbage = self.has_garbage;
             upper.has_new_ghosts = self.has_new_ghosts;
         }
+        let unmerged = std::mem::take(&mut self.unmerged).into_iter();
+        (upper.unmerged, self.unmerged) = unmerged.partition(|key| **key >= *separator);
+        // Each side has less than both had.
+        upper.has_shrunk = !upper.unmerged.is_empty();
+        self.has_shrunk = !self.unmerged.is_empty();
         upper
     }
 
@@ -459,6 +496,11 @@ impl LeafVersions {
         self.ghost = self.ghost.take().or(right.ghost);
         self.has_garbage |= right.has_garbage;
         self.has_new_ghosts |= right.has_new_ghosts;
+        right
+            .unmerged
+            .iter()
+            .for_each(|key| self.note_unmerged(key));
+        self.has_shrunk |= right.has_shrunk;
     }
 
     /// What there is at this moment.

@@ -399,6 +399,12 @@ impl VersionStore {
         self.change_known_leaf(page, |leaf| leaf.note_ghost(key));
     }
 
+    /// The leaf of `key` has to stay apart from this one, its neighbour, and is to be visited when some of this one's past has
+    /// gone.
+    pub(crate) fn note_unmerged(&self, page: PageId, key: &[u8]) {
+        self.change_known_leaf(page, |leaf| leaf.note_unmerged(key));
+    }
+
     /// There is no ghost on the page, which is latched.
     pub(crate) fn forget_ghosts(&self, page: PageId) {
         self.change_known_leaf(page, LeafVersions::forget_ghosts);
@@ -621,11 +627,14 @@ impl VersionStore {
             return false;
         };
         self.change(leaf, |leaf| leaf.purge(live));
-        if let Some(hints) = hints
-            && let Some(key) = leaf.take_garbage()
-        {
+        if let Some(hints) = hints {
             let tree = leaf.tree;
-            hints.push(GarbageHint { tree, key });
+            let garbage = leaf.take_garbage();
+            hints.extend(garbage.map(|key| GarbageHint { tree, key }));
+            self.change(leaf, |leaf| {
+                let keys = leaf.take_unmerged().into_iter().map(Vec::from);
+                hints.extend(keys.map(|key| GarbageHint { tree, key }));
+            });
         }
         if !leaf.is_empty() || leaf.awaits_collector() {
             return false;

@@ -357,6 +357,42 @@ fn a_large_past_is_no_longer_large_when_its_leaf_is_split() {
     assert!(is_large(LEAF));
 }
 
+/// Who waits beside a large past is told of it when some of that has gone, also by a split, and once.
+#[test]
+fn a_large_past_tells_its_neighbours_when_it_goes() {
+    let store = store();
+    let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+    let told = |store: &VersionStore| -> Vec<Vec<u8>> {
+        let hints = store.sweep(&registry.live(), |_| {});
+        hints.into_iter().map(|hint| hint.key).collect()
+    };
+    let held = ReadView::take(&registry, None).unwrap();
+    let writer = StatusCell::new(TransactionId(1));
+    push_many(&store, LEAF, 100..200, &writer);
+    for neighbour in [50, 300, 50] {
+        store.note_unmerged(LEAF, &key(neighbour));
+    }
+    assert!(told(&store).is_empty());
+    store.split(LEAF, OTHER, &key(150), b"");
+    let mut both = told(&store);
+    both.sort();
+    assert_eq!(both, [key(50), key(300)]);
+    assert!(told(&store).is_empty());
+    store.note_unmerged(OTHER, &key(300));
+    // They move along.
+    store.move_all(OTHER, LEAF);
+    assert!(told(&store).is_empty());
+    writer.commit(Lsn(5));
+    registry.advance_to(Lsn(5));
+    assert!(told(&store).is_empty());
+    drop(held);
+    assert_eq!(told(&store), [key(300)]);
+    assert_eq!(store.memory_bytes(), 0);
+    // A leaf without a past is nobody to note anything at.
+    store.note_unmerged(LEAF, &key(50));
+    assert!(told(&store).is_empty());
+}
+
 /// Who asks has pages latched: the past goes when the leaf is changed, or in a sweep.
 #[test]
 fn whether_a_past_is_large_is_told_without_a_purge() {
