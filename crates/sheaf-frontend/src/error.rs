@@ -64,6 +64,40 @@ impl SqlError {
         Self::new(1105, "HY000", message)
     }
 
+    /// Whether nothing of the transaction remains in which it happened: a deadlock, or it has changed too much.
+    pub fn ends_transaction(&self) -> bool {
+        const DEADLOCK: u16 = 1213;
+        const TRANSACTION_TOO_LARGE: u16 = 1197;
+        matches!(self.code, DEADLOCK | TRANSACTION_TOO_LARGE)
+    }
+
+    /// 1175: `sql_safe_updates` is on, and the statement would look at every row.
+    pub fn update_without_key() -> Self {
+        Self::new(
+            1175,
+            "HY000",
+            "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column",
+        )
+    }
+
+    /// 1845: a clause of ALTER TABLE asks for a way that there is not; `instead` is one that there is.
+    pub fn alter_not_supported(clause: &str, instead: &str) -> Self {
+        Self::new(
+            1845,
+            "0A000",
+            format!("{clause} is not supported for this operation. Try {instead}."),
+        )
+    }
+
+    /// 1846: as [`Self::alter_not_supported`], with the reason.
+    pub fn alter_not_supported_because(clause: &str, reason: &str, instead: &str) -> Self {
+        Self::new(
+            1846,
+            "0A000",
+            format!("{clause} is not supported. Reason: {reason}. Try {instead}."),
+        )
+    }
+
     /// 1235: MySQL has this and Sheaf does not, or not yet.
     pub fn not_supported_yet(what: impl fmt::Display) -> Self {
         Self::new(
@@ -126,14 +160,6 @@ impl SqlError {
             1007,
             "HY000",
             format!("Can't create database '{name}'; database exists"),
-        )
-    }
-
-    pub fn database_drop_exists(name: &str) -> Self {
-        Self::new(
-            1008,
-            "HY000",
-            format!("Can't drop database '{name}'; database doesn't exist"),
         )
     }
 
@@ -241,15 +267,6 @@ impl SqlError {
         Self::new(1305, "42000", format!("SAVEPOINT {name} does not exist"))
     }
 
-    /// 3572: NOWAIT.
-    pub fn lock_not_available() -> Self {
-        Self::new(
-            3572,
-            "HY000",
-            "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.",
-        )
-    }
-
     /// 1221: two clauses that do not go together.
     pub fn wrong_usage(first: &str, second: &str) -> Self {
         Self::new(
@@ -276,20 +293,8 @@ impl SqlError {
         Self::new(1110, "42000", format!("Column '{column}' specified twice"))
     }
 
-    pub fn duplicate_key_name(name: &str) -> Self {
-        Self::new(1061, "42000", format!("Duplicate key name '{name}'"))
-    }
-
     pub fn multiple_primary_key() -> Self {
         Self::new(1068, "42000", "Multiple primary key defined")
-    }
-
-    pub fn key_column_does_not_exist(column: &str) -> Self {
-        Self::new(
-            1072,
-            "42000",
-            format!("Key column '{column}' doesn't exist in table"),
-        )
     }
 
     pub fn key_does_not_exist(key: &str, table: &str) -> Self {
@@ -297,22 +302,6 @@ impl SqlError {
             1176,
             "42000",
             format!("Key '{key}' doesn't exist in table '{table}'"),
-        )
-    }
-
-    pub fn cannot_drop_field_or_key(name: &str) -> Self {
-        Self::new(
-            1091,
-            "42000",
-            format!("Can't DROP '{name}'; check that column/key exists"),
-        )
-    }
-
-    pub fn wrong_auto_key() -> Self {
-        Self::new(
-            1075,
-            "42000",
-            "Incorrect table definition; there can be only one auto column and it must be defined as a key",
         )
     }
 
@@ -332,28 +321,11 @@ impl SqlError {
         )
     }
 
-    pub fn blob_key_without_length(column: &str) -> Self {
-        Self::new(
-            1170,
-            "42000",
-            format!("BLOB/TEXT column '{column}' used in key specification without a key length"),
-        )
-    }
-
     pub fn primary_cannot_have_null() -> Self {
         Self::new(
             1171,
             "42000",
             "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead",
-        )
-    }
-
-    pub fn wrong_sub_key() -> Self {
-        Self::new(
-            1089,
-            "HY000",
-            "Incorrect prefix key; the used key part isn't a string, the used length is longer than \
-             the key part, or the storage engine doesn't support unique prefix keys",
         )
     }
 
@@ -404,18 +376,6 @@ impl SqlError {
 
     // Rows.
 
-    pub fn duplicate_entry(entry: &str, key: &str) -> Self {
-        Self::new(
-            1062,
-            "23000",
-            format!("Duplicate entry '{entry}' for key '{key}'"),
-        )
-    }
-
-    pub fn bad_null(column: &str) -> Self {
-        Self::new(1048, "23000", format!("Column '{column}' cannot be null"))
-    }
-
     pub fn no_default_for_field(column: &str) -> Self {
         Self::new(
             1364,
@@ -448,10 +408,6 @@ impl SqlError {
                 "Row {row} was truncated; it contained more data than there were input columns"
             ),
         )
-    }
-
-    pub fn table_full(table: &str) -> Self {
-        Self::new(1114, "HY000", format!("The table '{table}' is full"))
     }
 
     // Files.
@@ -604,14 +560,6 @@ impl SqlError {
             format!(
                 "Can't create more than max_prepared_stmt_count statements (current value: {limit})"
             ),
-        )
-    }
-
-    pub fn unsupported_prepared_statement() -> Self {
-        Self::new(
-            1295,
-            "HY000",
-            "This command is not supported in the prepared statement protocol yet",
         )
     }
 

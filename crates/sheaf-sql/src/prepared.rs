@@ -104,10 +104,13 @@ impl Session {
             .values()
             .map(|prepared| prepared.text.len())
             .sum();
-        if self.engine.prepared_statements.load(Ordering::Relaxed) >= limit as u64
-            || text_bytes + sql.len() > MAX_PREPARED_TEXT_BYTES
-        {
+        if self.engine.prepared_statements.load(Ordering::Relaxed) >= limit as u64 {
             return Err(SqlError::max_prepared_statements(limit as u64));
+        }
+        if text_bytes + sql.len() > MAX_PREPARED_TEXT_BYTES {
+            return Err(SqlError::out_of_memory(&format!(
+                "the prepared statements of a session have at most {MAX_PREPARED_TEXT_BYTES} bytes of text"
+            )));
         }
         let text = scan::resolve_executable_comments(sql);
         let (range, next) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;

@@ -39,12 +39,9 @@ use crate::warnings::{Level, Warnings};
 /// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
 pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
 
-/// The errors after which nothing of the transaction remains.
-const DEADLOCK: u16 = 1213;
-const TRANSACTION_TOO_LARGE: u16 = 1197;
-
-/// The most user variables of a session.
+/// The most user variables of a session, and the most bytes of their values together.
 const MAX_USER_VARIABLES: usize = 1_000;
+const MAX_USER_VARIABLE_BYTES: usize = 16 << 20;
 
 /// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]), and a
 /// statement whose thread has less stack than the red zone left runs on a stack of its own, which is address space
@@ -401,7 +398,7 @@ impl Session {
             error
         };
         self.handle.commands.count(Command::Errors);
-        if matches!(error.code, DEADLOCK | TRANSACTION_TOO_LARGE)
+        if error.ends_transaction()
             && let Err(error) = self.roll_back_open()
         {
             tracing::error!(%error, "a transaction that cannot go on could not be rolled back");
@@ -642,8 +639,25 @@ impl Session {
                 "A session has at most {MAX_USER_VARIABLES} user variables"
             )));
         }
+        let others = self.user_variables.iter();
+        let others = others.filter(|(other, _)| *other != name);
+        let bytes: usize = others.map(|(_, value)| bytes_of(value)).sum();
+        if bytes + bytes_of(&value) > MAX_USER_VARIABLE_BYTES {
+            return Err(SqlError::out_of_memory(&format!(
+                "the user variables of a session have at most {MAX_USER_VARIABLE_BYTES} bytes"
+            )));
+        }
         self.user_variables.insert(name.to_string(), value);
         Ok(())
+    }
+}
+
+/// What a value takes beside the space of the value itself.
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
     }
 }
 

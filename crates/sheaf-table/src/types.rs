@@ -468,18 +468,6 @@ impl ColumnType {
         )
     }
 
-    /// Integers, DECIMAL, FLOAT, DOUBLE and YEAR.
-    pub fn is_numeric(&self) -> bool {
-        self.is_integer()
-            || matches!(
-                self,
-                ColumnType::Decimal { .. }
-                    | ColumnType::Float { .. }
-                    | ColumnType::Double { .. }
-                    | ColumnType::Year
-            )
-    }
-
     /// CHAR, VARCHAR and TEXT.
     pub fn is_character(&self) -> bool {
         matches!(
