@@ -26,7 +26,8 @@ use crate::rows::{Cells, Rows};
 use crate::session::{Session, SessionHandle};
 use crate::variables;
 
-/// How long an index build waits for the table's writers, and at its end for its readers.
+/// How long an index build waits at most for the table's writers, and at its end for its readers; `lock_wait_timeout` may
+/// say less. The second wait cannot be interrupted, so it is short against that variable's default.
 const INDEX_LOCK_WAIT: Duration = Duration::from_secs(60);
 
 /// Pages that CHECK TABLE reads ahead.
@@ -115,13 +116,16 @@ impl Session {
     ) -> Result<()> {
         self.check_changeable(name)?;
         let catalog = self.engine.catalog();
-        let dropped = match self.with_definition_lock(|wait| catalog.drop_database(name, wait)) {
-            Err(error) if error.code == 1008 && if_exists => {
-                self.warnings.note(1008, error.message);
-                0
-            }
-            result => result?,
-        };
+        let dropped =
+            self.with_definition_lock(|wait| match catalog.drop_database(name, wait) {
+                Err(absent @ TableError::CannotDropDatabase { .. }) if if_exists => Ok(Err(absent)),
+                outcome => outcome.map(Ok),
+            })?;
+        let dropped = dropped.unwrap_or_else(|absent| {
+            let SqlError { code, message, .. } = absent.into();
+            self.warnings.note(code, message);
+            0
+        });
         if self.database.as_deref() == Some(name) {
             self.database = None;
             self.handle.set_database(None);
@@ -458,6 +462,7 @@ impl Session {
     ) -> Result<()> {
         let (database, mut table) = self.resolve_for_change(name)?;
         self.engine.catalog().table(&database, &table)?;
+        check_demands(&changes)?;
         // What is not supported is refused before anything is done.
         for change in &changes {
             match change {
@@ -516,6 +521,11 @@ impl Session {
         )
     }
 
+    fn index_lock_wait(&self) -> Duration {
+        let chosen = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        chosen.min(INDEX_LOCK_WAIT)
+    }
+
     fn add_key(&mut self, database: &str, table: &str, key: &KeyDefinition) -> Result<()> {
         let progress = SessionProgress::new(self.handle());
         let memory = self.sort_memory()?;
@@ -527,9 +537,64 @@ impl Session {
             index_spec(key),
             memory.bytes(),
             &progress,
-            INDEX_LOCK_WAIT,
+            self.index_lock_wait(),
         )?)
     }
+}
+
+/// Whether changes of a table are done as ALGORITHM and LOCK ask for. An index is built in place, while others read the table
+/// and do not write it; everything else only changes the definition. Errors 1845 and 1846 for what is not kept, 1800 and 1801
+/// for words that are none.
+fn check_demands(changes: &[TableChange]) -> Result<()> {
+    let builds = changes.iter().any(|change| {
+        matches!(
+            change,
+            TableChange::AddKey(_) | TableChange::AddForeignKey(_)
+        )
+    });
+    for change in changes {
+        match change {
+            TableChange::Algorithm(word) => match word.as_str() {
+                // Whoever asks for a copy gets the same index with less work.
+                "DEFAULT" | "INPLACE" | "COPY" => {}
+                "INSTANT" if builds => {
+                    return Err(SqlError::alter_not_supported(
+                        "ALGORITHM=INSTANT",
+                        "ALGORITHM=INPLACE",
+                    ));
+                }
+                "INSTANT" => {}
+                other => {
+                    let message = format!("Unknown ALGORITHM '{other}'");
+                    return Err(SqlError::new(1800, "HY000", message));
+                }
+            },
+            TableChange::Lock(word) => match word.as_str() {
+                "DEFAULT" | "SHARED" => {}
+                "NONE" if builds => {
+                    return Err(SqlError::alter_not_supported_because(
+                        "LOCK=NONE",
+                        "the table cannot be changed while an index is built",
+                        "LOCK=SHARED",
+                    ));
+                }
+                "EXCLUSIVE" if builds => {
+                    return Err(SqlError::alter_not_supported_because(
+                        "LOCK=EXCLUSIVE",
+                        "the table can be read while an index is built",
+                        "LOCK=SHARED",
+                    ));
+                }
+                "NONE" | "EXCLUSIVE" => {}
+                other => {
+                    let message = format!("Unknown LOCK type '{other}'");
+                    return Err(SqlError::new(1801, "HY000", message));
+                }
+            },
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Foreign keys.
@@ -549,7 +614,7 @@ impl Session {
             self.variables.foreign_key_checks(),
             memory.bytes(),
             &progress,
-            INDEX_LOCK_WAIT,
+            self.index_lock_wait(),
         )?)
     }
 

@@ -104,16 +104,15 @@ impl StatementParser<'_> {
             let index = self.identifier()?;
             self.expect("ON")?;
             let name = self.table_name()?;
-            self.algorithm_and_lock()?;
+            let demands = self.algorithm_and_lock()?;
             let change = if index.eq_ignore_ascii_case(sheaf_table::PRIMARY) {
                 TableChange::DropPrimaryKey
             } else {
                 TableChange::DropKey { name: index }
             };
-            return Ok(Statement::AlterTable {
-                name,
-                changes: vec![change],
-            });
+            let mut changes = vec![change];
+            changes.extend(demands);
+            return Ok(Statement::AlterTable { name, changes });
         }
         // What cannot be created cannot be there; dumps drop it all the same.
         for (what, code) in [
@@ -171,7 +170,7 @@ impl StatementParser<'_> {
         let name = self.table_name()?;
         let parts = self.key_parts()?;
         let comment = self.key_options()?;
-        self.algorithm_and_lock()?;
+        let demands = self.algorithm_and_lock()?;
         let kind = if unique {
             KeyKind::Unique
         } else {
@@ -183,18 +182,30 @@ impl StatementParser<'_> {
             parts,
             comment,
         };
-        Ok(Statement::AlterTable {
-            name,
-            changes: vec![TableChange::AddKey(key)],
-        })
+        let mut changes = vec![TableChange::AddKey(key)];
+        changes.extend(demands);
+        Ok(Statement::AlterTable { name, changes })
     }
 
-    fn algorithm_and_lock(&mut self) -> Parsed<()> {
-        while self.accept_one_of(&["ALGORITHM", "LOCK"]).is_some() {
-            self.accept_token(&Token::Eq);
-            self.word_or_string()?;
+    /// How a change of a table is to be done, if that is what comes next.
+    fn algorithm_or_lock(&mut self) -> Parsed<Option<TableChange>> {
+        let Some(clause) = self.accept_one_of(&["ALGORITHM", "LOCK"]) else {
+            return Ok(None);
+        };
+        self.accept_token(&Token::Eq);
+        let word = self.word_or_string()?.to_ascii_uppercase();
+        Ok(Some(match clause {
+            "ALGORITHM" => TableChange::Algorithm(word),
+            _ => TableChange::Lock(word),
+        }))
+    }
+
+    fn algorithm_and_lock(&mut self) -> Parsed<Vec<TableChange>> {
+        let mut demands = Vec::new();
+        while let Some(demand) = self.algorithm_or_lock()? {
+            demands.push(demand);
         }
-        Ok(())
+        Ok(demands)
     }
 }
 
@@ -698,10 +709,8 @@ impl StatementParser<'_> {
         {
             return Ok(TableChange::Nothing);
         }
-        if self.accept_one_of(&["ALGORITHM", "LOCK"]).is_some() {
-            self.accept_token(&Token::Eq);
-            self.word_or_string()?;
-            return Ok(TableChange::Nothing);
+        if let Some(demand) = self.algorithm_or_lock()? {
+            return Ok(demand);
         }
         if self.ignored_table_option()? {
             return Ok(TableChange::Nothing);

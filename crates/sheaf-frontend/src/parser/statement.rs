@@ -270,7 +270,11 @@ pub enum TableChange {
         new: String,
     },
     RenameTo(TableName),
-    /// ENGINE=…, ALGORITHM=…, LOCK=…, DISABLE KEYS and the like: read, nothing to do.
+    /// ALGORITHM=…, in upper case: not a change, but a demand on the others.
+    Algorithm(String),
+    /// LOCK=…, the same.
+    Lock(String),
+    /// ENGINE=…, DISABLE KEYS and the like: read, nothing to do.
     Nothing,
     /// The text names what is not supported.
     Unsupported(String),

@@ -284,6 +284,8 @@ impl Session {
                     let needs = Privileges::INDEX | Privileges::ALTER;
                     self.require_one_on_table(&database, &table, needs, "INDEX")?;
                 }
+                // CREATE INDEX may have them as well.
+                TableChange::Algorithm(_) | TableChange::Lock(_) => {}
                 TableChange::RenameTo(new) => self.check_rename(name, new)?,
                 TableChange::AddForeignKey(key) => {
                     self.require_on_table(&database, &table, Privileges::ALTER)?;
