@@ -39,6 +39,7 @@ use sheaf_exec::detached_exec::DetachedExec;
 use sheaf_exec::interruptible_exec::InterruptibleExec;
 use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::measuring_exec::{Measured, MeasuringExec};
+use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::regret_exec::RegretExec;
 use sheaf_exec::scan_exec::ScanExec;
 use sheaf_exec::shared_exec::SharedExec;
@@ -374,6 +375,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<DetachedExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
+        || plan.is::<RecursionLimitExec>()
         || plan.is::<ScalarSubqueryExec>())
 }
 

@@ -44,6 +44,7 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::Budget;
 use sheaf_exec::detached_exec::detach_below_top_k;
 use sheaf_exec::interruptible_exec::make_interruptible;
+use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
@@ -562,11 +563,13 @@ impl Planner<'_> {
         let first = self.plan(&query.static_term, block, &Wanted::default())?;
         let inner = self.inner_block(block, "UNION");
         let round = self.plan(&query.recursive_term, &inner, &Wanted::default())?;
+        let limit = self.context.settings.max_recursion_rounds;
+        let (first_plan, round_plan) = RecursionLimitExec::above(first.plan, round.plan, limit);
         let plan = RecursiveQueryExec::try_new(
             query.name.clone(),
             Arc::clone(query.schema.inner()),
-            first.plan,
-            round.plan,
+            first_plan,
+            round_plan,
             query.is_distinct,
         )?;
         let mut explain = first.explain;

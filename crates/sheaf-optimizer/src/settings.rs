@@ -253,6 +253,8 @@ pub struct PlannerSettings {
     pub query_memory_bytes: usize,
     /// Pages that a scan reads ahead: 4 MiB keep a device of 1.5 GB/s busy between two requests, 1 MiB did so to three quarters.
     pub read_ahead_pages: usize,
+    /// Rounds that a recursive CTE may take (`cte_max_recursion_depth`).
+    pub max_recursion_rounds: u64,
     /// What a plan that may be given up may spend, in microseconds, in place of the cost of the other plan; every plan that
     /// can be given up is one then. For tests.
     pub regret_budget_us: Option<f64>,
@@ -273,6 +275,7 @@ impl Default for PlannerSettings {
             target_partitions: 1,
             query_memory_bytes: 64 << 20,
             read_ahead_pages: 256,
+            max_recursion_rounds: 1_000,
             regret_budget_us: None,
             kept_bytes: MAX_KEPT_BYTES,
             costs: CostConstants::default(),

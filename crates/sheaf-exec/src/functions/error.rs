@@ -40,13 +40,25 @@ impl EvaluationError {
         )
     }
 
-    /// 1301: a string function would return more bytes than a packet may have.
+    /// 1301: a string function would return more than [`MAX_RESULT_BYTES`]. MySQL's limit here is max_allowed_packet.
     pub fn result_too_large(function: &str) -> EvaluationError {
         Self::new(
             1301,
             "HY000",
             format!(
-                "Result of {function}() was larger than max_allowed_packet ({MAX_RESULT_BYTES}) - truncated"
+                "Result of {function}() was larger than the most that a function returns ({MAX_RESULT_BYTES} bytes)"
+            ),
+        )
+    }
+
+    /// 3636: a recursive CTE has taken `limit` rounds and goes on.
+    pub fn recursion_too_deep(limit: u64) -> EvaluationError {
+        Self::new(
+            3636,
+            "HY000",
+            format!(
+                "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.",
+                limit.saturating_add(1)
             ),
         )
     }
