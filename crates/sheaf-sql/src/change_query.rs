@@ -219,6 +219,31 @@ impl Session {
         Err(SqlError::definition_changed())
     }
 
+    /// With `sql_safe_updates` and without LIMIT, a condition on a key has to narrow down the rows of each table that is
+    /// changed, whether the plan uses that key or not. Error 1175.
+    pub(crate) fn check_safe_update(
+        &mut self,
+        (query, text): (&ast::Query, &str),
+        references: &References,
+        targets: impl IntoIterator<Item = usize>,
+    ) -> Result<()> {
+        if !self.variables.sql_safe_updates() || query.limit_clause.is_some() {
+            return Ok(());
+        }
+        let view = self.current_view()?;
+        let planned = self.plan_change(query, text, view)?;
+        for target in targets {
+            let alias = Some(references.0[target].alias.as_str());
+            let mut rows = planned.physical.explain.iter();
+            let row = rows.find(|row| row.id == Some(1) && row.table.as_deref() == alias);
+            // What is not read at all has no row.
+            if row.is_some_and(|row| row.possible_keys.is_none()) {
+                return Err(SqlError::update_without_key());
+            }
+        }
+        Ok(())
+    }
+
     /// Opens tables for writing, with those that foreign keys connect them to. They are taken in the order of their
     /// names, so that two statements cannot wait for each other. `None`: a definition has changed since they were
     /// looked up.

@@ -80,6 +80,7 @@ impl Session {
         text: &str,
     ) -> Result<(u64, Option<Returned>)> {
         let (tables, query) = delete_query(delete, references, &targets)?;
+        self.check_safe_update((&query, text), references, targets)?;
         let mut statement = self.begin_changes()?;
         let outcome =
             self.delete_until_stable(&mut statement, delete, (&tables, locked), (&query, text));

@@ -7,7 +7,7 @@ use crate::parser::statement::{Show, Statement, TableName};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::status::Command;
-use crate::transaction::{commits_implicitly, uses_tables};
+use crate::transaction::{changes_definitions, commits_implicitly, uses_tables};
 
 impl Session {
     /// Runs a parsed statement. `text` is what was parsed: places in the syntax tree refer to it.
@@ -33,6 +33,9 @@ impl Session {
             self.clear_warnings();
         }
         self.check_requirements(&statement)?;
+        if changes_definitions(&statement) {
+            self.check_server_writable()?;
+        }
         self.obey_statement_hints(&statement, text);
         if let Some(command) = command_of(&statement) {
             self.handle.commands.count(command);
@@ -137,9 +140,11 @@ impl Session {
                     let (database, table) = self.resolve(table)?;
                     self.engine.catalog().table(&database, &table)?;
                 }
-                self.warnings.note(
+                // An error would keep mysqldump from its work.
+                self.warnings.warn(
                     1235,
-                    "LOCK TABLES has no effect yet: each statement locks what it writes",
+                    "LOCK TABLES has no effect: other sessions may read and change these tables; \
+                     a transaction keeps the rows that it locks (SELECT ... FOR UPDATE)",
                 );
                 self.ok(sink, 0, String::new())
             }

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ use crate::rewrite_rules::RewriteRegistry;
 use crate::session::{Session, SessionInfo};
 use crate::session_handle::SessionHandle;
 use crate::statement_timer::StatementTimer;
-use crate::status::{CommandCounters, ServerGauges};
-use crate::variables::{self, VariableValue, Variables};
+use crate::status::{Command, CommandCounters, ServerGauges};
+use crate::variables::{self, ServerReadOnly, VariableValue, Variables};
 
 /// The least memory that an engine works in.
 pub const MIN_MEMORY_BYTES: usize = 16 << 20;
@@ -50,7 +50,8 @@ const MIN_VERSION_BYTES: usize = 8 << 20;
 const PACKET_SHARE: usize = 32;
 const MIN_PACKET_BYTES: usize = 1 << 20;
 const MAX_PACKET_BYTES: usize = 64 << 20;
-/// Spill files of all statements together.
+/// Spill files of the operators of all plans together. Cursors, rows to change and the sorts of index builds and bulk loads
+/// spill to the same folder and have no limit but the disk.
 const MAX_TEMP_BYTES: u64 = 1 << 40;
 /// Worker threads are never more than this.
 const MAX_THREADS: usize = 64;
@@ -137,6 +138,8 @@ pub struct Engine {
     runtime: Arc<QueryRuntime>,
     started: Instant,
     globals: RwLock<Variables>,
+    /// A [`ServerReadOnly`], as the global variables say.
+    read_only: AtomicU8,
     sessions: Mutex<BTreeMap<u64, Arc<SessionHandle>>>,
     next_session_id: AtomicU64,
     max_used_connections: AtomicU64,
@@ -200,6 +203,7 @@ impl Engine {
             runtime,
             started: Instant::now(),
             globals: RwLock::new(globals),
+            read_only: AtomicU8::new(ServerReadOnly::Nobody as u8),
             sessions: Mutex::new(BTreeMap::new()),
             next_session_id: AtomicU64::new(1),
             max_used_connections: AtomicU64::new(0),
@@ -390,7 +394,20 @@ impl Engine {
 
     /// Changes the global variables under their lock.
     pub(crate) fn change_globals<T>(&self, change: impl FnOnce(&mut Variables) -> T) -> T {
-        change(&mut self.globals.write().unwrap_or_else(PoisonError::into_inner))
+        let mut globals = self.globals.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut globals);
+        // Under the lock, so that the last change is the last word.
+        let read_only = globals.server_read_only() as u8;
+        self.read_only.store(read_only, Ordering::Relaxed);
+        changed
+    }
+
+    /// Who may not change anything. Every statement that does asks.
+    pub(crate) fn read_only(&self) -> ServerReadOnly {
+        let read_only = self.read_only.load(Ordering::Relaxed);
+        let all = [ServerReadOnly::WithoutPrivilege, ServerReadOnly::All];
+        let found = all.into_iter().find(|kind| *kind as u8 == read_only);
+        found.unwrap_or_default()
     }
 
     /// FLUSH STATUS: the session's counts go to the global ones.
@@ -477,10 +494,11 @@ impl Engine {
     pub fn statistics_line(&self) -> String {
         let gauges = self.gauges();
         let (_, commands) = self.global_counters();
-        let questions = commands.get(crate::status::Command::Questions);
+        let questions = commands.get(Command::Questions);
+        let slow = commands.get(Command::SlowQueries);
         let per_second = questions as f64 / gauges.uptime_seconds.max(1) as f64;
         format!(
-            "Uptime: {}  Threads: {}  Questions: {questions}  Slow queries: 0  Opens: {}  Flush tables: 0  \
+            "Uptime: {}  Threads: {}  Questions: {questions}  Slow queries: {slow}  Opens: {}  Flush tables: 0  \
              Open tables: {}  Queries per second avg: {per_second:.3}",
             gauges.uptime_seconds, gauges.threads_connected, gauges.open_tables, gauges.open_tables
         )

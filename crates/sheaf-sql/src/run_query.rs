@@ -376,6 +376,7 @@ impl Session {
             query_memory_bytes: self.engine.memory().query_bytes,
             eq_range_index_dive_limit: self.variables.eq_range_index_dive_limit(),
             costs: self.engine.costs(),
+            max_recursion_rounds: self.variables.cte_max_recursion_depth(),
             ..PlannerSettings::default()
         };
         PlannerContext {

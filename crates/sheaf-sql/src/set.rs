@@ -7,7 +7,7 @@ use crate::parser::statement::{Assignment, Scope, SetValue};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::transaction::{Isolation, NextTransaction};
-use crate::variables::{self, NewValue, Truncated, VariableValue};
+use crate::variables::{self, NewValue, Truncated, VariableValue, Variables};
 
 impl From<Value> for NewValue {
     fn from(value: Value) -> NewValue {
@@ -28,31 +28,52 @@ impl From<Value> for NewValue {
     }
 }
 
+/// What a statement assigns to global variables. Others see it when all of the statement was found right.
+struct GlobalAssignments {
+    /// The global variables as they would be.
+    draft: Variables,
+    assigned: Vec<(String, NewValue)>,
+}
+
+impl GlobalAssignments {
+    fn new(globals: Variables) -> GlobalAssignments {
+        GlobalAssignments {
+            draft: globals,
+            assigned: Vec::new(),
+        }
+    }
+}
+
 impl Session {
-    /// Assigns in order; as in MySQL, either all assignments of system variables happen or none.
+    /// Assigns in order; as in MySQL, either all assignments of system variables happen or none, and the global ones
+    /// happen at the end.
     pub(crate) fn set(
         &mut self,
         assignments: Vec<Assignment>,
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let session_before = self.variables.clone();
-        let globals_before = self.engine.globals();
-        for assignment in assignments {
-            if let Err(error) = self.assign(assignment, text) {
-                self.variables = session_before;
-                self.engine
-                    .change_globals(|globals| *globals = globals_before);
-                self.follow_sync_log("sync_log")?;
-                return Err(error);
-            }
+        let before = (self.variables.clone(), self.last_insert_id);
+        let mut globals = GlobalAssignments::new(self.engine.globals());
+        let outcome = assignments
+            .into_iter()
+            .try_for_each(|assignment| self.assign(assignment, text, &mut globals))
+            .and_then(|()| self.assign_globals(globals));
+        if let Err(error) = outcome {
+            (self.variables, self.last_insert_id) = before;
+            return Err(error);
         }
         // The configuration of plans may depend on what was set.
         self.task = None;
         self.ok(sink, 0, String::new())
     }
 
-    fn assign(&mut self, assignment: Assignment, text: &str) -> Result<()> {
+    fn assign(
+        &mut self,
+        assignment: Assignment,
+        text: &str,
+        globals: &mut GlobalAssignments,
+    ) -> Result<()> {
         match assignment {
             Assignment::System { scope, name, value } => {
                 let new = match value {
@@ -60,7 +81,7 @@ impl Session {
                     SetValue::Word(word) => NewValue::Text(word),
                     SetValue::Expression(expression) => self.evaluate(&expression, text)?.into(),
                 };
-                self.assign_system(scope, &name, new)
+                self.assign_system(scope, &name, new, globals)
             }
             Assignment::User { name, value } => {
                 let value = self.evaluate(&value, text)?;
@@ -113,7 +134,13 @@ impl Session {
         );
     }
 
-    fn assign_system(&mut self, scope: Scope, name: &str, new: NewValue) -> Result<()> {
+    fn assign_system(
+        &mut self,
+        scope: Scope,
+        name: &str,
+        new: NewValue,
+        globals: &mut GlobalAssignments,
+    ) -> Result<()> {
         if matches!(name, "last_insert_id" | "identity") && scope != Scope::Global {
             let NewValue::Integer(number) = new else {
                 return Err(SqlError::wrong_type_for_variable(name));
@@ -121,34 +148,52 @@ impl Session {
             self.last_insert_id = u64::try_from(number).unwrap_or(0);
             return Ok(());
         }
-        let session = &mut self.variables;
-        let truncated = self
-            .engine
-            .change_globals(|globals| variables::assign(session, globals, scope, name, &new))?;
-        self.follow_sync_log(name)?;
+        let (session, draft) = (&mut self.variables, &mut globals.draft);
+        let truncated = variables::assign(session, draft, scope, name, &new)?;
+        let target = match scope {
+            Scope::Global => draft,
+            _ => session,
+        };
+        let without_effect = variables::without_effect(target, name);
+        if scope == Scope::Global {
+            globals.assigned.push((name.to_string(), new));
+        }
         if let Some(truncated) = truncated {
             self.warn_truncated(&truncated);
         }
-        if name == "autocommit" && !self.variables.autocommit() {
-            self.warnings.note(
-                1235,
-                "autocommit=0 has no effect yet: each statement is atomic and takes effect when it ends",
-            );
+        if let Some(message) = without_effect {
+            self.warnings.warn(1235, message);
         }
         Ok(())
     }
 
-    /// If it was this variable that was set: commits wait for the disk from now on as it says.
-    fn follow_sync_log(&self, name: &str) -> Result<()> {
-        let storage = self.engine.storage();
-        if let Some(sync_log) = variables::chosen_sync_log(&self.engine.globals(), name)
-            && sync_log != storage.sync_log()
-        {
-            storage.set_sync_log(sync_log)?;
-            self.engine
-                .change_globals(|globals| variables::show_sync_log(globals, sync_log));
+    /// Assigns what was checked before. Other sessions have not seen anything of it, and what they have assigned meanwhile
+    /// stays.
+    fn assign_globals(&mut self, globals: GlobalAssignments) -> Result<()> {
+        let GlobalAssignments { draft, assigned } = globals;
+        if assigned.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        // It may fail, so it comes before the others.
+        let sync_log = assigned
+            .iter()
+            .rev()
+            .find_map(|(name, _)| variables::chosen_sync_log(&draft, name));
+        if let Some(sync_log) = sync_log
+            && sync_log != self.engine.storage().sync_log()
+        {
+            self.engine.storage().set_sync_log(sync_log)?;
+        }
+        let session = &mut self.variables;
+        self.engine.change_globals(|globals| -> Result<()> {
+            for (name, new) in &assigned {
+                variables::assign(session, globals, Scope::Global, name, new)?;
+            }
+            if let Some(sync_log) = sync_log {
+                variables::show_sync_log(globals, sync_log);
+            }
+            Ok(())
+        })
     }
 
     pub(crate) fn warn_truncated(&mut self, truncated: &Truncated) {
@@ -175,16 +220,16 @@ impl Session {
             };
             return self.ok(sink, 0, String::new());
         }
+        let mut globals = GlobalAssignments::new(self.engine.globals());
         if let Some(isolation) = isolation {
-            self.assign_system(scope, "transaction_isolation", NewValue::Text(isolation))?;
+            let isolation = NewValue::Text(isolation);
+            self.assign_system(scope, "transaction_isolation", isolation, &mut globals)?;
         }
         if let Some(read_only) = read_only {
-            self.assign_system(
-                scope,
-                "transaction_read_only",
-                NewValue::Integer(read_only.into()),
-            )?;
+            let read_only = NewValue::Integer(read_only.into());
+            self.assign_system(scope, "transaction_read_only", read_only, &mut globals)?;
         }
+        self.assign_globals(globals)?;
         self.ok(sink, 0, String::new())
     }
 }

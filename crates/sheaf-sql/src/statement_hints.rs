@@ -185,7 +185,10 @@ impl Session {
         match variables::assign(&mut self.variables, &mut globals, scope, name, &new) {
             Ok(None) => {}
             Ok(Some(truncated)) => self.warn_truncated(&truncated),
-            Err(SqlError { code, message, .. }) => self.warnings.warn(code, message),
+            Err(SqlError { code, message, .. }) => return self.warnings.warn(code, message),
+        }
+        if let Some(message) = variables::without_effect(&self.variables, name) {
+            self.warnings.warn(1235, message);
         }
     }
 

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_storage::{LockWait, PendingCommit, ReadView, Transaction};
-use sheaf_table::{ChangeGuard, ChangeSet, ReadGuard, Table};
+use sheaf_table::{ChangeGuard, ChangeSet, Privileges, ReadGuard, Table};
 
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::ResourceGroupStatement;
@@ -43,9 +43,15 @@ use crate::parser::statement::{Statement, TransactionEnd};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::statement_locks::StatementLocks;
+use crate::variables::ServerReadOnly;
 
 /// How often a statement begins again because rows that it found had changed before it locked them.
 pub(crate) const MAX_RESTARTS: usize = 1_000;
+
+/// The most savepoints of a transaction.
+const MAX_SAVEPOINTS: usize = 10_000;
+/// The longest name of a savepoint, in characters, as of everything else that has one.
+const MAX_SAVEPOINT_NAME_CHARACTERS: usize = 64;
 
 /// How much a transaction sees of others. Each level sees less than those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,8 +155,25 @@ impl StatementTransaction {
 
 /// Statements.
 impl Session {
-    /// Error 1792 in a transaction that only reads.
+    /// Error 1290 if the server is read-only for this session (`read_only`, `super_read_only`).
+    pub(crate) fn check_server_writable(&self) -> Result<()> {
+        let option = match self.engine.read_only() {
+            ServerReadOnly::Nobody => return Ok(()),
+            ServerReadOnly::WithoutPrivilege => {
+                let to_write = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+                if self.has_all_rights() || self.check_one_of(to_write).is_ok() {
+                    return Ok(());
+                }
+                "--read-only"
+            }
+            ServerReadOnly::All => "--super-read-only",
+        };
+        Err(SqlError::option_prevents_statement(option))
+    }
+
+    /// Error 1792 in a transaction that only reads; those of [`Self::check_server_writable`].
     pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_server_writable()?;
         let read_only = match &self.transaction {
             Some(open) => open.read_only,
             None => match self.next_transaction.read_only {
@@ -526,6 +549,18 @@ impl Session {
         if let Some(open) = &mut self.transaction {
             open.savepoints
                 .retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+            if name.chars().count() > MAX_SAVEPOINT_NAME_CHARACTERS {
+                return Err(SqlError::new(
+                    1059,
+                    "42000",
+                    format!("Identifier name '{name}' is too long"),
+                ));
+            }
+            if open.savepoints.len() >= MAX_SAVEPOINTS {
+                return Err(SqlError::unknown(format!(
+                    "A transaction has at most {MAX_SAVEPOINTS} savepoints; RELEASE SAVEPOINT makes room"
+                )));
+            }
             open.savepoints.push((name, open.transaction.savepoint()));
         }
         self.ok(sink, 0, String::new())
@@ -568,6 +603,29 @@ impl SessionTransaction {
 /// Whether an error is about a key that is there already, a parent that is missing, or a child that refers to a row.
 fn is_about_others_rows(error: &SqlError) -> bool {
     matches!(error.code, 1062 | 1451 | 1452)
+}
+
+/// Whether a statement changes what is kept besides rows: definitions, accounts, groups. What it finds out about tables
+/// (ANALYZE) does not count, as in MySQL.
+pub(crate) fn changes_definitions(statement: &Statement) -> bool {
+    match statement {
+        Statement::ResourceGroup(statement) => {
+            !matches!(**statement, ResourceGroupStatement::Set { .. })
+        }
+        statement => matches!(
+            statement,
+            Statement::CreateDatabase { .. }
+                | Statement::DropDatabase { .. }
+                | Statement::CreateTable(_)
+                | Statement::DropTables { .. }
+                | Statement::AlterTable { .. }
+                | Statement::RenameTables(_)
+                | Statement::TruncateTable(_)
+                | Statement::InstallRewriter
+                | Statement::UninstallRewriter
+                | Statement::Account(_)
+        ),
+    }
 }
 
 /// Whether a statement commits the open transaction before it runs.

@@ -131,7 +131,9 @@ impl Session {
         text: &str,
     ) -> Result<Updated> {
         let single = is_single(&update.tables);
+        let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
         let (targets, rules, query) = self.update_query(update, references, assignments)?;
+        self.check_safe_update((&query, text), references, changed)?;
         let mut statement = self.begin_changes()?;
         let outcome = self.update_until_stable(
             &mut statement,

@@ -3,7 +3,8 @@
 //! One table describes every variable: its scope, its type with limits, its default. Names, defaults and the four
 //! errors (1193 unknown, 1231 wrong value, 1232 wrong type, 1238 read only) are MySQL's, so that clients, drivers
 //! and dumps find what they ask for. Many of the variables tune engines that are not here; they are kept, shown
-//! and without effect, and the table says so by leaving them out of [`Variables`]'s accessors.
+//! and without effect, and the table says so by leaving them out of [`Variables`]'s accessors. Those that would protect
+//! something, or change what statements do, are told apart in [`unheeded`]: nobody is to rely on them by mistake.
 //!
 //! The engine holds the global values. A session starts with a shared copy of them; when it changes a value it gets one
 //! of its own, which keeps what differs from the defaults.
@@ -14,6 +15,7 @@ mod settings;
 mod sql_mode;
 mod storage;
 mod table;
+mod unheeded;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +33,7 @@ use settings::Settings;
 pub use sql_mode::SqlMode;
 pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};
 use table::DEFINITIONS;
+pub(crate) use unheeded::without_effect;
 
 /// The longest value of a text variable, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 10;
@@ -132,6 +135,16 @@ impl NewValue {
 pub struct Truncated {
     pub variable: String,
     pub value: String,
+}
+
+/// Who may not change anything, as `read_only` and `super_read_only` say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ServerReadOnly {
+    #[default]
+    Nobody,
+    /// Users without CONNECTION_ADMIN and SUPER.
+    WithoutPrivilege,
+    All,
 }
 
 /// A set of values: the global ones, or a session's.
@@ -469,12 +482,24 @@ pub fn assign(
         };
         let target = if to_global { global } else { session };
         target.assign(position, value);
+        follow_read_only(target, definition.name);
         return Ok(None);
     }
     let (value, truncated) = definition.convert(new, target.values.at(position))?;
+    unheeded::check(definition, &value)?;
     target.assign(position, value);
     follow(target, definition.name);
+    follow_read_only(target, definition.name);
     Ok(truncated)
+}
+
+/// Where not even privileges allow to write, their lack does not either.
+fn follow_read_only(variables: &mut Variables, changed: &str) {
+    if changed == "super_read_only" && variables.boolean("super_read_only") {
+        variables.set_internally("read_only", VariableValue::Bool(true));
+    } else if changed == "read_only" && !variables.boolean("read_only") {
+        variables.set_internally("super_read_only", VariableValue::Bool(false));
+    }
 }
 
 /// The character set of a connection and its collation follow each other, as do a database's.
@@ -504,6 +529,25 @@ impl Variables {
 
     pub fn sql_mode(&self) -> SqlMode {
         self.values.settings.sql_mode
+    }
+
+    /// Whether UPDATE and DELETE need a condition on a key, or a LIMIT.
+    pub(crate) fn sql_safe_updates(&self) -> bool {
+        self.values.settings.sql_safe_updates
+    }
+
+    /// Rounds that a recursive CTE may take.
+    pub(crate) fn cte_max_recursion_depth(&self) -> u64 {
+        self.integer("cte_max_recursion_depth")
+    }
+
+    /// Who may not change anything, of the global variables.
+    pub(crate) fn server_read_only(&self) -> ServerReadOnly {
+        match (self.boolean("super_read_only"), self.boolean("read_only")) {
+            (true, _) => ServerReadOnly::All,
+            (false, true) => ServerReadOnly::WithoutPrivilege,
+            (false, false) => ServerReadOnly::Nobody,
+        }
     }
 
     /// Whether statements about a few rows run without a vectorised plan.
@@ -824,6 +868,24 @@ mod tests {
         assert!(text.contains("mrr=off,"), "{text}");
         assert!(text.contains("index_condition_pushdown=on"), "{text}");
         assert!(text.ends_with("split_materialized=off"), "{text}");
+    }
+
+    #[test]
+    fn read_only_and_super_read_only_follow_each_other() {
+        let (mut session, mut global) = (Variables::default(), Variables::default());
+        let mut set = |name: &str, on: bool| {
+            let value = NewValue::Integer(on.into());
+            assign(&mut session, &mut global, Scope::Global, name, &value).expect("valid");
+            global.server_read_only()
+        };
+        assert_eq!(set("super_read_only", true), ServerReadOnly::All);
+        assert_eq!(
+            set("super_read_only", false),
+            ServerReadOnly::WithoutPrivilege
+        );
+        assert_eq!(set("super_read_only", true), ServerReadOnly::All);
+        assert_eq!(set("read_only", false), ServerReadOnly::Nobody);
+        assert_eq!(set("read_only", true), ServerReadOnly::WithoutPrivilege);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(super) struct Settings {
     pub(super) merges_derived_tables: bool,
     pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
+    pub(super) sql_safe_updates: bool,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
     pub(super) max_allowed_packet: u64,
@@ -58,11 +59,13 @@ impl Settings {
         };
         let switch = optimizer_switch(text("optimizer_switch"));
         let traces_optimizer = flags::is_on(text("optimizer_trace"), "enabled");
+        let sql_safe_updates = boolean("sql_safe_updates");
         Settings {
             autocommit: boolean("autocommit"),
             sql_mode: SqlMode::parse(text("sql_mode")).unwrap_or_default(),
-            // What is to be traced has to be planned.
-            direct_plans: switch.direct && !traces_optimizer,
+            // What is to be traced has to be planned, and a plan says whether it uses a key.
+            direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates,
+            sql_safe_updates,
             merges_derived_tables: switch.derived_merge,
             traces_optimizer,
             foreign_key_checks: !matches!(

@@ -28,6 +28,7 @@ pub(crate) fn show_storage_options(globals: &mut Variables, options: &StorageOpt
         ("innodb_log_file_size", options.log_limit_bytes),
         ("innodb_redo_log_capacity", options.log_limit_bytes),
         ("max_pinned_log_bytes", options.max_pinned_log_bytes),
+        ("max_spill_bytes", options.max_spill_bytes),
         ("max_row_locks", options.max_row_locks as u64),
         (
             "max_transaction_log_bytes",
@@ -38,8 +39,21 @@ pub(crate) fn show_storage_options(globals: &mut Variables, options: &StorageOpt
     for (name, size) in sizes {
         globals.set_internally(name, VariableValue::Integer(size.into()));
     }
-    let goal_seconds = options.recovery_time_goal.as_secs_f64();
-    globals.set_internally("recovery_time_goal", VariableValue::Float(goal_seconds));
+    let numbers = [
+        ("archive_interval", options.archive_interval.as_secs_f64()),
+        // As it was written, not with the digits that the longer type adds.
+        (
+            "fill_factor",
+            (f64::from(options.fill_factor) * 1e6).round() / 1e6,
+        ),
+        (
+            "recovery_time_goal",
+            options.recovery_time_goal.as_secs_f64(),
+        ),
+    ];
+    for (name, number) in numbers {
+        globals.set_internally(name, VariableValue::Float(number));
+    }
     show_sync_log(globals, options.sync_log);
 }
 

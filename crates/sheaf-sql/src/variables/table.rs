@@ -16,6 +16,7 @@ const fn define(name: &'static str, lives: Lives, kind: Kind, default: &'static 
 /// System Variables".
 #[rustfmt::skip] // One variable a line reads as the table that it is.
 pub(super) const DEFINITIONS: &[Definition] = &[
+    define("archive_interval", Lives::ReadOnly, Kind::Float { min: 0.0, max: 31_536_000.0 }, "10"),
     define("archive_lag_limit_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "0"),
     define("auto_increment_increment", Lives::Both, Kind::Integer { min: 1, max: 65_535 }, "1"),
     define("auto_increment_offset", Lives::Both, Kind::Integer { min: 1, max: 65_535 }, "1"),
@@ -55,6 +56,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("event_scheduler", Lives::Global, Kind::Choice(&["OFF", "ON", "DISABLED"]), "DISABLED"),
     define("explicit_defaults_for_timestamp", Lives::Both, Kind::Bool, "ON"),
     define("external_user", Lives::ReadOnly, Kind::Text, ""),
+    define("fill_factor", Lives::ReadOnly, Kind::Float { min: 0.5, max: 1.0 }, "0.95"),
     define("flush", Lives::Global, Kind::Bool, "OFF"),
     define("foreign_key_checks", Lives::Both, Kind::Bool, "ON"),
     define("ft_min_word_len", Lives::ReadOnly, Kind::Integer { min: 1, max: 16_777_216 }, "4"),
@@ -87,7 +89,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("innodb_flush_method", Lives::ReadOnly, Kind::Text, "O_DIRECT"),
     define("innodb_io_capacity", Lives::Global, Kind::Integer { min: 100, max: u64::MAX }, "200"),
     define("innodb_lock_wait_timeout", Lives::Both, Kind::Integer { min: 1, max: 1_073_741_824 }, "50"),
-    define("innodb_log_buffer_size", Lives::Global, Kind::Integer { min: 1_048_576, max: u64::MAX }, "16777216"),
+    define("innodb_log_buffer_size", Lives::ReadOnly, Kind::Integer { min: 1_048_576, max: u64::MAX }, "8388608"),
     define("innodb_log_file_size", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "50331648"),
     define("innodb_page_size", Lives::ReadOnly, Kind::Integer { min: 4096, max: 65_536 }, "16384"),
     define("innodb_read_io_threads", Lives::ReadOnly, Kind::Integer { min: 1, max: 64 }, "4"),
@@ -141,6 +143,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("max_seeks_for_key", Lives::Both, Kind::Integer { min: 1, max: u64::MAX }, "18446744073709551615"),
     define("max_sort_length", Lives::Both, Kind::Integer { min: 4, max: 8_388_608 }, "1024"),
     define("max_sp_recursion_depth", Lives::Both, Kind::Integer { min: 0, max: 255 }, "0"),
+    define("max_spill_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "68719476736"),
     define("max_statement_time", Lives::Both, Kind::Float { min: 0.0, max: 31_536_000.0 }, "0"),
     define("max_transaction_log_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "17179869184"),
     define("max_user_connections", Lives::Both, Kind::Integer { min: 0, max: 4_294_967_295 }, "0"),
@@ -230,8 +233,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("table_definition_cache", Lives::Global, Kind::Integer { min: 400, max: 524_288 }, "2000"),
     define("table_open_cache", Lives::Global, Kind::Integer { min: 1, max: 524_288 }, "4000"),
     define("thread_cache_size", Lives::Global, Kind::Integer { min: 0, max: 16_384 }, "9"),
-    define("thread_handling", Lives::ReadOnly, Kind::Text, "one-thread-per-connection"),
-    define("thread_stack", Lives::ReadOnly, Kind::Integer { min: 131_072, max: u64::MAX }, "1048576"),
+    define("thread_stack", Lives::ReadOnly, Kind::Integer { min: 131_072, max: u64::MAX }, "8388608"),
     define("time_zone", Lives::Both, Kind::TimeZone, "SYSTEM"),
     define("timestamp", Lives::Session, Kind::Float { min: 0.0, max: 4_294_967_295.0 }, "0"),
     define("tls_version", Lives::ReadOnly, Kind::Text, ""),

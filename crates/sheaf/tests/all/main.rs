@@ -31,3 +31,4 @@ mod tpch;
 mod transactions;
 mod transcripts;
 mod users;
+mod variables;

@@ -208,12 +208,19 @@ fn packets_may_come_byte_by_byte() {
 #[test]
 fn statistics_are_a_line_of_text() {
     let server = TestServer::start();
+    let mut connection = server.connect();
+    for sql in ["SET long_query_time = 0", "DO 1"] {
+        connection.query_drop(sql).expect("it is right");
+    }
     let mut client = RawClient::connect(server.address(), 0);
     client
         .send_command(COM_STATISTICS, b"")
         .expect("the server reads");
     let line = String::from_utf8(client.receive_payload()).expect("the line is UTF-8");
     assert!(line.starts_with("Uptime: "), "{line}");
+    let slow = line.split("Slow queries: ").nth(1);
+    let slow = slow.and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+    assert!(slow.is_some_and(|slow| slow > 0), "{line}");
 }
 
 #[test]

@@ -1,0 +1,68 @@
+//! Variables that are kept and shown, but not obeyed, although a user may count on them.
+//!
+//! Values other than the default are refused where data would be written otherwise than was asked for, or somebody kept
+//! out who is not; where a client sets the variable by habit, or a log or a limit is merely absent, SET warns. Variables
+//! that only tune are in neither list.
+
+use super::{DEFINITIONS, Definition, VariableValue, Variables, position};
+use crate::error::{Result, SqlError};
+
+/// Values other than the default are error 1235.
+const REFUSED: &[&str] = &[
+    "auto_increment_increment",
+    "auto_increment_offset",
+    "completion_type",
+    "init_connect",
+    "max_user_connections",
+    "offline_mode",
+];
+
+/// Values other than the default are warning 1235.
+const WARNED_OF: &[&str] = &[
+    "connect_timeout",
+    "default_week_format",
+    "event_scheduler",
+    "general_log",
+    "log_queries_not_using_indexes",
+    "log_slow_admin_statements",
+    // `mysql --safe-updates` sets it with sql_safe_updates.
+    "max_join_size",
+    "slow_query_log",
+    "sql_auto_is_null",
+];
+
+/// Error 1235 for a value that must not be taken for obeyed.
+pub(super) fn check(definition: &Definition, value: &VariableValue) -> Result<()> {
+    match REFUSED.contains(&definition.name) && *value != definition.default_value() {
+        true => Err(SqlError::not_supported_yet(format!(
+            "{} = {value}",
+            definition.name
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What to warn of after an assignment to a variable.
+pub(crate) fn without_effect(variables: &Variables, name: &str) -> Option<String> {
+    let position = position(name).ok()?;
+    let definition = &DEFINITIONS[position];
+    let value = variables.values.at(position);
+    let is_silent = !WARNED_OF.contains(&definition.name) || *value == definition.default_value();
+    (!is_silent).then(|| format!("{} = {value} is kept and has no effect", definition.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_variable_and_in_one_list() {
+        for name in REFUSED.iter().chain(WARNED_OF) {
+            assert!(position(name).is_ok(), "{name}");
+            assert!(
+                !(REFUSED.contains(name) && WARNED_OF.contains(name)),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! What SET does to a server and to others, and what it only seems to do.
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use crate::harness::{TestServer, error_of, query_text, wait_until};
+
+fn run(connection: &mut Conn, statements: &[&str]) {
+    for statement in statements {
+        connection
+            .query_drop(statement)
+            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+}
+
+fn code(connection: &mut Conn, statement: &str) -> u16 {
+    let outcome = connection.query_drop(statement);
+    assert!(outcome.is_err(), "{statement}");
+    error_of(outcome).0
+}
+
+/// The codes of the warnings of a statement.
+fn warnings(connection: &mut Conn, statement: &str) -> Vec<String> {
+    run(connection, &[statement]);
+    let warnings = query_text(connection, "SHOW WARNINGS");
+    let code = |line: &String| line.split('\t').take(2).collect::<Vec<_>>().join(" ");
+    warnings.iter().map(code).collect()
+}
+
+#[test]
+fn autocommit_is_switched_off_without_a_word() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    assert_eq!(warnings(&mut connection, "SET autocommit = 0"), [""; 0]);
+    assert_eq!(
+        warnings(&mut connection, "SET GLOBAL autocommit = 1"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_set_that_fails_changes_nothing_and_leaves_what_others_have_set() {
+    let server = TestServer::start();
+    let (mut ann, mut bob) = (server.connect(), server.connect());
+    // Bob sets a variable in the middle of Ann's statement.
+    std::thread::scope(|scope| {
+        let failing = scope.spawn(|| {
+            code(
+                &mut ann,
+                "SET GLOBAL long_query_time = 3, SESSION sort_buffer_size = 4096, @a = SLEEP(1), \
+                 GLOBAL max_connections = 'many'",
+            )
+        });
+        let running = "SELECT COUNT(*) FROM information_schema.processlist \
+                       WHERE info LIKE 'SET GLOBAL long_query_time%'";
+        wait_until("the statement runs", || {
+            query_text(&mut bob, running) == ["1"]
+        });
+        run(&mut bob, &["SET GLOBAL join_buffer_size = 1048576"]);
+        assert_eq!(failing.join().expect("it does not panic"), 1232);
+    });
+    let shown = "SELECT @@global.long_query_time, @@sort_buffer_size, @@global.join_buffer_size";
+    assert_eq!(query_text(&mut ann, shown), ["10\t262144\t1048576"]);
+    // All of it, then.
+    run(
+        &mut ann,
+        &["SET GLOBAL long_query_time = 3, SESSION sort_buffer_size = 4096"],
+    );
+    assert_eq!(query_text(&mut ann, shown), ["3\t4096\t1048576"]);
+    run(
+        &mut ann,
+        &["SET GLOBAL sync_log = 'OFF', GLOBAL innodb_flush_log_at_trx_commit = 2"],
+    );
+    assert_eq!(query_text(&mut ann, "SELECT @@sync_log"), ["INTERVAL"]);
+    assert_eq!(
+        code(
+            &mut ann,
+            "SET GLOBAL sync_log = 'OFF', GLOBAL max_connections = 'many'"
+        ),
+        1232
+    );
+    assert_eq!(
+        query_text(
+            &mut ann,
+            "SELECT @@sync_log, @@innodb_flush_log_at_trx_commit"
+        ),
+        ["INTERVAL\t2"]
+    );
+}
+
+#[test]
+fn what_is_not_obeyed_is_refused_or_warned_of() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    for refused in [
+        "SET GLOBAL offline_mode = ON",
+        "SET GLOBAL max_user_connections = 3",
+        "SET auto_increment_increment = 2",
+        "SET GLOBAL auto_increment_offset = 2",
+        "SET completion_type = CHAIN",
+        "SET GLOBAL init_connect = 'SET @a = 1'",
+    ] {
+        assert_eq!(code(&mut connection, refused), 1235, "{refused}");
+    }
+    for kept in [
+        "SET GLOBAL slow_query_log = ON",
+        "SET GLOBAL general_log = ON",
+        "SET sql_auto_is_null = 1",
+        "SET max_join_size = 1000000",
+        "SET default_week_format = 1",
+    ] {
+        assert_eq!(warnings(&mut connection, kept), ["Warning 1235"], "{kept}");
+    }
+    // What connectors and dumps say.
+    for usual in [
+        "SET GLOBAL offline_mode = OFF",
+        "SET auto_increment_increment = 1",
+        "SET completion_type = 0",
+        "SET sql_auto_is_null = 0",
+        "SET SQL_AUTO_IS_NULL = DEFAULT",
+        "SET max_join_size = DEFAULT",
+        "SET net_write_timeout = 600",
+        "SET unique_checks = 0, foreign_key_checks = 0",
+        "SET sql_safe_updates = 1, sql_select_limit = 1000",
+    ] {
+        assert_eq!(warnings(&mut connection, usual), [""; 0], "{usual}");
+    }
+    let hinted = "SELECT /*+ SET_VAR(auto_increment_increment = 7) */ @@auto_increment_increment";
+    assert_eq!(query_text(&mut connection, hinted), ["1"]);
+    assert_eq!(
+        warnings(
+            &mut connection,
+            "SELECT /*+ SET_VAR(sql_auto_is_null = 1) */ 1"
+        ),
+        ["Warning 1235"]
+    );
+}
+
+/// As root, and as a user without privileges over all.
+#[test]
+fn a_server_that_is_read_only_is_changed_by_nobody_or_by_administrators() {
+    let server = TestServer::start();
+    let mut root = server.connect_to_new("shop");
+    run(
+        &mut root,
+        &[
+            "CREATE TABLE t (a INT PRIMARY KEY, b INT)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE USER app@localhost",
+            "GRANT ALL ON shop.* TO app@localhost",
+        ],
+    );
+    let app = server.options().user(Some("app")).db_name(Some("shop"));
+    let mut app = Conn::new(app).expect("app has no password");
+    let prepared = app
+        .prep("UPDATE t SET b = ? WHERE a = ?")
+        .expect("it is right");
+    app.exec_drop(&prepared, (2, 1))
+        .expect("everybody may write");
+
+    let changes = [
+        "INSERT INTO t VALUES (2, 2)",
+        "UPDATE t SET b = 3 WHERE a = 1",
+        "UPDATE t SET b = b + 1",
+        "DELETE FROM t WHERE a = 5",
+        "REPLACE INTO t VALUES (1, 5)",
+        "CREATE TABLE u (a INT)",
+        "CREATE TABLE w SELECT 1 AS one",
+        "ALTER TABLE t ADD KEY (b)",
+        "TRUNCATE TABLE t",
+        "DROP TABLE t",
+    ];
+    run(&mut root, &["SET GLOBAL read_only = ON"]);
+    for change in changes {
+        assert_eq!(code(&mut app, change), 1290, "{change}");
+    }
+    let refused = error_of(app.exec_drop(&prepared, (3, 1)));
+    assert_eq!(refused, (1290, "HY000".into()));
+    // Reading goes on, also with locks, and so does whoever administers.
+    assert_eq!(
+        query_text(&mut app, "SELECT b FROM t WHERE a = 1 FOR UPDATE"),
+        ["2"]
+    );
+    assert_eq!(
+        query_text(&mut app, "SELECT @@read_only, @@super_read_only"),
+        ["1\t0"]
+    );
+    run(
+        &mut root,
+        &["UPDATE t SET b = 4 WHERE a = 1", "CREATE TABLE u (a INT)"],
+    );
+
+    run(&mut root, &["SET GLOBAL super_read_only = ON"]);
+    for change in [
+        "UPDATE t SET b = 5 WHERE a = 1",
+        "DROP TABLE u",
+        "CREATE USER bob",
+    ] {
+        assert_eq!(code(&mut root, change), 1290, "{change}");
+    }
+    run(&mut root, &["SET GLOBAL read_only = OFF"]);
+    assert_eq!(query_text(&mut root, "SELECT @@super_read_only"), ["0"]);
+    app.exec_drop(&prepared, (6, 1))
+        .expect("everybody may write");
+    run(&mut root, &["DROP TABLE u"]);
+    assert_eq!(query_text(&mut app, "SELECT b FROM t"), ["6"]);
+}
+
+#[test]
+fn safe_updates_use_a_key_or_a_limit() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("safe");
+    run(
+        &mut connection,
+        &[
+            "CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT, KEY (b))",
+            "CREATE TABLE u (a INT PRIMARY KEY, c INT)",
+            "INSERT INTO t VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)",
+            "INSERT INTO u VALUES (1, 1), (2, 2)",
+            "SET sql_safe_updates = 1",
+        ],
+    );
+    for unsafe_one in [
+        "UPDATE t SET c = 0",
+        "UPDATE t SET c = 0 WHERE c = 1",
+        "UPDATE t SET c = 0 WHERE a + 1 = 2",
+        "DELETE FROM t",
+        "DELETE FROM t WHERE c = 1 OR a = 1",
+        "UPDATE t, u SET u.c = 0 WHERE t.c = u.c",
+    ] {
+        assert_eq!(code(&mut connection, unsafe_one), 1175, "{unsafe_one}");
+    }
+    run(
+        &mut connection,
+        &[
+            "UPDATE t SET c = 10 WHERE a = 1",
+            "UPDATE t SET c = 20 WHERE b > 1 AND c = 2",
+            "UPDATE t SET c = c + 1 LIMIT 2",
+            "UPDATE t JOIN u ON t.a = u.a SET t.c = t.c + 100 WHERE u.a = 1",
+            "DELETE FROM t WHERE c = 3 LIMIT 1",
+            "DELETE FROM t WHERE a = 77",
+            "BEGIN",
+            "DELETE FROM t WHERE b = 2",
+            "ROLLBACK",
+        ],
+    );
+    let prepared = connection
+        .prep("UPDATE t SET c = 0 WHERE c = ?")
+        .expect("it is right");
+    assert_eq!(error_of(connection.exec_drop(&prepared, (1,))).0, 1175);
+    assert_eq!(
+        query_text(&mut connection, "SELECT * FROM t"),
+        ["1\t1\t111", "2\t2\t21"]
+    );
+    run(
+        &mut connection,
+        &["SET sql_safe_updates = 0", "DELETE FROM t"],
+    );
+}
+
+#[test]
+fn recursion_ends_where_cte_max_recursion_depth_says() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    let count = |limit: &str| {
+        format!(
+            "WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM c {limit}) SELECT COUNT(*) FROM c"
+        )
+    };
+    // The last of a thousand rounds finds nothing.
+    assert_eq!(
+        query_text(&mut connection, &count("WHERE n < 1000")),
+        ["1000"]
+    );
+    let endless = error_of(connection.query_drop(count("")));
+    assert_eq!(endless, (3636, "HY000".into()));
+    assert_eq!(code(&mut connection, &count("WHERE n < 1001")), 3636);
+    run(&mut connection, &["SET cte_max_recursion_depth = 5000"]);
+    assert_eq!(
+        query_text(&mut connection, &count("WHERE n < 5000")),
+        ["5000"]
+    );
+    let hinted = count("WHERE n < 10").replace(
+        "SELECT COUNT",
+        "SELECT /*+ SET_VAR(cte_max_recursion_depth = 3) */ COUNT",
+    );
+    assert_eq!(code(&mut connection, &hinted), 3636);
+    // Each use of a recursion counts for itself, also within another.
+    run(&mut connection, &["SET cte_max_recursion_depth = 4"]);
+    let two = "WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM c WHERE n < 4) \
+               SELECT COUNT(*) FROM c a JOIN c b ON a.n = b.n";
+    assert_eq!(query_text(&mut connection, two), ["4"]);
+    let prepared = connection
+        .prep("WITH RECURSIVE c AS (SELECT 1 AS n UNION SELECT n + 1 FROM c WHERE n < ?) SELECT COUNT(*) FROM c")
+        .expect("it is right");
+    for _ in 0..3 {
+        let counted: Option<i64> = connection.exec_first(&prepared, (4,)).expect("four rounds");
+        assert_eq!(counted, Some(4));
+    }
+    assert_eq!(error_of(connection.exec_drop(&prepared, (5,))).0, 3636);
+}
+
+#[test]
+fn lock_tables_warns_that_it_locks_nothing() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("locks");
+    run(&mut connection, &["CREATE TABLE t (a INT)"]);
+    assert_eq!(
+        warnings(&mut connection, "LOCK TABLES t READ LOCAL"),
+        ["Warning 1235"]
+    );
+    assert_eq!(warnings(&mut connection, "UNLOCK TABLES"), [""; 0]);
+    assert_eq!(code(&mut connection, "LOCK TABLES absent WRITE"), 1146);
+}
+
+#[test]
+fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("online");
+    run(
+        &mut connection,
+        &["CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT)"],
+    );
+    for (statement, expected) in [
+        ("ALTER TABLE t ADD KEY (b), LOCK=NONE", 1846),
+        (
+            "ALTER TABLE t ADD KEY (b), ALGORITHM=INPLACE, LOCK=NONE",
+            1846,
+        ),
+        ("ALTER TABLE t ADD KEY (b), LOCK = EXCLUSIVE", 1846),
+        ("ALTER TABLE t ADD KEY (b), ALGORITHM=INSTANT", 1845),
+        ("ALTER TABLE t ADD KEY (b), ALGORITHM=QUICKLY", 1800),
+        ("ALTER TABLE t ADD KEY (b), LOCK=PERHAPS", 1801),
+        ("CREATE INDEX i ON t (b) LOCK=NONE", 1846),
+        (
+            "CREATE INDEX i ON t (b) ALGORITHM=INSTANT LOCK=SHARED",
+            1845,
+        ),
+    ] {
+        assert_eq!(code(&mut connection, statement), expected, "{statement}");
+    }
+    assert_eq!(
+        query_text(
+            &mut connection,
+            "SHOW INDEX FROM t WHERE Key_name <> 'PRIMARY'"
+        ),
+        [""; 0]
+    );
+    run(
+        &mut connection,
+        &[
+            "ALTER TABLE t ADD KEY i (b), ALGORITHM=INPLACE, LOCK=SHARED",
+            "CREATE INDEX j ON t (c) ALGORITHM=DEFAULT LOCK=DEFAULT",
+            "DROP INDEX j ON t LOCK=NONE",
+            "ALTER TABLE t DROP KEY i, ALGORITHM=INSTANT",
+            "ALTER TABLE t RENAME TO u, ALGORITHM=INSTANT, LOCK=NONE",
+            "ALTER TABLE u ADD KEY (b), ALGORITHM=COPY",
+        ],
+    );
+}
+
+#[test]
+fn what_a_session_keeps_has_limits() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    run(
+        &mut connection,
+        &[
+            "SET @a = REPEAT('a', 10000000)",
+            "SET @b = REPEAT('b', 5000000)",
+        ],
+    );
+    assert_eq!(code(&mut connection, "SET @c = REPEAT('c', 5000000)"), 1041);
+    run(
+        &mut connection,
+        &[
+            "SET @a = REPEAT('a', 5000000)",
+            "SET @c = REPEAT('c', 5000000)",
+        ],
+    );
+    assert_eq!(
+        query_text(&mut connection, "SELECT LENGTH(@a) + LENGTH(@c)"),
+        ["10000000"]
+    );
+
+    run(&mut connection, &["BEGIN"]);
+    for number in 0..10_000 {
+        run(&mut connection, &[&format!("SAVEPOINT s{number}")]);
+    }
+    assert_eq!(code(&mut connection, "SAVEPOINT one_more"), 1105);
+    run(
+        &mut connection,
+        &[
+            "SAVEPOINT s7",
+            "RELEASE SAVEPOINT s9000",
+            "SAVEPOINT one_more",
+        ],
+    );
+    assert_eq!(
+        code(&mut connection, &format!("SAVEPOINT {}", "s".repeat(65))),
+        1059
+    );
+    run(&mut connection, &["ROLLBACK"]);
+
+    let long = format!("SELECT ?, '{}'", "x".repeat(7_000_000));
+    let first = connection.prep(&long).expect("there is room");
+    let second = connection
+        .prep(format!("{long} AS b"))
+        .expect("there is room");
+    let third = error_of(connection.prep(format!("{long} AS c")));
+    assert_eq!(third.0, 1041);
+    drop((first, second));
+}
+
+#[test]
+fn variables_say_what_is_so() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    let shown = query_text(
+        &mut connection,
+        "SELECT @@fill_factor, @@max_spill_bytes, @@archive_interval, @@thread_stack, @@innodb_log_buffer_size",
+    );
+    assert_eq!(shown, ["0.95\t68719476736\t10\t8388608\t8388608"]);
+    assert_eq!(code(&mut connection, "SET GLOBAL fill_factor = 0.5"), 1238);
+    let absent = query_text(&mut connection, "SHOW VARIABLES LIKE 'thread_handling'");
+    assert_eq!(absent, [""; 0]);
+}
