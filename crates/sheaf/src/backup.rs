@@ -36,9 +36,13 @@ pub struct BackupArguments {
     /// The user to connect as.
     #[arg(long, default_value = "root")]
     user: String,
-    /// The user's password.
-    #[arg(long)]
+    /// The user's password. Everybody on this machine can read it in the list of processes; --password-file and the
+    /// environment variable MYSQL_PWD are for passwords that matter.
+    #[arg(long, conflicts_with = "password_file")]
     password: Option<String>,
+    /// A file whose first line is the user's password.
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
     /// The directory that holds the database, if no server uses it.
     #[arg(long)]
     data_dir: Option<PathBuf>,
@@ -57,19 +61,31 @@ pub fn run(arguments: &BackupArguments) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// As the options say, or the environment.
+fn password(arguments: &BackupArguments) -> Result<Option<String>, Box<dyn Error>> {
+    if let Some(path) = &arguments.password_file {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        return Ok(Some(text.lines().next().unwrap_or_default().to_string()));
+    }
+    let given = arguments.password.clone();
+    Ok(given.or_else(|| std::env::var("MYSQL_PWD").ok()))
+}
+
 /// Lets the server do it.
 fn ask_server(arguments: &BackupArguments, server: &str, to: &Path) -> Result<(), Box<dyn Error>> {
     let (host, port) = server
         .rsplit_once(':')
         .and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)))
         .ok_or_else(|| format!("'{server}' is not an address such as 127.0.0.1:3306"))?;
+    let password = password(arguments)?;
     let connect = || {
         Conn::new(
             OptsBuilder::new()
                 .ip_or_hostname(Some(host))
                 .tcp_port(port)
                 .user(Some(&arguments.user))
-                .pass(arguments.password.as_ref())
+                .pass(password.as_ref())
                 .prefer_socket(false),
         )
     };

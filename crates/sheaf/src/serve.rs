@@ -49,6 +49,10 @@ pub struct ServeArguments {
     /// Clients that may be connected at the same time.
     #[arg(long, default_value_t = 151)]
     max_connections: usize,
+    /// The only directory of the server from which LOAD DATA INFILE (without LOCAL) may read; '' allows every file that the
+    /// server can read. Without this option there is none.
+    #[arg(long, value_name = "DIR", value_parser = parse_secure_file_priv)]
+    secure_file_priv: Option<PathBuf>,
     #[command(flatten)]
     storage: StorageArguments,
     /// Seconds that running statements may take to finish after SIGTERM or SIGINT.
@@ -104,25 +108,24 @@ struct StorageArguments {
     #[arg(long, value_parser = parse_size, default_value = "8G")]
     archive_lag_limit: usize,
     /// What a transaction may change, by the size of the rows before.
-    #[arg(long, value_parser = parse_size)]
-    max_transaction_log: Option<usize>,
+    #[arg(long, value_parser = parse_size, default_value = "16G")]
+    max_transaction_log: usize,
     /// Log that may be kept because of one transaction; beyond it the transaction's session is ended.
-    #[arg(long, value_parser = parse_size)]
-    max_pinned_log: Option<usize>,
+    #[arg(long, value_parser = parse_size, default_value = "64G")]
+    max_pinned_log: usize,
     /// What old row versions and the undo of long transactions may take on disk, beside their memory.
-    #[arg(long, value_parser = parse_size)]
-    max_spill: Option<usize>,
+    #[arg(long, value_parser = parse_size, default_value = "64G")]
+    max_spill: usize,
     /// Explicit row locks of all transactions together.
-    #[arg(long)]
-    max_row_locks: Option<usize>,
+    #[arg(long, default_value_t = StorageOptions::default().max_row_locks)]
+    max_row_locks: usize,
     /// How full bulk loads and index builds fill pages, 0.5 to 1.
-    #[arg(long)]
-    fill_factor: Option<f32>,
+    #[arg(long, default_value_t = StorageOptions::default().fill_factor)]
+    fill_factor: f32,
 }
 
 impl StorageArguments {
     fn options(&self) -> Result<StorageOptions, Box<dyn Error>> {
-        let default = StorageOptions::default();
         let archive = self.archive_to.as_deref().map(open_archive).transpose()?;
         if let Some(place) = &self.archive_to {
             tracing::info!("the log is archived to {place}");
@@ -134,18 +137,12 @@ impl StorageArguments {
             archive,
             archive_interval: Duration::try_from_secs_f64(self.archive_interval)?,
             archive_lag_limit_bytes: self.archive_lag_limit as u64,
-            max_transaction_log_bytes: self
-                .max_transaction_log
-                .unwrap_or(default.max_transaction_log_bytes),
-            max_pinned_log_bytes: self
-                .max_pinned_log
-                .map_or(default.max_pinned_log_bytes, |bytes| bytes as u64),
-            max_spill_bytes: self
-                .max_spill
-                .map_or(default.max_spill_bytes, |bytes| bytes as u64),
-            max_row_locks: self.max_row_locks.unwrap_or(default.max_row_locks),
-            fill_factor: self.fill_factor.unwrap_or(default.fill_factor),
-            ..default
+            max_transaction_log_bytes: self.max_transaction_log,
+            max_pinned_log_bytes: self.max_pinned_log as u64,
+            max_spill_bytes: self.max_spill as u64,
+            max_row_locks: self.max_row_locks,
+            fill_factor: self.fill_factor,
+            ..StorageOptions::default()
         })
     }
 }
@@ -168,6 +165,8 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             pool_bytes: arguments.pool,
             max_connections: arguments.max_connections,
             require_secure_transport: arguments.require_secure_transport,
+            secure_file_priv: arguments.secure_file_priv.clone(),
+            port: arguments.listen.port(),
             storage,
             ..EngineOptions::default()
         },
@@ -232,10 +231,62 @@ pub fn serve_until_signal(
     Ok(())
 }
 
+/// A folder that is there, or nothing.
+fn parse_secure_file_priv(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" => Ok(PathBuf::new()),
+        folder => PathBuf::from(folder)
+            .canonicalize()
+            .map_err(|error| format!("'{folder}' cannot be used: {error}")),
+    }
+}
+
 /// `host:port`, where the host may be a name.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.to_socket_addrs()
         .map_err(|error| format!("'{text}' is not an address such as 127.0.0.1:3306: {error}"))?
         .next()
         .ok_or_else(|| format!("'{text}' has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        serve: ServeArguments,
+    }
+
+    /// What `--help` says is written as sizes are; the storage has the last word.
+    #[test]
+    fn the_defaults_are_those_of_the_storage() {
+        let command =
+            Command::try_parse_from(["serve", "--data-dir", "data"]).expect("all that is needed");
+        let chosen = command
+            .serve
+            .storage
+            .options()
+            .expect("the defaults are valid");
+        let default = StorageOptions::default();
+        assert_eq!(chosen.sync_log, default.sync_log);
+        assert_eq!(chosen.recovery_time_goal, default.recovery_time_goal);
+        assert_eq!(chosen.log_limit_bytes, default.log_limit_bytes);
+        assert_eq!(chosen.archive_interval, default.archive_interval);
+        assert_eq!(
+            chosen.archive_lag_limit_bytes,
+            default.archive_lag_limit_bytes
+        );
+        assert_eq!(
+            chosen.max_transaction_log_bytes,
+            default.max_transaction_log_bytes
+        );
+        assert_eq!(chosen.max_pinned_log_bytes, default.max_pinned_log_bytes);
+        assert_eq!(chosen.max_spill_bytes, default.max_spill_bytes);
+        assert_eq!(chosen.max_row_locks, default.max_row_locks);
+        assert!((chosen.fill_factor - default.fill_factor).abs() < f32::EPSILON);
+    }
 }

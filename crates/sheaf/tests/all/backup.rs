@@ -287,6 +287,42 @@ fn an_archive_that_is_gone_is_complained_about_and_stops_changes_only_at_the_lim
 }
 
 #[test]
+fn a_password_need_not_be_in_the_list_of_processes() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let (mut server, port) = serve_with(&at("data"), &[]);
+    let mut connection = connect(port);
+    connection
+        .query_drop("ALTER USER root@localhost IDENTIFIED BY 'open sesame'")
+        .expect("root may");
+    std::fs::write(at("password"), "open sesame\nnot this\n").expect("the directory is ours");
+    let address = format!("127.0.0.1:{port}");
+    let backup = |to: &str| {
+        let mut command = sheaf();
+        command
+            .args(["backup", "--server", &address, "--to"])
+            .arg(at(to));
+        command.env_remove("MYSQL_PWD");
+        command
+    };
+    let mut by_file = backup("by file");
+    let by_file = by_file.arg("--password-file").arg(at("password"));
+    stdout_of(&by_file.output().expect("sheaf runs"));
+    let mut by_environment = backup("by environment");
+    let by_environment = by_environment.env("MYSQL_PWD", "open sesame");
+    stdout_of(&by_environment.output().expect("sheaf runs"));
+    let refused = backup("without").output().expect("sheaf runs");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("1045"));
+    let mut absent = backup("absent");
+    let absent = absent.arg("--password-file").arg(at("no such file"));
+    let absent = absent.output().expect("sheaf runs");
+    assert!(String::from_utf8_lossy(&absent.stderr).contains("no such file"));
+    drop(connection);
+    terminate(&server);
+    assert!(server.wait().expect("the process is ours").success());
+}
+
+#[test]
 fn a_directory_without_a_server_can_be_backed_up() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (data, copy) = (directory.path().join("data"), directory.path().join("copy"));

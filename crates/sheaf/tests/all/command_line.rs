@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
-use crate::harness::{query_text, wait_until};
+use crate::harness::{error_of, query_text, wait_until};
 
 pub fn sheaf() -> Command {
     Command::new(env!("CARGO_BIN_EXE_sheaf"))
@@ -218,4 +218,58 @@ fn a_server_that_is_told_to_end_closes_cleanly_and_keeps_everything() {
     );
     terminate(&child);
     assert!(child.wait().expect("the process is ours").success());
+}
+
+#[test]
+fn a_server_reads_files_of_one_directory_if_it_is_told_which() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    std::fs::create_dir(at("in")).expect("the directory is ours");
+    std::fs::write(at("in").join("rows"), "1\n2\n").expect("the directory is ours");
+    std::fs::write(at("outside"), "3\n").expect("the directory is ours");
+    let load = |file: &str| format!("LOAD DATA INFILE '{file}' INTO TABLE shop.t");
+
+    let (mut child, port) = serve_with(&at("data"), &[]);
+    let mut connection = connect(port);
+    for sql in [
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.t (a INT PRIMARY KEY)",
+    ] {
+        connection.query_drop(sql).expect("the database is new");
+    }
+    assert_eq!(error_of(connection.query_drop(load("rows"))).0, 1290);
+    drop(connection);
+    terminate(&child);
+    assert!(child.wait().expect("the process is ours").success());
+
+    let folder = at("in");
+    let allowed = ["--secure-file-priv", folder.to_str().expect("a plain path")];
+    let (mut child, port) = serve_with(&at("data"), &allowed);
+    let mut connection = connect(port);
+    connection
+        .query_drop(load("rows"))
+        .expect("the file is there");
+    let outside = at("outside");
+    for file in ["../outside", outside.to_str().expect("a plain path")] {
+        assert_eq!(
+            error_of(connection.query_drop(load(file))).0,
+            1290,
+            "{file}"
+        );
+    }
+    assert_eq!(
+        query_text(&mut connection, "SELECT SUM(a) FROM shop.t"),
+        ["3"]
+    );
+    drop(connection);
+    terminate(&child);
+    assert!(child.wait().expect("the process is ours").success());
+
+    let output = sheaf()
+        .args(["serve", "--secure-file-priv", "/nonexistent", "--data-dir"])
+        .arg(at("data"))
+        .output()
+        .expect("it runs");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nonexistent"));
 }
