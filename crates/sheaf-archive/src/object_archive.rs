@@ -6,11 +6,14 @@
 //! ```
 //!
 //! The names are those of an archive in a folder, so one may be copied to the other. An object is created only if there is
-//! none of its name: two servers that archive the same history by mistake do not overwrite each other's log.
+//! none of its name: two servers that archive the same history by mistake do not overwrite each other's log. Not every store
+//! knows such a condition. On those that do not, the archive looks before it writes, which is no help against two servers at
+//! the same moment, and says so when it meets one.
 //!
 //! The storage engine is synchronous and knows no futures. A thread here drives them; whoever asks waits, at most
 //! [`OPERATION_TIMEOUT`].
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -34,6 +37,8 @@ pub struct ObjectArchive {
     place: String,
     /// Absent when it is being dropped.
     runtime: Option<Runtime>,
+    /// The store has turned out not to know conditions on writes.
+    is_unconditional: AtomicBool,
 }
 
 impl ObjectArchive {
@@ -73,6 +78,7 @@ impl ObjectArchive {
             prefix,
             place,
             runtime: Some(runtime),
+            is_unconditional: AtomicBool::new(false),
         })
     }
 
@@ -135,6 +141,18 @@ impl ObjectArchive {
         Ok(bytes.to_vec())
     }
 
+    fn exists(&self, path: &Path) -> Result<bool> {
+        let (store, location) = (self.store.clone(), path.clone());
+        let found = self.wait("looking for", path, async move {
+            store.head(&location).await.map(|_| ())
+        })?;
+        match found {
+            Ok(()) => Ok(true),
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(self.failed("looking for", path, &error.to_string())),
+        }
+    }
+
     fn write(
         &self,
         path: &Path,
@@ -172,8 +190,17 @@ impl LogArchive for ObjectArchive {
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
                 return check_same(&self.shown(&path), bytes, &self.read(&path)?);
             }
-            // Stores without conditions on writes do not notice a second writer.
             Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                if !self.is_unconditional.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        place = %self.place,
+                        "this object store cannot refuse to overwrite an object: two servers on copies of one data \
+                         directory must not archive to it"
+                    );
+                }
+                if self.exists(&path)? {
+                    return check_same(&self.shown(&path), bytes, &self.read(&path)?);
+                }
                 self.write(&path, bytes, PutMode::Overwrite)?
             }
             written => written,
@@ -376,6 +403,10 @@ mod tests {
     fn a_store_without_conditional_writes_serves_as_well() {
         let archive = archive_on(Arc::new(Unconditional(InMemory::new())));
         archive.put(HISTORY, RANGE, b"bytes").unwrap();
+        // An answer that was lost, and another server.
+        archive.put(HISTORY, RANGE, b"bytes").unwrap();
+        let error = archive.put(HISTORY, RANGE, b"other").unwrap_err();
+        assert!(error.to_string().contains("another server"), "{error}");
         assert_eq!(archive.get(HISTORY, RANGE).unwrap(), b"bytes");
     }
 
