@@ -1,19 +1,22 @@
 //! The MySQL protocol floor of Sheaf.
 //!
-//! A connection is a thread that blocks: it reads a command, gives it to its [`sheaf_sql::Session`], and encodes
-//! what comes out straight into its send buffer. Nothing above a socket is asynchronous here, so a slow client
-//! holds its own thread and nothing else. Where there are hundreds of connections, they wait for their clients without a
-//! thread, and share some for their commands (`shared_threads`).
+//! Nothing above a socket is asynchronous here. A connection reads a command, gives it to its [`sheaf_sql::Session`], and
+//! encodes what comes out straight into its send buffer, on one thread that blocks. While there are few connections (up to
+//! [`ServerOptions::own_threads`]), each has that thread to itself. The others wait for their clients in an epoll set and
+//! take a thread for a command only (`shared_threads`); the commits of many are waited for together (`held_answers`). Either
+//! way a slow client holds nothing but its own thread.
 //!
 //! ```text
 //!   listener     accepts, limits, drains        connection   one client from greeting to goodbye
 //!   handshake    what can it do, who is it      command      what a client can ask for
 //!   authentication  does it know its password
 //!   transport    socket, tls, compression       response     OK, EOF, ERR, result sets
+//!   tls, self_signed  keys and certificates     compression  the compressed protocol's frames
 //!   packet       frames, buffers, limits        cursor       results that wait to be fetched
-//!   stack_memory what an idle thread gives back   shared_threads, readiness   more connections than threads
+//!   shared_threads, ready_connections, readiness             more connections than threads
+//!   held_answers answers that wait for a commit   stack_memory what an idle thread gives back
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
-//!   cell         one value of an Arrow batch    text_row, binary_row, text_format   its two encodings
+//!   text_row, binary_row, text_format           the two encodings of a row
 //! ```
 //!
 //! The protocol is that of MySQL 8.0 with CLIENT_PROTOCOL_41, described in the MySQL Source Code Documentation,

@@ -1,7 +1,8 @@
 //! Accepting clients, bounding how many, and ending well.
 //!
-//! One thread accepts on each address and starts a thread per client. Shutting down goes in steps, each bounded
-//! in time, so that a statement that is about to finish may do so and nothing holds the process for ever:
+//! One thread accepts on each address. The first clients get a thread each, those beyond [`ServerOptions::own_threads`]
+//! share some ([`SharedThreads`]). Shutting down goes in steps, each bounded in time, so that a statement that is about to
+//! finish may do so and nothing holds the process for ever:
 //!
 //! ```text
 //!   stop accepting -> no more commands are read, running statements end by themselves (drain time)

@@ -146,7 +146,7 @@ impl Files {
         if self.disk.length(self.data)? >= PAGE_SIZE as u64 {
             page.copy_from_slice(&backup::read(&*self.disk, self.data, 0, PAGE_SIZE)?);
         }
-        // The first programs wrote no log.
+        // Without its log nobody knows what the pages of the file have and what they lack.
         let reason = match FileHeader::read(&page) {
             Err(reason) => reason,
             Ok(_) => format!(
