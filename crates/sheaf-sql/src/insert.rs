@@ -182,7 +182,7 @@ impl Session {
             return sink.end_of_rows(self.end_of_rows());
         }
         let id = match written.first_auto_increment {
-            0 if written.rows > 0 => written.last_auto_increment,
+            0 if written.rows + written.updated > 0 => written.last_auto_increment,
             first => first,
         };
         self.ok_with_id(sink, written.affected(self.info.found_rows), id, info)
@@ -397,7 +397,9 @@ impl Session {
             let mut row = shape.new_row();
             for (source, position) in sources.into_iter().zip(&targets) {
                 match source {
-                    Source::Default => shape.put_default(&mut row, *position, now)?,
+                    Source::Default => {
+                        shape.put_default(&mut row, *position, now, &mut self.warnings)?;
+                    }
                     Source::Value(value) => {
                         shape.put(
                             &mut row,

@@ -42,7 +42,7 @@ pub(crate) struct Written {
     pub(crate) unchanged: u64,
     /// The first value that AUTO_INCREMENT gave out; 0 if none.
     pub(crate) first_auto_increment: u64,
-    /// The AUTO_INCREMENT value of the last row inserted, given out or not; 0 if there is none.
+    /// The AUTO_INCREMENT value of the last row inserted or updated, given out or not; 0 if there is none.
     pub(crate) last_auto_increment: u64,
 }
 
@@ -217,16 +217,27 @@ impl RowShape {
         }
     }
 
-    /// The column's DEFAULT, for the keyword in VALUES.
+    /// The column's DEFAULT, for the keyword in VALUES; of a column that has none, what its type has for nothing, with a
+    /// warning. Error 1364 in strict mode.
     pub(crate) fn put_default(
         &self,
         row: &mut [Value],
         position: usize,
         now_micros: i64,
+        warnings: &mut Warnings,
     ) -> Result<()> {
         let column = self.column(position);
-        row[position] = default_of(column, now_micros)
-            .ok_or_else(|| SqlError::no_default_for_field(&column.name))?;
+        row[position] = match default_of(column, now_micros) {
+            Some(value) => value,
+            None if self.mode == Mode::Strict => {
+                return Err(SqlError::no_default_for_field(&column.name));
+            }
+            None => {
+                let missing = SqlError::no_default_for_field(&column.name);
+                warnings.warn(missing.code, missing.message);
+                implicit_default(column)
+            }
+        };
         Ok(())
     }
 
@@ -467,6 +478,13 @@ impl TableWriter {
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+        if new != old
+            && let Some(column) = self.table.definition.auto_increment_column()
+        {
+            let id = new[column].as_i128();
+            let id = id.and_then(|value| u64::try_from(value).ok());
+            self.written.last_auto_increment = id.unwrap_or_default();
         }
         if self.kept.is_some() {
             self.keep(new)?;

@@ -139,7 +139,7 @@ impl Session {
             };
             for (place, position) in places.iter().zip(&insert.targets) {
                 match place {
-                    Place::Default => shape.put_default(&mut row, *position, now)?,
+                    Place::Default => shape.put_default(&mut row, *position, now, warnings)?,
                     Place::Operand(operand) => {
                         let (value, number) = (operand.value(parameters), n as u64 + 1);
                         shape.put(&mut row, *position, value, number, warnings)?;

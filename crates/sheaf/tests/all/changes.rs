@@ -43,6 +43,14 @@ fn ok_packets_count_as_mysql_counts() {
             text(3, 12, 0, "Records: 2  Duplicates: 1  Warnings: 0"),
         ),
         (
+            "insert into t (k) values (10) on duplicate key update n = 101",
+            text(2, 10, 0, ""),
+        ),
+        (
+            "insert into t (k) values (10) on duplicate key update n = 101",
+            text(0, 0, 0, ""),
+        ),
+        (
             "replace into t values (1, 1, 1), (2, 2, 5)",
             text(4, 2, 0, "Records: 2  Duplicates: 2  Warnings: 0"),
         ),
