@@ -294,6 +294,19 @@ fn plan_error(text: &str) -> SqlError {
             ),
         );
     }
+    for (told, clause) in [
+        ("Cannot find column with position ", "group statement"),
+        ("Order by column out of bounds, specified: ", "order clause"),
+    ] {
+        let position = text.split_once(told).map(|(_, rest)| rest);
+        let position = position.and_then(|rest| rest.split([' ', ',']).next());
+        if let Some(position) = position {
+            return SqlError::bad_field(position, clause);
+        }
+    }
+    if text.contains("Order by index starts at 1") {
+        return SqlError::bad_field("0", "order clause");
+    }
     if text.contains("should only return one column")
         || text.contains("must return exactly one column")
     {

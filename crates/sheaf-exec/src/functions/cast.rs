@@ -156,6 +156,17 @@ fn cast_unsigned(call: &Call<'_>) -> Result<ArrayRef> {
             .collect();
         return Ok(Arc::new(values));
     }
+    if let DataType::Decimal128(..) = call.args.arg_fields[0].data_type() {
+        // Below zero there is no number without a sign, of exact fractions; integers wrap.
+        let decimals = call.decimal(0, 0)?;
+        let values: UInt64Array = (0..call.rows())
+            .map(|row| match decimals.get(row)? < 0 {
+                true => Some(0),
+                false => values.get(row),
+            })
+            .collect();
+        return Ok(Arc::new(values));
+    }
     Ok(Arc::new(values.array))
 }
 

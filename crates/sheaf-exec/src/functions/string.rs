@@ -127,9 +127,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("strcmp", (2, 2), bigint, strcmp),
     Function::new("insert", (4, 4), like_first, insert),
     Function::new("substring_index", (3, 3), like_first, substring_index),
-    Function::strict("quote", (1, 1), like_first, |call| {
-        map(call, |text| {
-            let mut quoted = String::with_capacity(text.len() + 2);
+    Function::new("quote", (1, 1), like_first, |call| {
+        let values = call.text(0)?;
+        texts(call, |row, quoted| {
+            // NULL is the word NULL, without quotes.
+            let Some(text) = values.get(row) else {
+                quoted.push_str("NULL");
+                return Some(());
+            };
             quoted.push('\'');
             for character in text.chars() {
                 match character {
@@ -140,9 +145,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 }
             }
             quoted.push('\'');
-            quoted
+            Some(())
         })
-    }),
+    })
+    .never_null(),
 ];
 
 /// Characters of a text; bytes, if it is ASCII, which is found out a word at a time.
@@ -441,7 +447,8 @@ fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
     let types: Vec<SqlType> = (0..call.len())
         .map(|argument| call.sql_type(argument))
         .collect();
-    if types.iter().all(SqlType::is_text) {
+    // NULL is like no value of any type, and makes nobody compare as numbers.
+    if types.iter().all(|ty| ty.is_text() || *ty == SqlType::Null) {
         let (collation, _) = common_collation(&types, "field")?;
         let values = text_arguments(call)?;
         return ints(call, |row| {
@@ -575,35 +582,52 @@ fn push_radix(out: &mut String, mut value: u64, base: u32) {
 }
 
 fn radix(call: &Call<'_>, base: u32) -> Result<ArrayRef> {
-    let values = call.unsigned(0)?;
+    if call.sql_type(0).is_integer() {
+        let values = call.unsigned(0)?;
+        return texts(call, |row, out| {
+            values.get(row).map(|value| push_radix(out, value, base))
+        });
+    }
+    // As CONV(x, 10, base) reads them: 5.99 is 5.
+    let values = call.text(0)?;
     texts(call, |row, out| {
-        values.get(row).map(|value| push_radix(out, value, base))
+        let text = values.get(row).filter(|text| !text.is_empty())?;
+        push_radix(out, spelled(text, 10), base);
+        Some(())
     })
+}
+
+/// The whole number that a text begins with, modulo 2^64.
+fn spelled(text: &str, base: u32) -> u64 {
+    let text = text.trim();
+    let digits = text.trim_start_matches(['-', '+']);
+    let mut value: u64 = 0;
+    for digit in digits.chars().map_while(|digit| digit.to_digit(base)) {
+        value = value
+            .saturating_mul(u64::from(base))
+            .saturating_add(u64::from(digit));
+    }
+    if text.starts_with('-') {
+        value.wrapping_neg()
+    } else {
+        value
+    }
 }
 
 fn conv(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, from, to) = (call.text(0)?, call.int(1)?, call.int(2)?);
     texts(call, |row, out| {
-        let (text, from, to) = (values.get(row)?.trim(), from.get(row)?, to.get(row)?);
+        let (text, from, to) = (values.get(row)?, from.get(row)?, to.get(row)?);
         let base = |base: i64| {
             u32::try_from(base.unsigned_abs())
                 .ok()
                 .filter(|base| (2..=36).contains(base))
         };
         let (from_base, to_base) = (base(from)?, base(to)?);
-        let negative = text.starts_with('-');
-        let digits = text.trim_start_matches(['-', '+']);
-        let mut value: u64 = 0;
-        for digit in digits.chars().map_while(|digit| digit.to_digit(from_base)) {
-            value = value
-                .saturating_mul(u64::from(from_base))
-                .saturating_add(u64::from(digit));
+        if text.is_empty() {
+            return None;
         }
-        let value = if negative {
-            value.wrapping_neg()
-        } else {
-            value
-        };
+        let value = spelled(text, from_base);
         if to < 0 && (value as i64) < 0 {
             out.push('-');
             let start = out.len();

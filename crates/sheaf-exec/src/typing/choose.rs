@@ -52,7 +52,7 @@ fn with_metadata(expr: Expr, field: &Field) -> Expr {
         .get(TYPE_KEY)
         .is_some_and(|_| match SqlType::of(field) {
             SqlType::Text { collation, .. } => collation != Collation::default(),
-            SqlType::DateTime { fsp } | SqlType::Time { fsp } => fsp > 0,
+            SqlType::DateTime { .. } | SqlType::Time { .. } => true,
             SqlType::Enum { .. } | SqlType::Year => true,
             _ => false,
         });

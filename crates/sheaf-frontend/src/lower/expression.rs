@@ -177,8 +177,9 @@ impl Lowering<'_> {
                 })
             }
             Expr::TypedString(typed) => {
+                let data_type = with_fraction_of(&typed.value, typed.data_type);
                 let value = self.literal(typed.value)?.into_value();
-                Value(self.cast(value, &typed.data_type)?)
+                Value(self.cast(value, &data_type)?)
             }
             Expr::BinaryOp { left, op, right } => self.binary_operator(*left, op, *right)?,
             Expr::UnaryOp { op, expr } => self.unary_operator(op, *expr)?,
@@ -657,6 +658,26 @@ impl Lowering<'_> {
             }
             other => return Err(unsupported(format!("CAST AS {other}"))),
         })
+    }
+}
+
+/// `TIMESTAMP '2024-05-06 07:08:09.25'` and `TIME '07:08:09.25'` have as many fraction digits as are written, up to six.
+fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataType {
+    let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
+    else {
+        return data_type;
+    };
+    let fraction = text.rsplit_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .count()
+        .min(6) as u64;
+    match data_type {
+        DataType::Datetime(None) => DataType::Datetime(Some(digits)),
+        DataType::Timestamp(None, zone) => DataType::Timestamp(Some(digits), zone),
+        DataType::Time(None, zone) => DataType::Time(Some(digits), zone),
+        other => other,
     }
 }
 

@@ -372,11 +372,17 @@ impl Lowering<'_> {
         if args.len() != 1 {
             return Err(SqlError::parse_error(",", 1));
         }
+        if name.starts_with("bit_") {
+            args = vec![call("$cast_unsigned", args)];
+        }
         let argument_of = |name: &str| build(name, args.iter().cloned().map(argument).collect());
         Ok(match name {
             // The type and the rounding of a quotient are those of AVG.
             "avg" => call("$divide", vec![argument_of("$sum"), argument_of("count")]),
-            "bit_and" => call("coalesce", vec![argument_of(name), number(u64::MAX)]),
+            "bit_and" => call(
+                "$cast_unsigned",
+                vec![call("coalesce", vec![argument_of(name), number(u64::MAX)])],
+            ),
             "bit_or" | "bit_xor" => call(
                 "$cast_unsigned",
                 vec![call("coalesce", vec![argument_of(name), number(0)])],

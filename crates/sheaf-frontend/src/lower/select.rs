@@ -36,14 +36,20 @@ pub const HIDDEN_SUFFIX: char = '\0';
 /// Headers of a select list; `None` is a wildcard.
 type Headers = Vec<Option<String>>;
 
-fn is_number(expr: &Expr) -> bool {
-    matches!(
-        expr,
+/// The digits of a number literal.
+fn number_digits(expr: &Expr) -> Option<&str> {
+    match expr {
         Expr::Value(ValueWithSpan {
-            value: Literal::Number(..),
+            value: Literal::Number(digits, _),
             ..
-        })
-    )
+        }) => Some(digits),
+        _ => None,
+    }
+}
+
+/// Whether this is the position of a column, where one may stand: a whole number.
+fn is_position(expr: &Expr) -> bool {
+    number_digits(expr).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Taken apart from the alias that an item's text may end with.
@@ -343,7 +349,7 @@ impl Lowering<'_> {
         };
         let mut lowered = Vec::with_capacity(exprs.len());
         for expr in exprs {
-            lowered.push(if is_number(&expr) {
+            lowered.push(if is_position(&expr) {
                 expr
             } else {
                 self.value(expr)?
@@ -384,8 +390,10 @@ impl Lowering<'_> {
     ) -> Result<Vec<OrderByExpr>> {
         items
             .into_iter()
+            // Other numbers order nothing.
+            .filter(|item| number_digits(&item.expr).is_none() || is_position(&item.expr))
             .map(|mut item| {
-                if !(ordinals && is_number(&item.expr)) {
+                if !(ordinals && is_position(&item.expr)) {
                     item.expr = self.value(item.expr)?;
                 }
                 Ok(item)
