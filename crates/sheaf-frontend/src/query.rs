@@ -18,8 +18,8 @@ use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFu
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::EvaluationError;
-use sheaf_exec::typing::resolve_plan;
-use sheaf_table::{Catalog, Value};
+use sheaf_exec::typing::{Literals, resolve_plan};
+use sheaf_table::{Catalog, Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
 
 use crate::context::StatementContext;
@@ -64,6 +64,10 @@ pub trait SessionValues {
     /// Whether derived tables become part of the query around them (`optimizer_switch`).
     fn merges_derived_tables(&self) -> bool {
         true
+    }
+    /// What texts compare by that come from no column (`collation_connection`).
+    fn collation(&self) -> Collation {
+        Collation::default()
     }
     /// `@name`, NULL if never set. Names are case-insensitive.
     fn user_variable(&self, name: &str) -> Value;
@@ -129,7 +133,7 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
         // GROUPING() names group expressions, which typing changes.
         .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))
-        .and_then(resolve_plan)
+        .and_then(|plan| resolve_plan(plan, &Literals::of(context.session.collation())))
         .map_err(|error| planning_error(error, query))?;
     let headers = headers(&plan, &lowered.headers, &lowered.tables);
     Ok(LoweredQuery {

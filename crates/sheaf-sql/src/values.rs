@@ -1,7 +1,7 @@
 //! What expressions may ask of the session, and the values of expressions outside of queries.
 
 use sheaf_access::CancelFlag;
-use sheaf_table::Value;
+use sheaf_table::{Collation, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -10,7 +10,7 @@ use crate::parser::statement::Scope;
 use crate::query::SessionValues;
 use crate::rows::value_at;
 use crate::session::{SERVER_VERSION, Session};
-use crate::variables::{VariableValue, Variables};
+use crate::variables::{self, VariableValue, Variables};
 
 impl From<&VariableValue> for Value {
     fn from(value: &VariableValue) -> Value {
@@ -38,6 +38,10 @@ impl SessionValues for Session {
     fn current_user(&self) -> String {
         let name = self.account_name();
         format!("{}@{}", name.user, name.host)
+    }
+
+    fn collation(&self) -> Collation {
+        variables::nearest_collation(self.variables.collation_connection())
     }
 
     fn merges_derived_tables(&self) -> bool {

@@ -28,6 +28,7 @@ use crate::parser::statement::Scope;
 use crate::transaction::Isolation;
 pub use character_sets::{
     CHARACTER_SETS, COLLATIONS, character_set, collation, collation_of_id, default_collation,
+    nearest_collation,
 };
 use settings::Settings;
 pub use sql_mode::SqlMode;

@@ -11,7 +11,7 @@ use arrow::compute::{is_null, nullif};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 
-use super::types::{DECIMALS_KEY, SqlType, TYPE_KEY, common_collation, field};
+use super::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, common_collation, field};
 use super::{Call, Function, Operands, VARIADIC};
 
 fn condition(_: &Operands<'_>) -> Result<Field> {
@@ -70,8 +70,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |operands| common_field(operands.fields),
         |call| extreme(call, false),
     ),
-    // A value, its SQL type text and its shown decimals: the same value, whose field says so.
-    Function::strict("$typed", (3, 3), typed_field, |call| {
+    // A value, its SQL type text, its shown decimals and its coercibility: the same value, whose field says so.
+    Function::strict("$typed", (4, 4), typed_field, |call| {
         call.args.args[0].to_array(call.rows())
     }),
     Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval).never_null(),
@@ -159,7 +159,7 @@ pub fn microseconds() -> DataType {
 
 fn typed_field(operands: &Operands<'_>) -> Result<Field> {
     let mut field = Field::new("", operands.fields[0].data_type().clone(), true);
-    for (operand, key) in [(1, TYPE_KEY), (2, DECIMALS_KEY)] {
+    for (operand, key) in [(1, TYPE_KEY), (2, DECIMALS_KEY), (3, COERCIBILITY_KEY)] {
         if let Some(text) = operands.text(operand).filter(|text| !text.is_empty()) {
             field.metadata_mut().insert(key.to_string(), text);
         }

@@ -8,7 +8,8 @@
 //! - `sheaf.decimals` ([`DECIMALS_KEY`]): the digits after the point that MySQL *shows* of a DECIMAL whose Arrow scale
 //!   has more. MySQL computes quotients with guard digits (`1/3*3` is 1.0000, not 0.9999) and rounds when a
 //!   value leaves the expression; so do we.
-//! - `sheaf.coercibility` ([`COERCIBILITY_KEY`]): `explicit` after a COLLATE clause, which wins over any column.
+//! - `sheaf.coercibility` ([`COERCIBILITY_KEY`]): `explicit` after a COLLATE clause, which wins over any column; `coercible`
+//!   of literals whose connection has another collation than the default, which yield to any column.
 
 use std::collections::HashMap;
 
@@ -21,6 +22,9 @@ use super::error::EvaluationError;
 
 pub const DECIMALS_KEY: &str = "sheaf.decimals";
 pub const COERCIBILITY_KEY: &str = "sheaf.coercibility";
+
+const EXPLICIT: &str = "explicit";
+const COERCIBLE: &str = "coercible";
 
 /// The most digits of a DECIMAL here (an `i128`); MySQL has 65.
 pub const MAX_PRECISION: u8 = 38;
@@ -124,13 +128,13 @@ impl SqlType {
             _ => match declared_type(field) {
                 Some(ColumnType::Enum { collation, .. }) => SqlType::Enum { collation },
                 declared => {
-                    let explicit = field.metadata().contains_key(COERCIBILITY_KEY);
+                    let coercibility = field.metadata().get(COERCIBILITY_KEY);
                     let collation = declared.and_then(|ty| ty.collation());
                     SqlType::Text {
-                        coercibility: match collation {
-                            _ if explicit => Coercibility::Explicit,
-                            Some(_) => Coercibility::Implicit,
-                            None => Coercibility::Coercible,
+                        coercibility: match (coercibility.map(String::as_str), collation) {
+                            (Some(EXPLICIT), _) => Coercibility::Explicit,
+                            (Some(COERCIBLE), _) | (_, None) => Coercibility::Coercible,
+                            (_, Some(_)) => Coercibility::Implicit,
                         },
                         collation: collation.unwrap_or_default(),
                     }
@@ -303,7 +307,7 @@ pub mod field {
 
     /// A string of a known collation.
     pub fn collated_text(collation: Collation, coercibility: Coercibility) -> Field {
-        if coercibility == Coercibility::Coercible {
+        if coercibility == Coercibility::Coercible && collation == Collation::default() {
             return text();
         }
         let mut field = declared(
@@ -313,10 +317,15 @@ pub mod field {
                 collation,
             },
         );
-        if coercibility == Coercibility::Explicit {
+        let told = match coercibility {
+            Coercibility::Explicit => Some(EXPLICIT),
+            Coercibility::Implicit => None,
+            Coercibility::Coercible => Some(COERCIBLE),
+        };
+        if let Some(told) = told {
             field
                 .metadata_mut()
-                .insert(COERCIBILITY_KEY.to_string(), "explicit".to_string());
+                .insert(COERCIBILITY_KEY.to_string(), told.to_string());
         }
         field
     }
@@ -344,6 +353,11 @@ pub fn common_collation(
             None => (collation, coercibility),
             Some((_, current)) if coercibility < current => (collation, coercibility),
             Some((kept, current)) if coercibility > current || kept == collation => (kept, current),
+            // A literal, and a text that was made of a number and does not know the connection's collation.
+            Some((kept, Coercibility::Coercible)) => match kept == Collation::default() {
+                true => (collation, Coercibility::Coercible),
+                false => (kept, Coercibility::Coercible),
+            },
             // Among columns, MySQL lets the binary collation of the same character set win.
             Some((kept, Coercibility::Implicit))
                 if kept == Collation::Utf8mb4_bin || collation == Collation::Utf8mb4_bin =>

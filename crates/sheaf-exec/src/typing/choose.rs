@@ -10,7 +10,7 @@ use super::compare::comparison;
 use super::{cast, field_of, fold, literal, type_of, typed_literal};
 use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
-use crate::functions::types::{DECIMALS_KEY, SqlType, TYPE_KEY};
+use crate::functions::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY};
 
 /// Converts a value to the field of a choice that it is a branch of.
 pub(super) fn convert_to_field(expr: Expr, to: &Field, schema: &DFSchema) -> Result<Expr> {
@@ -59,10 +59,11 @@ fn with_metadata(expr: Expr, field: &Field) -> Expr {
     if !decimals && !declared {
         return expr;
     }
-    let text = |key: &str| field.metadata().get(key).cloned().unwrap_or_default();
+    let text = |key: &str| lit(field.metadata().get(key).cloned().unwrap_or_default());
+    let keys = [TYPE_KEY, DECIMALS_KEY, COERCIBILITY_KEY];
     call(
         "$typed",
-        vec![expr, lit(text(TYPE_KEY)), lit(text(DECIMALS_KEY))],
+        std::iter::once(expr).chain(keys.map(text)).collect(),
     )
 }
 

@@ -31,8 +31,10 @@ use datafusion_expr::{
     WindowFrameUnits, lit,
 };
 
+use sheaf_table::Collation;
+
 use crate::collation::{collation_key, key_collation};
-use crate::functions::types::SqlType;
+use crate::functions::types::{Coercibility, SqlType, field};
 use crate::functions::{as_function, call};
 
 pub use plan::{resolve_plan, rewrite_changed, schema_of_operands};
@@ -48,19 +50,37 @@ pub fn type_of(expr: &Expr, schema: &DFSchema) -> Result<SqlType> {
     Ok(SqlType::of(&field))
 }
 
+/// What all texts of a statement that are literals have in common.
+pub struct Literals {
+    /// Tells the connection's collation, unless it is the default.
+    metadata: Option<FieldMetadata>,
+}
+
+impl Literals {
+    /// Literals that compare by `collation` (`collation_connection`) where no column is compared with.
+    pub fn of(collation: Collation) -> Literals {
+        let field = field::collated_text(collation, Coercibility::Coercible);
+        let is_told = !field.metadata().is_empty();
+        Literals {
+            metadata: is_told.then(|| FieldMetadata::from(field.metadata())),
+        }
+    }
+}
+
 /// Replaces every marker in `expr`. Subqueries inside must have been resolved already.
-pub fn resolve(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+pub fn resolve(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Expr> {
     Ok(expr
-        .transform_up(|expr| Ok(Transformed::yes(resolve_node(expr, schema)?)))?
+        .transform_up(|expr| Ok(Transformed::yes(resolve_node(expr, schema, literals)?)))?
         .data)
 }
 
-fn resolve_node(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+fn resolve_node(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Expr> {
     match expr {
         // One string type everywhere.
-        Expr::Literal(ScalarValue::Utf8(text), metadata) => {
-            Ok(Expr::Literal(ScalarValue::Utf8View(text), metadata))
-        }
+        Expr::Literal(ScalarValue::Utf8(text), metadata) => Ok(Expr::Literal(
+            ScalarValue::Utf8View(text),
+            metadata.or_else(|| literals.metadata.clone()),
+        )),
         Expr::ScalarFunction(ScalarFunction { func, args }) => match as_function(&func) {
             Some(function) => match function.name {
                 "$eq" => binary(Operator::Eq, args, schema),

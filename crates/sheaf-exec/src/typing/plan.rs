@@ -14,14 +14,14 @@ use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, lit};
 
 use super::choose::convert_to_field;
 use super::compare::join_key;
-use super::{key_of, resolve, type_of};
+use super::{Literals, key_of, resolve, type_of};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
 
 /// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.
-pub fn resolve_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
-    rewrite_changed(plan, &resolve_node)
+pub fn resolve_plan(plan: LogicalPlan, literals: &Literals) -> Result<LogicalPlan> {
+    rewrite_changed(plan, &|plan| resolve_node(plan, literals))
 }
 
 /// Rewrites the expressions of a plan from its leaves up, subqueries included.
@@ -72,14 +72,14 @@ pub fn schema_of_operands(plan: &LogicalPlan) -> Result<DFSchema> {
     Ok(schema)
 }
 
-fn resolve_node(plan: LogicalPlan) -> Result<LogicalPlan> {
+fn resolve_node(plan: LogicalPlan, literals: &Literals) -> Result<LogicalPlan> {
     let schema = schema_of_operands(&plan)?;
     let names = NamePreserver::new(&plan);
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
     let plan = plan
         .map_expressions(|expr| {
             let name = names.save(&expr);
-            let resolved = resolve(expr, &schema)?;
+            let resolved = resolve(expr, &schema, literals)?;
             // The expressions of a sort have no names that anybody sees.
             Ok(Transformed::yes(if is_sort {
                 resolved

@@ -203,7 +203,10 @@ impl Lab {
         let Statement::Statement(statement) = statement else {
             return plan_err!("not a query");
         };
-        sheaf_exec::typing::resolve_plan(planner.sql_statement_to_plan(*statement)?)
+        sheaf_exec::typing::resolve_plan(
+            planner.sql_statement_to_plan(*statement)?,
+            &sheaf_exec::typing::Literals::of(sheaf_table::Collation::default()),
+        )
     }
 
     pub(super) fn plan(&self, sql: &str) -> Result<(PhysicalQuery, PlannerContext)> {

@@ -1,5 +1,7 @@
 //! The character sets and collations that clients may name.
 
+use sheaf_table::Collation;
+
 use crate::error::{Result, SqlError};
 
 /// Character sets that clients name. Text is UTF-8 throughout; the narrower names are accepted for clients that send
@@ -66,4 +68,19 @@ pub fn default_collation(character_set: &str) -> &'static str {
         .iter()
         .find(|(set, ..)| set.eq_ignore_ascii_case(character_set))
         .map_or("utf8mb4_0900_ai_ci", |(_, _, collation, _)| collation)
+}
+
+/// The collation of columns that is most like the one of that name: in whether case, accents and trailing spaces count.
+pub fn nearest_collation(name: &str) -> Collation {
+    Collation::parse(name)
+        .filter(|collation| *collation != Collation::Binary)
+        .unwrap_or_else(|| {
+            if name == "binary" || name.ends_with("_bin") {
+                Collation::Utf8mb4_bin
+            } else if name.contains("_unicode_") {
+                Collation::Utf8mb4_0900_ai_ci
+            } else {
+                Collation::Utf8mb4_general_ci
+            }
+        })
 }
