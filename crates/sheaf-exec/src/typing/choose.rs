@@ -59,12 +59,27 @@ fn with_metadata(expr: Expr, field: &Field) -> Expr {
     if !decimals && !declared {
         return expr;
     }
+    typed(expr, field)
+}
+
+/// The value with the metadata of `field`, whatever its own says.
+fn typed(expr: Expr, field: &Field) -> Expr {
     let text = |key: &str| lit(field.metadata().get(key).cloned().unwrap_or_default());
     let keys = [TYPE_KEY, DECIMALS_KEY, COERCIBILITY_KEY];
     call(
         "$typed",
         std::iter::once(expr).chain(keys.map(text)).collect(),
     )
+}
+
+/// A column of an input as the column of the union, which is of `to`, metadata and all.
+pub(super) fn as_column_of(expr: Expr, to: &Field, schema: &DFSchema) -> Result<Expr> {
+    let converted = convert_to_field(expr, to, schema)?;
+    let field = field_of(&converted, schema)?;
+    Ok(match field.metadata() == to.metadata() {
+        true => converted,
+        false => typed(converted, to),
+    })
 }
 
 fn fields_of<'a>(

@@ -154,8 +154,12 @@ fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// A plain cast between Arrow types for which arrow's conversion is MySQL's: a widening.
+///
+/// The field has a name, so that it is taken as it is: of a cast to a mere type DataFusion hands on the metadata of what is
+/// cast, and a BIGINT would be announced as the SMALLINT that it once was.
 pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
-    Expr::Cast(Cast::new(Box::new(expr), to))
+    let field = Arc::new(Field::new("cast", to, true));
+    Expr::Cast(Cast::new_from_field(Box::new(expr), field))
 }
 
 /// The sort key of a string; other values as they are.

@@ -2,22 +2,28 @@
 
 use std::sync::Arc;
 
-use datafusion_common::tree_node::{Transformed, TreeNode};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, Result};
 use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
 use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::{Aggregate, Distinct, Filter, Projection, Sort, Union};
+use datafusion_expr::logical_plan::{
+    Aggregate, Distinct, Filter, Projection, RecursiveQuery, Sort, TableScan, TableScanBuilder,
+    Union,
+};
 use datafusion_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, lit};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableSource, lit};
 
-use super::choose::convert_to_field;
+use super::choose::as_column_of;
 use super::compare::join_key;
 use super::{Literals, key_of, resolve, type_of};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
+use crate::functions::call;
 use crate::functions::control::common_field;
+use crate::table_source::WorkTableSource;
 
 /// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.
 pub fn resolve_plan(plan: LogicalPlan, literals: &Literals) -> Result<LogicalPlan> {
@@ -41,6 +47,9 @@ fn rewrite_from_below(
     plan: LogicalPlan,
     rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
 ) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::RecursiveQuery(query) = plan {
+        return rewrite_recursive(query, rewrite);
+    }
     let plan = plan.map_subqueries(|subquery| rewrite_from_below(subquery, rewrite))?;
     let plan = plan
         .data
@@ -49,6 +58,107 @@ fn rewrite_from_below(
         return Ok(plan);
     }
     Ok(Transformed::yes(rewrite(plan.data)?))
+}
+
+/// What a recursive table holds is what its first part gives, in names and types. So the second part is rewritten when these
+/// are known, and gives its rows in these types.
+fn rewrite_recursive(
+    query: RecursiveQuery,
+    rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<Transformed<LogicalPlan>> {
+    let first = rewrite_from_below(Arc::unwrap_or_clone(query.static_term), rewrite)?;
+    let round = Arc::unwrap_or_clone(query.recursive_term);
+    let round = over_rows_of(round, &query.name, first.data.schema())?;
+    let round = rewrite_from_below(round, rewrite)?;
+    let transformed = first.transformed || round.transformed;
+    let round = in_types_of(round.data, first.data.schema())?;
+    let (first, round) = (Arc::new(first.data), Arc::new(round));
+    let query = RecursiveQuery::try_new(query.name, first, round, query.is_distinct)?;
+    let plan = LogicalPlan::RecursiveQuery(query);
+    Ok(match transformed {
+        true => Transformed::yes(plan),
+        false => Transformed::no(plan),
+    })
+}
+
+/// The second part of a recursive table, where the table has these columns.
+fn over_rows_of(round: LogicalPlan, name: &str, columns: &DFSchema) -> Result<LogicalPlan> {
+    let nullable = columns
+        .fields()
+        .iter()
+        .map(|field| field.as_ref().clone().with_nullable(true));
+    let schema: SchemaRef = Arc::new(Schema::new(nullable.collect::<Vec<_>>()));
+    let is_other = |scan: &TableScan| {
+        let source = scan.source.downcast_ref::<WorkTableSource>();
+        source.is_some_and(|source| source.name == name && source.schema() != schema)
+    };
+    let mut has_other = false;
+    round.apply_with_subqueries(|plan| {
+        has_other |= matches!(plan, LogicalPlan::TableScan(scan) if is_other(scan));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !has_other {
+        return Ok(round);
+    }
+    let round = round.transform_up_with_subqueries(|plan| {
+        let plan = match plan {
+            LogicalPlan::TableScan(scan) if is_other(&scan) => {
+                let source = WorkTableSource::new(name.to_string(), Arc::clone(&schema));
+                let other = TableScanBuilder::new(scan.table_name, Arc::new(source))
+                    .with_projection(scan.projection)
+                    .with_filters(scan.filters)
+                    .with_fetch(scan.fetch);
+                LogicalPlan::TableScan(other.build()?)
+            }
+            other => other,
+        };
+        Ok(Transformed::yes(plan.recompute_schema()?))
+    })?;
+    Ok(round.data)
+}
+
+/// The rows of `plan` in the types of `columns`.
+fn in_types_of(plan: LogicalPlan, columns: &DFSchema) -> Result<LogicalPlan> {
+    // Casts that DataFusion has put there cut what MySQL rounds.
+    let plan = match plan {
+        LogicalPlan::Projection(projection) => {
+            let own = projection.expr.into_iter().map(|expr| {
+                let (relation, name) = expr.qualified_name();
+                let uncast = match expr.clone().unalias() {
+                    Expr::Cast(cast) => *cast.expr,
+                    _ => return Ok(expr),
+                };
+                Ok(renamed(uncast, relation, &name))
+            });
+            let own = own.collect::<Result<Vec<_>>>()?;
+            LogicalPlan::Projection(Projection::try_new(own, projection.input)?)
+        }
+        other => other,
+    };
+    let schema = Arc::clone(plan.schema());
+    let is_same = |(field, to): (&FieldRef, &FieldRef)| {
+        field.data_type() == to.data_type() && field.metadata() == to.metadata()
+    };
+    if schema.fields().iter().zip(columns.fields()).all(is_same) {
+        return Ok(plan);
+    }
+    let exprs = schema.iter().zip(columns.fields()).map(|(from, to)| {
+        let column = Expr::Column(Column::from(from));
+        let (relation, field) = from;
+        let whole = match to.data_type() {
+            integer if !integer.is_integer() || field.data_type().is_integer() => column,
+            integer if integer.is_unsigned_integer() => call("$cast_unsigned", vec![column]),
+            _ => call("$cast_signed", vec![column]),
+        };
+        Ok(renamed(
+            as_column_of(whole, to, &schema)?,
+            relation.cloned(),
+            field.name(),
+        ))
+    });
+    let exprs = exprs.collect::<Result<Vec<_>>>()?;
+    let projection = Projection::try_new(exprs, Arc::new(plan))?;
+    Ok(LogicalPlan::Projection(projection))
 }
 
 fn is_without_expressions(plan: &LogicalPlan) -> bool {
@@ -441,11 +551,9 @@ fn union_of_one_type(union: Union) -> Result<LogicalPlan> {
         .into_iter()
         .map(|input| {
             let schema = Arc::clone(input.schema());
-            let same = schema
-                .fields()
-                .iter()
-                .zip(&fields)
-                .all(|(field, to)| field.data_type() == to.data_type());
+            let same = schema.fields().iter().zip(&fields).all(|(field, to)| {
+                field.data_type() == to.data_type() && field.metadata() == to.metadata()
+            });
             if same {
                 return Ok(input);
             }
@@ -455,7 +563,7 @@ fn union_of_one_type(union: Union) -> Result<LogicalPlan> {
                 .map(|((relation, field), to)| {
                     let column = Expr::Column(Column::from((relation, field)));
                     Ok(renamed(
-                        convert_to_field(column, to, &schema)?,
+                        as_column_of(column, to, &schema)?,
                         relation.cloned(),
                         field.name(),
                     ))
