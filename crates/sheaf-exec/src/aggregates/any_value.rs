@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_empty_array};
-use arrow::compute::{concat, take};
+use arrow::compute::kernels::boolean::not;
+use arrow::compute::{concat, nullif, prep_null_mask_filter, take};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::function::AccumulatorArgs;
@@ -145,13 +146,13 @@ impl FirstOfEachGroup {
         group_indices: &[usize],
         filter: Option<&BooleanArray>,
     ) -> Result<()> {
-        if filter.is_some() {
-            return internal_err!("ANY_VALUE has no FILTER");
-        }
+        let is_taken =
+            |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
         let mut rows = Vec::new();
         for (row, group) in group_indices.iter().enumerate() {
             if *group == self.groups {
-                rows.push(row as u32);
+                // The group of all rows, of which there is none, comes with a row that is not one of it: its value is NULL.
+                rows.push(is_taken(row).then_some(row as u32));
                 self.groups += 1;
             } else if *group > self.groups {
                 return internal_err!("group {group} appeared before group {}", self.groups);
@@ -224,10 +225,11 @@ impl GroupsAccumulator for FirstOfEachGroup {
         values: &[ArrayRef],
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        if opt_filter.is_some() {
-            return internal_err!("ANY_VALUE has no FILTER");
-        }
-        Ok(vec![Arc::clone(&values[0])])
+        let Some(filter) = opt_filter else {
+            return Ok(vec![Arc::clone(&values[0])]);
+        };
+        let is_left_out = not(&prep_null_mask_filter(filter))?;
+        Ok(vec![nullif(&values[0], &is_left_out)?])
     }
 
     fn size(&self) -> usize {

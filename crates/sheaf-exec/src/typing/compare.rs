@@ -478,6 +478,9 @@ pub(super) fn join_key(
     ))
 }
 
+/// The name of a subquery's column that was converted: another one than its own, which decorrelation may need beside it.
+const CONVERTED: &str = "$converted";
+
 /// The operand of IN (or ANY, ALL) and the column of its subquery in one domain.
 pub(super) fn with_subquery(
     expr: Expr,
@@ -512,14 +515,13 @@ pub(super) fn with_subquery(
         LogicalPlan::Projection(projection) => {
             let input_schema = projection.input.schema();
             let item = projection.expr[0].clone().unalias();
-            let name = inner.field(0).name().clone();
             Projection::try_new(
-                vec![convert(item, &to, input_schema)?.alias(name)],
+                vec![convert(item, &to, input_schema)?.alias(CONVERTED)],
                 Arc::clone(&projection.input),
             )?
         }
         _ => Projection::try_new(
-            vec![converted.alias(inner.field(0).name())],
+            vec![converted.alias(CONVERTED)],
             Arc::clone(&subquery.subquery),
         )?,
     };

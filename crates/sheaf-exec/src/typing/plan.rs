@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, Result};
-use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
+use datafusion_common::{Column, DFSchema, ExprSchema, Result};
+use datafusion_expr::expr::{AggregateFunction, Case, Exists, GroupingSet, InSubquery};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
-    Aggregate, Distinct, Filter, Projection, RecursiveQuery, Sort, TableScan, TableScanBuilder,
-    Union,
+    Aggregate, Distinct, Filter, Projection, RecursiveQuery, Sort, Subquery, TableScan,
+    TableScanBuilder, Union,
 };
 use datafusion_expr::utils::{
-    conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
+    conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction, split_conjunction_owned,
 };
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableSource, lit};
+use datafusion_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, SortExpr, TableSource, lit,
+};
 
 use super::choose::as_column_of;
 use super::compare::join_key;
@@ -188,6 +190,14 @@ fn resolve_node(plan: LogicalPlan, literals: &Literals) -> Result<LogicalPlan> {
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
     let plan = plan
         .map_expressions(|expr| {
+            // What is grouped by keeps its name, also within grouping sets.
+            if let Expr::GroupingSet(sets) = expr {
+                let sets = map_grouping_sets(sets, |expr| {
+                    let name = names.save(&expr);
+                    Ok(name.restore(resolve(expr, &schema, literals)?))
+                })?;
+                return Ok(Transformed::yes(Expr::GroupingSet(sets)));
+            }
             let name = names.save(&expr);
             let resolved = resolve(expr, &schema, literals)?;
             // The expressions of a sort have no names that anybody sees.
@@ -200,7 +210,10 @@ fn resolve_node(plan: LogicalPlan, literals: &Literals) -> Result<LogicalPlan> {
         .data;
     let plan = match plan {
         LogicalPlan::Sort(sort) => LogicalPlan::Sort(sort_by_key(sort, &schema)?),
-        LogicalPlan::Filter(filter) => LogicalPlan::Filter(with_correlated_keys(filter)?),
+        LogicalPlan::Filter(filter) => {
+            let filter = with_correlated_keys(filter)?;
+            LogicalPlan::Filter(with_correlated_not_in(filter, &schema)?)
+        }
         LogicalPlan::Aggregate(aggregate) => group_by_key(aggregate)?,
         LogicalPlan::Distinct(Distinct::All(input)) => distinct_by_key(input)?,
         LogicalPlan::Union(union) => union_of_one_type(union)?,
@@ -278,6 +291,84 @@ fn with_correlated_keys(filter: Filter) -> Result<Filter> {
     Filter::try_new(predicate, Arc::new(LogicalPlan::Projection(with_keys)))
 }
 
+fn map_grouping_sets(
+    sets: GroupingSet,
+    mut map: impl FnMut(Expr) -> Result<Expr>,
+) -> Result<GroupingSet> {
+    let mut all = |exprs: Vec<Expr>| exprs.into_iter().map(&mut map).collect::<Result<Vec<_>>>();
+    Ok(match sets {
+        GroupingSet::Rollup(exprs) => GroupingSet::Rollup(all(exprs)?),
+        GroupingSet::Cube(exprs) => GroupingSet::Cube(all(exprs)?),
+        GroupingSet::GroupingSets(sets) => {
+            GroupingSet::GroupingSets(sets.into_iter().map(all).collect::<Result<_>>()?)
+        }
+    })
+}
+
+/// `x NOT IN (SELECT y ... WHERE k = outer.k)` keeps the rows for which no y is equal to x or NULL, and if x is NULL, those
+/// for which there is no y at all. DataFusion's join for that knows one key only, so where NULL is possible the condition is
+/// said of rows: `NOT EXISTS (... WHERE k = outer.k AND (y = x OR y IS NULL OR x IS NULL))`.
+fn with_correlated_not_in(filter: Filter, schema: &DFSchema) -> Result<Filter> {
+    let is_correlated =
+        |not_in: &InSubquery| not_in.negated && !not_in.subquery.outer_ref_columns.is_empty();
+    let has_one = split_conjunction(&filter.predicate)
+        .into_iter()
+        .any(|condition| matches!(condition, Expr::InSubquery(not_in) if is_correlated(not_in)));
+    if !has_one {
+        return Ok(filter);
+    }
+    let conditions = split_conjunction_owned(filter.predicate);
+    let conditions = conditions
+        .into_iter()
+        .map(|condition| match condition {
+            Expr::InSubquery(not_in) if is_correlated(&not_in) => no_row_for(not_in, schema),
+            other => Ok(other),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
+    Filter::try_new(predicate, filter.input)
+}
+
+fn no_row_for(not_in: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let inner = Arc::clone(&not_in.subquery.subquery);
+    let (x_may_be_null, y_may_be_null) = (
+        not_in.expr.nullable(schema)?,
+        inner.schema().field(0).is_nullable(),
+    );
+    if not_in.expr.contains_outer() || !(x_may_be_null || y_may_be_null) {
+        return Ok(Expr::InSubquery(not_in));
+    }
+    let mut outer_columns = not_in.subquery.outer_ref_columns.clone();
+    let x = not_in.expr.transform(|expr| {
+        Ok(match expr {
+            Expr::Column(column) => {
+                let field = Arc::clone(schema.field_from_column(&column)?);
+                let outer = Expr::OuterReferenceColumn(field, column);
+                outer_columns.push(outer.clone());
+                Transformed::yes(outer)
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    let (x, y) = (x.data, Expr::Column(inner.schema().columns()[0].clone()));
+    let mut meets = y.clone().eq(x.clone());
+    if y_may_be_null {
+        meets = meets.or(y.is_null());
+    }
+    if x_may_be_null {
+        meets = meets.or(x.is_null());
+    }
+    let meeting = LogicalPlan::Filter(Filter::try_new(meets, inner)?);
+    Ok(Expr::Exists(Exists {
+        subquery: Subquery {
+            subquery: Arc::new(meeting),
+            outer_ref_columns: outer_columns,
+            spans: not_in.subquery.spans,
+        },
+        negated: true,
+    }))
+}
+
 /// The sort key of a string that is grouped by; `None` for what is grouped as it is.
 fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if matches!(expr, Expr::Literal(..)) {
@@ -288,8 +379,12 @@ fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
 }
 
 fn any_value(expr: Expr) -> Result<Expr> {
-    let Some(function) = aggregate_function("any_value") else {
-        return datafusion_common::internal_err!("any_value is not registered");
+    aggregate_call("any_value", expr)
+}
+
+fn aggregate_call(name: &str, expr: Expr) -> Result<Expr> {
+    let Some(function) = aggregate_function(name) else {
+        return datafusion_common::internal_err!("{name} is not registered");
     };
     Ok(Expr::AggregateFunction(AggregateFunction::new_udf(
         function,
@@ -394,7 +489,7 @@ fn group_by_key(aggregate: Aggregate) -> Result<LogicalPlan> {
             .map(|position| Output::Same(position - dropped)),
     );
     let new = Aggregate::try_new(aggregate.input, unique_groups, unique)?;
-    restore(new, &columns, &old_schema)
+    restore(LogicalPlan::Aggregate(new), &columns, &old_schema)
 }
 
 /// For each group expression: whether other group columns determine it.
@@ -437,9 +532,6 @@ fn grouping_sets_by_key(aggregate: Aggregate, set: &GroupingSet) -> Result<Logic
     for expr in &distinct {
         keys.push(group_key(&expr.clone().unalias(), &schema)?);
     }
-    if keys.iter().all(Option::is_none) {
-        return Ok(LogicalPlan::Aggregate(aggregate));
-    }
     let replace = |exprs: &Vec<Expr>| -> Vec<Expr> {
         exprs
             .iter()
@@ -472,13 +564,21 @@ fn grouping_sets_by_key(aggregate: Aggregate, set: &GroupingSet) -> Result<Logic
     }
     columns.push(Output::Same(distinct.len()));
     columns.extend((0..aggregates).map(|at| Output::Same(first_aggregate + at)));
+    aggr_expr.push(aggregate_call("count", lit(1i64))?.alias("$rows"));
     let new = Aggregate::try_new(aggregate.input, vec![Expr::GroupingSet(set)], aggr_expr)?;
-    restore(new, &columns, &old_schema)
+    // Of no rows at all, standard SQL still has the group of all rows. MySQL has no groups then.
+    let rows = Column::from(
+        new.schema
+            .qualified_field(new.schema.fields().len().saturating_sub(1)),
+    );
+    let has_rows = Expr::Column(rows).gt(lit(0i64));
+    let groups = Filter::try_new(has_rows, Arc::new(LogicalPlan::Aggregate(new)))?;
+    restore(LogicalPlan::Filter(groups), &columns, &old_schema)
 }
 
-/// A projection above `aggregate` with the names that the nodes above know.
-fn restore(aggregate: Aggregate, columns: &[Output], old_schema: &DFSchema) -> Result<LogicalPlan> {
-    let new_schema = Arc::clone(&aggregate.schema);
+/// A projection above `groups` with the names that the nodes above know.
+fn restore(groups: LogicalPlan, columns: &[Output], old_schema: &DFSchema) -> Result<LogicalPlan> {
+    let new_schema = Arc::clone(groups.schema());
     let column = |position: usize| Expr::Column(Column::from(new_schema.qualified_field(position)));
     let exprs = columns
         .iter()
@@ -499,7 +599,7 @@ fn restore(aggregate: Aggregate, columns: &[Output], old_schema: &DFSchema) -> R
         .collect();
     Ok(LogicalPlan::Projection(Projection::try_new(
         exprs,
-        Arc::new(LogicalPlan::Aggregate(aggregate)),
+        Arc::new(groups),
     )?))
 }
 
