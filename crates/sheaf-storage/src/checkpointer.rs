@@ -1,8 +1,7 @@
 //! The checkpointer: writes dirty pages now and then, so that recovery has little to do and the log stays short.
 //!
 //! A checkpoint is due when the log has grown by a share of its limit since the last one, and when nothing has changed
-//! for a while, so that the next start after a kill finds nothing to recover. The same thread flushes the log when
-//! commits do not wait for it.
+//! for a while, so that the next start after a kill finds nothing to recover.
 //!
 //! The work is a step, [`Storage::checkpoint_step`]; the thread here only drives it.
 //!
@@ -15,13 +14,14 @@
 //! early enough that what was logged since the last one, and is logged until the next one is complete, can be redone in
 //! that time. What redo does in a second is a number for a slow disk, until a start has measured it.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::background::BackgroundWork;
 use crate::buffer_pool::BufferPool;
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::storage::Storage;
-use crate::sync::{self, Condvar, Mutex, thread};
+use crate::sync;
 
 /// Time from one look to the next.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -45,52 +45,19 @@ pub(crate) enum Pace<'p> {
     Slow { pause: &'p dyn Fn(Duration) -> bool },
 }
 
-/// The thread that drives the steps. Stops when dropped.
-pub(crate) struct Checkpointer {
-    stop: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Checkpointer {
-    pub(crate) fn start(storage: &Arc<Storage>) -> Result<Checkpointer> {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let (stopped, storage) = (stop.clone(), Arc::downgrade(storage));
-        let thread = thread::Builder::new()
-            .name("sheaf-checkpoint".into())
-            .spawn(move || drive(&stopped, &storage))
-            .map_err(|error| StorageError::io("start", "the checkpointer's thread", 0, error))?;
-        Ok(Checkpointer {
-            stop,
-            thread: Some(thread),
-        })
-    }
-}
-
-fn drive(stop: &(Mutex<bool>, Condvar), storage: &Weak<Storage>) {
+/// Starts the thread that makes checkpoints.
+pub(crate) fn start(storage: &Arc<Storage>) -> Result<BackgroundWork> {
     let mut seen = None;
-    loop {
-        let stopped = stop.0.lock();
-        if *stopped {
-            return;
-        }
-        if *stop.1.wait_timeout(stopped, INTERVAL) {
-            return;
-        }
-        let Some(storage) = storage.upgrade() else {
-            return;
-        };
-        let pause = |pause: Duration| {
-            let stopped = stop.0.lock();
-            let stopped = *stopped || *stop.1.wait_timeout(stopped, pause);
-            // The storage may have been dropped by all others, who expect it to be closed soon.
-            !stopped && Arc::strong_count(&storage) > 1
-        };
-        match storage.checkpoint_step_at(seen, Pace::Slow { pause: &pause }) {
+    BackgroundWork::start("sheaf-checkpoint", storage, INTERVAL, move |step| {
+        let pause = |pause| step.pause(pause);
+        let pace = Pace::Slow { pause: &pause };
+        match step.storage.checkpoint_step_at(seen, pace) {
             Ok(end) => seen = Some(end),
             // Whoever changes or closes the storage gets to know as well.
             Err(error) => tracing::debug!("no checkpoint: {error}"),
         }
-    }
+        INTERVAL
+    })
 }
 
 /// How far a checkpoint should be by now.
@@ -147,19 +114,6 @@ impl BufferPool {
                     }
                 })?;
                 self.sync()
-            }
-        }
-    }
-}
-
-impl Drop for Checkpointer {
-    fn drop(&mut self) {
-        *self.stop.0.lock() = true;
-        self.stop.1.notify_all();
-        if let Some(thread) = self.thread.take() {
-            // The step may hold the last reference to the storage: then this is that very thread.
-            if thread.thread().id() != thread::current().id() && thread.join().is_err() {
-                tracing::error!("the checkpointer's thread panicked");
             }
         }
     }

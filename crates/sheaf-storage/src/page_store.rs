@@ -470,15 +470,20 @@ impl PageStore {
     /// Waits until the commit record at `lsn` is durable, if commits wait.
     pub(crate) fn make_commit_durable(&self, lsn: Lsn) -> Result<()> {
         match self.sync_log() {
-            SyncLog::On => self.log.flush_to(lsn).inspect_err(|error| match error {
-                // There was room before the first change; a file system may run out of it nevertheless. The record stays
-                // in the log's buffer, before all that comes later, and reaches the disk when there is space again.
-                StorageError::DiskFull { .. } => {}
-                // The record may reach the disk or not: nothing may be done any more that assumes either.
-                _ => self.refuse_changes(error.clone()),
-            }),
+            SyncLog::On => self.flush_log(lsn),
             SyncLog::Interval | SyncLog::Off => Ok(()),
         }
+    }
+
+    /// Makes the commits up to `lsn` durable. If that has failed for good, nothing can be changed any more.
+    pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<()> {
+        self.log.flush_to(lsn).inspect_err(|error| match error {
+            // There was room before the first change; a file system may run out of it nevertheless. The record stays in
+            // the log's buffer, before all that comes later, and reaches the disk when there is space again.
+            StorageError::DiskFull { .. } => {}
+            // The record may reach the disk or not: nothing may be done any more that assumes either.
+            _ => self.refuse_changes(error.clone()),
+        })
     }
 
     /// Makes all durable that has committed so far, and lets snapshots that are taken from now on see it.

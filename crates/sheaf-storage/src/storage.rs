@@ -13,7 +13,7 @@ use crate::archive::{ArchiveProgress, Archiver, LogArchive};
 use crate::background::BackgroundWork;
 use crate::backup;
 use crate::buffer_pool::{BufferPool, PoolOptions};
-use crate::checkpointer::{Checkpointer, Pace};
+use crate::checkpointer::{self, Pace};
 use crate::counters::{PoolCounters, TransactionCounters};
 use crate::disk::{self, Disk, DiskKind, FileId};
 use crate::doublewrite::Doublewrite;
@@ -34,7 +34,7 @@ use crate::transaction::Transaction;
 use crate::transaction_system::TransactionSystem;
 use crate::tree::{Counts, Tree};
 use crate::tree_directory::{EMPTY, FIRST_FREE_TREE, TreeDirectory};
-use crate::versions::VersionCollector;
+use crate::versions::start_collector;
 
 /// Name of the data file in its directory.
 pub(crate) const DATA_FILE: &str = "sheaf.data";
@@ -47,6 +47,9 @@ const DOUBLEWRITE_FILE: &str = "sheaf.doublewrite";
 
 /// Name of the lock file in the data directory.
 const LOCK_FILE: &str = "sheaf.lock";
+
+/// Time from one flush of a log that commits do not wait for to the next.
+const LOG_FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Time from one look at what waits for the archive to the next.
 const ARCHIVE_STEP_INTERVAL: Duration = Duration::from_millis(500);
@@ -92,7 +95,8 @@ pub struct StorageOptions {
     pub archive_interval: Duration,
     /// Bytes of log that may wait for the archive; beyond it changes get [`StorageError::ArchiveBehind`].
     pub archive_lag_limit_bytes: u64,
-    /// Whether background threads write dirty pages back, collect versions, make checkpoints, and archive.
+    /// Whether background threads write dirty pages back, collect versions, make checkpoints, archive, and write the log
+    /// that commits do not wait for.
     pub background_writer: bool,
 }
 
@@ -232,11 +236,10 @@ pub struct Storage {
     trees: Arc<TreeDirectory>,
     temp_dir: PathBuf,
     archiver: Option<Archiver>,
-    archiving: Mutex<Option<BackgroundWork>>,
-    checkpointer: Mutex<Option<Checkpointer>>,
     /// Held while the garbage of a leaf is purged in the background, and while a tree is dropped.
     purging: Mutex<()>,
-    collector: Mutex<Option<VersionCollector>>,
+    /// What goes on by itself, in the order in which it is stopped.
+    background: Mutex<Vec<BackgroundWork>>,
     /// Held until the storage is dropped.
     _lock: Option<File>,
 }
@@ -312,9 +315,7 @@ impl Storage {
             earlier => Self::create(files, options, earlier, temp_dir, lock)?,
         };
         if storage.options.background_writer {
-            *storage.checkpointer.lock() = Some(Checkpointer::start(&storage)?);
-            storage.start_archiving()?;
-            *storage.collector.lock() = Some(VersionCollector::start(&storage)?);
+            storage.start_background()?;
         }
         Ok(storage)
     }
@@ -436,10 +437,8 @@ impl Storage {
             trees,
             temp_dir,
             archiver,
-            archiving: Mutex::new(None),
-            checkpointer: Mutex::new(None),
             purging: Mutex::new(()),
-            collector: Mutex::new(None),
+            background: Mutex::new(Vec::new()),
             _lock: lock,
         })
     }
@@ -667,10 +666,20 @@ impl Storage {
         } else if self.store.log_since_checkpoint() > log_due {
             self.checkpoint_at(pace)?;
         }
-        if self.store.sync_log() == SyncLog::Interval {
-            self.store.log.flush_to(self.store.log.end())?;
-        }
         Ok(end)
+    }
+
+    /// Makes the commits so far durable if [`SyncLog::Interval`] is chosen; nothing otherwise. A background thread does
+    /// this twice a second, if there are background threads: one of its own, because a checkpoint takes its time, and may
+    /// fail.
+    ///
+    /// # Errors
+    /// `DiskFull`, until there is room again. Anything else is final: changes are refused from then on.
+    pub fn flush_log_step(&self) -> Result<()> {
+        match self.store.sync_log() {
+            SyncLog::Interval => self.store.flush_log(self.store.log.end()),
+            SyncLog::On | SyncLog::Off => Ok(()),
+        }
     }
 
     /// Sends what is due to the archive of the log, or with `now` all that is durable by now; nothing if there is no
@@ -744,25 +753,47 @@ impl Storage {
         }
     }
 
-    fn start_archiving(self: &Arc<Self>) -> Result<()> {
+    fn start_background(self: &Arc<Self>) -> Result<()> {
+        let start =
+            |work: Result<BackgroundWork>| work.map(|work| self.background.lock().push(work));
+        start(start_collector(self))?;
+        start(checkpointer::start(self))?;
+        start(self.start_flushing_log())?;
         if self.archiver.is_some() {
-            let work =
-                BackgroundWork::start("sheaf-archive", self, ARCHIVE_STEP_INTERVAL, |storage| {
-                    // The archiver complains itself, and not each time.
-                    let _ = storage.archive_step(false);
-                })?;
-            *self.archiving.lock() = Some(work);
+            start(self.start_archiving())?;
         }
         Ok(())
     }
 
+    fn start_flushing_log(self: &Arc<Self>) -> Result<BackgroundWork> {
+        let mut has_failed = false;
+        BackgroundWork::start("sheaf-log", self, LOG_FLUSH_INTERVAL, move |step| {
+            match step.storage.flush_log_step() {
+                Ok(()) => has_failed = false,
+                Err(error) => {
+                    // Once, and not twice a second.
+                    if !has_failed {
+                        tracing::error!("commits are in memory alone for now: {error}");
+                    }
+                    has_failed = true;
+                }
+            }
+            LOG_FLUSH_INTERVAL
+        })
+    }
+
+    fn start_archiving(self: &Arc<Self>) -> Result<BackgroundWork> {
+        BackgroundWork::start("sheaf-archive", self, ARCHIVE_STEP_INTERVAL, |step| {
+            // The archiver complains itself, and not each time.
+            let _ = step.storage.archive_step(false);
+            ARCHIVE_STEP_INTERVAL
+        })
+    }
+
     fn stop_background(&self) {
-        let collector = self.collector.lock().take();
-        drop(collector);
-        let checkpointer = self.checkpointer.lock().take();
-        drop(checkpointer);
-        let archiving = self.archiving.lock().take();
-        drop(archiving);
+        // Not under the lock: whoever is stopped may be the last owner of the storage, who comes here as well.
+        let background = std::mem::take(&mut *self.background.lock());
+        drop(background);
     }
 }
 

@@ -88,8 +88,8 @@ impl ServeArguments {
 /// Durability, log, archive, and limits of the storage.
 #[derive(Debug, Args)]
 struct StorageArguments {
-    /// When commits wait for the disk: a crash may lose nothing (on), the last second (interval), or all since the last
-    /// checkpoint (off).
+    /// When commits wait for the disk: a crash may lose nothing (on), the last half second and the time
+    /// of a write (interval), or all since the last checkpoint (off).
     #[arg(long, value_parser = parse_sync_log, default_value = "on", value_name = "on|interval|off")]
     sync_log: SyncLog,
     /// Seconds that recovery after a crash should take at most; shorter means more writing.

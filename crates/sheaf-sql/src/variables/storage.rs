@@ -5,7 +5,7 @@
 //! | sync_log | innodb_flush_log_at_trx_commit | a crash may lose |
 //! |---|---|---|
 //! | ON | 1 | nothing |
-//! | INTERVAL | 2 | the commits of the last second |
+//! | INTERVAL | 2 | the commits of the last half second, and of the time that the device takes to write them |
 //! | OFF | 0 | the commits since the last checkpoint |
 
 use sheaf_storage::{StorageOptions, SyncLog};

@@ -87,7 +87,9 @@ pub enum SyncLog {
     /// A commit is durable when it returns.
     #[default]
     On,
-    /// The log is written and synced every second: a crash of the machine or the process may lose the last second.
+    /// A commit does not wait. The log is written and synced twice a second, whatever else is going on: a crash of the
+    /// machine or the process may lose the commits of the last half second, and of the time that the device takes to
+    /// write them.
     Interval,
     /// The log is written when its buffer is full, and synced before pages are: a crash may lose what came after.
     Off,
@@ -107,7 +109,8 @@ impl SyncLog {
         match self {
             SyncLog::On => {}
             SyncLog::Interval => tracing::warn!(
-                "sync_log is interval: a crash may lose the commits of the last second"
+                "sync_log is interval: a crash may lose the commits of the last half second, and of the time that the \
+                 device takes to write them"
             ),
             SyncLog::Off => {
                 tracing::warn!(

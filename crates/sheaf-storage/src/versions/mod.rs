@@ -89,7 +89,7 @@ use crate::spill_file::SpillFile;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLock};
 
-pub(crate) use collector::VersionCollector;
+pub(crate) use collector::start_collector;
 use leaf::LeafVersions;
 use spiller::Hand;
 pub(crate) use table::{Before, Seen, VersionTable};
