@@ -16,6 +16,11 @@
 //! it. The others, the followers, are parked; the completion of what a follower waits for unparks it directly. Whoever
 //! stops waiting while there is no leader unparks one follower, which becomes the leader or passes the call on. A thread
 //! leads only while something is in flight, so the kernel is sure to wake it.
+//!
+//! **A ring that the kernel refuses to be called about** is given up. What the kernel has taken from it before is the
+//! kernel's until it says that it is through, whatever becomes of the ring: its buffers are neither given back nor freed,
+//! and whoever waits looks for completions now and then, in the memory that kernel and ring share. What the kernel has
+//! not taken it never will, as nobody calls it any more: that, and all that comes later, is done by plain system calls.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,13 +28,14 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 
 use crate::disk::blocking::{self, Files};
 use crate::disk::{Buffers, Disk, FileId, Operation, STRETCH_BYTES, Token};
 use crate::error::{Result, StorageError};
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{self, Mutex, thread};
 
 /// Rings of a disk.
@@ -37,6 +43,9 @@ const RINGS: usize = 4;
 
 /// Most operations of one ring that the kernel works on at a time.
 const RING_DEPTH: usize = 32;
+
+/// Time from one look for completions of a ring that was given up to the next.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// See the [module](self).
 pub struct IoUringDisk {
@@ -125,6 +134,19 @@ struct Waiting {
     file: Arc<File>,
 }
 
+impl Waiting {
+    /// Does it without the kernel's help, in this thread.
+    fn perform(self) {
+        let Waiting {
+            mut operation,
+            token,
+            file,
+        } = self;
+        let result = blocking::continue_operation(&file, &mut operation, 0);
+        token.complete(result, operation.into_buffers());
+    }
+}
+
 /// An operation that the kernel works on, with everything that its submission entry points to.
 struct InFlight {
     operation: Operation,
@@ -184,6 +206,15 @@ impl InFlight {
         }
     }
 
+    /// The operation again, for one that the kernel has not taken.
+    fn into_waiting(self) -> Waiting {
+        Waiting {
+            operation: self.operation,
+            token: self.token,
+            file: self.file,
+        }
+    }
+
     /// Tells the submitter. `result` is the kernel's: a count of bytes, or an error number below zero.
     fn complete(self, result: i32) {
         let InFlight {
@@ -219,6 +250,8 @@ struct Ring {
     reaping: Mutex<Reaping>,
     /// Operations that the kernel works on; changed under the submission lock.
     in_flight: AtomicUsize,
+    /// Nothing is pushed any more, and the kernel is not called. Set by the leader, under the submission lock.
+    is_given_up: AtomicBool,
 }
 
 #[derive(Default)]
@@ -227,6 +260,8 @@ struct Submission {
     /// By the number that the kernel hands back.
     slots: Vec<Option<InFlight>>,
     free_slots: Vec<usize>,
+    /// The slots whose entries were pushed last, in this order. The kernel may not have taken the newest yet.
+    pushed: VecDeque<usize>,
 }
 
 #[derive(Default)]
@@ -253,27 +288,32 @@ impl Ring {
             backlog: VecDeque::new(),
             slots: (0..RING_DEPTH).map(|_| None).collect(),
             free_slots: (0..RING_DEPTH).collect(),
+            pushed: VecDeque::with_capacity(RING_DEPTH + 1),
         };
         Ok(Ring {
             uring,
             submission: Mutex::new(submission),
             reaping: Mutex::default(),
             in_flight: AtomicUsize::new(0),
+            is_given_up: AtomicBool::new(false),
         })
     }
 
     fn submit(&self, batch: Vec<Waiting>, urgent: bool) {
-        {
-            let mut submission = self.submission.lock();
-            for waiting in batch {
-                if urgent {
-                    submission.backlog.push_front(waiting);
-                } else {
-                    submission.backlog.push_back(waiting);
-                }
-            }
-            self.start_backlog(&mut submission);
+        let mut submission = self.submission.lock();
+        if self.is_given_up.load(Ordering::Acquire) {
+            drop(submission);
+            return batch.into_iter().for_each(Waiting::perform);
         }
+        for waiting in batch {
+            if urgent {
+                submission.backlog.push_front(waiting);
+            } else {
+                submission.backlog.push_back(waiting);
+            }
+        }
+        self.start_backlog(&mut submission);
+        drop(submission);
         // A follower may have found nothing in flight, and waits to be told that there is.
         self.call_a_leader();
     }
@@ -294,23 +334,14 @@ impl Ring {
             if pushed.is_err() {
                 // The queue has as many entries as there are slots, but the kernel may not have consumed them yet.
                 let back = submission.slots[slot].take();
-                submission.backlog.extend(back.map(
-                    |InFlight {
-                         operation,
-                         token,
-                         file,
-                         ..
-                     }| {
-                        Waiting {
-                            operation,
-                            token,
-                            file,
-                        }
-                    },
-                ));
+                submission.backlog.extend(back.map(InFlight::into_waiting));
                 break;
             }
             submission.free_slots.pop();
+            submission.pushed.push_back(slot);
+            if submission.pushed.len() > RING_DEPTH {
+                submission.pushed.pop_front();
+            }
             started += 1;
         }
         if started > 0 {
@@ -349,15 +380,41 @@ impl Ring {
         count
     }
 
-    /// Sleeps until something completes, or a little while.
+    /// Sleeps until something completes, or a little while. Only the leader calls this.
     fn sleep(&self) {
+        if self.is_given_up.load(Ordering::Acquire) {
+            return thread::sleep(LOOK_INTERVAL);
+        }
         if let Err(error) = self.uring.submit_and_wait(1) {
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
                 Some(libc::EAGAIN | libc::EBUSY | libc::ENOMEM) => thread::yield_now(),
-                _ => panic!("io_uring_enter failed: {error}"),
+                _ => self.give_up(&error),
             }
         }
+    }
+
+    /// Goes on without calling the kernel about this ring. What it has taken stays in flight until it completes that;
+    /// the rest is done here. Only the leader calls this.
+    fn give_up(&self, error: &io::Error) {
+        tracing::error!("io_uring_enter failed: {error}; plain system calls take the ring's place");
+        let mut submission = self.submission.lock();
+        self.is_given_up.store(true, Ordering::Release);
+        // SAFETY: the submission lock is held, so nobody else uses the submission queue. Nobody is calling the kernel
+        // about it either: that is done under this lock, or by the leader. So what it has not taken, it never will.
+        let not_taken = unsafe { self.uring.submission_shared() }.len();
+        let taken = submission.pushed.len().saturating_sub(not_taken);
+        let slots = submission.pushed.split_off(taken);
+        let mut left = Vec::with_capacity(slots.len() + submission.backlog.len());
+        for slot in slots {
+            let operation = submission.slots[slot].take();
+            left.extend(operation.map(InFlight::into_waiting));
+            submission.free_slots.push(slot);
+        }
+        self.in_flight.fetch_sub(left.len(), Ordering::AcqRel);
+        left.extend(submission.backlog.drain(..));
+        drop(submission);
+        left.into_iter().for_each(Waiting::perform);
     }
 
     fn wait(&self, done: &dyn Fn() -> bool) {
@@ -435,10 +492,155 @@ impl Drop for Leading<'_> {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel may still be writing into buffers that the slots own.
+        // The kernel may still be writing into buffers that the slots own. It ends some day, also if it cannot be called.
         while self.in_flight.load(Ordering::Acquire) > 0 {
             self.sleep();
             self.harvest();
         }
+    }
+}
+
+#[cfg(all(test, not(feature = "simulation")))]
+mod tests {
+    use std::io::{PipeWriter, Write};
+    use std::os::fd::OwnedFd;
+    use std::thread as threads;
+
+    use super::*;
+    use crate::disk::{AlignedBuffer, DISK_BLOCK_BYTES, Ticket};
+
+    /// A ring, if this machine permits any.
+    fn ring() -> Option<Ring> {
+        Ring::new()
+            .inspect_err(|error| eprintln!("io_uring is not tested: {error}"))
+            .ok()
+    }
+
+    /// From now on the kernel refuses to be called about the ring. The ring itself lives on in its mapped memory.
+    fn break_ring(ring: &Ring) {
+        let null = File::open("/dev/null").unwrap();
+        // SAFETY: no memory is passed, and both are open files of this test.
+        let result = unsafe { libc::dup2(null.as_raw_fd(), ring.uring.as_raw_fd()) };
+        assert!(result >= 0);
+    }
+
+    fn block(value: u8) -> Buffers {
+        let mut buffer = AlignedBuffer::zeroed(DISK_BLOCK_BYTES).unwrap();
+        buffer.fill(value);
+        Buffers::Owned(buffer)
+    }
+
+    fn submit(ring: &Ring, file: &Arc<File>, operation: Operation) -> Arc<Ticket> {
+        let ticket = Arc::new(Ticket {
+            waiter: thread::current(),
+            outcome: Mutex::new(None),
+        });
+        let waiting = Waiting {
+            operation,
+            token: ticket.clone(),
+            file: file.clone(),
+        };
+        ring.submit(vec![waiting], false);
+        ticket
+    }
+
+    fn is_over(ticket: &Ticket) -> bool {
+        ticket.outcome.lock().is_some()
+    }
+
+    /// The value of all bytes that the operation has read or written; its error if it failed.
+    fn value(ticket: &Ticket) -> io::Result<u8> {
+        let (result, buffers) = ticket.outcome.lock().take().unwrap();
+        result?;
+        let Some(Buffers::Owned(buffer)) = buffers else {
+            panic!("the buffer comes back");
+        };
+        assert!(buffer.iter().all(|&byte| byte == buffer[0]));
+        Ok(buffer[0])
+    }
+
+    /// A read that the kernel works on until a block is written to the pipe.
+    fn slow_read(ring: &Ring) -> (Arc<Ticket>, PipeWriter) {
+        let (reader, writer) = io::pipe().unwrap();
+        let file = Arc::new(File::from(OwnedFd::from(reader)));
+        let read = Operation::Read {
+            file: FileId(0),
+            offset: 0,
+            buffers: block(0),
+        };
+        (submit(ring, &file, read), writer)
+    }
+
+    fn write_blocks(ring: &Ring, file: &Arc<File>, count: usize) -> Vec<Arc<Ticket>> {
+        let write = |number: usize| {
+            let operation = Operation::Write {
+                file: FileId(0),
+                offset: (number * DISK_BLOCK_BYTES) as u64,
+                buffers: block(number as u8),
+            };
+            submit(ring, file, operation)
+        };
+        (0..count).map(write).collect()
+    }
+
+    #[test]
+    fn what_the_kernel_has_not_taken_is_done_without_it() {
+        let Some(ring) = ring() else { return };
+        // More than fit in the ring.
+        const BLOCKS: usize = 2 * RING_DEPTH;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blocks");
+        let file = Arc::new(File::create(&path).unwrap());
+        break_ring(&ring);
+        let mut tickets = write_blocks(&ring, &file, BLOCKS);
+        ring.wait(&|| tickets.iter().all(|ticket| is_over(ticket)));
+        assert_eq!(ring.in_flight.load(Ordering::Acquire), 0);
+        // And so is what comes later.
+        tickets.extend(write_blocks(&ring, &file, 1));
+        for (number, ticket) in tickets.iter().enumerate() {
+            assert_eq!(value(ticket).unwrap() as usize, number % BLOCKS);
+        }
+        let written = std::fs::read(&path).unwrap();
+        assert_eq!(written.len(), BLOCKS * DISK_BLOCK_BYTES);
+        let numbers = written.iter().step_by(DISK_BLOCK_BYTES);
+        assert!(numbers.copied().eq(0..BLOCKS as u8));
+    }
+
+    #[test]
+    fn what_the_kernel_has_taken_is_not_over_before_it_says_so() {
+        let Some(ring) = ring() else { return };
+        let (read, mut pipe) = slow_read(&ring);
+        break_ring(&ring);
+        let folder = tempfile::tempdir().unwrap();
+        let file = Arc::new(File::create(folder.path().join("blocks")).unwrap());
+        let writes = write_blocks(&ring, &file, 3);
+        ring.wait(&|| writes.iter().all(|write| is_over(write)));
+        assert!(!is_over(&read));
+        assert_eq!(ring.in_flight.load(Ordering::Acquire), 1);
+        pipe.write_all(&[9; DISK_BLOCK_BYTES]).unwrap();
+        ring.wait(&|| is_over(&read));
+        assert_eq!(value(&read).unwrap(), 9);
+    }
+
+    #[test]
+    fn a_broken_ring_that_is_dropped_waits_for_the_kernel() {
+        let Some(ring) = ring() else { return };
+        let (read, mut pipe) = slow_read(&ring);
+        break_ring(&ring);
+        let writer = threads::spawn({
+            let read = read.clone();
+            move || {
+                threads::sleep(Duration::from_millis(100));
+                let was_over = is_over(&read);
+                pipe.write_all(&[5; DISK_BLOCK_BYTES]).unwrap();
+                was_over
+            }
+        });
+        drop(ring);
+        assert_eq!(value(&read).unwrap(), 5);
+        assert!(
+            !writer.join().unwrap(),
+            "a buffer that the kernel still has"
+        );
     }
 }
