@@ -38,11 +38,15 @@ pub(crate) struct Bell {
     event: OwnedFd,
 }
 
-fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
+/// What a system call has returned, as a descriptor or as an error.
+///
+/// # Safety
+/// Nobody else owns the descriptor.
+unsafe fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the callers pass what the kernel has just given them, which nobody else knows.
+    // SAFETY: the caller's promise.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -63,15 +67,15 @@ impl Bell {
 impl Readiness {
     /// No sockets yet.
     pub(crate) fn new() -> io::Result<Readiness> {
-        // SAFETY: no memory is passed; the result is checked.
-        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: no memory is passed, and nobody else knows a descriptor that was just made.
+        let epoll = unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }?;
         Ok(Readiness { epoll })
     }
 
     /// A bell that is reported by this number.
     pub(crate) fn bell(&self, number: u64) -> io::Result<Bell> {
-        // SAFETY: no memory is passed; the result is checked.
-        let event = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        // SAFETY: no memory is passed, and nobody else knows a descriptor that was just made.
+        let event = unsafe { owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }?;
         self.control(libc::EPOLL_CTL_ADD, event.as_raw_fd(), INPUT, number)?;
         Ok(Bell { event })
     }

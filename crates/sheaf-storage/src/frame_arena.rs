@@ -15,7 +15,7 @@ use crate::page::{PAGE_SIZE, Page};
 
 /// The number of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FrameId(pub u32);
+pub struct FrameId(pub(crate) u32);
 
 /// From this size on the arena asks for huge pages; below, rounding up to them would matter.
 const HUGE_PAGE_ARENA_BYTES: usize = 64 << 20;
@@ -33,12 +33,12 @@ unsafe impl Sync for FrameArena {}
 
 impl FrameArena {
     /// Bytes an arena of `frames` frames takes.
-    pub fn bytes_for(frames: usize) -> usize {
+    pub(crate) fn bytes_for(frames: usize) -> usize {
         (frames + 1) * PAGE_SIZE
     }
 
     /// Maps the memory of `frames` frames and one scratch frame, all zero.
-    pub fn new(frames: usize) -> Result<FrameArena> {
+    pub(crate) fn new(frames: usize) -> Result<FrameArena> {
         let bytes = Self::bytes_for(frames);
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no existing memory.
         let base = unsafe {
@@ -70,34 +70,39 @@ impl FrameArena {
     }
 
     /// Frames that can hold pages; the scratch frame is not counted.
-    pub fn frames(&self) -> usize {
+    pub(crate) fn frames(&self) -> usize {
         self.frames
     }
 
     /// Where reads put bytes that nobody wants. It may be the target of many reads at once and is never looked at.
-    pub fn scratch(&self) -> FrameId {
+    pub(crate) fn scratch(&self) -> FrameId {
         FrameId(self.frames as u32)
     }
 
     /// The first byte of a frame. Valid for [`PAGE_SIZE`] bytes as long as the arena lives.
+    ///
+    /// # Panics
+    /// The arena has no such frame.
     #[inline]
-    pub fn pointer(&self, frame: FrameId) -> *mut u8 {
-        debug_assert!(frame.0 as usize <= self.frames);
-        // SAFETY: frame numbers come from this arena's free list (or are the scratch frame), so the offset lies in the
-        // mapping.
+    pub(crate) fn pointer(&self, frame: FrameId) -> *mut u8 {
+        assert!(frame.0 as usize <= self.frames, "no such frame");
+        // SAFETY: the frame is one of this arena's, or the scratch frame behind them, so the offset lies in the mapping.
         unsafe { self.base.as_ptr().add(frame.0 as usize * PAGE_SIZE) }
     }
 
     /// The frame as a page. Using the pointer as a reference needs the latch that permits it.
     #[inline]
-    pub fn page(&self, frame: FrameId) -> *mut Page {
+    pub(crate) fn page(&self, frame: FrameId) -> *mut Page {
         self.pointer(frame).cast()
     }
 
-    /// Gives a frame's memory back to the operating system for good. The frame stays mapped and reads as zeros.
-    pub fn release_memory(&self, frame: FrameId) {
-        // SAFETY: the range is one frame of this mapping. The caller owns the frame and never uses it again; a late
-        // optimistic reader finds zeros and fails its validation.
+    /// Gives a frame's memory back to the operating system for good. The frame stays mapped and reads as zeros:
+    /// a late optimistic reader finds them and fails its validation.
+    ///
+    /// # Safety
+    /// The frame belongs to the caller, and nobody has a reference to its memory.
+    pub(crate) unsafe fn release_memory(&self, frame: FrameId) {
+        // SAFETY: the range is one frame of this mapping, whose bytes are the caller's to change.
         unsafe { libc::madvise(self.pointer(frame).cast(), PAGE_SIZE, libc::MADV_DONTNEED) };
     }
 }

@@ -47,8 +47,11 @@ impl Files {
                 iov_base: block.as_mut_ptr().cast(),
                 iov_len: block.len(),
             }];
-            transfer(file.as_raw_fd(), Direction::Write, &pieces, 0)?;
-            transfer(file.as_raw_fd(), Direction::Read, &pieces, 0)
+            // SAFETY: the pieces are the block, which is this function's own.
+            unsafe {
+                transfer(file.as_raw_fd(), Direction::Write, &pieces, 0)?;
+                transfer(file.as_raw_fd(), Direction::Read, &pieces, 0)
+            }
         };
         let result = probe();
         // A file that could not be created cannot be removed either; the first error is the one that counts.
@@ -129,13 +132,15 @@ pub(super) fn continue_operation(
             offset, buffers, ..
         } => {
             let pieces = skip(buffers.iovecs(), done);
-            transfer(fd, Direction::Read, &pieces, *offset + done as u64)
+            // SAFETY: the pieces are the operation's buffers, which are borrowed mutably here.
+            unsafe { transfer(fd, Direction::Read, &pieces, *offset + done as u64) }
         }
         Operation::Write {
             offset, buffers, ..
         } => {
             let pieces = skip(buffers.iovecs(), done);
-            transfer(fd, Direction::Write, &pieces, *offset + done as u64)
+            // SAFETY: as above; what is written only has to be there.
+            unsafe { transfer(fd, Direction::Write, &pieces, *offset + done as u64) }
         }
         Operation::Sync { .. } => file.sync_data(),
         Operation::Allocate { length, .. } => match fallocate(fd, 0, 0, *length) {
@@ -192,7 +197,10 @@ fn skip(pieces: Vec<libc::iovec>, mut done: usize) -> Vec<libc::iovec> {
 }
 
 /// Moves all bytes of the pieces, in as many calls as it takes.
-fn transfer(
+///
+/// # Safety
+/// The pieces are memory that stays where it is during the call, and that nobody else uses if it is read into.
+unsafe fn transfer(
     fd: RawFd,
     direction: Direction,
     pieces: &[libc::iovec],
@@ -203,8 +211,7 @@ fn transfer(
     let mut rest = pieces.to_vec();
     while !rest.is_empty() {
         let count = rest.len().min(MAX_PIECES) as i32;
-        // SAFETY: the pieces point into the operation's buffers, which the caller keeps alive and, for a read, has for
-        // itself during the call.
+        // SAFETY: the caller's promise about the pieces, of which these are a part.
         let moved = unsafe {
             match direction {
                 Direction::Read => libc::preadv(fd, rest.as_ptr(), count, offset as i64),
@@ -251,7 +258,8 @@ fn write_zeros(fd: RawFd, offset: u64, length: u64) -> io::Result<()> {
             iov_base: zeros.as_mut_ptr().cast(),
             iov_len: zeros.len().min((length - done) as usize),
         };
-        transfer(fd, Direction::Write, &[piece], offset + done)?;
+        // SAFETY: the piece is a part of the zeros, which are this function's own.
+        unsafe { transfer(fd, Direction::Write, &[piece], offset + done)? };
         done += piece.iov_len as u64;
     }
     Ok(())
