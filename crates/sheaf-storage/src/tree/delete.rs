@@ -65,33 +65,22 @@ impl Tree {
     /// As [`delete`](Self::delete); returns the value that was there.
     pub fn take(&self, transaction: &mut Transaction, key: &[u8]) -> Result<Option<Vec<u8>>> {
         transaction.begin_change(self)?;
-        loop {
-            let leaf = self.leaf_for_change(key)?;
-            if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
-                drop(leaf);
-                let wanted = transaction.wanted_change(self.id, key, false);
-                transaction.overcome(self, wanted, &obstacle)?;
-                continue;
-            }
-            let node = Node(&leaf);
-            let position = node.view().lower_bound(key);
-            if !position.found || node.is_ghost(position.slot) {
-                return Ok(None);
-            }
-            let value = node.value(position.slot).to_vec();
-            transaction.push(self, Change::Delete, key, &value)?;
-            let hide = RedoRecord::SetGhost {
-                slot: position.slot,
-                ghost: true,
-            };
-            let past = Past::Kept(transaction.status());
-            if let Err(error) = self.change_leaf(leaf, &[hide], key, Before::Value(&value), past) {
-                transaction.pop();
-                return Err(error);
-            }
-            self.counts.add_entries(-1);
-            return Ok(Some(value));
+        let Some((leaf, position)) = self.entry_to_change(transaction, key)? else {
+            return Ok(None);
+        };
+        let value = Node(&leaf).value(position.slot).to_vec();
+        transaction.push(self, Change::Delete, key, &value)?;
+        let hide = RedoRecord::SetGhost {
+            slot: position.slot,
+            ghost: true,
+        };
+        let past = Past::Kept(transaction.status());
+        if let Err(error) = self.change_leaf(leaf, &[hide], key, Before::Value(&value), past) {
+            transaction.pop();
+            return Err(error);
         }
+        self.counts.add_entries(-1);
+        Ok(Some(value))
     }
 
     /// Takes an entry out for good, ghost or not: for the tree directory, or (with `writer`) to take back an insert,

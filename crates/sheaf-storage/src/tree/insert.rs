@@ -70,9 +70,7 @@ impl Tree {
                 _ => {}
             }
             if let Some(obstacle) = obstacle {
-                drop(leaf);
-                let wanted = transaction.wanted_change(self.id, key, true);
-                transaction.overcome(self, wanted, &obstacle)?;
+                self.overcome(leaf, transaction, key, true, &obstacle)?;
                 continue;
             }
             let change = if position.found {
@@ -143,19 +141,10 @@ impl Tree {
         check_entry(key, value)?;
         transaction.begin_change(self)?;
         loop {
-            let leaf = self.leaf_for_change(key)?;
-            if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
-                drop(leaf);
-                let wanted = transaction.wanted_change(self.id, key, false);
-                transaction.overcome(self, wanted, &obstacle)?;
-                continue;
-            }
-            let node = Node(&leaf);
-            let position = node.view().lower_bound(key);
-            if !position.found || node.is_ghost(position.slot) {
+            let Some((leaf, position)) = self.entry_to_change(transaction, key)? else {
                 return Ok(None);
-            }
-            let old = node.value(position.slot).to_vec();
+            };
+            let old = Node(&leaf).value(position.slot).to_vec();
             transaction.push(self, Change::Update, key, &old)?;
             let before = Before::Value(&old);
             match self.place_noted(transaction, leaf, position, key, value, before)? {
@@ -255,6 +244,41 @@ impl Tree {
         } else {
             Obstacle::Locked(blocker)
         })
+    }
+
+    /// Gives the leaf back, and waits until what was in the way there may be gone.
+    fn overcome(
+        &self,
+        leaf: ExclusiveGuard<'_>,
+        transaction: &mut Transaction,
+        key: &[u8],
+        is_insert: bool,
+        obstacle: &Obstacle,
+    ) -> Result<()> {
+        drop(leaf);
+        let wanted = transaction.wanted_change(self.id, key, is_insert);
+        transaction.overcome(self, wanted, obstacle)
+    }
+
+    /// The live entry of `key`, where nobody keeps the transaction from changing it: its leaf, latched, and its place
+    /// there. Waits for those who do. None if there is no such entry.
+    #[inline]
+    pub(super) fn entry_to_change(
+        &self,
+        transaction: &mut Transaction,
+        key: &[u8],
+    ) -> Result<Option<(ExclusiveGuard<'_>, Position)>> {
+        loop {
+            let leaf = self.leaf_for_change(key)?;
+            if let Some(obstacle) = self.obstacle(&leaf, transaction, key, false) {
+                self.overcome(leaf, transaction, key, false, &obstacle)?;
+                continue;
+            }
+            let node = Node(&leaf);
+            let position = node.view().lower_bound(key);
+            let is_live = position.found && !node.is_ghost(position.slot);
+            return Ok(is_live.then_some((leaf, position)));
+        }
     }
 
     /// As [`place`](Self::place), for a change that the transaction has noted last, and forgets again unless it is made.
