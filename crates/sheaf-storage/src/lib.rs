@@ -16,59 +16,65 @@
 
 pub mod archive;
 mod background;
-pub mod backup;
-pub mod buffer_pool;
+mod backup;
+mod buffer_pool;
 mod check;
 mod checkpointer;
-pub mod counters;
+mod counters;
 pub mod disk;
 mod doublewrite;
-pub mod error;
+mod error;
 mod eviction;
 mod extent;
 mod file_header;
-pub mod frame_arena;
+mod frame_arena;
 #[cfg(all(any(test, feature = "fuzzing"), not(feature = "simulation")))]
 pub mod fuzzing;
-pub mod guard;
+mod guard;
 mod latch;
 mod log;
 mod log_bypass;
 mod mini_transaction;
-pub mod page;
+mod page;
 mod page_read;
 mod page_store;
-pub mod page_table;
+mod page_table;
 mod pool_core;
-pub mod prefetch;
-pub mod random;
+mod prefetch;
+mod random;
 mod recovery;
 mod redo;
-pub mod restore;
+mod restore;
 mod row_lock;
 mod snapshot;
 mod spill_file;
-pub mod storage;
+mod storage;
 pub mod sync;
-pub mod transaction;
+mod transaction;
 mod transaction_system;
-pub mod tree;
+mod tree;
 mod tree_directory;
 mod undo_stack;
 mod versions;
 mod word_loads;
-pub mod write_back;
+mod write_back;
+
+/// The pages under the trees, for this crate's own tests: no floor above sees them.
+#[doc(hidden)]
+pub mod pages {
+    pub use crate::buffer_pool::{BufferPool, MIN_FRAMES, PoolOptions};
+    pub use crate::guard::Restart;
+    pub use crate::write_back::WriteBackStep;
+}
 
 pub use archive::{ArchiveProgress, FolderArchive, LogArchive, LogRange};
 pub use backup::{BackupSummary, CopyProgress};
-pub use buffer_pool::{BufferPool, PoolOptions};
 pub use check::StorageCheck;
 pub use counters::{PoolCounters, ThreadPageWork, TransactionCounters};
 pub use disk::{Disk, DiskKind, FileId};
 pub use error::{Result, StorageError};
-pub use guard::{ExclusiveGuard, OptimisticGuard, PageVersion, Restart, SharedGuard};
 pub use log::{HistoryId, LogCounters, SyncLog};
-pub use page::{Lsn, PAGE_SIZE, Page, PageId, PageType, TreeId};
+pub use page::{Lsn, PAGE_SIZE, PageId, TreeId};
 pub use page_store::EndTransaction;
 pub use prefetch::PrefetchSummary;
 pub use random::Random;

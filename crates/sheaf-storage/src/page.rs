@@ -80,8 +80,6 @@ pub struct Lsn(pub u64);
 pub struct PageType(pub u8);
 
 impl PageType {
-    /// Never formatted, or freed.
-    pub const UNUSED: PageType = PageType(0);
     /// The first page of the data file.
     pub const FILE_HEADER: PageType = PageType(1);
     /// Which extents and pages are in use.
@@ -190,16 +188,8 @@ impl Page {
         self.0[header::LEVEL]
     }
 
-    pub fn set_level(&mut self, level: u8) {
-        self.0[header::LEVEL] = level;
-    }
-
     pub fn flags(&self) -> u16 {
         self.u16_at(header::FLAGS)
-    }
-
-    pub fn set_flags(&mut self, flags: u16) {
-        self.set_u16_at(header::FLAGS, flags);
     }
 
     pub fn page_id(&self) -> PageId {

@@ -132,8 +132,8 @@ impl PageWord {
     }
 
     /// The version alone.
-    #[inline]
-    pub fn version(self) -> u64 {
+    #[cfg(all(test, not(feature = "simulation")))]
+    fn version(self) -> u64 {
         (self.0 & VERSION_MASK) >> VERSION_SHIFT
     }
 

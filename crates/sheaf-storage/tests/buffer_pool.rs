@@ -4,14 +4,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sheaf_storage::buffer_pool::MIN_FRAMES;
 use sheaf_storage::disk::simulated::{
     Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
 };
-use sheaf_storage::write_back::WriteBackStep;
-use sheaf_storage::{
-    BufferPool, Disk, FileId, Lsn, PAGE_SIZE, PageId, PoolOptions, Restart, StorageError, TreeId,
-};
+use sheaf_storage::pages::{BufferPool, MIN_FRAMES, PoolOptions, Restart, WriteBackStep};
+use sheaf_storage::{Disk, FileId, Lsn, PAGE_SIZE, PageId, StorageError, TreeId};
 
 const FILE: &str = "data";
 const KIB: usize = 1024;

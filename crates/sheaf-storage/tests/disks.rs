@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sheaf_storage::disk::{
     self, AlignedBuffer, Buffers, Completion, DISK_BLOCK_BYTES, Operation, open_directory,
 };
-use sheaf_storage::{
-    BufferPool, Disk, DiskKind, FileId, Lsn, PAGE_SIZE, PageId, PoolOptions, StorageError,
-};
+use sheaf_storage::pages::{BufferPool, PoolOptions};
+use sheaf_storage::{Disk, DiskKind, FileId, Lsn, PAGE_SIZE, PageId, StorageError};
 
 /// Every disk that this machine has, on its own temporary directory.
 fn disks() -> Vec<(&'static str, tempfile::TempDir, Arc<dyn Disk>)> {

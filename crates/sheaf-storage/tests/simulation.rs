@@ -12,8 +12,9 @@ use std::sync::Mutex as TraceMutex;
 use sheaf_storage::disk::simulated::{
     Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
 };
+use sheaf_storage::pages::{BufferPool, PoolOptions};
 use sheaf_storage::sync::thread;
-use sheaf_storage::{BufferPool, Disk, Lsn, PAGE_SIZE, PageId, PoolOptions, StorageError};
+use sheaf_storage::{Disk, Lsn, PAGE_SIZE, PageId, StorageError};
 
 const FILE: &str = "data";
 const POOL_BYTES: usize = 1 << 20;
