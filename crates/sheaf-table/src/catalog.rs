@@ -7,6 +7,11 @@
 //! and the map the new version of the table. Long work, such as building an index, is done before the exclusive lock
 //! is taken. Trees of a dropped table or index are freed last.
 //!
+//! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::table_lock`] tells; then
+//! `definitions`, so changes of definitions come one after the other; last `databases`, the accounts and the resource
+//! groups: who holds one of these waits for none of the others. `definitions` is held until the change is durable, that is,
+//! for a sync of the log; the last three only to look something up or to put it in its place.
+//!
 //! The entries of the catalog tree are specified in docs/catalog-format.md.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,8 +52,14 @@ pub struct Catalog {
     schema_version: AtomicU64,
     pub(crate) accounts: AccountState,
     pub(crate) resource_groups: ResourceGroupState,
-    /// Held while the catalog tree and the map change; holds the next table id.
-    pub(crate) next_table_id: Mutex<u64>,
+    /// Held while the catalog tree and what it says in memory change, until the change is durable.
+    pub(crate) definitions: Mutex<Definitions>,
+}
+
+/// What only who changes definitions needs to know.
+pub(crate) struct Definitions {
+    /// The number of the table that is made next.
+    pub(crate) next_table_id: u64,
 }
 
 /// A table opened by a statement that reads it: its definition stays until the guard is dropped.
@@ -193,7 +204,7 @@ impl Catalog {
             schema_version: AtomicU64::new(1),
             accounts: accounts.finish()?,
             resource_groups: ResourceGroupState::new(resource_groups),
-            next_table_id: Mutex::new(next_table_id),
+            definitions: Mutex::new(Definitions { next_table_id }),
         });
         catalog.drop_trees(&orphans.into_iter().collect::<Vec<_>>());
         Ok(catalog)
@@ -223,14 +234,19 @@ impl Catalog {
     /// `DatabaseExists`, `IncorrectDatabaseName`.
     pub fn create_database(&self, name: &str) -> Result<()> {
         check_name(name, |name| TableError::IncorrectDatabaseName { name })?;
-        let next_table_id = self.next_table_id.lock();
+        let definitions = self.definitions.lock();
         if self.database_exists(name) {
             return Err(TableError::DatabaseExists {
                 name: name.to_string(),
             });
         }
         self.change(|tree, transaction| {
-            put(tree, transaction, &[kind::HEADER], &header(*next_table_id))?;
+            put(
+                tree,
+                transaction,
+                &[kind::HEADER],
+                &header(definitions.next_table_id),
+            )?;
             put(tree, transaction, &database_key(name), &[])
         })?;
         self.databases
@@ -261,7 +277,7 @@ impl Catalog {
                 self.drop_table(name, table, wait)?;
                 dropped += 1;
             }
-            let _changing = self.next_table_id.lock();
+            let _changing = self.definitions.lock();
             // Another connection may have made a table meanwhile.
             if self.tables(name).is_ok_and(|tables| tables.is_empty()) {
                 self.change(|tree, transaction| {
@@ -428,7 +444,7 @@ impl Catalog {
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, and the MySQL error for whatever is wrong with the request.
     pub fn create_table(&self, request: CreateTable) -> Result<Arc<Table>> {
-        let mut next_table_id = self.next_table_id.lock();
+        let mut definitions = self.definitions.lock();
         let exists = match self.databases.read().get(&request.database) {
             None => {
                 return Err(TableError::UnknownDatabase {
@@ -443,7 +459,7 @@ impl Catalog {
             });
         }
         let check = request.check_foreign_keys;
-        let mut definition = resolve_table(*next_table_id, request)?;
+        let mut definition = resolve_table(definitions.next_table_id, request)?;
         for foreign_key in definition.foreign_keys.iter().filter(|_| check) {
             self.check_foreign_key(foreign_key, &definition)?;
         }
@@ -457,7 +473,7 @@ impl Catalog {
                         tree,
                         transaction,
                         &[kind::HEADER],
-                        &header(*next_table_id + 1),
+                        &header(definitions.next_table_id + 1),
                     )?;
                     put_definition(tree, transaction, &table.definition)
                 })?;
@@ -470,7 +486,7 @@ impl Catalog {
                 return Err(error);
             }
         };
-        *next_table_id += 1;
+        definitions.next_table_id += 1;
         table.publish(self.storage.newest_commit());
         self.enter(table.clone());
         Ok(table)
@@ -514,7 +530,7 @@ impl Catalog {
         };
         let exclusive = writer.exclusive(wait)?;
         {
-            let _changing = self.next_table_id.lock();
+            let _changing = self.definitions.lock();
             self.change(|tree, transaction| {
                 delete_definition(tree, transaction, database, name)?;
                 let id = table.definition.id;
@@ -538,7 +554,7 @@ impl Catalog {
         check_name(to.1, |name| TableError::IncorrectTableName { name })?;
         let (table, writer) = self.lock_writer(from.0, from.1, wait)?;
         let _exclusive = writer.exclusive(wait)?;
-        let _changing = self.next_table_id.lock();
+        let _changing = self.definitions.lock();
         match self.table(to.0, to.1) {
             Ok(_) => {
                 return Err(TableError::TableExists {
@@ -647,7 +663,7 @@ impl Catalog {
         wait: Duration,
     ) -> Result<Arc<Table>> {
         let _exclusive = writer.exclusive(wait)?;
-        let _changing = self.next_table_id.lock();
+        let _changing = self.definitions.lock();
         let next = Arc::new(Table::open(&self.storage, definition, table.state.clone())?);
         self.change(|tree, transaction| put_definition(tree, transaction, &next.definition))?;
         next.publish(self.storage.newest_commit());
@@ -662,7 +678,7 @@ impl Catalog {
     /// # Errors
     /// Whatever the storage reports.
     pub fn save_auto_increments(&self) -> Result<()> {
-        let _changing = self.next_table_id.lock();
+        let _changing = self.definitions.lock();
         let counters: Vec<(u64, u64)> = self
             .databases
             .read()
@@ -705,7 +721,7 @@ impl Catalog {
         table: &Table,
         make: impl FnOnce(Option<&TableStatistics>) -> TableStatistics,
     ) -> Result<()> {
-        let _changing = self.next_table_id.lock();
+        let _changing = self.definitions.lock();
         let earlier = table.statistics();
         let statistics = make(earlier.as_deref());
         let bytes = encode_statistics(&statistics);

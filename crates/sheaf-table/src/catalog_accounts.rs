@@ -92,13 +92,18 @@ impl Catalog {
         &self,
         change: impl FnOnce(&mut Accounts) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let next_table_id = self.next_table_id.lock();
+        let definitions = self.definitions.lock();
         let before = self.accounts();
         let mut after = Accounts::clone(&before);
         change(&mut after)?;
         let is_stored = self.accounts.is_stored.load(Ordering::Acquire);
         self.change(|tree, transaction| {
-            put(tree, transaction, &[kind::HEADER], &header(*next_table_id))?;
+            put(
+                tree,
+                transaction,
+                &[kind::HEADER],
+                &header(definitions.next_table_id),
+            )?;
             for name in before.keys().filter(|name| !after.contains_key(name)) {
                 delete_chunks(tree, transaction, name, 0)?;
             }

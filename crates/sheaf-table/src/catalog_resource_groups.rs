@@ -34,12 +34,17 @@ impl Catalog {
         &self,
         change: impl FnOnce(&mut ResourceGroups) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let next_table_id = self.next_table_id.lock();
+        let definitions = self.definitions.lock();
         let before = self.resource_groups();
         let mut after = ResourceGroups::clone(&before);
         change(&mut after)?;
         self.change(|tree, transaction| {
-            put(tree, transaction, &[kind::HEADER], &header(*next_table_id))?;
+            put(
+                tree,
+                transaction,
+                &[kind::HEADER],
+                &header(definitions.next_table_id),
+            )?;
             for name in before.keys().filter(|name| !after.contains_key(*name)) {
                 tree.delete(transaction, &resource_group_key(name))?;
             }
