@@ -5,7 +5,7 @@
 //! compared:
 //!
 //! ```text
-//!   spent = entries x entry + rows x row + tested entries x condition + jumps x jump + lookups x lookup
+//!   spent = keys x key + entries x entry + rows x row + tested entries x condition + jumps x jump + lookups x lookup
 //!         + pages waited for x random read + pages requested ahead x sequential read
 //! ```
 //!
@@ -78,6 +78,8 @@ impl Budget {
 /// What the work of a scan or of a keyed lookup costs, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prices {
+    /// Looking a key of a keyed lookup up in its index, in memory.
+    pub key_us: f64,
     /// Walking over an entry of a secondary index.
     pub entry_us: f64,
     /// A row, or an entry of a covering index, that is tested and delivered.
@@ -95,8 +97,10 @@ pub struct Prices {
 }
 
 impl Prices {
-    fn total_us(&self, metrics: &ScanMetrics, pages: ThreadPageWork) -> f64 {
-        metrics.index_entries as f64 * self.entry_us
+    /// What a scan or lookup has cost that did this and asked for these pages, in microseconds.
+    pub fn total_us(&self, metrics: &ScanMetrics, pages: ThreadPageWork) -> f64 {
+        metrics.keys as f64 * self.key_us
+            + metrics.index_entries as f64 * self.entry_us
             + metrics.rows_examined as f64 * self.row_us
             + metrics.icp_attempts as f64 * self.index_condition_us
             + metrics.jumps as f64 * self.jump_us

@@ -397,6 +397,7 @@ impl KeyWalk {
             if position == 0 || !self.buffer.same_key(position - 1, position) {
                 self.group = position as u32;
                 tally.read_key += 1;
+                tally.metrics.keys += 1;
                 return Ok(true);
             }
         }

@@ -19,6 +19,8 @@ use crate::tally::Tally;
 /// What a scan or a keyed lookup did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanMetrics {
+    /// Different keys of each buffer of a keyed lookup that were looked up.
+    pub keys: u64,
     /// Rows (or entries of a covering index) on which the row condition was tested.
     pub rows_examined: u64,
     /// Entries of a secondary index that were walked over, before any condition.

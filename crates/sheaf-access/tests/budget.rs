@@ -14,6 +14,7 @@ use sheaf_table::Value;
 
 /// One microsecond for whatever a row or an entry takes, wherever its pages are.
 const PRICES: Prices = Prices {
+    key_us: 0.0,
     entry_us: 1.0,
     row_us: 1.0,
     index_condition_us: 0.0,

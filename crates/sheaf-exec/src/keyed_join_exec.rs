@@ -13,6 +13,9 @@
 //! following ones double, so that little is looked up in vain, and what a round has found is put into the order of the outer
 //! rows. Within a round keys are still sorted and pages asked for ahead.
 //!
+//! More outer rows may come than were expected, so many that lookups are the wrong way. Then the join [goes on with a table in
+//! memory](crate::lookup_switch), between two rounds.
+//!
 //! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows; in order,
 //! by what matches [`MAX_ORDERED_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
 
@@ -22,21 +25,16 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions,
+    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions,
     UInt32Array, new_null_array,
 };
 use arrow::compute::{
-    CastOptions, cast_with_options, concat_batches, filter_record_batch, prep_null_mask_filter,
-    take, take_record_batch,
+    concat_batches, filter_record_batch, prep_null_mask_filter, take, take_record_batch,
 };
-use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, SchemaRef, TimeUnit, TimestampMicrosecondType,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow::datatypes::SchemaRef;
 use datafusion_common::cast::as_boolean_array;
 use datafusion_common::tree_node::TreeNodeRecursion;
-use datafusion_common::{JoinSide, Result, internal_err};
+use datafusion_common::{DataFusionError, JoinSide, Result, internal_err};
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion_execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -46,15 +44,17 @@ use datafusion_physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use sheaf_access::{
-    AccessError, Budget, CancelFlag, IndexRef, KeyedLookup, KeyedLookupSpec, Prices,
-    SessionCounters,
+    AccessError, Budget, CancelFlag, KeyedLookup, KeyedLookupSpec, Prices, SessionCounters,
 };
 use sheaf_storage::Tree;
-use sheaf_table::ValueRef;
 
+use crate::kept_table::KeptRows;
+pub use crate::key_encoder::KeyColumn;
+use crate::key_encoder::KeyEncoder;
 use crate::lookup_record::LookupRecord;
+use crate::lookup_switch::{LookupSwitch, Making, SharedSwitch, SwitchWatch, SwitchingJoin};
 use crate::scan_exec::{ScanCounts, access_error};
 use crate::shared_exec::is_repeatable;
 
@@ -80,15 +80,6 @@ pub enum KeyedJoinType {
     Mark,
 }
 
-/// One part of the key that is looked up.
-#[derive(Debug, Clone)]
-pub struct KeyColumn {
-    /// The value, over the outer rows.
-    pub expr: Arc<dyn PhysicalExpr>,
-    /// The Arrow type of the index's column. A value that does not fit it matches nothing.
-    pub data_type: DataType,
-}
-
 /// A join of an outer plan with a table through one of its indexes.
 #[derive(Debug)]
 pub struct KeyedJoinExec {
@@ -111,6 +102,8 @@ pub struct KeyedJoinExec {
     /// Where the keys are noted down that are looked up, if somebody wants to know them. One for the join and those that
     /// planning has made of it.
     record: Arc<OnceLock<Arc<LookupRecord>>>,
+    /// How it goes on when lookups have cost too much.
+    switch: Option<Arc<SharedSwitch>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -132,6 +125,8 @@ pub struct KeyedJoin {
     pub in_order: bool,
     /// What the lookups may spend together with others, and what their work costs.
     pub budget: Option<(Budget, Prices)>,
+    /// How it goes on when lookups have cost too much.
+    pub switch: Option<LookupSwitch>,
 }
 
 impl KeyedJoinExec {
@@ -156,8 +151,19 @@ impl KeyedJoinExec {
             cancel,
             in_order,
             budget,
+            switch,
         } = join;
         let in_order = in_order || marks_only(join_type);
+        let switch = switch.map(|switch| {
+            let join = SwitchingJoin {
+                spec: Arc::clone(&spec),
+                existence: marks_only(join_type) && filter.is_none() && spec.projection.is_empty(),
+                alias: alias.clone(),
+                counters: Arc::clone(&counters),
+                cancel: cancel.clone(),
+            };
+            Arc::new(SharedSwitch::new(switch, join))
+        });
         let properties = Arc::new(properties(&outer, in_order, &projection, &schema)?);
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(KeyedJoinExec {
@@ -174,9 +180,20 @@ impl KeyedJoinExec {
             in_order,
             budget,
             record: Arc::default(),
+            switch,
             properties,
             metrics,
         })
+    }
+
+    /// How it goes on when lookups have cost too much.
+    pub fn switch(&self) -> Option<&LookupSwitch> {
+        self.switch.as_ref().map(|switch| switch.switch())
+    }
+
+    /// What has read the table for a join that has gone on without lookups.
+    pub fn switched_scan(&self) -> Option<&Arc<dyn ExecutionPlan>> {
+        self.switch.as_ref()?.scan()
     }
 
     /// Where the join is going to note down what it looks up, if it has not begun to run.
@@ -357,6 +374,7 @@ impl ExecutionPlan for KeyedJoinExec {
             in_order: self.in_order,
             budget: self.budget.clone(),
             record: Arc::clone(&self.record),
+            switch: self.switch.as_ref().map(|switch| Arc::new(switch.afresh())),
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         }))
@@ -382,12 +400,18 @@ impl ExecutionPlan for KeyedJoinExec {
             reservation: MemoryConsumer::new(self.name()).register(context.memory_pool()),
             next_round_rows: FIRST_ORDERED_ROUND_ROWS,
         });
+        let switch = self.switch.as_ref();
         Ok(Box::pin(KeyedJoinStream {
             outer_schema: self.outer.schema(),
+            watch: switch
+                .map(|switch| SwitchWatch::new(switch, &context, &self.metrics, partition)),
             outer: Some(self.outer.execute(partition, context)?),
-            lookup,
+            inner: Inner::Lookup(Box::new(lookup)),
+            cancel: self.cancel.clone(),
+            batch_rows: self.spec.batch_rows,
             tree: Arc::clone(&self.spec.table.clustered),
-            encoder: KeyEncoder::new(&self.spec, self.keys.clone(), self.record.get().cloned()),
+            encoder: KeyEncoder::new(&self.spec, self.keys.clone()),
+            record: self.record.get().cloned(),
             join_type: self.join_type,
             filter: self.filter.clone(),
             projection: self.projection.clone(),
@@ -472,17 +496,47 @@ impl Held {
 enum State {
     Collecting(Round),
     Matching(Matching),
+    /// The table that takes the place of the lookups is being made; no round has begun.
+    Switching(Making),
     Finished,
+}
+
+/// Where matches are found.
+enum Inner {
+    Lookup(Box<KeyedLookup>),
+    Kept(KeptRows),
+}
+
+impl Inner {
+    fn full(&self) -> bool {
+        match self {
+            Inner::Lookup(lookup) => lookup.full(),
+            Inner::Kept(kept) => kept.full(),
+        }
+    }
+
+    fn push(&mut self, key: &[u8], outer_row: u32) {
+        match self {
+            Inner::Lookup(lookup) => lookup.push(key, outer_row),
+            Inner::Kept(kept) => kept.push(key, outer_row),
+        }
+    }
 }
 
 struct KeyedJoinStream {
     outer_schema: SchemaRef,
     /// `None` when it has ended.
     outer: Option<SendableRecordBatchStream>,
-    lookup: KeyedLookup,
+    inner: Inner,
+    /// While lookups may still be given up.
+    watch: Option<SwitchWatch>,
+    cancel: CancelFlag,
+    batch_rows: usize,
     /// Knows what its pool is asked for.
     tree: Arc<Tree>,
     encoder: KeyEncoder,
+    /// Where each key is noted down.
+    record: Option<Arc<LookupRecord>>,
     join_type: KeyedJoinType,
     filter: Option<JoinFilter>,
     projection: Vec<usize>,
@@ -491,7 +545,7 @@ struct KeyedJoinStream {
     outer_budget: usize,
     /// Of a join that goes on in order.
     held: Option<Held>,
-    /// What is left of an outer batch that did not fit the round.
+    /// What is left of an outer batch that did not fit the round, or one that came before it began.
     rest: Option<RecordBatch>,
     state: State,
     totals: ScanCounts,
@@ -506,6 +560,24 @@ impl KeyedJoinStream {
                 State::Collecting(round) => match ready!(self.poll_collect(round, context)) {
                     Ok(state) => self.state = state,
                     Err(error) => return Poll::Ready(Some(Err(error))),
+                },
+                State::Switching(mut making) => match making.poll_unpin(context) {
+                    Poll::Pending => {
+                        self.state = State::Switching(making);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Ok(table)) => {
+                        if let Some(watch) = self.watch.take() {
+                            watch.has_ended(table.is_some());
+                        }
+                        if let Some(table) = table {
+                            self.inner = Inner::Kept(KeptRows::new(table, self.batch_rows));
+                        }
+                        self.state = State::Collecting(Round::default());
+                    }
+                    Poll::Ready(Err(error)) => {
+                        return Poll::Ready(Some(Err(DataFusionError::Shared(error))));
+                    }
                 },
                 State::Matching(mut matching) => {
                     let timer = busy.timer();
@@ -539,11 +611,9 @@ impl KeyedJoinStream {
     /// Takes outer batches until the round is full or they end, then starts the lookup.
     fn poll_collect(&mut self, mut round: Round, context: &mut Context<'_>) -> Poll<Result<State>> {
         let busy = self.baseline.elapsed_compute().clone();
-        let most_rows = match &self.held {
-            Some(held) => held.next_round_rows,
-            None => usize::MAX,
-        };
-        while !self.lookup.full() && round.bytes < self.outer_budget && round.rows < most_rows {
+        let most_rows = self.most_rows();
+        let is_due = round.rows == 0 && self.is_switch_due();
+        while !self.inner.full() && round.bytes < self.outer_budget && round.rows < most_rows {
             let batch = match (self.rest.take(), &mut self.outer) {
                 (Some(rest), _) => rest,
                 (None, None) => break,
@@ -559,10 +629,17 @@ impl KeyedJoinStream {
                     Poll::Ready(Some(batch)) => batch?,
                 },
             };
+            if is_due
+                && batch.num_rows() > 0
+                && let Some(watch) = &mut self.watch
+            {
+                // Only now it is known that the lookups would go on.
+                self.rest = Some(batch);
+                return Poll::Ready(Ok(State::Switching(watch.make())));
+            }
             let batch = self.cut(batch, most_rows - round.rows);
             let timer = busy.timer();
-            self.encoder
-                .push_keys(&batch, round.rows, &mut self.lookup)?;
+            self.push_keys(&batch, round.rows)?;
             drop(timer);
             round.rows += batch.num_rows();
             round.bytes += batch.get_array_memory_size();
@@ -574,13 +651,45 @@ impl KeyedJoinStream {
         let timer = busy.timer();
         let outer = concat_batches(&self.outer_schema, &round.batches)?;
         drop(round);
-        self.look_up(KeyedLookup::run)?;
+        if matches!(self.inner, Inner::Lookup(_)) {
+            self.look_up(KeyedLookup::run)?;
+        }
         drop(timer);
         let mut matched = BooleanBufferBuilder::new(0);
         if self.join_type != KeyedJoinType::Inner {
             matched.append_n(outer.num_rows(), false);
         }
         Poll::Ready(Ok(State::Matching(Matching { outer, matched })))
+    }
+
+    /// Outer rows at which a round is full.
+    fn most_rows(&self) -> usize {
+        let held = self.held.as_ref().map(|held| held.next_round_rows);
+        let watched = self.watch.as_ref().map(SwitchWatch::round_rows);
+        held.into_iter().chain(watched).min().unwrap_or(usize::MAX)
+    }
+
+    /// Whether the lookups are to be given up, if there are more outer rows.
+    fn is_switch_due(&mut self) -> bool {
+        match (&mut self.watch, &self.inner) {
+            (Some(watch), Inner::Lookup(lookup)) => watch.is_due(&lookup.metrics()),
+            _ => false,
+        }
+    }
+
+    /// Pushes the keys of `batch`, whose first row is row `first` of the round.
+    fn push_keys(&mut self, batch: &RecordBatch, first: usize) -> Result<()> {
+        if u32::try_from(first + batch.num_rows()).is_err() {
+            return internal_err!("more than 2^32 outer rows in one round");
+        }
+        let mut noted = self.record.as_ref().map(|record| record.noted());
+        let inner = &mut self.inner;
+        self.encoder.encode(batch, |row, key| {
+            if let Some(noted) = &mut noted {
+                noted.note(key);
+            }
+            inner.push(key, (first + row) as u32);
+        })
     }
 
     /// The first rows of an outer batch; the others are for the next round.
@@ -595,7 +704,14 @@ impl KeyedJoinStream {
     /// The next batch of joined rows; empty if these matches deliver nothing by themselves; `None` at the end of the
     /// round.
     fn next_matches(&mut self, matching: &mut Matching) -> Result<Option<RecordBatch>> {
-        let Some((rows, inner)) = self.look_up(KeyedLookup::next_batch)? else {
+        let found = match &mut self.inner {
+            Inner::Lookup(_) => self.look_up(KeyedLookup::next_batch)?,
+            Inner::Kept(kept) => {
+                self.cancel.check().map_err(access_error)?;
+                kept.next_batch()?
+            }
+        };
+        let Some((rows, inner)) = found else {
             return Ok(None);
         };
         let (rows, inner) = match &self.filter {
@@ -632,11 +748,17 @@ impl KeyedJoinStream {
         &mut self,
         work: impl FnOnce(&mut KeyedLookup) -> std::result::Result<T, AccessError>,
     ) -> Result<T> {
+        let Inner::Lookup(lookup) = &mut self.inner else {
+            return internal_err!("a keyed join has given its lookups up");
+        };
         let before = self.tree.thread_page_work();
-        let outcome = work(&mut self.lookup).map_err(access_error);
-        self.totals
-            .record_pages(self.tree.thread_page_work().since(before));
-        self.totals.record(&self.lookup.metrics());
+        let outcome = work(lookup).map_err(access_error);
+        let pages = self.tree.thread_page_work().since(before);
+        self.totals.record_pages(pages);
+        self.totals.record(&lookup.metrics());
+        if let Some(watch) = &mut self.watch {
+            watch.add_pages(pages);
+        }
         outcome
     }
 
@@ -751,117 +873,4 @@ impl RecordBatchStream for KeyedJoinStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
-}
-
-/// Makes encoded keys from outer rows.
-struct KeyEncoder {
-    spec: Arc<KeyedLookupSpec>,
-    keys: Vec<KeyColumn>,
-    /// Where each key is noted down.
-    record: Option<Arc<LookupRecord>>,
-    /// The key under construction.
-    key: Vec<u8>,
-}
-
-impl KeyEncoder {
-    fn new(
-        spec: &Arc<KeyedLookupSpec>,
-        keys: Vec<KeyColumn>,
-        record: Option<Arc<LookupRecord>>,
-    ) -> KeyEncoder {
-        KeyEncoder {
-            spec: Arc::clone(spec),
-            keys,
-            record,
-            key: Vec::new(),
-        }
-    }
-
-    /// Pushes the keys of `batch`, whose first row is row `first` of the round. A NULL anywhere matches nothing.
-    fn push_keys(
-        &mut self,
-        batch: &RecordBatch,
-        first: usize,
-        lookup: &mut KeyedLookup,
-    ) -> Result<()> {
-        let cast = CastOptions {
-            safe: true,
-            ..CastOptions::default()
-        };
-        let values = self.keys.iter().map(|key| {
-            let value = key.expr.evaluate(batch)?.into_array(batch.num_rows())?;
-            // A value that the column cannot hold becomes NULL, and so matches nothing.
-            Ok(if value.data_type() == &key.data_type {
-                value
-            } else {
-                cast_with_options(&value, &key.data_type, &cast)?
-            })
-        });
-        let values = values.collect::<Result<Vec<ArrayRef>>>()?;
-        let readers = values
-            .iter()
-            .map(|array| value_reader(array))
-            .collect::<Result<Vec<_>>>()?;
-        let layout = match self.spec.index {
-            IndexRef::Clustered => &self.spec.table.clustered_layout,
-            IndexRef::Secondary(position) => &self.spec.table.secondary_layouts[position],
-        };
-        let mut noted = self.record.as_ref().map(|record| record.noted());
-        for row in 0..batch.num_rows() {
-            if values.iter().any(|array| array.is_null(row)) {
-                continue;
-            }
-            self.key.clear();
-            for (part, read) in readers.iter().enumerate() {
-                layout.encode_part(part, read(row), &mut self.key);
-            }
-            let Ok(number) = u32::try_from(first + row) else {
-                return internal_err!("more than 2^32 outer rows in one round");
-            };
-            if let Some(noted) = &mut noted {
-                noted.note(&self.key);
-            }
-            lookup.push(&self.key, number);
-        }
-        Ok(())
-    }
-}
-
-type ValueReader<'a> = Box<dyn Fn(usize) -> ValueRef<'a> + 'a>;
-
-/// Reads the values of a column as the key codec takes them. Callers leave out the NULLs.
-fn value_reader(array: &dyn Array) -> Result<ValueReader<'_>> {
-    macro_rules! integers {
-        ($type:ty, $variant:ident) => {{
-            let values = array.as_primitive::<$type>().values();
-            Box::new(move |row| ValueRef::$variant(values[row].into()))
-        }};
-    }
-    Ok(match array.data_type() {
-        DataType::Int8 => integers!(Int8Type, Int),
-        DataType::Int16 => integers!(Int16Type, Int),
-        DataType::Int32 => integers!(Int32Type, Int),
-        DataType::Int64 => integers!(Int64Type, Int),
-        DataType::UInt8 => integers!(UInt8Type, UInt),
-        DataType::UInt16 => integers!(UInt16Type, UInt),
-        DataType::UInt32 => integers!(UInt32Type, UInt),
-        DataType::UInt64 => integers!(UInt64Type, UInt),
-        DataType::Float32 => integers!(Float32Type, Float),
-        DataType::Float64 => integers!(Float64Type, Double),
-        DataType::Decimal128(_, _) => integers!(Decimal128Type, Decimal),
-        DataType::Date32 => integers!(Date32Type, Int),
-        DataType::Timestamp(TimeUnit::Microsecond, None) => {
-            integers!(TimestampMicrosecondType, Int)
-        }
-        DataType::Duration(TimeUnit::Microsecond) => integers!(DurationMicrosecondType, Int),
-        DataType::Utf8View => {
-            let values = array.as_string_view();
-            Box::new(move |row| ValueRef::Bytes(values.value(row).as_bytes()))
-        }
-        DataType::Binary => {
-            let values = array.as_binary::<i32>();
-            Box::new(move |row| ValueRef::Bytes(values.value(row)))
-        }
-        other => return internal_err!("a key of type {other}"),
-    })
 }

@@ -3,8 +3,9 @@
 //! DataFusion supplies joins, aggregates, sorts and windows over Arrow batches. What it does not know is our
 //! storage: [`scan_exec`] turns an access method of `sheaf-access` into a leaf of such a plan, and
 //! [`keyed_join_exec`] joins by looking keys up in an index, a buffer-full at a time; [`regret_exec`] gives a plan up for
-//! another one when it has cost too much; [`recursion_limit_exec`] ends recursions; [`shared_exec`] runs what a plan has
-//! twice once. [`runtime`] runs a plan for a caller that is an ordinary blocking thread, and [`thread_placement`] says on
+//! another one when it has cost too much, and [`lookup_switch`] the lookups of a keyed join; [`recursion_limit_exec`] ends
+//! recursions; [`shared_exec`] runs what a plan has twice once. [`runtime`] runs a plan for a caller that is an ordinary
+//! blocking thread, and [`thread_placement`] says on
 //! which CPUs.
 
 pub mod aggregates;
@@ -15,8 +16,11 @@ pub mod error;
 pub mod functions;
 pub mod hints;
 pub mod interruptible_exec;
+mod kept_table;
+mod key_encoder;
 pub mod keyed_join_exec;
 pub mod lookup_record;
+pub mod lookup_switch;
 pub mod measuring_exec;
 pub mod recursion_limit_exec;
 pub mod regret_exec;

@@ -30,7 +30,7 @@ use crate::physical_planner::{Block, Planned, Planner, Wanted};
 use crate::ranges::IndexRanges;
 use crate::statistics::layout;
 use crate::table_detail::TableDetail;
-use crate::table_reference::{BoundIndex, TableReference, columns_of};
+use crate::table_reference::{BoundIndex, ChosenScan, TableReference, columns_of};
 use crate::trace::Lost;
 use crate::trace::access::Alternatives;
 use crate::{PlannerContext, semantics};
@@ -124,17 +124,27 @@ impl AccessPath {
 }
 
 impl TableReference<'_> {
-    /// The cost of reading the table in any order, in microseconds, and the workers that share it.
-    pub(crate) fn scan_cost(&self, context: &PlannerContext) -> Result<(f64, usize)> {
-        if let Some(known) = self.memo.scan_cost.get() {
-            return Ok(known);
+    /// The cheapest way to read the table in any order.
+    pub(crate) fn chosen_scan(&self, context: &PlannerContext) -> Result<Rc<ChosenScan>> {
+        if let Some(known) = self.memo.scan.borrow().as_ref() {
+            return Ok(Rc::clone(known));
         }
         let wanted = Wanted::default();
         let path = self.best_path(context, &wanted)?;
         let workers = self.partitions(context, &path, &wanted)?;
-        let cost = (path.cost_us, workers);
-        self.memo.scan_cost.set(Some(cost));
-        Ok(cost)
+        let chosen = Rc::new(ChosenScan { path, workers });
+        *self.memo.scan.borrow_mut() = Some(Rc::clone(&chosen));
+        Ok(chosen)
+    }
+
+    /// Rows that reading the table may give if its conditions keep more than they are taken to: those in the ranges, which
+    /// come from index dives.
+    pub(crate) fn most_rows(&self, context: &PlannerContext) -> Result<f64> {
+        let path = &self.chosen_scan(context)?.path;
+        Ok(match self.is_one_row(path) {
+            true => 1.0,
+            false => path.entries.max(self.rows),
+        })
     }
 
     /// The cheapest way to read the table for a parent that wants `wanted`.
@@ -453,26 +463,7 @@ impl TableReference<'_> {
         path: &AccessPath,
     ) -> Result<Planned> {
         let context = planner.context;
-        let spec = Arc::new(ScanSpec {
-            table: Arc::clone(self.table),
-            view: context.view.clone(),
-            index: path.index,
-            ranges: path.ranges.ranges.clone(),
-            key_filter: path.jumps.as_ref().map(|jumps| Arc::clone(&jumps.filter)),
-            first_of: path.first_of,
-            merge: path
-                .merge
-                .as_ref()
-                .map(|merge| merge.spec(context.settings.mrr_buffer_bytes)),
-            direction: path.direction,
-            index_condition: self.condition(planner, block, &path.index_filters)?,
-            row_condition: self.condition(planner, block, &path.row_filters)?,
-            projection: self.projection.clone(),
-            fetch: path.fetch,
-            limit: self.fetch,
-            batch_rows: context.settings.batch_rows,
-            read_ahead_pages: context.settings.read_ahead_pages,
-        });
+        let spec = Arc::new(self.scan_spec(planner, block, path, self.projection.clone())?);
         let order = self.scan_order(planner, block, path)?;
         let shares = self.shares(context, path, wanted, &spec)?;
         let mut plan = ScanExec::new(
@@ -500,6 +491,37 @@ impl TableReference<'_> {
             cost_us: path.cost_us,
             risk: path.risk,
             explain: vec![self.explain_scan(block, path, wanted)],
+        })
+    }
+
+    /// What a path asks of the access method, to deliver the columns of `projection`.
+    pub(crate) fn scan_spec(
+        &self,
+        planner: &Planner<'_>,
+        block: &Block,
+        path: &AccessPath,
+        projection: Vec<usize>,
+    ) -> Result<ScanSpec> {
+        let context = planner.context;
+        Ok(ScanSpec {
+            table: Arc::clone(self.table),
+            view: context.view.clone(),
+            index: path.index,
+            ranges: path.ranges.ranges.clone(),
+            key_filter: path.jumps.as_ref().map(|jumps| Arc::clone(&jumps.filter)),
+            first_of: path.first_of,
+            merge: path
+                .merge
+                .as_ref()
+                .map(|merge| merge.spec(context.settings.mrr_buffer_bytes)),
+            direction: path.direction,
+            index_condition: self.condition(planner, block, &path.index_filters)?,
+            row_condition: self.condition(planner, block, &path.row_filters)?,
+            projection,
+            fetch: path.fetch,
+            limit: self.fetch,
+            batch_rows: context.settings.batch_rows,
+            read_ahead_pages: context.settings.read_ahead_pages,
         })
     }
 

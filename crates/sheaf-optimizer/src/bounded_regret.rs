@@ -17,6 +17,8 @@
 //! and lookups pay from one budget. The third kind is guarded only below an operator that reads all of its input before it
 //! delivers anything, a sort or an aggregate: rows that have gone out cannot be taken back; and not for joins. Counts of
 //! entries are not doubted: those of ranges come from index dives.
+//!
+//! How many rows come into a keyed join is doubted in [`crate::lookup_regret`]: it goes on differently instead of anew.
 
 use std::sync::Arc;
 
@@ -34,10 +36,8 @@ use crate::cost::jumps::jump_us;
 use crate::cost::lookup::lookup_us;
 use crate::explain::ExplainRow;
 use crate::json::{Json, Object};
-use crate::keyed_access::LookupPath;
 use crate::physical_planner::{Planned, Planner};
 use crate::plan_outline::Notes;
-use crate::statistics::tree;
 use crate::table_reference::TableReference;
 
 /// Rows of a LIMIT up to which a walk is guarded: they are held back until it has them all.
@@ -45,10 +45,10 @@ pub(crate) const MAX_HELD_ROWS: usize = 10_000;
 
 /// How many times the cost of the other plan a plan may cost without being guarded. A switch costs up to twice the other
 /// plan, so guarding less than that would gain nothing.
-const WORTHWHILE: f64 = 2.0;
+pub(crate) const WORTHWHILE: f64 = 2.0;
 
 /// What a plan must be able to cost for the planning of another one to be worth the time, in microseconds.
-const LEAST_US: f64 = 500.0;
+pub(crate) const LEAST_US: f64 = 500.0;
 
 /// What is expected of the estimates that may be wrong by any factor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -242,6 +242,7 @@ impl TableReference<'_> {
         let is_clustered = path.index == IndexRef::Clustered && path.merge.is_none();
         let row_us = conditions_us(constants, 1.0, path.row_filters.len());
         Prices {
+            key_us: 0.0,
             entry_us: constants.entry_us,
             row_us: match is_clustered {
                 // Its rows are its entries.
@@ -253,28 +254,6 @@ impl TableReference<'_> {
             lookup_us: lookup_us(constants, self.clustered_leaves()),
             random_read_us: constants.random_read_us,
             sequential_read_us: constants.sequential_read_us,
-        }
-    }
-
-    /// What the work of a keyed join costs: [`crate::cost::keyed_join`] read backwards. A descent is paid for with what it
-    /// leads to.
-    pub(crate) fn lookup_prices(&self, context: &PlannerContext, path: &LookupPath) -> Prices {
-        let constants = &context.settings.costs;
-        let leaves = tree(self.table, path.index).statistics().leaf_pages;
-        let descent_us = lookup_us(constants, leaves as f64) / path.entries_per_key.max(1.0);
-        let row_us = conditions_us(constants, 1.0, path.row_filters.len());
-        let (entry_us, row_us) = match path.index {
-            IndexRef::Clustered => (0.0, row_us + constants.entry_us + descent_us),
-            IndexRef::Secondary(_) => (constants.entry_us + descent_us, row_us),
-        };
-        Prices {
-            entry_us,
-            row_us,
-            index_condition_us: conditions_us(constants, 1.0, path.index_filters.len()),
-            jump_us: jump_us(constants),
-            lookup_us: lookup_us(constants, self.clustered_leaves()),
-            random_read_us: constants.random_read_us,
-            sequential_read_us: constants.prefetched_read_us,
         }
     }
 }

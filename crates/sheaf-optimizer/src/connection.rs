@@ -49,6 +49,8 @@ pub(crate) struct Connection {
     pub equalities: Vec<Equality>,
     /// Lookups that the equalities allow into the relation.
     pub lookups: Vec<Rc<LookupPath>>,
+    /// A row so far has one match at most, because the equalities bind a unique key.
+    pub is_unique: bool,
     pub keys: Keys,
 }
 
@@ -78,7 +80,12 @@ impl Chooser<'_, '_> {
             }
             _ => Vec::new(),
         };
+        let is_unique = match &self.inputs[relation] {
+            Input::Table(table) => lookups.iter().any(|lookup| lookup.is_unique(table)),
+            Input::Derived(_) => false,
+        };
         let connection = Rc::new(Connection {
+            is_unique,
             keys: self.keys(&equalities, relation)?,
             lookups: lookups.into_iter().map(Rc::new).collect(),
             equalities,

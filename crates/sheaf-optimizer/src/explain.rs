@@ -7,7 +7,8 @@
 //! also shows them for conditions that the key ranges say completely. "Using jumps" is Sheaf's own: inside the ranges the
 //! walk jumps over entries that cannot match; conditions that the jumps say completely are not tested again, and the
 //! parts that they restrict count in `key_len`. "Using index for skip scan": the same where the first part is not bound. "May
-//! switch to k": once the plan has spent what the one by key k would cost, that one runs in its place.
+//! switch to k": once the plan has spent what the one by key k would cost, that one runs in its place; "May switch to hash
+//! join": the rest of a keyed join is done without lookups then.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct ExplainRow {
     notes: BTreeSet<ExtraNote>,
     /// The plan that takes the place of this one if it turns out badly.
     switches_to: Option<String>,
+    /// What lookups may cost before that, in microseconds.
+    pub(crate) switch_limit_us: Option<f64>,
     /// Estimated cost of reading the table, and of the plan up to here, in microseconds.
     pub(crate) cost_us: Option<f64>,
     pub(crate) prefix_cost_us: Option<f64>,
@@ -50,6 +53,9 @@ pub struct ExplainRow {
 
 /// What is taken to be spent on a row after it was read, in microseconds: what MySQL calls row_evaluate_cost.
 const ROW_EVALUATION_US: f64 = 0.05;
+
+/// What is said of a plan that another one may take the place of.
+pub(crate) const MAY_SWITCH: &str = "May switch to";
 
 /// What Extra can say, in the order in which it is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,7 +130,7 @@ impl ExtraNote {
             ExtraNote::Recursive => "Recursive",
             ExtraNote::UsingTemporary => "Using temporary",
             ExtraNote::UsingFilesort => "Using filesort",
-            ExtraNote::MaySwitch => "May switch to",
+            ExtraNote::MaySwitch => MAY_SWITCH,
         }
     }
 }
@@ -202,6 +208,12 @@ impl ExplainRow {
     pub(crate) fn may_switch_to(&mut self, plan: &str) {
         self.switches_to = Some(plan.to_string());
         self.add(ExtraNote::MaySwitch);
+    }
+
+    /// Lookups are given up for a hash join once they have cost so much.
+    pub(crate) fn may_switch_to_hash_join(&mut self, limit_us: f64) {
+        self.switch_limit_us = Some(limit_us);
+        self.may_switch_to("hash join");
     }
 
     pub(crate) fn has(&self, note: ExtraNote) -> bool {

@@ -175,7 +175,9 @@ impl Blocks<'_> {
             .with_flag("using_MRR", row.has(ExtraNote::UsingMrr))
             .with_some("using_join_buffer", join_buffer(row));
         let notes = row.other_notes();
-        table = table.with_some("notes", (!notes.is_empty()).then_some(notes));
+        table = table
+            .with_some("notes", (!notes.is_empty()).then_some(notes))
+            .with_some("switches_after_cost", row.switch_limit_us.map(cost));
         if let (Some(detail), Some(names)) = (detail, names) {
             let ranges = detail.range_texts();
             table = table

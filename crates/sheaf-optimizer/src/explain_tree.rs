@@ -38,14 +38,17 @@ use sheaf_access::{Fetch, IndexRef};
 use sheaf_exec::detached_exec::DetachedExec;
 use sheaf_exec::interruptible_exec::InterruptibleExec;
 use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
+use sheaf_exec::lookup_switch::{LookupSwitch, SWITCH_METRICS};
 use sheaf_exec::measuring_exec::{Measured, MeasuringExec};
 use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::regret_exec::RegretExec;
 use sheaf_exec::scan_exec::ScanExec;
 use sheaf_exec::shared_exec::SharedExec;
 use sheaf_exec::values_exec::ValuesExec;
+use sheaf_storage::KeyRange;
+use sheaf_table::PRIMARY;
 
-use crate::explain::ExplainRow;
+use crate::explain::{ExplainRow, MAY_SWITCH};
 use crate::json::{Json, Object};
 use crate::plan_outline::{About, Note, NotesByOperator, address};
 use crate::sql_text::{Names, conditions_text, expression_text, order_text};
@@ -242,14 +245,37 @@ pub(crate) fn plan_tree(
     node
 }
 
-/// Adds what the operator counted. A keyed join's counts are its lookups', which have a line of their own.
+/// Adds what the operator counted. A keyed join's counts are its lookups', and those of what may take their place; both have
+/// lines of their own.
 fn add_counters(plan: &Arc<dyn ExecutionPlan>, node: &mut PlanNode) {
-    let Some(metrics) = plan.metrics() else {
+    let counters = counters_of(plan);
+    let Some(join) = plan.downcast_ref::<KeyedJoinExec>() else {
+        node.counters = counters;
         return;
     };
-    let is_ours = plan.is::<ScanExec>() || plan.is::<KeyedJoinExec>() || plan.is::<RegretExec>();
-    // By name, over all workers, in the order in which the operator has them.
+    let is_of_switch = |(name, _): &(String, u64)| SWITCH_METRICS.contains(&name.as_str());
+    let (of_switch, of_lookup): (Vec<_>, Vec<_>) = counters.into_iter().partition(is_of_switch);
+    if let [_, lookup, switch @ ..] = node.children.as_mut_slice() {
+        lookup.counters = of_lookup;
+        if let [switch] = switch {
+            switch.counters = of_switch;
+            let scan = switch
+                .children
+                .iter_mut()
+                .flat_map(|hash| &mut hash.children);
+            scan.zip(join.switched_scan())
+                .for_each(|(scan, run)| scan.counters = counters_of(run));
+        }
+    }
+}
+
+/// What an operator counted, by name, over all workers, in the order in which it has them.
+fn counters_of(plan: &Arc<dyn ExecutionPlan>) -> Vec<(String, u64)> {
     let mut counters: Vec<(String, u64)> = Vec::new();
+    let Some(metrics) = plan.metrics() else {
+        return counters;
+    };
+    let is_ours = plan.is::<ScanExec>() || plan.is::<KeyedJoinExec>() || plan.is::<RegretExec>();
     for value in metrics.iter().map(|metric| metric.value()) {
         let is_shown = is_ours && matches!(value, MetricValue::Count { .. })
             || matches!(
@@ -265,10 +291,7 @@ fn add_counters(plan: &Arc<dyn ExecutionPlan>, node: &mut PlanNode) {
             None => counters.push((value.name().to_string(), count)),
         }
     }
-    match node.children.last_mut() {
-        Some(lookup) if plan.is::<KeyedJoinExec>() => lookup.counters = counters,
-        _ => node.counters = counters,
-    }
+    counters
 }
 
 /// Which share of the ranges of a scan has been walked over, by the estimate of how many entries they have.
@@ -307,7 +330,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
         return PlanNode::new(text, note, Vec::new());
     }
     if let Some(join) = plan.downcast_ref::<KeyedJoinExec>() {
-        return keyed_join(join, note, children());
+        return keyed_join(join, note, children(), shown);
     }
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         return hash_join(join, note, children());
@@ -451,7 +474,9 @@ fn conditions(row: &ExplainRow) -> String {
     if matches!(detail.fetch, Fetch::MultiRange { .. }) {
         text.push_str(", using MRR");
     }
-    for note in row.other_notes() {
+    let notes = row.other_notes().into_iter();
+    // What the plan may switch to has a line of its own.
+    for note in notes.filter(|note| !note.starts_with(MAY_SWITCH)) {
         text.push_str(", ");
         // As the other words of a line.
         text.push_str(&note.replacen("Using", "using", 1));
@@ -460,7 +485,12 @@ fn conditions(row: &ExplainRow) -> String {
 }
 
 /// The outer rows, and the lookup as a line of its own.
-fn keyed_join(join: &KeyedJoinExec, note: Option<&Note>, mut children: Vec<PlanNode>) -> PlanNode {
+fn keyed_join(
+    join: &KeyedJoinExec,
+    note: Option<&Note>,
+    mut children: Vec<PlanNode>,
+    shown: Shown,
+) -> PlanNode {
     let kind = match join.join_type() {
         KeyedJoinType::Inner => "inner join",
         KeyedJoinType::LeftOuter => "left join",
@@ -492,8 +522,44 @@ fn keyed_join(join: &KeyedJoinExec, note: Option<&Note>, mut children: Vec<PlanN
             cost_us: row.cost_us,
             ..PlanNode::default()
         });
+        if let Some(switch) = join.switch() {
+            let has_run = join.switched_scan().is_some();
+            children.push(PlanNode {
+                measured: (shown == Shown::Run && !has_run).then(Measured::default),
+                ..other_way(switch, table)
+            });
+        }
     }
     PlanNode::new(format!("{batched} {kind}"), note, children)
+}
+
+/// How a keyed join goes on when its lookups have cost too much. The cost of the first line is what they may cost.
+fn other_way(switch: &LookupSwitch, table: &str) -> PlanNode {
+    let spec = &switch.scan;
+    let is_whole = spec.ranges == [KeyRange::all()];
+    let scan = match spec.index {
+        _ if spec.merge.is_some() => format!("Index merge on {table}"),
+        IndexRef::Clustered if is_whole => format!("Table scan on {table}"),
+        IndexRef::Clustered => format!("Index range scan on {table} using {PRIMARY}"),
+        IndexRef::Secondary(_) => {
+            let range = if is_whole { "" } else { "range " };
+            let index = &spec.index.definition(&spec.table).name;
+            format!("Index {range}scan on {table} using {index}")
+        }
+    };
+    let hash = PlanNode {
+        rows: Some(switch.rows),
+        cost_us: Some(switch.cost_us),
+        ..PlanNode::line("Hash", Some(PlanNode::line(scan, None)))
+    };
+    PlanNode {
+        rows: Some(switch.rows),
+        cost_us: Some(switch.limit_us),
+        ..PlanNode::line(
+            "In place of lookups once they have cost as much",
+            Some(hash),
+        )
+    }
 }
 
 fn join_name(join_type: JoinType) -> &'static str {

@@ -18,7 +18,7 @@ use datafusion_expr::{Expr, ExprSchemable};
 use datafusion_physical_plan::ExecutionPlanProperties;
 
 use crate::PlannerContext;
-use crate::connection::{Connections, is_connected};
+use crate::connection::{Connection, Connections, is_connected};
 use crate::cost::hash_join::{hash_build_us, hash_probe_us, nested_loop_us};
 use crate::cost::sort::merge_join_us;
 use crate::cost::work::Work;
@@ -35,10 +35,13 @@ const MAX_DYNAMIC: usize = 10;
 
 /// Share of the statement's memory that the build sides of its hash joins, all together, may be estimated at: estimates
 /// are often low, and groups and sorts above the joins need room too.
-const BUILD_SHARE: f64 = 0.5;
+pub(crate) const BUILD_SHARE: f64 = 0.5;
 
 /// Bytes of a row in a hash table besides its columns.
-const HASH_ROW_BYTES: f64 = 32.0;
+pub(crate) const HASH_ROW_BYTES: f64 = 32.0;
+
+/// As many rows as there may ever be.
+const MOST_ROWS: f64 = 1e12;
 
 /// A relation as it is read.
 pub(crate) enum Input<'a> {
@@ -93,6 +96,8 @@ pub(crate) struct Step {
     pub cost_us: f64,
     /// The same if no LIMIT stops it.
     pub unstopped_us: f64,
+    /// Rows that may come after the step if conditions keep more, and keys have more matches, than they are taken to.
+    pub most_rows: f64,
     /// Workers among which the rows up to here are divided.
     pub workers: usize,
     /// Estimated bytes that the joins up to here keep in memory. A table that was consumed by the join after it still
@@ -276,6 +281,7 @@ impl Chooser<'_, '_> {
             rows: read.rows,
             cost_us: read.cost_us,
             unstopped_us: read.cost_us,
+            most_rows: self.most_rows(relation)?,
             workers: read.workers,
             held_bytes: 0.0,
         };
@@ -306,11 +312,11 @@ impl Chooser<'_, '_> {
     fn read(&self, relation: usize) -> Result<Read> {
         Ok(match &self.inputs[relation] {
             Input::Table(table) => {
-                let (cost_us, workers) = table.scan_cost(self.context)?;
+                let scan = table.chosen_scan(self.context)?;
                 Read {
                     rows: table.rows,
-                    cost_us,
-                    workers,
+                    cost_us: scan.path.cost_us,
+                    workers: scan.workers,
                 }
             }
             Input::Derived(planned) => Read {
@@ -318,6 +324,34 @@ impl Chooser<'_, '_> {
                 cost_us: planned.cost_us,
                 workers: planned.plan.output_partitioning().partition_count(),
             },
+        })
+    }
+
+    /// Rows that a relation may have; see [`Step::most_rows`].
+    fn most_rows(&self, relation: usize) -> Result<f64> {
+        Ok(match &self.inputs[relation] {
+            Input::Table(table) => table.most_rows(self.context)?,
+            Input::Derived(_) => {
+                let most = self.graph.relations[relation].plan.max_rows();
+                most.map_or(MOST_ROWS, |most| most as f64)
+            }
+        })
+    }
+
+    /// The same after a relation is joined to so many rows.
+    fn most_joined_rows(
+        &self,
+        before: f64,
+        connection: &Connection,
+        relation: usize,
+    ) -> Result<f64> {
+        let delivers_matches = matches!(
+            self.graph.relations[relation].kind,
+            RelationKind::Inner | RelationKind::Outer
+        );
+        Ok(match delivers_matches && !connection.is_unique {
+            true => (before * self.most_rows(relation)?.max(1.0)).min(MOST_ROWS),
+            false => before,
         })
     }
 
@@ -338,6 +372,7 @@ impl Chooser<'_, '_> {
             workers: new_workers,
         } = self.read(relation)?;
         let rows = self.joined_rows(before.rows, new_rows, &connection, set, relation)?;
+        let most_rows = self.most_joined_rows(before.most_rows, &connection, relation)?;
         let constants = &self.context.settings.costs;
         // A table that a hint wants after others is not read before them.
         let in_order = self.hints.comes_after(relation);
@@ -380,6 +415,7 @@ impl Chooser<'_, '_> {
                     unstopped_us: before.unstopped_us
                         + alone_us
                         + (step_us - alone_us + output_us) / share,
+                    most_rows,
                     workers,
                     held_bytes: before.held_bytes + build_bytes,
                 });

@@ -30,9 +30,10 @@ use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::JoinHints;
 use crate::join_first_rows::{FirstRows, steps_for_first_rows};
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan};
-use crate::join_order::{Chooser, Goal, Input, Method, Step, table_column};
+use crate::join_order::{BUILD_SHARE, Chooser, Goal, Input, Method, Step, table_column};
 use crate::join_reduction::reduced;
 use crate::keyed_access::{KeySource, LookupPath, outer_value};
+use crate::lookup_regret::DoubtedLookups;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 use crate::plan_outline::{About, Note};
 use crate::semantics;
@@ -69,7 +70,10 @@ pub(crate) fn plan_joins(
         None => (None, all),
     };
     chosen_order(&planner.context.trace, &steps, &inputs);
+    let switch_bytes = switch_bytes(&steps, planner.context.settings.query_memory_bytes);
     let mut builder = Builder {
+        hints: &hints,
+        switch_bytes,
         planner,
         block,
         graph: &graph,
@@ -86,6 +90,14 @@ pub(crate) fn plan_joins(
         return internal_err!("a join without relations");
     };
     joined.into_output(&graph, node)
+}
+
+/// What keyed joins may keep in memory when they give their lookups up, each: what the others leave.
+fn switch_bytes(steps: &[Step], query_memory_bytes: usize) -> f64 {
+    let held = steps.last().map_or(0.0, |step| step.held_bytes);
+    let is_keyed = |step: &&Step| matches!(step.method, Method::Keyed(_));
+    let keyed = steps.iter().filter(is_keyed).count().max(1);
+    (query_memory_bytes as f64 * BUILD_SHARE - held).max(0.0) / keyed as f64
 }
 
 /// How each relation is read: a table if it is one, else planned now.
@@ -168,6 +180,8 @@ struct Joined {
     cost_us: f64,
     /// The same if no LIMIT stops it.
     unstopped_us: f64,
+    /// See [`Step::most_rows`].
+    most_rows: f64,
     /// The column of the graph that each output column is.
     layout: Vec<Column>,
     rows: f64,
@@ -206,7 +220,7 @@ impl Joined {
     fn after(mut self, step: &Step) -> Joined {
         let step_us = step.cost_us - self.cost_us;
         (self.rows, self.cost_us) = (step.rows, step.cost_us);
-        self.unstopped_us = step.unstopped_us;
+        (self.unstopped_us, self.most_rows) = (step.unstopped_us, step.most_rows);
         if let Some(row) = self.explain.last_mut() {
             row.cost_us.get_or_insert(step_us);
             row.prefix_cost_us = Some(step.cost_us);
@@ -273,6 +287,9 @@ struct Builder<'b, 'c, 'p> {
     joined: RelationSet,
     /// The plan streams.
     first_rows: Option<FirstRows>,
+    hints: &'b JoinHints,
+    /// Bytes of memory for each table that a keyed join may have to keep.
+    switch_bytes: f64,
 }
 
 /// A join's condition, taken apart for an operator.
@@ -311,7 +328,7 @@ impl<'p> Builder<'_, '_, 'p> {
         let mut about = About::join(&condition.equalities, &condition.rest);
         let joined = match (&step.method, input) {
             (Method::Keyed(path), Input::Table(table)) => {
-                self.keyed(before, relation, &table, path, condition, &needed)?
+                self.keyed(before, step, &table, path, condition, &needed)?
             }
             (Method::Keyed(_) | Method::First, _) => {
                 return internal_err!("a step that does not fit its input");
@@ -359,6 +376,7 @@ impl<'p> Builder<'_, '_, 'p> {
             rows,
             cost_us,
             unstopped_us: risk.unstopped_us,
+            most_rows: rows,
             explain,
             layout: relation.columns.clone(),
         })
@@ -431,7 +449,7 @@ impl<'p> Builder<'_, '_, 'p> {
     fn keyed(
         &self,
         before: Joined,
-        relation: &Relation<'_>,
+        step: &Step,
         table: &TableReference<'_>,
         path: &LookupPath,
         condition: JoinCondition,
@@ -439,6 +457,7 @@ impl<'p> Builder<'_, '_, 'p> {
     ) -> Result<Joined> {
         let (planner, block) = (self.planner, self.block);
         let context = planner.context;
+        let relation = &self.graph.relations[step.relation];
         let outer_schema = before.schema()?;
         let definition = &table.table.definition;
         let layout = key_layout(table.table, path.index);
@@ -504,6 +523,25 @@ impl<'p> Builder<'_, '_, 'p> {
             let nullable = field.is_nullable() || join_type == KeyedJoinType::LeftOuter;
             inner_fields.push(Arc::new(field.with_nullable(nullable)));
         }
+        let switch = match context.settings.switch.bounded_regret
+            && self.hints.methods(step.relation).hash
+        {
+            true => planner.lookup_switch(
+                block,
+                &DoubtedLookups {
+                    table,
+                    path,
+                    keys: &keys,
+                    projection: &projection,
+                    rows: before.rows,
+                    most_rows: before.most_rows,
+                    workers: step.workers,
+                    row_bytes: relation.row_bytes,
+                    max_bytes: self.switch_bytes,
+                },
+            )?,
+            false => None,
+        };
         let spec = KeyedLookupSpec {
             table: Arc::clone(table.table),
             view: context.view.clone(),
@@ -519,7 +557,10 @@ impl<'p> Builder<'_, '_, 'p> {
             batch_rows: context.settings.batch_rows,
         };
         let inner_fields = Fields::from(inner_fields);
-        let row = self.explain_lookup(table, path, &condition.equalities, &residual, join_type);
+        let mut row = self.explain_lookup(table, path, &condition.equalities, &residual, join_type);
+        if let Some(switch) = &switch {
+            row.may_switch_to_hash_join(switch.limit_us);
+        }
         let filter = self.join_filter(
             residual,
             &before.layout,
@@ -552,7 +593,13 @@ impl<'p> Builder<'_, '_, 'p> {
             .collect();
         let mut explain = before.explain;
         explain.push(row);
-        let budget = planner.budget.clone();
+        let budget = match &planner.budget {
+            Some(budget) => {
+                let prices = path.prices(table, before.rows, &context.settings.costs)?;
+                Some((budget.clone(), prices))
+            }
+            None => None,
+        };
         let plan = KeyedJoinExec::new(KeyedJoin {
             outer: before.plan,
             spec: Arc::new(spec),
@@ -565,7 +612,8 @@ impl<'p> Builder<'_, '_, 'p> {
             cancel: context.cancel.clone(),
             projection: kept.clone(),
             in_order: self.first_rows.is_some(),
-            budget: budget.map(|budget| (budget, table.lookup_prices(context, path))),
+            budget,
+            switch,
         })?;
         let layout = kept
             .into_iter()
@@ -577,6 +625,7 @@ impl<'p> Builder<'_, '_, 'p> {
             rows: before.rows,
             cost_us: before.cost_us,
             unstopped_us: before.unstopped_us,
+            most_rows: before.most_rows,
             explain,
         })
     }
@@ -723,6 +772,7 @@ impl<'p> Builder<'_, '_, 'p> {
             rows: before.rows,
             cost_us: before.cost_us,
             unstopped_us: before.unstopped_us,
+            most_rows: before.most_rows,
             explain,
         })
     }

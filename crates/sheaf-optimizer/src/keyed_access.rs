@@ -7,7 +7,7 @@
 use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::Expr;
-use sheaf_access::{Fetch, IndexRef, SortKeys, arrow_type, clustered_key_position};
+use sheaf_access::{Fetch, IndexRef, Prices, SortKeys, arrow_type, clustered_key_position};
 use sheaf_table::ColumnType;
 
 use crate::PlannerContext;
@@ -183,6 +183,24 @@ fn lookup_path(
     }))
 }
 
+/// What looking keys up is estimated to take, in microseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LookupWork {
+    /// Finding the keys in the index, besides reading its pages.
+    keys_us: f64,
+    /// Rows fetched for the entries of a secondary index, and the same for those.
+    fetched: f64,
+    fetching_us: f64,
+    /// Entries, conditions, and reading pages.
+    rest: Work,
+}
+
+impl LookupWork {
+    fn total(self) -> Work {
+        Work::of_workers(self.keys_us + self.fetching_us) + self.rest
+    }
+}
+
 impl LookupPath {
     /// What looking up `outer_rows` keys takes.
     pub(crate) fn work(
@@ -191,6 +209,15 @@ impl LookupPath {
         outer_rows: f64,
         constants: &CostConstants,
     ) -> Result<Work> {
+        Ok(self.pieces(table, outer_rows, constants)?.total())
+    }
+
+    fn pieces(
+        &self,
+        table: &TableReference<'_>,
+        outer_rows: f64,
+        constants: &CostConstants,
+    ) -> Result<LookupWork> {
         let index_tree = tree(table.table, self.index);
         let statistics = index_tree.statistics();
         let key_bytes = layout(table.table, self.index).mysql_key_len(self.key.len());
@@ -207,21 +234,66 @@ impl LookupPath {
             reads_points: self.index == IndexRef::Clustered && self.is_unique(table),
         };
         let entries = outer_rows * self.entries_per_key;
-        let mut total = keys.work(constants);
-        total.worker_us += conditions_us(constants, entries, self.index_filters.len());
+        let keys_us = keys.descents_us(constants);
+        let mut work = LookupWork {
+            keys_us,
+            fetched: 0.0,
+            fetching_us: 0.0,
+            rest: keys.work(constants),
+        };
+        work.rest.worker_us +=
+            conditions_us(constants, entries, self.index_filters.len()) - keys_us;
         let mut rows = entries;
         if !matches!(self.fetch, Fetch::Covering) {
             rows *= table.shares.kept(&self.index_filters, &self.implied);
             let lookups = table.clustered_lookups(rows, self.entry_order(table, outer_rows))?;
-            total += match self.fetch {
-                Fetch::MultiRange { buffer_bytes, sort } => table
-                    .multi_range_read(lookups, sort, buffer_bytes)
-                    .work(constants),
-                _ => Work::of_workers(lookups.cost_us(constants)),
+            work.fetched = rows;
+            let fetching = match self.fetch {
+                Fetch::MultiRange { buffer_bytes, sort } => {
+                    let read = table.multi_range_read(lookups, sort, buffer_bytes);
+                    work.fetching_us = read.processor_us(constants);
+                    read.work(constants)
+                }
+                _ => {
+                    work.fetching_us = lookups.processor_us(constants);
+                    Work::of_workers(lookups.cost_us(constants))
+                }
             };
+            work.rest += fetching;
+            work.rest.worker_us -= work.fetching_us;
         }
-        total.worker_us += conditions_us(constants, rows, self.row_filters.len());
-        Ok(total)
+        work.rest.worker_us += conditions_us(constants, rows, self.row_filters.len());
+        Ok(work)
+    }
+
+    /// What the work costs piece by piece when so many keys are looked up: [`Self::work`] read backwards.
+    pub(crate) fn prices(
+        &self,
+        table: &TableReference<'_>,
+        outer_rows: f64,
+        constants: &CostConstants,
+    ) -> Result<Prices> {
+        let outer_rows = outer_rows.max(1.0);
+        let work = self.pieces(table, outer_rows, constants)?;
+        let lookup_us = match work.fetched > 0.0 {
+            true => work.fetching_us / work.fetched,
+            false => 0.0,
+        };
+        Ok(Prices {
+            key_us: work.keys_us / outer_rows,
+            entry_us: constants.entry_us,
+            row_us: conditions_us(constants, 1.0, self.row_filters.len())
+                + match self.index {
+                    // Its rows are its entries.
+                    IndexRef::Clustered => constants.entry_us,
+                    IndexRef::Secondary(_) => 0.0,
+                },
+            index_condition_us: conditions_us(constants, 1.0, self.index_filters.len()),
+            jump_us: 0.0,
+            lookup_us,
+            random_read_us: constants.random_read_us,
+            sequential_read_us: constants.prefetched_read_us,
+        })
     }
 
     /// In which order the entries of the keys lead to rows: in that of the primary key for one key that binds all parts,

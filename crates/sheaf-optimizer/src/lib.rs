@@ -15,7 +15,7 @@
 //!                                                     |    |- [ranges]  filters -> key ranges of an index
 //!                                                     |    |- [selectivity], [filter_shares]  how many rows pass
 //!                                                     |    |- [path_cost], [cost]  what a path costs
-//!                                                     |- [bounded_regret]  what is done if that was wrong
+//!                                                     |- [bounded_regret], [lookup_regret]  what is done if that was wrong
 //!                                                     |- [shared_subplans]  what a plan has twice runs once
 //!                                                     |- [trace]        what was considered, and why it lost
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep
@@ -51,6 +51,7 @@ mod key_bounds;
 mod keyed_access;
 mod literal;
 mod logical;
+mod lookup_regret;
 mod loose_scan;
 mod match_spread;
 mod path_cost;

@@ -258,6 +258,9 @@ pub struct PlannerSettings {
     /// What a plan that may be given up may spend, in microseconds, in place of the cost of the other plan; every plan that
     /// can be given up is one then. For tests.
     pub regret_budget_us: Option<f64>,
+    /// What the lookups of each keyed join may cost, in microseconds, in place of the cost of a hash join; every keyed join that
+    /// can become one does then. For tests.
+    pub lookup_budget_us: Option<f64>,
     /// Bytes of rows that a shared subplan keeps; if they are more, its readers run it for themselves.
     pub kept_bytes: usize,
     /// What things cost on this machine.
@@ -277,6 +280,7 @@ impl Default for PlannerSettings {
             read_ahead_pages: 256,
             max_recursion_rounds: 1_000,
             regret_budget_us: None,
+            lookup_budget_us: None,
             kept_bytes: MAX_KEPT_BYTES,
             costs: CostConstants::default(),
         }

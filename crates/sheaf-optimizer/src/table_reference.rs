@@ -19,6 +19,7 @@ use sheaf_storage::KeyRange;
 use sheaf_table::{PRIMARY, Table};
 
 use crate::PlannerContext;
+use crate::access_path::AccessPath;
 use crate::column_set::ColumnSet;
 use crate::condition::{self, Term};
 use crate::filter_shares::{FilterShares, Group};
@@ -74,8 +75,14 @@ pub(crate) struct Memo {
     resident: RefCell<HashMap<IndexRef, f64>>,
     /// By index, what all filters leave of it.
     bound: RefCell<HashMap<IndexRef, Rc<BoundIndex>>>,
-    /// Cost of reading the table in any order, in microseconds, and the workers that share it.
-    pub scan_cost: Cell<Option<(f64, usize)>>,
+    /// The cheapest way to read the table in any order.
+    pub scan: RefCell<Option<Rc<ChosenScan>>>,
+}
+
+/// A way to read a table, and the workers that share it.
+pub(crate) struct ChosenScan {
+    pub path: AccessPath,
+    pub workers: usize,
 }
 
 /// What the conditions leave of an index.

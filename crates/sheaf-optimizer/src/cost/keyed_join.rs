@@ -37,25 +37,14 @@ impl KeyedLookups {
     /// Sorted keys go to each leaf once, where the others of the leaf are next to it. A key with more entries than a leaf
     /// holds goes on to the next ones.
     pub(crate) fn work(&self, constants: &CostConstants) -> Work {
-        let copy_us = match self.reads_points {
-            true => 0.0,
-            false => copy_found_us(constants),
-        };
-        let (descents_us, pages) = match self.sorted_keys_per_turn {
+        let pages = match self.sorted_keys_per_turn {
             Some(keys_per_turn) => {
-                let visits = visits_in_turns(self.keys, self.leaves, keys_per_turn);
-                let to_leaves_us = visits * (next_leaf_us(constants, self.leaves) + copy_us);
-                (
-                    self.keys * constants.sorted_descent_us + to_leaves_us,
-                    pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages),
-                )
+                pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages)
             }
-            None => (
-                self.keys * (lookup_us(constants, self.leaves) + copy_us),
-                pages_in_no_order(self.keys, self.leaves, self.pool_pages),
-            ),
+            None => pages_in_no_order(self.keys, self.leaves, self.pool_pages),
         };
-        let worker_us = descents_us + self.keys * self.entries_per_key * constants.entry_us;
+        let worker_us =
+            self.descents_us(constants) + self.keys * self.entries_per_key * constants.entry_us;
         let missing = pages.max(self.pages_of_entries()) * (1.0 - self.resident);
         match self.batched {
             true => Work {
@@ -63,6 +52,22 @@ impl KeyedLookups {
                 device_us: missing * constants.prefetched_read_us,
             },
             false => Work::of_workers(worker_us + missing * constants.random_read_us),
+        }
+    }
+
+    /// The first line of it: what finding the keys takes besides reading pages.
+    pub(crate) fn descents_us(&self, constants: &CostConstants) -> f64 {
+        let copy_us = match self.reads_points {
+            true => 0.0,
+            false => copy_found_us(constants),
+        };
+        match self.sorted_keys_per_turn {
+            Some(keys_per_turn) => {
+                let visits = visits_in_turns(self.keys, self.leaves, keys_per_turn);
+                let to_leaves_us = visits * (next_leaf_us(constants, self.leaves) + copy_us);
+                self.keys * constants.sorted_descent_us + to_leaves_us
+            }
+            None => self.keys * (lookup_us(constants, self.leaves) + copy_us),
         }
     }
 

@@ -105,14 +105,19 @@ impl Lookups {
     ///     + pages x missing x random read
     /// ```
     pub(crate) fn cost_us(&self, constants: &CostConstants) -> f64 {
+        self.processor_us(constants)
+            + self.pages() * (1.0 - self.resident) * constants.random_read_us
+    }
+
+    /// The first line of it.
+    pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
         let visits = self.visits();
-        let descents_us = match self.sorted_runs {
+        match self.sorted_runs {
             Some(_) => sorted_descents_us(constants, self.lookups, visits, self.leaves),
             None => {
                 visits * lookup_us(constants, self.leaves)
                     + (self.lookups - visits) * constants.sorted_descent_us
             }
-        };
-        descents_us + self.pages() * (1.0 - self.resident) * constants.random_read_us
+        }
     }
 }

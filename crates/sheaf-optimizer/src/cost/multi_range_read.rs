@@ -49,7 +49,7 @@ impl MultiRangeRead {
     ///
     /// When nothing is missing and the keys are few for so many leaves, they are not sorted, and the descents are in no
     /// order.
-    fn processor_us(&self, constants: &CostConstants) -> f64 {
+    pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
         let Lookups {
             lookups,
             leaves,

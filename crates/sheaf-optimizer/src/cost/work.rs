@@ -28,6 +28,11 @@ impl Work {
     pub(crate) fn elapsed_us(self, workers: f64) -> f64 {
         self.device_us.max(self.worker_us / workers.max(1.0))
     }
+
+    /// What a budget is charged with: it counts what was done, whoever did it.
+    pub(crate) fn spent_us(self) -> f64 {
+        self.worker_us + self.device_us
+    }
 }
 
 impl Add for Work {

@@ -18,7 +18,8 @@ use datafusion_sql::parser::{DFParser, Statement};
 use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_exec::{
-    IndexHints, MemoryTableSource, QueryRuntime, RuntimeOptions, SheafTableSource, WorkTableSource,
+    IndexHints, MemoryTableSource, QueryRuntime, QueryStream, RuntimeOptions, SheafTableSource,
+    WorkTableSource,
 };
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{
@@ -235,6 +236,12 @@ impl Lab {
             plan: query.plan,
             shown,
         })
+    }
+
+    /// Starts a plan that [`Self::plan`] has made.
+    pub(super) fn start(&self, query: &PhysicalQuery, context: &PlannerContext) -> QueryStream {
+        let (plan, task) = (Arc::clone(&query.plan), Arc::clone(&context.task));
+        self.runtime.run(plan, task, context.cancel.clone())
     }
 
     pub(super) fn run(&self, sql: &str) -> Rows {

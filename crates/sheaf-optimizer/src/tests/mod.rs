@@ -7,6 +7,7 @@ mod connected_joins;
 mod estimates;
 mod first_rows;
 mod harness;
+mod lookup_regret;
 mod operators;
 mod regret;
 mod sharing;

@@ -732,6 +732,72 @@ fn a_locking_join_that_ends_at_a_limit_locks_what_it_has_looked_up() {
     }
 }
 
+/// Far more rows of the first table match than expected, because all of its columns say the same: most items are not looked up
+/// but found in memory. What is locked is what a join that looks all of them up locks.
+#[test]
+fn a_locking_join_that_gives_its_lookups_up_locks_the_same() {
+    let scene = Scene::new();
+    let mut c = scene.session();
+    for sql in [
+        "create table mark (id int primary key, item int, a int, b int, c int, d int)",
+        "create table item (id int primary key, name varchar(20))",
+    ] {
+        run(&mut c, sql);
+    }
+    for first in (0..20_000).step_by(1_000) {
+        let marks: Vec<_> = (first..first + 1_000)
+            .map(|id| {
+                let same = id % 5;
+                format!("({id}, {}, {same}, {same}, {same}, {same})", id % 2_000)
+            })
+            .collect();
+        run(
+            &mut c,
+            &format!("insert into mark values {}", marks.join(",")),
+        );
+    }
+    for first in (0..3_000).step_by(1_000) {
+        let items: Vec<_> = (first..first + 1_000)
+            .map(|id| format!("({id}, 'item {id}')"))
+            .collect();
+        run(
+            &mut c,
+            &format!("insert into item values {}", items.join(",")),
+        );
+    }
+    run(&mut c, "analyze table mark, item");
+    let locking = "select count(*), max(item.name) from mark join item on item.id = mark.item \
+                   where a = 2 and b = 2 and c = 2 and d = 2 for update";
+    for switch in ["on", "off"] {
+        let mut t1 = scene.begin(REPEATABLE);
+        run(
+            &mut t1,
+            &format!("set optimizer_switch = 'bounded_regret={switch}'"),
+        );
+        let plan = query_text(&mut t1, &format!("explain {locking}")).join("\n");
+        assert!(plan.contains("Batched Key Access"), "{plan}");
+        assert_eq!(plan.contains("May switch to hash join"), switch == "on");
+        run(&mut t1, "flush status");
+        assert_eq!(query_text(&mut t1, locking), ["4000\titem 997"]);
+        let switched = query_text(&mut t1, "show session status like 'Sheaf_plan_switches'");
+        let is_off = switched == ["Sheaf_plan_switches\t0"];
+        assert_eq!(is_off, switch == "off", "{switched:?}");
+        let mut t2 = scene.begin(COMMITTED);
+        run(&mut t2, "set innodb_lock_wait_timeout = 1");
+        for (change, code) in [
+            // Looked up first, found in memory later, and in no join.
+            ("update item set name = 'x' where id = 2", 1205),
+            ("update item set name = 'x' where id = 1997", 1205),
+            ("update item set name = 'x' where id = 1998", 0),
+            ("update item set name = 'x' where id = 2997", 0),
+            ("insert into item values (4000, 'x')", 0),
+        ] {
+            assert_eq!(code_of(&mut t2, change), code, "{switch}: {change}");
+        }
+        run(&mut t2, "rollback");
+    }
+}
+
 /// READ COMMITTED keeps no lock of a row that did not match once it was locked; REPEATABLE READ keeps it.
 #[test]
 fn read_committed_gives_rows_back_that_do_not_match() {
