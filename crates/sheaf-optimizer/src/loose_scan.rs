@@ -4,6 +4,9 @@
 //! `SELECT MAX(a) FROM t` the last entry of all. The walk jumps from group to group; the aggregate above it then finds one
 //! row per group (or a few, where ranges begin within a group), and is the same as ever.
 //!
+//! `SELECT a, MIN(b), MAX(b) FROM t GROUP BY a` needs both ends of each group: a walk forward finds the first entries, a walk
+//! backward the last ones, and the aggregate gets the rows of both.
+//!
 //! This needs an index that begins with the grouped columns, followed by the one of MIN or MAX, holds all columns that are
 //! read, and whose ranges and jumps say every condition: a condition that is tested later would lose a group whose first
 //! entry fails. Parts that are bound to one value may stand between.
@@ -11,9 +14,12 @@
 //! It wins when groups are large. MySQL says "Using index for group-by", and of MIN and MAX alone that the tables are
 //! optimized away.
 
+use std::sync::Arc;
+
 use datafusion_common::Result;
 use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::{Aggregate, Expr, LogicalPlan, TableScan};
+use datafusion_physical_plan::union::UnionExec;
 use sheaf_access::{Fetch, FirstOf, IndexRef, clustered_key_position};
 use sheaf_exec::SheafTableSource;
 use sheaf_storage::Direction;
@@ -40,7 +46,15 @@ enum Extreme {
 struct WantedGroups {
     /// Table columns that are grouped by, each once.
     columns: Vec<usize>,
-    extreme: Option<(usize, Extreme)>,
+    /// The column whose least or greatest value is wanted, or both.
+    extreme_of: Option<usize>,
+    extremes: Vec<Extreme>,
+}
+
+/// The walks over an index that find all that is wanted. What both cost is the first one's cost.
+struct LooseWalks {
+    first: AccessPath,
+    second: Option<AccessPath>,
 }
 
 /// Plans the input of an aggregate as a loose index scan, where that is cheaper than any other way.
@@ -60,24 +74,28 @@ pub(crate) fn plan_groups(
         return Ok(None);
     };
     let mut tried = Alternatives::new(&planner.context.trace);
-    let mut best: Option<AccessPath> = None;
+    let mut best: Option<LooseWalks> = None;
     for index in table.indexes() {
         let (name, hints) = (table.index_name(index), &table.source.hints);
         if !hints.allows(name) || !hints.allows_group(name) {
             continue;
         }
-        let Some(path) = table.loose_path(planner.context, index, &wanted)? else {
+        let Some(walks) = table.loose_walks(planner.context, index, &wanted)? else {
             continue;
         };
-        tried.consider(&path);
+        tried.consider(&walks.first);
         if best
             .as_ref()
-            .is_none_or(|known| path.cost_us < known.cost_us)
+            .is_none_or(|known| walks.first.cost_us < known.first.cost_us)
         {
-            best = Some(path);
+            best = Some(walks);
         }
     }
-    let Some(path) = best else {
+    let Some(LooseWalks {
+        first: path,
+        second,
+    }) = best
+    else {
         return Ok(None);
     };
     // Only now: if it is the better one, the rest of the planner asks for it again.
@@ -92,7 +110,17 @@ pub(crate) fn plan_groups(
         return Ok(None);
     }
     let planned = table.plan_path(planner, block, &Wanted::default(), &path)?;
-    Ok(Some(planned))
+    planner.notes.add_table(&planned);
+    let Some(second) = second else {
+        return Ok(Some(planned));
+    };
+    let other = table.plan_path(planner, block, &Wanted::default(), &second)?;
+    planner.notes.add_table(&other);
+    let walks = vec![Arc::clone(&planned.plan), other.plan];
+    Ok(Some(Planned {
+        plan: UnionExec::try_new(walks)?,
+        ..planned
+    }))
 }
 
 /// The table that an aggregate reads directly.
@@ -115,7 +143,7 @@ impl WantedGroups {
                 columns.push(column);
             }
         }
-        let mut extreme = None;
+        let (mut extreme_of, mut extremes) = (None, Vec::new());
         for expr in &aggregate.aggr_expr {
             let Expr::AggregateFunction(AggregateFunction { func, params }) = unalias(expr) else {
                 return None;
@@ -136,12 +164,19 @@ impl WantedGroups {
             };
             // Strings are not compared by the bytes of the column.
             let is_text = definition.columns[column].ty.collation().is_some();
-            if is_text || extreme.is_some_and(|known| known != (column, which)) {
+            if is_text || extreme_of.is_some_and(|known| known != column) {
                 return None;
             }
-            extreme = Some((column, which));
+            extreme_of = Some(column);
+            if !extremes.contains(&which) {
+                extremes.push(which);
+            }
         }
-        (!columns.is_empty() || extreme.is_some()).then_some(WantedGroups { columns, extreme })
+        (!columns.is_empty() || extreme_of.is_some()).then_some(WantedGroups {
+            columns,
+            extreme_of,
+            extremes,
+        })
     }
 }
 
@@ -153,12 +188,37 @@ fn unalias(expr: &Expr) -> &Expr {
 }
 
 impl TableReference<'_> {
-    /// A loose scan of one index.
+    /// Loose scans of one index that find all that is wanted.
+    fn loose_walks(
+        &self,
+        context: &PlannerContext,
+        index: IndexRef,
+        wanted: &WantedGroups,
+    ) -> Result<Option<LooseWalks>> {
+        let mut extremes = wanted.extremes.iter().copied();
+        let first = self.loose_path(context, index, wanted, extremes.next())?;
+        let Some(mut first) = first else {
+            return Ok(None);
+        };
+        let second = match extremes.next() {
+            Some(extreme) => self.loose_path(context, index, wanted, Some(extreme))?,
+            None => None,
+        };
+        if let Some(second) = &second {
+            first.cost_us += second.cost_us;
+            first.pages += second.pages;
+            first.walked += second.walked;
+        }
+        Ok(Some(LooseWalks { first, second }))
+    }
+
+    /// A loose scan of one index for at most one extreme of each group.
     fn loose_path(
         &self,
         context: &PlannerContext,
         index: IndexRef,
         wanted: &WantedGroups,
+        extreme: Option<Extreme>,
     ) -> Result<Option<AccessPath>> {
         let bound = self.bound(index)?;
         let layout = layout(self.table, index);
@@ -192,17 +252,16 @@ impl TableReference<'_> {
             parts if parts > declared => bound.entries,
             parts => bound.entries / self.rows_per_key(index, parts)?,
         };
-        let greatest = matches!(wanted.extreme, Some((_, Extreme::Greatest)));
         let mut path = AccessPath {
             entries: bound.entries,
             resident: self.resident_in(index, &bound)?,
             first_of: Some(FirstOf {
                 parts,
-                nulls_apart: matches!(wanted.extreme, Some((_, Extreme::Least))),
+                nulls_apart: extreme == Some(Extreme::Least),
             }),
-            direction: match greatest {
-                true => Direction::Backward,
-                false => Direction::Forward,
+            direction: match extreme {
+                Some(Extreme::Greatest) => Direction::Backward,
+                _ => Direction::Forward,
             },
             ..AccessPath::whole(index, bound.ranges.clone(), jumps, Fetch::Covering)
         };
@@ -255,7 +314,7 @@ fn group_parts(
     if !missing.is_empty() {
         return None;
     }
-    let Some((column, _)) = wanted.extreme else {
+    let Some(column) = wanted.extreme_of else {
         return Some(parts);
     };
     let next = layout.parts.get(parts)?;
