@@ -9,7 +9,7 @@
 //!     -> they are killed -> (kill time) -> sockets are closed under those that still hang in a write
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr};
@@ -42,7 +42,8 @@ const KEEPALIVE_AFTER: Duration = Duration::from_secs(300);
 const KILL_TIME: Duration = Duration::from_secs(5);
 /// When accepting fails for want of file descriptors or memory, it is tried again after this.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// A client that hangs up while its statement runs is noticed after at most this.
+/// A client that hangs up while its statement runs is noticed after at most this; if it is still so at the next look, the
+/// statement is ended.
 const HANGUP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The default of [`ServerOptions::own_threads`]. So many threads stay in the processor's caches.
 const OWN_THREADS: usize = 64;
@@ -370,26 +371,29 @@ fn accept_until_stopped(listener: &Socket, clients: &Arc<Clients>) {
 fn watch_for_hangups(clients: &Clients) {
     let mut open = clients.lock();
     let mut ticked = Instant::now();
+    // Those of the last look. Who has sent a command and nothing after it is to get its answer, if it does not take long.
+    let mut gone_before: HashSet<u64> = HashSet::new();
     while !clients.stopping.load(Ordering::Acquire) {
-        let gone: Vec<u64> = open
-            .by_number
-            .values()
-            .filter(|client| has_hung_up(&client.socket))
-            .filter_map(|client| client.session)
-            .collect();
-        drop(open);
-        for session in gone {
-            // An error means that the session noticed and ended by itself.
-            if clients.engine.kill(session, true).is_ok() {
-                tracing::debug!(session, "the client hung up");
-            }
-        }
         // It may have been woken before its time.
         if ticked.elapsed() >= HANGUP_CHECK_INTERVAL {
             ticked = Instant::now();
+            let gone: HashSet<u64> = open
+                .by_number
+                .values()
+                .filter(|client| has_hung_up(&client.socket))
+                .filter_map(|client| client.session)
+                .collect();
+            drop(open);
+            for &session in gone.intersection(&gone_before) {
+                // An error means that the session noticed and ended by itself.
+                if clients.engine.kill(session, true).is_ok() {
+                    tracing::debug!(session, "the client hung up");
+                }
+            }
+            gone_before = gone;
             clients.shared_threads.tick();
+            open = clients.lock();
         }
-        open = clients.lock();
         if !clients.stopping.load(Ordering::Acquire) {
             open = clients
                 .one_left

@@ -367,14 +367,14 @@ fn read_ahead_after_a_miss_begins_with_the_first_one() {
     let disk = disk(1);
     let storage = open(&disk);
     let mut builder = BulkBuilder::new(&storage).unwrap();
-    for i in 0..20_000u32 {
+    for i in 0..6_000u32 {
         builder.append(&i.to_be_bytes(), &[1; 100]).unwrap();
     }
     let tree = storage.tree(builder.finish().unwrap()).unwrap();
     let scan = || {
         let before = storage.pool_counters();
         let entries = contents(&tree, KeyRange::all(), ReadAhead::AfterMiss(32)).len();
-        assert_eq!(entries, 20_000);
+        assert_eq!(entries, 6_000);
         let after = storage.pool_counters();
         (
             after.reads - before.reads,

@@ -296,12 +296,12 @@ impl Model {
     fn compare_cursors(&self, [forward, backward]: &mut [LeafCursor; 2], expected: &State) {
         // Keys in order, a few to a leaf, and then in the opposite order.
         let first = self.begun % SOUGHT_EVERY;
-        let keys = (first..KEYS).step_by(SOUGHT_EVERY as usize);
+        let keys: Vec<u64> = (first..KEYS).step_by(SOUGHT_EVERY as usize).collect();
         let entry = |leaf: &LeafEntries, at: usize| {
             let key = [leaf.prefix(), leaf.suffix(at)].concat();
             (key, leaf.value(at).to_vec())
         };
-        for key in keys.clone().chain(keys.rev()) {
+        for &key in keys.iter().chain(keys.iter().rev()) {
             let key = (key as u16).to_be_bytes().to_vec();
             let owned = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
             forward.seek(&key);

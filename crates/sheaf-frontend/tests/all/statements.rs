@@ -269,7 +269,7 @@ fn alter_adds_and_drops_keys() {
     );
     assert!(matches!(&changes[1], TableChange::DropKey { name } if name == "j"));
     assert!(matches!(&changes[2], TableChange::AddKey(key) if key.kind == KeyKind::Primary));
-    assert!(matches!(&changes[3], TableChange::Nothing));
+    assert!(matches!(&changes[3], TableChange::Algorithm(name) if name == "INPLACE"));
 }
 
 #[test]

@@ -2,6 +2,10 @@
 
 use std::ops::{Add, AddAssign};
 
+/// What of the shorter part is not hidden behind the longer one: the first pages are waited for, and completions of reads take
+/// processor time. A scan with 0.54 s for the device and 0.20 s for each worker took 0.59 s.
+const NOT_HIDDEN: f64 = 0.25;
+
 /// Work of one phase of a plan, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Work {
@@ -20,13 +24,14 @@ impl Work {
     }
 
     /// ```text
-    ///   max(device, worker / workers)
+    ///   max(device, worker / workers) + min(device, worker / workers) / 4
     /// ```
     ///
     /// While the device reads what was asked for ahead, the workers go through what has arrived. Whoever has more to do
     /// decides.
     pub(crate) fn elapsed_us(self, workers: f64) -> f64 {
-        self.device_us.max(self.worker_us / workers.max(1.0))
+        let worker_us = self.worker_us / workers.max(1.0);
+        self.device_us.max(worker_us) + NOT_HIDDEN * self.device_us.min(worker_us)
     }
 
     /// What a budget is charged with: it counts what was done, whoever did it.
@@ -62,8 +67,8 @@ mod tests {
             worker_us: 100.0,
             device_us: 60.0,
         };
-        assert_eq!(scan.elapsed_us(1.0), 100.0);
-        assert_eq!(scan.elapsed_us(2.0), 60.0);
-        assert_eq!((scan + Work::of_workers(40.0)).elapsed_us(2.0), 70.0);
+        assert_eq!(scan.elapsed_us(1.0), 115.0);
+        assert_eq!(scan.elapsed_us(2.0), 72.5);
+        assert_eq!((scan + Work::of_workers(40.0)).elapsed_us(2.0), 85.0);
     }
 }

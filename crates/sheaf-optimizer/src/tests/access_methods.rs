@@ -109,7 +109,7 @@ fn groups_of_a_prefix_are_read_loosely() {
             "Using index for group-by; Using index; Using temporary",
         ),
         (
-            "SELECT a, MAX(b), MIN(b), MAX(b) FROM t WHERE a > 1 GROUP BY a",
+            "SELECT a, MAX(b), MIN(b) FROM t WHERE a > 1 GROUP BY a",
             "Using index for group-by; Backward index scan; Using index; Using temporary",
         ),
         (

@@ -644,7 +644,7 @@ fn a_join_of_serializable_begins_again_after_who_was_at_its_rows() {
 fn a_large_join_of_serializable_locks_whole_indexes() {
     let join = |length: usize| {
         format!(
-            "select /*+ JOIN_ORDER(parent, child) BKA(child) */ child.id, repeat('x', {length}) \
+            "select /*+ JOIN_ORDER(parent, child) BKA(child) */ child.id, repeat(child.id, {length}) \
              from parent join child on child.parent = parent.id"
         )
     };
@@ -661,7 +661,7 @@ fn a_large_join_of_serializable_locks_whole_indexes() {
         &mut c,
         &format!("insert into child values {}", rows.join(",")),
     );
-    for (length, code) in [(1_000, 0), (100_000, 1205)] {
+    for (length, code) in [(1_000, 0), (50_000, 1205)] {
         let mut t1 = scene.begin(SERIALIZABLE);
         assert_eq!(query_text(&mut t1, &join(length)).len(), 200);
         let mut t2 = scene.begin(COMMITTED);
