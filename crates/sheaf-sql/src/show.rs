@@ -20,7 +20,7 @@ use crate::result::ResultSink;
 use crate::rows::{Cell, Cells, Rows};
 use crate::session::Session;
 use crate::status;
-use crate::variables::CHARACTER_SETS;
+use crate::variables::{CHARACTER_SETS, Variables};
 use crate::warnings::Level;
 
 const TEXT: Cells = Cells::Text(64);
@@ -94,10 +94,16 @@ impl Session {
             }
             Show::Variables { scope, filter } => {
                 let global = scope == Scope::Global;
+                let globals = self.engine.globals();
                 let entries = if global {
-                    self.engine.globals().all(true)
+                    globals.all(true)
                 } else {
-                    self.variables.all(false)
+                    let entries = self.variables.all(false).into_iter();
+                    let shown = |(name, value)| match Variables::is_global_only(name) {
+                        true => (name, globals.get(name).map_or(value, |it| it.to_string())),
+                        false => (name, value),
+                    };
+                    entries.map(shown).collect()
                 };
                 self.send_filtered(name_values(entries), 0, filter, text, sink)
             }

@@ -424,4 +424,8 @@ fn variables_say_what_is_so() {
     assert_eq!(code(&mut connection, "SET GLOBAL fill_factor = 0.5"), 1238);
     let absent = query_text(&mut connection, "SHOW VARIABLES LIKE 'thread_handling'");
     assert_eq!(absent, [""; 0]);
+    // A session has no value of its own of what is global.
+    run(&mut connection, &["SET GLOBAL read_only = 1"]);
+    let shown = query_text(&mut connection, "SHOW VARIABLES LIKE 'read_only'");
+    assert_eq!(shown, ["read_only\tON"]);
 }
