@@ -17,7 +17,7 @@ use clap::Args;
 use sheaf::{Connection, Database};
 
 use crate::error::BenchError;
-use crate::machine;
+use crate::machine::{self, ThreadTimes};
 use crate::reference::write_section;
 
 /// Options of `sheaf-bench concurrency`.
@@ -213,7 +213,7 @@ impl Bench<'_> {
             for read in reads {
                 read.run(self, &mut connection, random.next())?;
             }
-            let cpu = || machine::processor_time_of_threads(&[READER, QUERY_THREADS]);
+            let cpu = || ThreadTimes::now(&[READER, QUERY_THREADS]);
             let (mut units, mut used) = ([0u64; READS], [Duration::ZERO; READS]);
             let start = Instant::now();
             while start.elapsed() < limit {
@@ -223,7 +223,7 @@ impl Bench<'_> {
                         read.run(self, &mut connection, random.next())?;
                         units[i] += 1;
                     }
-                    used[i] += cpu() - before;
+                    used[i] += cpu().since(&before);
                 }
             }
             Ok(std::array::from_fn(|i| {

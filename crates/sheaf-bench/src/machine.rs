@@ -1,5 +1,7 @@
 //! What this machine is, for the head of a results table, and what a process used of it.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::time::Duration;
 
@@ -64,20 +66,32 @@ pub fn processor_time_of_family(process: u32) -> Duration {
     total
 }
 
-/// Processor time that this process's threads whose names begin with one of `prefixes` have used so far. Threads that
-/// have ended do not count.
-pub fn processor_time_of_threads(prefixes: &[&str]) -> Duration {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else {
-        return Duration::ZERO;
-    };
-    let nanoseconds = threads.flatten().filter_map(|thread| {
-        let name = fs::read_to_string(thread.path().join("comm")).ok()?;
-        let counts = prefixes.iter().any(|prefix| name.starts_with(prefix));
-        // Time on a processor, time waiting for one, turns.
-        let times = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        counts.then(|| times.split_whitespace().next()?.parse::<u64>().ok())?
-    });
-    Duration::from_nanos(nanoseconds.sum())
+/// Processor time that threads of this process have used so far, by their ids.
+pub struct ThreadTimes(BTreeMap<OsString, u64>);
+
+impl ThreadTimes {
+    /// Of the threads whose names begin with one of `prefixes`.
+    pub fn now(prefixes: &[&str]) -> ThreadTimes {
+        let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+        let nanoseconds = threads.flatten().filter_map(|thread| {
+            let name = fs::read_to_string(thread.path().join("comm")).ok()?;
+            let counts = prefixes.iter().any(|prefix| name.starts_with(prefix));
+            // Time on a processor, time waiting for one, turns.
+            let times = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            let time = times.split_whitespace().next()?.parse::<u64>().ok()?;
+            counts.then(|| (thread.file_name(), time))
+        });
+        ThreadTimes(nanoseconds.collect())
+    }
+
+    /// What those of them that are still there have used since `before`.
+    pub fn since(&self, before: &ThreadTimes) -> Duration {
+        let used = |(thread, time): (&OsString, &u64)| {
+            let before = before.0.get(thread).copied().unwrap_or(0);
+            time.saturating_sub(before)
+        };
+        Duration::from_nanos(self.0.iter().map(used).sum())
+    }
 }
 
 /// Processor time that the calling thread has used so far.

@@ -1,7 +1,8 @@
 //! Many small statements: sysbench from Debian's package drives Sheaf, MariaDB and PostgreSQL in turn.
 //!
 //! All servers keep the same promise: a commit is on the disk before it is acknowledged. Each test runs on each server
-//! with each number of threads, taking turns. Besides transactions per second the table shows the server's processor
+//! with each number of threads, taking turns, several times if `--rounds` says so: then the run with the median of the
+//! transactions per second counts. Besides transactions per second the table shows the server's processor
 //! time per transaction: on a small machine the client takes half of it, and that figure is the honest one.
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use sheaf::size::format_size;
 
 use crate::error::BenchError;
 use crate::machine;
-use crate::peers::{self, Endpoint};
+use crate::peers::{self, Endpoint, Server};
 use crate::reference::write_section;
 
 /// The database that sysbench works in.
@@ -41,6 +42,9 @@ pub struct Options {
     /// Seconds that each test runs on each server.
     #[arg(long, default_value_t = 20)]
     seconds: u32,
+    /// How often each test runs on each server; the median counts.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
     #[arg(long, default_value_t = 4)]
     tables: u32,
     /// Rows of each table.
@@ -92,29 +96,14 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     let mut results: BTreeMap<(usize, usize), Vec<Measured>> = BTreeMap::new();
     for (test_number, test) in options.tests.iter().enumerate() {
         for &threads in &options.threads {
-            for server in &mut servers {
-                let endpoint = server.endpoint();
-                let log_before = server.log_position()?;
-                let before = machine::processor_time_of_family(endpoint.process);
-                let output = sysbench(options, &endpoint, test, threads, "run")?;
-                let used = machine::processor_time_of_family(endpoint.process) - before;
-                let logged = server.log_position()?.saturating_sub(log_before);
-                let measured = parse(&output, used, logged).ok_or_else(|| {
-                    BenchError::server(server.name(), format!("sysbench said: {output}"))
-                })?;
-                eprintln!(
-                    "{test:24} {threads:3} threads {:10} {:9.0} /s  p95 {:7.2} ms  {:7.1} us of the server's processors  {:6.0} bytes of log",
-                    server.name(),
-                    measured.transactions_per_second,
-                    measured.p95_ms,
-                    measured.server_us,
-                    measured.log_bytes
-                );
-                results
-                    .entry((test_number, threads))
-                    .or_default()
-                    .push(measured);
+            let mut runs = vec![Vec::new(); servers.len()];
+            for _ in 0..options.rounds {
+                for (server, runs) in servers.iter_mut().zip(&mut runs) {
+                    runs.push(measure(options, server, test, threads)?);
+                }
             }
+            let medians = runs.into_iter().map(median).collect();
+            results.insert((test_number, threads), medians);
         }
     }
     let names: Vec<_> = servers.iter().map(|server| server.name()).collect();
@@ -127,6 +116,41 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
         write_section(options.out.as_ref(), &text)?;
     }
     Ok(())
+}
+
+/// Runs one test on one server.
+fn measure(
+    options: &Options,
+    server: &mut Box<dyn Server>,
+    test: &str,
+    threads: usize,
+) -> Result<Measured, BenchError> {
+    let endpoint = server.endpoint();
+    let log_before = server.log_position()?;
+    let before = machine::processor_time_of_family(endpoint.process);
+    let output = sysbench(options, &endpoint, test, threads, "run")?;
+    let used = machine::processor_time_of_family(endpoint.process) - before;
+    let logged = server.log_position()?.saturating_sub(log_before);
+    let measured = parse(&output, used, logged)
+        .ok_or_else(|| BenchError::server(server.name(), format!("sysbench said: {output}")))?;
+    eprintln!(
+        "{test:24} {threads:3} threads {:10} {:9.0} /s  p95 {:7.2} ms  {:7.1} us of the server's processors  {:6.0} bytes of log",
+        server.name(),
+        measured.transactions_per_second,
+        measured.p95_ms,
+        measured.server_us,
+        measured.log_bytes
+    );
+    Ok(measured)
+}
+
+/// The run with the median of the transactions per second.
+fn median(mut runs: Vec<Measured>) -> Measured {
+    runs.sort_by(|a, b| {
+        a.transactions_per_second
+            .total_cmp(&b.transactions_per_second)
+    });
+    runs.get(runs.len() / 2).copied().unwrap_or_default()
 }
 
 /// Runs sysbench and returns what it prints.
@@ -188,9 +212,10 @@ fn parse(output: &str, server_time: Duration, logged: u64) -> Option<Measured> {
 fn command_line(options: &Options) -> String {
     let threads: Vec<String> = options.threads.iter().map(usize::to_string).collect();
     format!(
-        "sheaf-bench oltp --against {} --seconds {} --tables {} --rows {} --memory {} --tests {} --threads {}",
+        "sheaf-bench oltp --against {} --seconds {} --rounds {} --tables {} --rows {} --memory {} --tests {} --threads {}",
         options.against.join(","),
         options.seconds,
+        options.rounds,
         options.tables,
         options.rows,
         options.memory,

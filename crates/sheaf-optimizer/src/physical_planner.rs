@@ -256,10 +256,7 @@ impl Planner<'_> {
             LogicalPlan::TableScan(scan) => self.plan_table(scan, block, wanted),
             LogicalPlan::SubqueryAlias(alias) => {
                 let wanted = through_schema(wanted, node.schema(), alias.input.schema());
-                if matches!(
-                    alias.input.as_ref(),
-                    LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_)
-                ) {
+                if is_named_table(&alias.input) {
                     self.plan(&alias.input, block, &wanted)
                 } else {
                     let inner = self.inner_block(block, "DERIVED");
@@ -615,6 +612,15 @@ impl Planner<'_> {
             risk: Risk::default(),
             explain: vec![row],
         })
+    }
+}
+
+/// Whether an alias of this names a table, not a query. A LIMIT of the query around it may have come down to the table.
+fn is_named_table(aliased: &LogicalPlan) -> bool {
+    match aliased {
+        LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) => true,
+        LogicalPlan::Limit(limit) => matches!(limit.input.as_ref(), LogicalPlan::TableScan(_)),
+        _ => false,
     }
 }
 

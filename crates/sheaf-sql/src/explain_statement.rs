@@ -30,6 +30,9 @@ struct Explained {
     is_direct: bool,
 }
 
+/// The query of a statement, and what is done with what it finds.
+type QueryAndChange = (Option<PlannedQuery>, Option<Change>);
+
 impl Session {
     pub(crate) fn explain(
         &mut self,
@@ -54,11 +57,38 @@ impl Session {
 
     /// Plans a statement without locking or changing anything but the definitions of its tables.
     fn plan_to_explain(&mut self, statement: Statement, text: &str) -> Result<Explained> {
-        let is_direct = match self.direct_plan(&statement, text) {
-            Some(plan) => self.would_run_directly(&plan)?,
-            None => false,
+        let direct = self.direct_plan(&statement, text);
+        let way = match &direct {
+            Some(plan) => self.would_run_directly(plan)?,
+            None => None,
         };
-        let (query, change) = match statement {
+        let is_direct = way.is_some();
+        let hinted = direct.zip(way);
+        let hinted = hinted.and_then(|(plan, way)| plan.hinted(way, &statement));
+        let ((query, change), is_direct) = match hinted {
+            Some(hinted) => {
+                // Nobody asked for these hints.
+                let warnings = self.warnings.clone();
+                self.obey_statement_hints(&hinted, text);
+                let explained = self.plan_to_explain_as_is(hinted, text);
+                self.warnings = warnings;
+                (explained?, true)
+            }
+            None => (self.plan_to_explain_as_is(statement, text)?, is_direct),
+        };
+        Ok(Explained {
+            query,
+            change,
+            is_direct,
+        })
+    }
+
+    fn plan_to_explain_as_is(
+        &mut self,
+        statement: Statement,
+        text: &str,
+    ) -> Result<QueryAndChange> {
+        Ok(match statement {
             Statement::Query(query) => (Some(self.plan_explained(&query, text)?), None),
             Statement::Insert(insert) => {
                 let change = Change {
@@ -89,11 +119,6 @@ impl Session {
                 (Some(query), Some(Change { kind, tables }))
             }
             _ => return Err(SqlError::not_supported_yet("EXPLAIN of this statement")),
-        };
-        Ok(Explained {
-            query,
-            change,
-            is_direct,
         })
     }
 

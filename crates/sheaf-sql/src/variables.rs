@@ -561,6 +561,11 @@ impl Variables {
         self.values.settings.merges_derived_tables
     }
 
+    /// Whether entries of an index are tested before their rows are fetched.
+    pub(crate) fn pushes_index_conditions(&self) -> bool {
+        self.values.settings.pushes_index_conditions
+    }
+
     /// The clock that SET timestamp pinned, in microseconds since 1970 UTC.
     pub(crate) fn pinned_now_micros(&self) -> Option<i64> {
         self.values.settings.pinned_now_micros

@@ -640,22 +640,39 @@ impl KeyLayout {
         bytes: &[u8],
         payload: &[u8],
     ) -> Result<Value> {
+        let mut text = Vec::new();
+        let value = self.decode_ref(definition, part, bytes, payload, &mut text)?;
+        Ok(match self.parts[part].column {
+            Some(column) => value.to_value(&definition.columns[column].ty),
+            None => match value {
+                ValueRef::UInt(row_id) => Value::UInt(row_id),
+                _ => Value::Null,
+            },
+        })
+    }
+
+    /// As [`Self::decode_value`]; `text` keeps the bytes of a string.
+    pub fn decode_ref<'t>(
+        &self,
+        definition: &TableDefinition,
+        part: usize,
+        bytes: &[u8],
+        payload: &[u8],
+        text: &'t mut Vec<u8>,
+    ) -> Result<ValueRef<'t>> {
         if self.is_null(part, bytes) {
-            return Ok(Value::Null);
+            return Ok(ValueRef::Null);
         }
         let short = || TableError::corrupt(&definition.name, "a key ends within a part");
         let KeyPart { kind, column, .. } = &self.parts[part];
-        let Some(column) = column else {
-            return Ok(Value::UInt(
-                self.decode_i64(part, bytes).ok_or_else(short)? as u64
-            ));
-        };
-        let ty = &definition.columns[*column].ty;
-        let mut text = Vec::new();
-        let value = match kind {
+        Ok(match kind {
             PartKind::Integer { .. } | PartKind::RowId => {
                 let integer = self.decode_i64(part, bytes).ok_or_else(short)?;
-                match ty.is_integer() && ty.is_unsigned() {
+                let is_unsigned = column.is_none_or(|column| {
+                    let ty = &definition.columns[column].ty;
+                    ty.is_integer() && ty.is_unsigned()
+                });
+                match is_unsigned {
                     true => ValueRef::UInt(integer as u64),
                     false => ValueRef::Int(integer),
                 }
@@ -668,11 +685,10 @@ impl KeyLayout {
             }
             PartKind::Double => ValueRef::Double(self.decode_f64(part, bytes).ok_or_else(short)?),
             PartKind::Text(_) | PartKind::Bytes => {
-                self.decode_bytes(part, bytes, payload, &mut text)?;
-                ValueRef::Bytes(&text)
+                self.decode_bytes(part, bytes, payload, text)?;
+                ValueRef::Bytes(text)
             }
-        };
-        Ok(value.to_value(ty))
+        })
     }
 
     /// Appends the clustered key that a secondary entry points to.

@@ -315,6 +315,37 @@ impl RowLayout {
         Ok(())
     }
 
+    /// Appends a row of which only these columns are going to be looked at, ascending, each with a value of its type.
+    ///
+    /// # Panics
+    /// If a value is not of its column's type.
+    pub fn encode_some(&self, values: &[(usize, ValueRef<'_>)], row: &mut Vec<u8>) {
+        let start = row.len();
+        row.resize(start + self.heap, 0);
+        let mut values = values.iter().peekable();
+        let mut end = 0;
+        for (column, slot) in self.slots.iter().enumerate() {
+            let value = values.next_if(|(of, _)| *of == column);
+            let value = value.map_or(ValueRef::Null, |(_, value)| *value);
+            if value.is_null() {
+                row[start + slot.null_byte] |= slot.null_mask;
+            }
+            match slot.place {
+                Place::Fixed { .. } if value.is_null() => {}
+                Place::Fixed { offset, physical } => {
+                    write_fixed(physical, value, &mut row[start + offset..]);
+                }
+                Place::Variable(position) => {
+                    let bytes = variable_bytes(value);
+                    row.extend_from_slice(bytes);
+                    end += bytes.len();
+                    let at = start + self.ends + 2 * position;
+                    row[at..at + 2].copy_from_slice(&(end as u16).to_le_bytes());
+                }
+            }
+        }
+    }
+
     /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where all of them are of fixed
     /// width it is the old row but for their bytes. The row has no overflow references.
     ///

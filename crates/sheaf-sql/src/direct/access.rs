@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A plan is direct only where the choice of the index needs no optimizer: a unique key is bound completely, or one index
-//! is bound by everything that binds any other.
+//! is bound by everything that binds any other. If several are, the one is best whose entries save most lookups of rows.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -20,6 +20,7 @@ use sheaf_table::{KeyLayout, PartBounds, RowView, Table, Value};
 use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 
+use super::entry::{EntryTest, EntryUse};
 use super::names::ColumnNames;
 use super::operand::{Operand, Place, compare, is_comparable, place};
 use crate::error::Result;
@@ -32,7 +33,7 @@ const MAX_LIST: usize = 1_000;
 
 /// `<` and its like; `<>` is left to the vectorised path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
+pub(super) enum Relation {
     Equal,
     Less,
     LessOrEqual,
@@ -68,7 +69,7 @@ impl Relation {
     }
 
     /// Whether a value that stands so to the operand fulfils the comparison.
-    fn holds(self, order: Ordering) -> bool {
+    pub(super) fn holds(self, order: Ordering) -> bool {
         match self {
             Relation::Equal => order.is_eq(),
             Relation::Less => order.is_lt(),
@@ -224,6 +225,12 @@ fn push(
     })
 }
 
+/// The indexes of a table, the clustered one first.
+pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexRef> + use<> {
+    let secondary = (0..table.secondary.len()).map(IndexRef::Secondary);
+    std::iter::once(IndexRef::Clustered).chain(secondary)
+}
+
 /// What the part after the equal ones is bound to.
 #[derive(Clone, Debug)]
 enum Next {
@@ -247,17 +254,27 @@ pub(super) struct Access {
     next: Next,
     /// Every key that comes out is a complete unique key, with one row at most.
     pub(super) is_unique: bool,
-    /// Positions of the comparisons that are tested on each row.
+    /// Positions of the comparisons that are tested on each row, or on its entry.
     tested: Vec<usize>,
+    /// Of a secondary index.
+    pub(super) entry: EntryUse,
 }
 
 impl Access {
-    /// The best use of the table's indexes that needs no optimizer; `None` if there is none.
-    pub(super) fn choose(table: &Table, comparisons: Vec<Comparison>) -> Option<Access> {
-        let secondary = (0..table.secondary.len()).map(IndexRef::Secondary);
-        let candidates: Vec<Access> = std::iter::once(IndexRef::Clustered)
-            .chain(secondary)
-            .filter_map(|index| Access::by_index(table, index, &comparisons))
+    /// The best use of the table's indexes that needs no optimizer; `None` if there is none. For the rest see
+    /// [`Self::use_entries`].
+    pub(super) fn choose(
+        table: &Table,
+        comparisons: &[Comparison],
+        pushes: bool,
+        read: Option<&[usize]>,
+    ) -> Option<Access> {
+        let candidates: Vec<Access> = indexes(table)
+            .filter_map(|index| {
+                let mut access = Access::by_index(table, index, comparisons)?;
+                access.use_entries(table, pushes, read);
+                Some(access)
+            })
             .collect();
         let single = |access: &&Access| access.is_unique && matches!(access.next, Next::Anything);
         let binds_all = |access: &&Access| {
@@ -269,8 +286,54 @@ impl Access {
             .iter()
             .find(single)
             .or_else(|| candidates.iter().find(|access| access.is_unique))
-            .or_else(|| candidates.iter().find(binds_all))?;
+            .or_else(|| {
+                let candidates = candidates.iter().filter(binds_all);
+                candidates.min_by_key(|access| access.lookups())
+            })?;
         Some(best.clone())
+    }
+
+    /// The choice for the same comparisons, now that the columns are known that are read besides.
+    pub(super) fn again(&self, table: &Table, pushes: bool, read: &[usize]) -> Option<Access> {
+        Access::choose(table, &self.comparisons, pushes, Some(read))
+    }
+
+    /// What rows are looked up for, of indexes that are bound alike: nothing, or those that so many tests do not decide
+    /// about before.
+    fn lookups(&self) -> (bool, usize) {
+        match self.index {
+            IndexRef::Secondary(_) if !self.entry.is_covering() => {
+                let tested = self.tested.iter();
+                let columns = tested.map(|position| self.comparisons[*position].column);
+                let undecided = columns.filter(|column| self.entry.part_tested(*column).is_none());
+                (true, undecided.count())
+            }
+            _ => (false, 0),
+        }
+    }
+
+    /// All rows, in the order of an index.
+    pub(super) fn whole(index: IndexRef, comparisons: &[Comparison]) -> Access {
+        Access {
+            index,
+            comparisons: comparisons.to_vec(),
+            equal: Vec::new(),
+            next: Next::Anything,
+            is_unique: false,
+            tested: (0..comparisons.len()).collect(),
+            entry: EntryUse::default(),
+        }
+    }
+
+    /// Whether some index finds rows by its keys.
+    pub(super) fn binds_any(table: &Table, comparisons: &[Comparison]) -> bool {
+        let mut indexes = indexes(table);
+        indexes.any(|index| Access::by_index(table, index, comparisons).is_some())
+    }
+
+    /// Whether the keys restrict nothing.
+    pub(super) fn is_whole(&self) -> bool {
+        self.equal.is_empty() && matches!(self.next, Next::Anything)
     }
 
     /// The use of one index; `None` if the comparisons say nothing about its first part.
@@ -327,11 +390,25 @@ impl Access {
             next,
             is_unique,
             tested: Vec::new(),
+            entry: EntryUse::default(),
         };
         access.tested = (0..comparisons.len())
             .filter(|position| !access.binds(*position))
             .collect();
         Some(access)
+    }
+
+    /// Says how entries of the index are used: whether they are tested before their rows are looked up, and which columns
+    /// are read besides, if that is known and entries may stand for their rows.
+    pub(super) fn use_entries(&mut self, table: &Table, pushes: bool, read: Option<&[usize]>) {
+        if let IndexRef::Secondary(position) = self.index {
+            let tested = self.tested.iter();
+            let tested: Vec<usize> = tested
+                .map(|position| self.comparisons[*position].column)
+                .collect();
+            let layout = &table.secondary_layouts[position];
+            self.entry = EntryUse::new(layout, (&tested, pushes), read);
+        }
     }
 
     /// Positions of the comparisons that the keys consist of.
@@ -399,7 +476,10 @@ impl Access {
         }
         let mut tests = Vec::with_capacity(self.tested.len());
         for position in &self.tested {
-            tests.push(self.test_of(table, *position, parameters)?);
+            let mut test = self.test_of(table, *position, parameters)?;
+            let part = self.entry.part_tested(test.column);
+            test.on_entry = part.map(|part| EntryTest::new(self.layout(table), part, &test));
+            tests.push(test);
         }
         let keys = match &self.next {
             _ if is_nothing => {
@@ -445,7 +525,10 @@ impl Access {
         }
         let mut tests = Vec::with_capacity(self.tested.len());
         for position in &self.tested {
-            tests.push(self.test_of(table, *position, parameters)?);
+            let mut test = self.test_of(table, *position, parameters)?;
+            let part = self.entry.part_tested(test.column);
+            test.on_entry = part.map(|part| EntryTest::new(self.layout(table), part, &test));
+            tests.push(test);
         }
         let keys = match is_nothing {
             true => Keys::nothing(),
@@ -513,6 +596,7 @@ impl Access {
         Some(Test {
             column: *column,
             branches,
+            on_entry: None,
         })
     }
 }
@@ -595,11 +679,13 @@ pub(super) struct BoundAccess {
 #[derive(Debug)]
 pub(super) struct Test {
     pub(super) column: usize,
-    branches: SmallVec<[Branch; 1]>,
+    pub(super) branches: SmallVec<[Branch; 1]>,
+    /// The same of an entry of the index, which then decides.
+    pub(super) on_entry: Option<EntryTest>,
 }
 
 /// Relations that hold all, nearly always one.
-type Branch = SmallVec<[(Relation, Place); 1]>;
+pub(super) type Branch = SmallVec<[(Relation, Place); 1]>;
 
 impl Test {
     /// Whether a row passes. `long` is the column's value if the row only refers to it.

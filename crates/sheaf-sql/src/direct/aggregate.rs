@@ -133,6 +133,16 @@ impl Aggregate {
         })
     }
 
+    /// The column that it looks at.
+    pub(super) fn column(&self) -> Option<usize> {
+        match self {
+            Aggregate::CountRows => None,
+            Aggregate::Count(column)
+            | Aggregate::Sum { column, .. }
+            | Aggregate::Extreme { column, .. } => Some(*column),
+        }
+    }
+
     /// What the result's column is.
     pub(super) fn field(self, definition: &TableDefinition) -> Field {
         match self {

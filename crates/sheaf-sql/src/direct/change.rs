@@ -71,11 +71,18 @@ fn access_of(
     selection: Option<&ast::Expr>,
 ) -> Option<(Access, Arc<Table>)> {
     let names = Names::of(session, tables)?;
-    let access = Access::choose(&names.table, comparisons(selection?, &names)?)?;
+    let comparisons = comparisons(selection?, &names)?;
+    let pushes = session.variables.pushes_index_conditions();
+    // Rows that are changed are looked up.
+    let access = Access::choose(&names.table, &comparisons, pushes, None)?;
     Some((access, names.table))
 }
 
 impl Update {
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+
     /// The plan of an UPDATE, and its table; `None` if it is not one by keys of an index.
     pub(super) fn compile(
         session: &Session,
@@ -590,7 +597,7 @@ impl Session {
         let reader = RowReader {
             table,
             view: &view,
-            index: access.index,
+            access,
             handle: &self.handle,
         };
         // A row whose key is known need not be found before it is changed.

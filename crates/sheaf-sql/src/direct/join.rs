@@ -55,6 +55,8 @@ pub(super) struct Join {
 /// A table of the join.
 #[derive(Debug)]
 pub(super) struct Joined {
+    /// Its place in the FROM.
+    pub(super) from: usize,
     pub(super) table: Arc<Table>,
     pub(super) access: Access,
     /// Columns whose values later tables take, with their places behind the statement's parameters.
@@ -121,7 +123,7 @@ impl Join {
         if names.len() == 1 && plain.group_by.is_empty() {
             return None;
         }
-        conjuncts.push(plain.selection);
+        conjuncts.push(plain.selection?);
         let conditions = Conditions::of(&conjuncts, &names)?;
         let Order { steps, slots } = conditions.order(&names)?;
         let place = |table: usize| steps.iter().position(|(step, _)| *step == table);
@@ -148,13 +150,30 @@ impl Join {
             let own = slots.filter(move |(_, (from, _))| *from == table);
             own.map(|(slot, (_, column))| (*column, slot)).collect()
         };
-        let tables = steps.iter().map(|(table, access)| Joined {
-            table: Arc::clone(&names[*table].table),
-            access: access.clone(),
-            gives: given(*table),
-        });
+        let mut read = list.shown.columns();
+        read.extend(order.iter().flat_map(JoinedKey::columns));
+        let pushes = session.variables.pushes_index_conditions();
+        let tables = steps
+            .into_iter()
+            .enumerate()
+            .map(|(place, (table, access))| {
+                let mut joined = Joined {
+                    from: table,
+                    table: Arc::clone(&names[table].table),
+                    access,
+                    gives: given(table),
+                };
+                let read = read.iter().filter(|(of, _)| *of == place);
+                let read = read.map(|(_, column)| *column);
+                let given = joined.gives.iter().map(|(column, _)| *column);
+                let read: Vec<usize> = read.chain(given).collect();
+                let again = joined.access.again(&joined.table, pushes, &read);
+                joined.access = again.unwrap_or(joined.access);
+                joined
+            });
+        let tables = tables.collect();
         Some(Join {
-            tables: tables.collect(),
+            tables,
             columns: list.columns,
             schema: Arc::new(Schema::new(list.fields)),
             shown: list.shown,
@@ -401,7 +420,7 @@ impl Conditions {
             steps: Vec::new(),
             slots: Vec::new(),
         };
-        let access = Access::choose(&names[first].table, self.own[first].clone())?;
+        let access = Access::choose(&names[first].table, &self.own[first], true, None)?;
         let mut has_one_row = access.is_single();
         order.steps.push((first, access));
         while order.steps.len() < names.len() {
@@ -454,7 +473,7 @@ impl Conditions {
             };
             conditions.push(Comparison::equal(column, Operand::Outer(slot)));
         }
-        Access::choose(&names[table].table, conditions)
+        Access::choose(&names[table].table, &conditions, true, None)
     }
 }
 

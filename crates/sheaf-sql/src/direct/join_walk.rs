@@ -60,7 +60,7 @@ impl Walk<'_> {
         let reader = RowReader {
             table: &joined.table,
             view: self.view,
-            index: joined.access.index,
+            access: &joined.access,
             handle: &self.session.handle,
         };
         let mut progress = Progress::GoOn;

@@ -61,6 +61,31 @@ pub(super) enum JoinedFunction {
     },
 }
 
+impl Shown {
+    /// The columns that are looked at, with their tables' places.
+    pub(super) fn columns(&self) -> Vec<(usize, usize)> {
+        let of_aggregate = |aggregate: &JoinedAggregate| {
+            let column = match &aggregate.function {
+                JoinedFunction::Plain([plain]) => plain.column()?,
+                JoinedFunction::CountDistinct { column, .. } => *column,
+            };
+            Some((aggregate.place, column))
+        };
+        match self {
+            Shown::Columns(items) => {
+                let items = items.iter();
+                items.map(|(place, item)| (*place, item.column)).collect()
+            }
+            Shown::Aggregates(aggregates) => aggregates.iter().filter_map(of_aggregate).collect(),
+            // What is shown of a group besides its aggregates is of its key.
+            Shown::Groups { by, aggregates, .. } => {
+                let aggregates = aggregates.iter().filter_map(of_aggregate);
+                by.columns().chain(aggregates).collect()
+            }
+        }
+    }
+}
+
 impl JoinedAggregate {
     fn begin(&self) -> Total<'_> {
         match &self.function {
@@ -94,6 +119,12 @@ impl JoinedKey {
             .map(part)
             .collect::<Option<_>>()
             .map(JoinedKey)
+    }
+
+    /// With their tables' places.
+    pub(super) fn columns(&self) -> impl Iterator<Item = (usize, usize)> {
+        let parts = self.0.iter();
+        parts.flat_map(|(place, key)| key.columns().map(|column| (*place, column)))
     }
 
     fn append(&self, row: &FoundRow<'_>, key: &mut Vec<u8>) -> Result<()> {

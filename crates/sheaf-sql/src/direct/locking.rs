@@ -138,7 +138,7 @@ impl Session {
         let reader = RowReader {
             table,
             view: &view,
-            index: read.access.index,
+            access: &read.access,
             handle: &self.handle,
         };
         // A sort needs all rows, and what it has looked at is locked.
@@ -212,7 +212,7 @@ impl Session {
         let reader = RowReader {
             table,
             view: &view,
-            index: read.access.index,
+            access: &read.access,
             handle: &self.handle,
         };
         let mut left = match read.sorts() {

@@ -7,8 +7,8 @@
 //!   parameters  -> bind -> keys -> rows -> client       each time, on the connection's own thread
 //! ```
 //!
-//! **What is direct.** SELECT of columns by a complete unique key, a list of them, or a short range of an index, with
-//! ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these, also by groups; joins by key of
+//! **What is direct.** SELECT of columns by a complete unique key, a list of them, a short range of an index, or in the order
+//! of an index with a LIMIT that is reached soon, with ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these, also by groups; joins by key of
 //! few rows, with the same; UPDATE and DELETE of such rows; INSERT of constants. Operands are constants and parameters, and only those whose
 //! comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
 //! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement through
@@ -24,6 +24,7 @@
 //! | [`names`] | the table and its columns |
 //! | [`operand`] | constants and parameters, and where they stand among a column's values |
 //! | [`access`] | from WHERE to keys of an index |
+//! | [`entry`] | what entries of an index say without their rows |
 //! | [`row`] | rows under keys, and their values for the client |
 //! | [`order`] | sort keys, and rows sorted by them |
 //! | [`shared_plans`] | plans that all sessions share |
@@ -31,11 +32,14 @@
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`change`], [`insert`] | the statements |
+//! | [`explain`] | the operators' plan that does the same |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
 mod access;
 mod aggregate;
 mod change;
+mod entry;
+mod explain;
 mod insert;
 mod join;
 mod join_walk;
@@ -63,6 +67,7 @@ use crate::session::Session;
 use crate::status::Command;
 use crate::variables::Variables;
 
+pub(crate) use read::Way;
 use shared_plans::PlanKey;
 pub(crate) use shared_plans::{Known, SharedPlans, SharedPlansGauges};
 use statement_cache::MAX_STATEMENT_BYTES;
@@ -241,12 +246,12 @@ impl Session {
         })
     }
 
-    /// Whether a plan without parameters would run, for EXPLAIN.
-    pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<bool> {
+    /// How a plan without parameters would run, for EXPLAIN; `None`: it would not.
+    pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
         match &plan.action {
-            Action::Read(read, table) => read.would_run(self, table),
-            Action::Join(join) => join.would_run(self),
-            Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(true),
+            Action::Read(read, table) => self.would_read(read, table),
+            Action::Join(join) => Ok(join.would_run(self)?.then_some(Way::Through)),
+            Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(Some(Way::Through)),
         }
     }
 

@@ -67,6 +67,10 @@ impl SortKey {
         })
     }
 
+    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
+        self.items.iter().map(|item| item.column)
+    }
+
     /// Appends the sort key of a row.
     pub(super) fn append(
         &self,

@@ -1,7 +1,8 @@
 //! SELECT of columns of one table, or of aggregates over them.
 //!
 //! Rows go from the leaf to the client's buffer as they are found. Only ORDER BY against the order of the index, and
-//! DISTINCT, hold them in memory first. Until a plan has sent its first byte it may still find that its operands or the
+//! DISTINCT, hold them in memory first. Where no index finds the rows by few keys, but one has the order of a LIMIT, a plan
+//! walks along it for a while and sees whether it meets rows enough. Until a plan has sent its first byte it may still find that its operands or the
 //! number of rows do not suit it, and leave the statement to the vectorised path.
 
 use std::ops::ControlFlow;
@@ -12,7 +13,7 @@ use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{BorrowedReadGuard, RowView, Table, TableDefinition, Value};
 use sqlparser::ast;
 
-use super::access::{Access, BoundAccess, Keys, MAX_ROWS, comparisons};
+use super::access::{Access, BoundAccess, Comparison, Keys, MAX_ROWS, comparisons, indexes};
 use super::aggregate::{Aggregate, Totals};
 use super::locking::{Locking, locking};
 use super::names::{ColumnNames, Names};
@@ -26,6 +27,9 @@ use crate::session::Session;
 
 /// Rows that a LIMIT lets a direct plan walk to, whatever the estimate.
 const MAX_LIMITED_ROWS: u64 = 1_000;
+
+/// Rows that a walk looks at in the hope that a LIMIT ends it.
+const MAX_WALKED_ROWS: u64 = 1_000;
 
 /// See the module's comment.
 #[derive(Debug)]
@@ -42,6 +46,15 @@ pub(super) struct Read {
     limit: Option<Operand>,
     offset: Option<Operand>,
     pub(super) locking: Option<Locking>,
+    /// All rows in the wanted order, of a LIMIT.
+    walk: Option<Walk>,
+}
+
+/// Rows in the order of an index.
+#[derive(Debug)]
+struct Walk {
+    access: Access,
+    direction: Direction,
 }
 
 /// What the select list consists of.
@@ -97,7 +110,7 @@ impl Read {
             let is_plain =
                 !distinct && order_by.is_none() && limit_clause.is_none() && locking.is_none();
             return is_plain
-                .then(|| Read::of_aggregates(session, (select, selection), names, text))?;
+                .then(|| Read::of_aggregates(session, (select, selection?), names, text))?;
         }
         let SelectList {
             items,
@@ -105,11 +118,33 @@ impl Read {
             fields,
         } = select_list::columns(session, select, std::slice::from_ref(&names))?;
         let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
-        let access = Access::choose(&names.table, comparisons(selection, &names)?)?;
+        let comparisons = match selection {
+            Some(selection) => comparisons(selection, &names)?,
+            None => Vec::new(),
+        };
         let definition = names.definition();
         let wanted = match order_by {
             Some(order_by) => order_items(order_by, select, &names)?,
             None => Vec::new(),
+        };
+        let shown = items.iter().map(|item| item.column);
+        let read: Vec<usize> = shown.chain(wanted.iter().map(|item| item.column)).collect();
+        let pushes = session.variables.pushes_index_conditions();
+        let mut walk = match limit_clause {
+            Some(_) if !distinct && locking.is_none() => {
+                Walk::in_order(&names.table, &comparisons, &wanted)
+            }
+            _ => None,
+        };
+        if let Some(walk) = &mut walk {
+            walk.access.use_entries(&names.table, pushes, Some(&read));
+        }
+        // Rows that are locked are looked up.
+        let looked_at = locking.is_none().then_some(read.as_slice());
+        let access = match Access::choose(&names.table, &comparisons, pushes, looked_at) {
+            Some(access) => access,
+            None if Access::binds_any(&names.table, &comparisons) => return None,
+            None => walk.take()?.access,
         };
         let distinct = match distinct && !access.is_single() {
             true => Some(distinct_key(definition, &items, &wanted)?),
@@ -144,6 +179,7 @@ impl Read {
             limit,
             offset,
             locking,
+            walk,
         };
         Some((read, names.table))
     }
@@ -155,7 +191,7 @@ impl Read {
         names: Names<'_>,
         text: &str,
     ) -> Option<(Read, Arc<Table>)> {
-        let access = Access::choose(&names.table, comparisons(selection, &names)?)?;
+        let comparisons = comparisons(selection, &names)?;
         let definition = names.definition();
         let list = select_list::computed(session, (select, text), |expr| {
             let aggregate = Aggregate::of(expr, &names)?;
@@ -166,6 +202,9 @@ impl Read {
             columns,
             fields,
         } = list;
+        let read: Vec<usize> = aggregates.iter().filter_map(Aggregate::column).collect();
+        let pushes = session.variables.pushes_index_conditions();
+        let access = Access::choose(&names.table, &comparisons, pushes, Some(&read))?;
         let is_never_null =
             |column: usize| !definition.columns[column].nullable || access.binds_column(column);
         let counts = |aggregate: &Aggregate| aggregate.counts_entries(is_never_null);
@@ -183,17 +222,9 @@ impl Read {
             limit: None,
             offset: None,
             locking: None,
+            walk: None,
         };
         Some((read, names.table))
-    }
-
-    /// Whether a plan without parameters would run.
-    pub(super) fn would_run(&self, session: &Session, table: &Arc<Table>) -> Result<bool> {
-        let Some(_guard) = session.borrow_for_read(table)? else {
-            return Ok(false);
-        };
-        let ready = self.prepare(session.variables.sql_select_limit(), table, &[])?;
-        Ok(ready.is_some() && !session.reads_lock())
     }
 
     /// `None`: the operands or the number of rows do not suit. `most`: rows that the session lets a query send.
@@ -215,14 +246,37 @@ impl Read {
             Some(_) => limit,
             None => most,
         };
-        if self.is_long(table, &bound, limit.saturating_add(offset))? {
-            return Ok(None);
-        }
-        Ok(Some(Ready {
+        let ready = |bound, way| Ready {
             bound,
             limit,
             offset,
-        }))
+            way,
+        };
+        let wanted = limit.saturating_add(offset);
+        if !self.is_long(table, &bound, wanted)? {
+            return Ok(Some(ready(bound, Way::Through)));
+        }
+        let may_end_early = self.limit.is_some()
+            && wanted <= MAX_LIMITED_ROWS
+            && self.locking.is_none()
+            && self.distinct.is_none();
+        Ok(match &self.walk {
+            _ if !may_end_early => None,
+            _ if self.order.is_none() => Some(ready(bound, Way::ForAWhile)),
+            Some(walk) => {
+                let bound = walk.access.bind(table, parameters);
+                bound.map(|bound| ready(bound, Way::InOrder))
+            }
+            None => None,
+        })
+    }
+
+    /// How rows are read, and from which end.
+    pub(super) fn access_of(&self, way: Way) -> (&Access, Direction) {
+        match (way, &self.walk) {
+            (Way::InOrder, Some(walk)) => (&walk.access, walk.direction),
+            _ => (&self.access, self.direction),
+        }
     }
 
     /// Whether so many rows may lie under the keys that the vectorised path is better.
@@ -235,6 +289,9 @@ impl Read {
             && self.distinct.is_none();
         if sends_all && bound.tests.is_empty() && wanted <= MAX_LIMITED_ROWS {
             return Ok(false);
+        }
+        if self.access.is_whole() {
+            return Ok(true);
         }
         Ok(bound.keys.estimated_rows(table, self.access.index)? > MAX_ROWS)
     }
@@ -253,7 +310,7 @@ impl Read {
 /// A SELECT that has nothing but a list, FROM, WHERE and GROUP BY.
 pub(super) struct PlainSelect<'a> {
     pub(super) distinct: bool,
-    pub(super) selection: &'a ast::Expr,
+    pub(super) selection: Option<&'a ast::Expr>,
     pub(super) group_by: &'a [ast::Expr],
 }
 
@@ -272,7 +329,7 @@ pub(super) fn plain_select(select: &ast::Select) -> Option<PlainSelect<'_>> {
         from: _,
         lateral_views,
         prewhere: None,
-        selection: Some(selection),
+        selection,
         connect_by,
         group_by: ast::GroupByExpr::Expressions(group_by, group_by_modifiers),
         cluster_by,
@@ -303,7 +360,7 @@ pub(super) fn plain_select(select: &ast::Select) -> Option<PlainSelect<'_>> {
     };
     is_plain.then_some(PlainSelect {
         distinct,
-        selection,
+        selection: selection.as_ref(),
         group_by,
     })
 }
@@ -350,6 +407,17 @@ fn order_items(
         Some(OrderItem { column, descending })
     };
     items.iter().map(item).collect()
+}
+
+impl Walk {
+    /// `None` if no index has the order.
+    fn in_order(table: &Table, comparisons: &[Comparison], wanted: &[OrderItem]) -> Option<Walk> {
+        indexes(table).find_map(|index| {
+            let access = Access::whole(index, comparisons);
+            let direction = index_order(table, &access, wanted)?;
+            Some(Walk { access, direction })
+        })
+    }
 }
 
 /// The direction in which the index gives the wanted order; `None` if it does not.
@@ -430,6 +498,18 @@ pub(super) struct Ready {
     pub(super) bound: BoundAccess,
     pub(super) limit: u64,
     pub(super) offset: u64,
+    pub(super) way: Way,
+}
+
+/// How the rows of a plan are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Those under the keys, to the end or to the LIMIT.
+    Through,
+    /// The same, but it is given up if it takes too long.
+    ForAWhile,
+    /// All in the wanted order, until there are enough or it takes too long.
+    InOrder,
 }
 
 /// A table opened to be read.
@@ -475,15 +555,23 @@ impl Session {
         let Some(ready) = read.prepare(most, table, parameters)? else {
             return Ok(false);
         };
+        if ready.way != Way::Through {
+            let Some(mut rows) = self.walk_for_a_while(read, (table, &open.view), &ready)? else {
+                return Ok(false);
+            };
+            let window = (ready.limit, ready.offset);
+            return self.send_sorted(read, (table, &open.view), &mut rows, window, sink);
+        }
         let Ready {
             bound,
             limit,
             offset,
+            ..
         } = ready;
         let reader = RowReader {
             table,
             view: &open.view,
-            index: read.access.index,
+            access: &read.access,
             handle: &self.handle,
         };
         let items = match &read.shown {
@@ -544,6 +632,60 @@ impl Session {
         }
         let sent = output.sent;
         self.end_direct_read(sent, sink)
+    }
+
+    /// The rows that a LIMIT wants, if they are found soon.
+    fn walk_for_a_while(
+        &self,
+        read: &Read,
+        (table, view): (&Arc<Table>, &ReadView),
+        ready: &Ready,
+    ) -> Result<Option<Sorter>> {
+        let (access, direction) = read.access_of(ready.way);
+        let reader = RowReader {
+            table,
+            view,
+            access,
+            handle: &self.handle,
+        };
+        let mut rows = Sorter::default();
+        let mut left = ready.limit.saturating_add(ready.offset);
+        let mut fits = true;
+        if left == 0 {
+            return Ok(Some(rows));
+        }
+        let is_complete =
+            reader.for_each_of(MAX_WALKED_ROWS, &ready.bound, direction, |_, row| {
+                fits = rows.push((None, None), (table, view), &row)?;
+                left -= 1;
+                Ok(match fits && left > 0 {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
+        Ok((is_complete && fits).then_some(rows))
+    }
+
+    /// How a plan without parameters would run; `None`: it would not.
+    pub(super) fn would_read(&self, read: &Read, table: &Arc<Table>) -> Result<Option<Way>> {
+        let Some(_guard) = self.borrow_for_read(table)? else {
+            return Ok(None);
+        };
+        if self.reads_lock() {
+            return Ok(None);
+        }
+        let ready = read.prepare(self.variables.sql_select_limit(), table, &[])?;
+        let Some(ready) = ready else {
+            return Ok(None);
+        };
+        if ready.way != Way::Through {
+            // Whether it ends soon is told by trying.
+            let view = self.current_view()?;
+            table.check_view(&view)?;
+            let rows = self.walk_for_a_while(read, (table, &view), &ready)?;
+            return Ok(rows.map(|_| ready.way));
+        }
+        Ok(Some(ready.way))
     }
 
     /// Sends rows that have waited in memory, in the order that the read wants.

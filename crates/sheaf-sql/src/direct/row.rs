@@ -7,7 +7,8 @@ use sheaf_access::{Counter, IndexRef, SessionCounters};
 use sheaf_storage::{Direction, KeyRange, LeafEntries, ReadAhead, ReadView, Tree};
 use sheaf_table::{ColumnType, KeyLayout, RowView, Table};
 
-use super::access::{BoundAccess, Keys, Test};
+use super::access::{Access, BoundAccess, Keys, Test};
+use super::entry::EntryReader;
 use crate::error::Result;
 use crate::result::{Cell, CellRow};
 use crate::session_handle::SessionHandle;
@@ -20,6 +21,9 @@ const FIRST_ROWS_AHEAD: usize = 8;
 
 /// Entries whose rows are asked for ahead at the same time, at most.
 const MOST_ROWS_AHEAD: usize = 128;
+
+/// Pages that a walk waits for that is not to take long.
+const MAX_WAITS: u64 = 32;
 
 /// A column of the result.
 #[derive(Clone, Debug)]
@@ -143,7 +147,7 @@ pub(super) fn long_value(
 pub(super) struct RowReader<'a> {
     pub(super) table: &'a Arc<Table>,
     pub(super) view: &'a ReadView,
-    pub(super) index: IndexRef,
+    pub(super) access: &'a Access,
     pub(super) handle: &'a SessionHandle,
 }
 
@@ -153,6 +157,14 @@ struct Counts {
     positioned: u64,
     steps: u64,
     rows: u64,
+    /// Entries tested before their rows were looked up, and those that passed.
+    tested_entries: u64,
+    passed_entries: u64,
+    /// Entries that may still be looked at; `u64::MAX`: all.
+    left: u64,
+    /// What the thread had read before.
+    reads_before: u64,
+    is_given_up: bool,
 }
 
 impl RowReader<'_> {
@@ -162,19 +174,57 @@ impl RowReader<'_> {
         &self,
         access: &BoundAccess,
         direction: Direction,
-        mut take: impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+        take: impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let mut counts = Counts::default();
+        self.for_each_of(u64::MAX, access, direction, take)
+            .map(|_| ())
+    }
+
+    /// As [`Self::for_each`], but false if the walk has looked at `most` entries, or has waited for
+    /// [`MAX_WAITS`] pages, and `take` has not had enough.
+    pub(super) fn for_each_of(
+        &self,
+        most: u64,
+        access: &BoundAccess,
+        direction: Direction,
+        mut take: impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
+        let mut counts = Counts {
+            left: most,
+            reads_before: self.pages_read(),
+            ..Counts::default()
+        };
         let outcome = self.walk(access, direction, &mut counts, &mut take);
         let counters: &SessionCounters = &self.handle.counters;
-        let steps: &Counter = match direction {
-            Direction::Forward => &counters.handler_read_next,
-            Direction::Backward => &counters.handler_read_prev,
+        let (steps, first): (&Counter, &Counter) = match direction {
+            Direction::Forward => (&counters.handler_read_next, &counters.handler_read_first),
+            Direction::Backward => (&counters.handler_read_prev, &counters.handler_read_last),
         };
         steps.add(counts.steps);
-        counters.handler_read_key.add(counts.positioned);
+        match self.access.is_whole() {
+            true => first.add(counts.positioned),
+            false => counters.handler_read_key.add(counts.positioned),
+        }
         counters.rows_read.add(counts.rows);
-        outcome
+        counters.handler_icp_attempts.add(counts.tested_entries);
+        counters.handler_icp_match.add(counts.passed_entries);
+        outcome?;
+        Ok(!counts.is_given_up)
+    }
+
+    fn pages_read(&self) -> u64 {
+        self.table.clustered.thread_page_work().reads
+    }
+
+    /// Whether the walk may look at one more entry.
+    fn may_go_on(&self, counts: &mut Counts) -> bool {
+        if counts.left == u64::MAX {
+            return true;
+        }
+        counts.is_given_up =
+            counts.left == 0 || self.pages_read() - counts.reads_before > MAX_WAITS;
+        counts.left = counts.left.saturating_sub(1);
+        !counts.is_given_up
     }
 
     /// The encoded clustered keys of the rows that pass the tests.
@@ -189,7 +239,7 @@ impl RowReader<'_> {
 
     /// The encoded clustered keys that alone decide which rows there are, if there are such; the rows may be missing.
     pub(super) fn known_keys<'k>(&self, access: &'k BoundAccess) -> Option<&'k [Vec<u8>]> {
-        match (&access.keys, self.index) {
+        match (&access.keys, self.access.index) {
             (Keys::Points(keys), IndexRef::Clustered) if access.tests.is_empty() => Some(keys),
             _ => None,
         }
@@ -210,7 +260,7 @@ impl RowReader<'_> {
 
     /// The number of rows under the keys, from the entries of the index alone. The access has no tests.
     pub(super) fn count(&self, access: &BoundAccess) -> Result<u64> {
-        let tree = match self.index {
+        let tree = match self.access.index {
             IndexRef::Clustered => &self.table.clustered,
             IndexRef::Secondary(position) => &self.table.secondary[position],
         };
@@ -240,7 +290,7 @@ impl RowReader<'_> {
         counts: &mut Counts,
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        match (&access.keys, self.index) {
+        match (&access.keys, self.access.index) {
             (Keys::Points(keys), IndexRef::Clustered) => {
                 let mut bytes = Vec::new();
                 let mut each = |key: &Vec<u8>| -> Result<ControlFlow<()>> {
@@ -250,7 +300,7 @@ impl RowReader<'_> {
                         return Ok(ControlFlow::Continue(()));
                     }
                     counts.rows += 1;
-                    self.test(access, key, &bytes, take)
+                    self.test(&access.tests, key, &bytes, take)
                 };
                 match direction {
                     Direction::Forward => until_break(keys.iter(), &mut each),
@@ -312,9 +362,15 @@ impl RowReader<'_> {
                     Direction::Forward => step,
                     Direction::Backward => leaf.len() - 1 - step,
                 };
+                if !self.may_go_on(counts) {
+                    return Ok(ControlFlow::Break(()));
+                }
                 counts.rows += 1;
                 leaf.key_into(at, &mut key);
-                if self.test(access, &key, leaf.value(at), take)?.is_break() {
+                if self
+                    .test(&access.tests, &key, leaf.value(at), take)?
+                    .is_break()
+                {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -334,6 +390,12 @@ impl RowReader<'_> {
         let tree = &self.table.secondary[position];
         let layout = &self.table.secondary_layouts[position];
         let mut cursor = tree.scan_at(self.view.clone(), range, direction, READ_AHEAD);
+        let on_entry = access
+            .tests
+            .iter()
+            .filter_map(|test| test.on_entry.as_ref());
+        let mut entries = EntryReader::new(self.table, position, on_entry, &self.access.entry);
+        let is_covering = self.access.entry.is_covering();
         let mut ahead = RowsAhead::new(&self.table.clustered);
         let mut rows = self.table.clustered.point_reader_at(self.view.clone());
         let (mut entry, mut key) = (Vec::new(), Vec::new());
@@ -345,15 +407,34 @@ impl RowReader<'_> {
                     Direction::Forward => step,
                     Direction::Backward => leaf.len() - 1 - step,
                 };
-                ahead.ask(leaf, step, direction, layout)?;
+                if !self.may_go_on(counts) {
+                    return Ok(ControlFlow::Break(()));
+                }
+                if !is_covering {
+                    ahead.ask(leaf, step, direction, (layout, &mut entries))?;
+                }
                 leaf.key_into(at, &mut entry);
+                let passes = entries.passes(&entry)?;
+                if entries.is_index_condition() {
+                    counts.tested_entries += 1;
+                    counts.passed_entries += u64::from(passes);
+                }
+                if !passes {
+                    continue;
+                }
                 key.clear();
                 layout.primary_key_into(&entry, &mut key)?;
-                let Some(bytes) = rows.get(&key)? else {
-                    continue;
+                let bytes = match entries.row(self.table, &entry, leaf.value(at))? {
+                    Some(row) => row,
+                    None => match rows.get(&key)? {
+                        Some(row) => row,
+                        None => continue,
+                    },
                 };
                 counts.rows += 1;
-                if self.test(access, &key, bytes, take)?.is_break() {
+                let tests = access.tests.iter();
+                let tests = tests.filter(|test| test.on_entry.is_none());
+                if self.test(tests, &key, bytes, take)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -362,15 +443,15 @@ impl RowReader<'_> {
     }
 
     /// Gives the row on if it passes.
-    fn test(
+    fn test<'b>(
         &self,
-        access: &BoundAccess,
+        tests: impl IntoIterator<Item = &'b Test>,
         key: &[u8],
         bytes: &[u8],
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
         let row = self.table.view(bytes)?;
-        for test in &access.tests {
+        for test in tests {
             if !self.passes(test, &row)? {
                 return Ok(ControlFlow::Continue(()));
             }
@@ -406,29 +487,32 @@ impl<'t> RowsAhead<'t> {
         }
     }
 
-    /// To be called before each step over the leaf's entries.
+    /// To be called before each step over the leaf's entries, with what tells which of them lead to rows.
     fn ask(
         &mut self,
         leaf: &LeafEntries,
         step: usize,
         direction: Direction,
-        layout: &KeyLayout,
+        (layout, entries): (&KeyLayout, &mut EntryReader<'_>),
     ) -> Result<()> {
         if step < self.asked || self.clustered.thread_page_work().reads == self.reads {
             return Ok(());
         }
-        self.asked = (step + self.window).min(leaf.len());
-        let mut keys = Vec::with_capacity(self.asked - step);
+        let mut keys = Vec::with_capacity(self.window);
         let mut entry = Vec::new();
-        for step in step..self.asked {
+        self.asked = step;
+        while self.asked < leaf.len() && keys.len() < self.window {
             let at = match direction {
-                Direction::Forward => step,
-                Direction::Backward => leaf.len() - 1 - step,
+                Direction::Forward => self.asked,
+                Direction::Backward => leaf.len() - 1 - self.asked,
             };
+            self.asked += 1;
             leaf.key_into(at, &mut entry);
-            let mut key = Vec::new();
-            layout.primary_key_into(&entry, &mut key)?;
-            keys.push(key);
+            if entries.passes(&entry)? {
+                let mut key = Vec::new();
+                layout.primary_key_into(&entry, &mut key)?;
+                keys.push(key);
+            }
         }
         keys.sort_unstable();
         let summary = self

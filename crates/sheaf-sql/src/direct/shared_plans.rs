@@ -10,7 +10,8 @@
 //! it when it is thrown out here.
 //!
 //! A plan depends on more than its text: on the database that names without one are in, on how `sql_mode` reads text and
-//! treats values, and on the collation that results are described in. These are its key. It holds for one version of the
+//! treats values, on the collation that results are described in, and on whether index conditions are used. These are its
+//! key. It holds for one version of the
 //! definitions; when that changes, all of a shard goes, so that no plan keeps a dropped table.
 
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ pub(crate) struct PlanKey {
     database: Option<Arc<str>>,
     sql_mode: SqlMode,
     collation_id: u16,
+    pushes_index_conditions: bool,
 }
 
 impl PlanKey {
@@ -62,6 +64,7 @@ impl PlanKey {
             database: session.database.as_deref().map(Arc::from),
             sql_mode: session.variables.sql_mode(),
             collation_id: session.result_collation_id(),
+            pushes_index_conditions: session.variables.pushes_index_conditions(),
         }
     }
 
@@ -214,6 +217,7 @@ mod tests {
             database: Some("shop".into()),
             sql_mode: SqlMode::default(),
             collation_id: 255,
+            pushes_index_conditions: true,
         }
     }
 

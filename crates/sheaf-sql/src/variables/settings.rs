@@ -22,6 +22,7 @@ pub(super) struct Settings {
     pub(super) sql_mode: SqlMode,
     pub(super) direct_plans: bool,
     pub(super) merges_derived_tables: bool,
+    pub(super) pushes_index_conditions: bool,
     pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
     pub(super) sql_safe_updates: bool,
@@ -67,6 +68,7 @@ impl Settings {
             direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates,
             sql_safe_updates,
             merges_derived_tables: switch.derived_merge,
+            pushes_index_conditions: switch.index_condition_pushdown,
             traces_optimizer,
             foreign_key_checks: !matches!(
                 value("foreign_key_checks"),

@@ -298,11 +298,18 @@ fn explain_says_direct() {
         "select id, k from t where k in (5, 6)",
         "select sum(k) from t where id between 1 and 2",
         "select count(k) from t where k between 5 and 6 or k between 6 and 9 or k = 1",
+        "select c from t limit 1",
+        "select c from t order by id desc limit 2 offset 1",
+        "select id, c from t where c >= 'a' order by k limit 1",
     ] {
         assert!(extra(sql).contains("Direct"), "{sql}: {}", extra(sql));
     }
     for sql in [
         "select c from t where c = 'a'",
+        "select c from t order by c limit 1",
+        "select c from t order by id limit 1001",
+        "select distinct c from t limit 1",
+        "select c from t order by id limit 1 for update",
         "select c from t where id = 1 or k = 5",
         "select c from t where id = '1'",
         "select max(c) from t group by k",
@@ -567,4 +574,101 @@ fn rows_that_are_not_in_memory_are_asked_for_ahead() {
         assert!(waited <= waits, "{sql}: {waited} pages waited for");
         assert_eq!(ahead > 80, waits > 0, "{sql}: {ahead} pages asked for");
     }
+}
+
+/// Entries decide about what the index holds, and stand for their rows where it holds all that is read.
+#[test]
+fn entries_are_tested_before_their_rows_are_looked_up() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("entries");
+    for sql in [
+        "create table t (id int primary key, a int, b varchar(20), c decimal(8,2) not null, d int, key a_b_c (a, b, c))",
+        "insert into t values (1, 1, 'x', 1.5, 10), (2, 1, 'Y', 2.5, 20), (3, 2, 'y', 3.5, 30), (4, 2, null, 4.5, 40),
+         (5, 3, 'y', 5.5, 50), (6, 3, 'z', 6.5, 60), (7, 4, 'y', 7.5, 70)",
+        "analyze table t",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let icp = |connection: &mut Conn, sql: &str| {
+        connection.query_drop("flush status").expect("a reset");
+        let rows = query_text(connection, sql);
+        let counts = query_text(connection, "show session status like 'Handler_icp%'");
+        let counts: Vec<String> = counts
+            .iter()
+            .filter_map(|line| line.split('\t').next_back())
+            .map(str::to_string)
+            .collect();
+        let explained = query_text(connection, &format!("explain {sql}"));
+        let extra = explained[0].rsplit('\t').next().unwrap_or_default();
+        (rows, counts.join(" of "), extra.to_string())
+    };
+    let text = |texts: &[&str]| -> Vec<String> { texts.iter().map(ToString::to_string).collect() };
+    // Six entries are looked at, two of them lead to rows.
+    let (rows, counts, extra) = icp(
+        &mut connection,
+        "select d from t where a between 1 and 3 and b = 'y' and c >= 3 order by a",
+    );
+    assert_eq!(rows, text(&["30", "50"]));
+    assert_eq!(counts, "6 of 2");
+    assert!(extra.starts_with("Using index condition"), "{extra}");
+    assert!(extra.ends_with("Direct"), "{extra}");
+    // The index has all of it, the values as they were written and the primary key too.
+    let (rows, counts, extra) = icp(
+        &mut connection,
+        "select id, b, c from t where a between 1 and 3 and b = 'Y' order by a desc, b desc",
+    );
+    assert_eq!(rows, text(&["5\ty\t5.50", "3\ty\t3.50", "2\tY\t2.50"]));
+    assert_eq!(counts, "0 of 0");
+    assert!(extra.contains("Using index;"), "{extra}");
+    assert!(extra.ends_with("Direct"), "{extra}");
+    let (rows, ..) = icp(
+        &mut connection,
+        "select count(*), count(b), sum(c), max(id) from t where a between 1 and 2",
+    );
+    assert_eq!(rows, text(&["4\t3\t12.00\t4"]));
+    let (rows, ..) = icp(
+        &mut connection,
+        "select distinct b from t where a between 1 and 2 order by b",
+    );
+    assert_eq!(rows, text(&["NULL", "x", "Y"]));
+    // Of two indexes with the same range, the one whose entries say more.
+    for sql in [
+        "create table two (id int primary key, a int, b int, c int, d int, key a_c (a, c), key a_b (a, b))",
+        "insert into two values (1, 1, 1, 1, 1), (2, 1, 2, 2, 2), (3, 2, 2, 3, 3)",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    for (sql, key) in [
+        (
+            "select d from two where a between 1 and 2 and b = 2",
+            "a_b Using index condition; Direct",
+        ),
+        (
+            "select c from two where a between 1 and 2",
+            "a_c Using index; Direct",
+        ),
+    ] {
+        let explained = query_text(&mut connection, &format!("explain {sql}"));
+        let columns: Vec<_> = explained[0].split('\t').collect();
+        assert_eq!(format!("{} {}", columns[6], columns[11]), key, "{sql}");
+    }
+    let (rows, ..) = icp(
+        &mut connection,
+        "select one.d, other.b, other.c from t one, t other where one.id = 1 and other.a = one.a",
+    );
+    assert_eq!(rows, text(&["10\tx\t1.50", "10\tY\t2.50"]));
+    connection
+        .query_drop("set optimizer_switch = 'index_condition_pushdown=off'")
+        .expect("a switch");
+    connection.query_drop("flush status").expect("a reset");
+    let rows = query_text(
+        &mut connection,
+        "select d from t where a between 1 and 3 and b = 'y' and c >= 3 order by a",
+    );
+    assert_eq!(rows, text(&["30", "50"]));
+    let counts = query_text(&mut connection, "show session status like 'Handler_icp%'");
+    assert_eq!(
+        counts,
+        text(&["Handler_icp_attempts\t0", "Handler_icp_match\t0"])
+    );
 }

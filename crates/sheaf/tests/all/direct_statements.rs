@@ -352,6 +352,10 @@ impl Table {
         }
         if !self.keys[0].is_empty() && random.one_in(2) {
             columns = self.keys[0].clone();
+            if random.one_in(2) {
+                // The order of an index.
+                columns = [random.pick(&self.keys).clone(), columns].concat();
+            }
         }
         let descending = random.one_in(2);
         for (at, column) in columns.iter().enumerate() {
@@ -396,11 +400,14 @@ impl Table {
         if qualified {
             sql.push(" as x");
         }
-        self.condition(random, &mut sql);
         let ordered = !distinct && random.one_in(3);
+        let all = ordered && random.one_in(4);
+        if !all {
+            self.condition(random, &mut sql);
+        }
         if ordered {
             self.order(random, &mut sql);
-            if random.one_in(2) {
+            if all || random.one_in(2) {
                 let limit = random.below(4).to_string();
                 sql.push(" limit ").operand(random, &limit);
                 if random.one_in(3) {

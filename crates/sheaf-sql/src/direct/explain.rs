@@ -1,0 +1,80 @@
+//! EXPLAIN of a direct plan: the operators' plan that reads what it reads, as it reads it.
+//!
+//! A direct plan has no operators to show. But hints lead the optimizer to the same indexes, in the same order and without
+//! what direct plans do not do (multi-range reads, jumps, hash joins, giving up), and that plan can be shown.
+
+use sqlparser::ast;
+
+use super::access::Access;
+use super::read::Way;
+use super::{Action, DirectPlan};
+use crate::parser::statement::Statement;
+
+/// What direct plans never do.
+const SWITCHED_OFF: &str = "SET_VAR(optimizer_switch='mrr=off,batched_key_access=off,hash_join=off,index_jumps=off,\
+                            skip_scan=off,index_merge=off,bounded_regret=off')";
+
+impl DirectPlan {
+    /// The statement with hints that make the optimizer's plan like this one; `None` if it reads no table.
+    pub(crate) fn hinted(&self, way: Way, statement: &Statement) -> Option<Statement> {
+        let mut statement = statement.clone();
+        let (from, hints) = match &mut statement {
+            Statement::Query(query) => match query.body.as_mut() {
+                ast::SetExpr::Select(select) => (&select.from, &mut select.optimizer_hints),
+                _ => return None,
+            },
+            Statement::Update(update) => (&update.tables, &mut update.hints),
+            Statement::Delete(_) | Statement::Insert(_) => return None,
+            _ => return None,
+        };
+        let factors = from.iter().flat_map(|part| {
+            let joined = part.joins.iter().map(|join| &join.relation);
+            std::iter::once(&part.relation).chain(joined)
+        });
+        let aliases = factors.map(alias_of).collect::<Option<Vec<String>>>()?;
+        let mut text = String::from(SWITCHED_OFF);
+        let mut order = Vec::new();
+        let mut read = |from: usize, table: &sheaf_table::Table, access: &Access| {
+            let alias = aliases.get(from)?;
+            let index = &access.index.definition(table).name;
+            text.push_str(&format!(" INDEX({alias} {})", quoted(index)));
+            order.push(alias.as_str());
+            Some(())
+        };
+        match &self.action {
+            Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
+            Action::Update(plan, table) => read(0, table, plan.access())?,
+            Action::Join(join) => {
+                for joined in &join.tables {
+                    read(joined.from, &joined.table, &joined.access)?;
+                }
+            }
+            Action::Delete(..) | Action::Insert(_) => return None,
+        }
+        if order.len() > 1 {
+            text.push_str(&format!(" JOIN_ORDER({})", order.join(", ")));
+        }
+        *hints = vec![ast::OptimizerHint {
+            prefix: String::new(),
+            text,
+            style: ast::OptimizerHintStyle::MultiLine,
+        }];
+        Some(statement)
+    }
+}
+
+/// The name of a table in hints.
+fn alias_of(factor: &ast::TableFactor) -> Option<String> {
+    let ast::TableFactor::Table { name, alias, .. } = factor else {
+        return None;
+    };
+    let name = match alias {
+        Some(alias) => &alias.name,
+        None => name.0.last()?.as_ident()?,
+    };
+    Some(quoted(&name.value))
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
