@@ -194,6 +194,11 @@ impl<'a> Totals<'a> {
         }
     }
 
+    /// Whether the first of them has met a value.
+    pub(super) fn has_value(&self) -> bool {
+        self.totals.first().is_some_and(|(_, is_any)| *is_any)
+    }
+
     /// Adds a row. Error 1690 if a sum leaves what can be added up.
     pub(super) fn add(&mut self, row: &RowView<'_>) -> Result<()> {
         for (aggregate, (total, is_any)) in self.aggregates.iter().zip(&mut self.totals) {

@@ -65,6 +65,8 @@ enum Shown {
         aggregates: Vec<Aggregate>,
         /// Entries are counted, and their rows are not looked at.
         counts_entries: bool,
+        /// It is the least or greatest value of the column that rows come in the order of: the first one is it.
+        ends_at_first: bool,
     },
 }
 
@@ -110,7 +112,7 @@ impl Read {
             let is_plain =
                 !distinct && order_by.is_none() && limit_clause.is_none() && locking.is_none();
             return is_plain
-                .then(|| Read::of_aggregates(session, (select, selection?), names, text))?;
+                .then(|| Read::of_aggregates(session, (select, selection), names, text))?;
         }
         let SelectList {
             items,
@@ -187,11 +189,14 @@ impl Read {
     /// The plan of a query whose select list has nothing but aggregates.
     fn of_aggregates(
         session: &Session,
-        (select, selection): (&ast::Select, &ast::Expr),
+        (select, selection): (&ast::Select, Option<&ast::Expr>),
         names: Names<'_>,
         text: &str,
     ) -> Option<(Read, Arc<Table>)> {
-        let comparisons = comparisons(selection, &names)?;
+        let comparisons = match selection {
+            Some(selection) => comparisons(selection, &names)?,
+            None => Vec::new(),
+        };
         let definition = names.definition();
         let list = select_list::computed(session, (select, text), |expr| {
             let aggregate = Aggregate::of(expr, &names)?;
@@ -204,7 +209,29 @@ impl Read {
         } = list;
         let read: Vec<usize> = aggregates.iter().filter_map(Aggregate::column).collect();
         let pushes = session.variables.pushes_index_conditions();
-        let access = Access::choose(&names.table, &comparisons, pushes, Some(&read))?;
+        let extreme = match aggregates.as_slice() {
+            [Aggregate::Extreme { column, wanted, .. }] => Some((*column, *wanted)),
+            _ => None,
+        };
+        let order = extreme.map(|(column, _)| OrderItem {
+            column,
+            descending: false,
+        });
+        let access = match Access::choose(&names.table, &comparisons, pushes, Some(&read)) {
+            Some(access) => access,
+            None if Access::binds_any(&names.table, &comparisons) => return None,
+            None => {
+                let mut access = Walk::in_order(&names.table, &comparisons, &[order?])?.access;
+                access.use_entries(&names.table, pushes, Some(&read));
+                access
+            }
+        };
+        let is_in_order = |order| index_order(&names.table, &access, &[order]).is_some();
+        let ends_at_first = order.is_some_and(is_in_order);
+        let direction = match extreme {
+            Some((_, std::cmp::Ordering::Greater)) if ends_at_first => Direction::Backward,
+            _ => Direction::Forward,
+        };
         let is_never_null =
             |column: usize| !definition.columns[column].nullable || access.binds_column(column);
         let counts = |aggregate: &Aggregate| aggregate.counts_entries(is_never_null);
@@ -214,9 +241,10 @@ impl Read {
             shown: Shown::Aggregates {
                 counts_entries: !access.has_tests() && aggregates.iter().all(counts),
                 aggregates,
+                ends_at_first,
             },
             access,
-            direction: Direction::Forward,
+            direction,
             order: None,
             distinct: None,
             limit: None,
@@ -281,7 +309,9 @@ impl Read {
 
     /// Whether so many rows may lie under the keys that the vectorised path is better.
     fn is_long(&self, table: &Table, bound: &BoundAccess, wanted: u64) -> Result<bool> {
-        if let Keys::Points(_) = bound.keys {
+        let is_short = matches!(bound.keys, Keys::Points(_))
+            || matches!(self.shown, Shown::Aggregates { ends_at_first, .. } if ends_at_first);
+        if is_short {
             return Ok(false);
         }
         let sends_all = matches!(self.shown, Shown::Columns(_))
@@ -579,15 +609,28 @@ impl Session {
             Shown::Aggregates {
                 aggregates,
                 counts_entries,
+                ends_at_first,
             } => {
                 let mut totals = Totals::new(aggregates);
                 if *counts_entries {
                     totals.add_count(reader.count(&bound)?);
                 } else {
-                    reader.for_each(&bound, read.direction, |_, row| {
-                        totals.add(&row)?;
-                        Ok(ControlFlow::Continue(()))
-                    })?;
+                    // Rows that do not pass, and NULLs, may come before the first one.
+                    let most = match ends_at_first {
+                        true => MAX_WALKED_ROWS,
+                        false => u64::MAX,
+                    };
+                    let is_complete =
+                        reader.for_each_of(most, &bound, read.direction, |_, row| {
+                            totals.add(&row)?;
+                            Ok(match *ends_at_first && totals.has_value() {
+                                true => ControlFlow::Break(()),
+                                false => ControlFlow::Continue(()),
+                            })
+                        })?;
+                    if !is_complete {
+                        return Ok(false);
+                    }
                     totals.check()?;
                 }
                 sink.row_columns(&read.columns, &read.schema)?;

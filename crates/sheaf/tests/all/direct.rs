@@ -298,6 +298,9 @@ fn explain_says_direct() {
         "select id, k from t where k in (5, 6)",
         "select sum(k) from t where id between 1 and 2",
         "select count(k) from t where k between 5 and 6 or k between 6 and 9 or k = 1",
+        "select max(id) from t",
+        "select min(k) from t",
+        "select max(k) from t where c >= 'a'",
         "select c from t limit 1",
         "select c from t order by id desc limit 2 offset 1",
         "select id, c from t where c >= 'a' order by k limit 1",
@@ -307,6 +310,9 @@ fn explain_says_direct() {
     for sql in [
         "select c from t where c = 'a'",
         "select c from t order by c limit 1",
+        "select max(c) from t",
+        "select max(k), min(k) from t",
+        "select count(*) from t",
         "select c from t order by id limit 1001",
         "select distinct c from t limit 1",
         "select c from t order by id limit 1 for update",
@@ -631,6 +637,19 @@ fn entries_are_tested_before_their_rows_are_looked_up() {
         "select distinct b from t where a between 1 and 2 order by b",
     );
     assert_eq!(rows, text(&["NULL", "x", "Y"]));
+    for (sql, value) in [
+        ("select max(a) from t", "4"),
+        ("select min(a) from t where b = 'Y'", "1"),
+        ("select max(a) from t where b = 'x'", "1"),
+        ("select min(d) from t where id > 3", "40"),
+        ("select min(id) from t where id > 3 and d > 55", "6"),
+        ("select max(id) from t where id < 3 and d > 55", "NULL"),
+        ("select max(a) from t where a < 1", "NULL"),
+        ("select max(b) from t where a = 2", "y"),
+        ("select min(c) from t where a = 2 and b = 'y'", "3.50"),
+    ] {
+        assert_eq!(icp(&mut connection, sql).0, [value], "{sql}");
+    }
     // Of two indexes with the same range, the one whose entries say more.
     for sql in [
         "create table two (id int primary key, a int, b int, c int, d int, key a_c (a, c), key a_b (a, b))",

@@ -374,7 +374,9 @@ impl Table {
         if random.one_in(6) {
             self.aggregates(random, &mut sql);
             sql.push(" from ").push(&self.name);
-            self.condition(random, &mut sql);
+            if !random.one_in(5) {
+                self.condition(random, &mut sql);
+            }
             return (sql, true);
         }
         let distinct = random.one_in(6);
@@ -505,7 +507,8 @@ impl Table {
                 0 => sql.push("count(*)"),
                 // The kinds that are numbers.
                 1 if *kind < 5 => sql.push("SUM( ").push(name).push(")"),
-                2 => sql.push("max(").push(name).push(") as most"),
+                2 if random.one_in(2) => sql.push("max(").push(name).push(") as most"),
+                2 => sql.push("min(").push(name).push(")"),
                 _ => sql.push("count(").push(name).push(")"),
             };
         }
