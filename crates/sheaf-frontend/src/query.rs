@@ -316,6 +316,14 @@ fn plan_error(text: &str) -> SqlError {
     {
         return SqlError::new(1241, "21000", "Operand should contain 1 column(s)");
     }
+    if text.contains("names given as column alias") {
+        return SqlError::new(
+            1353,
+            "HY000",
+            "In definition of view, derived table or common table expression, SELECT list and column names list have \
+             different column counts",
+        );
+    }
     if text.contains("have different number of columns") || text.contains("same number of columns")
     {
         return SqlError::new(

@@ -26,6 +26,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::marker("$gt", (2, 2), condition),
     Function::marker("$ge", (2, 2), condition),
     Function::marker("$null_safe_eq", (2, 2), condition),
+    // Equal, or it is unknown whether they are.
+    Function::marker("$may_be_equal", (2, 2), condition),
     // Value, then the list.
     Function::marker("$in", (2, VARIADIC), condition),
     // A value as a condition.

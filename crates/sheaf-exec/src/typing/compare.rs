@@ -7,7 +7,7 @@
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, Result, ScalarValue};
 use datafusion_expr::logical_plan::{Projection, Subquery};
-use datafusion_expr::{Expr, LogicalPlan, Operator, binary_expr, lit};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
 use sheaf_table::Collation;
 use std::sync::Arc;
 
@@ -167,6 +167,29 @@ pub(super) fn comparison(op: Operator, left: Expr, right: Expr, schema: &DFSchem
         op,
         convert(right, &to, schema)?,
     ))
+}
+
+/// Whether two values are equal, or might be if it was known what NULL stands for.
+pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let [left, right] = <[Expr; 2]>::try_from(args).map_err(|_| {
+        datafusion_common::internal_datafusion_err!("a comparison has two operands")
+    })?;
+    let equal = comparison(Operator::Eq, left, right, schema)?;
+    let Expr::BinaryExpr(BinaryExpr {
+        left,
+        op: Operator::Eq,
+        right,
+    }) = &equal
+    else {
+        return Ok(equal.is_not_false());
+    };
+    let mut may_be_equal = equal.clone();
+    for operand in [left, right] {
+        if operand.nullable(schema)? {
+            may_be_equal = may_be_equal.or(operand.as_ref().clone().is_null());
+        }
+    }
+    Ok(may_be_equal)
 }
 
 fn fold_is_null(expr: Expr) -> Expr {

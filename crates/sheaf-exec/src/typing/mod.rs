@@ -39,6 +39,9 @@ use crate::functions::{as_function, call};
 
 pub use plan::{resolve_plan, rewrite_changed, schema_of_operands};
 
+/// The alias of a subquery that is searched for a row of values.
+pub const ROW_SUBQUERY: &str = "$row";
+
 /// The field of an expression.
 pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
     Ok(expr.to_field(schema)?.1)
@@ -90,6 +93,7 @@ fn resolve_node(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Ex
                 "$gt" => binary(Operator::Gt, args, schema),
                 "$ge" => binary(Operator::GtEq, args, schema),
                 "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema),
+                "$may_be_equal" => compare::may_be_equal(args, schema),
                 "$in" => compare::in_list(args, schema),
                 "$truth" => compare::truth(first(args), schema),
                 "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),

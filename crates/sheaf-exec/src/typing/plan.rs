@@ -8,8 +8,8 @@ use datafusion_common::{Column, DFSchema, ExprSchema, Result};
 use datafusion_expr::expr::{AggregateFunction, Case, Exists, GroupingSet, InSubquery};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
-    Aggregate, Distinct, Filter, Projection, RecursiveQuery, Sort, Subquery, TableScan,
-    TableScanBuilder, Union,
+    Aggregate, Distinct, Filter, Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias,
+    TableScan, TableScanBuilder, Union,
 };
 use datafusion_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction, split_conjunction_owned,
@@ -20,7 +20,7 @@ use datafusion_expr::{
 
 use super::choose::as_column_of;
 use super::compare::join_key;
-use super::{Literals, key_of, resolve, type_of};
+use super::{Literals, ROW_SUBQUERY, key_of, resolve, type_of};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::call;
@@ -215,6 +215,9 @@ fn resolve_node(plan: LogicalPlan, literals: &Literals) -> Result<LogicalPlan> {
             LogicalPlan::Filter(with_correlated_not_in(filter, &schema)?)
         }
         LogicalPlan::Aggregate(aggregate) => group_by_key(aggregate)?,
+        LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == ROW_SUBQUERY => {
+            columns_of_row(alias)?
+        }
         LogicalPlan::Distinct(Distinct::All(input)) => distinct_by_key(input)?,
         LogicalPlan::Union(union) => union_of_one_type(union)?,
         LogicalPlan::Join(mut join) => {
@@ -289,6 +292,20 @@ fn with_correlated_keys(filter: Filter) -> Result<Filter> {
         .map(Expr::Column);
     let with_keys = Projection::try_new(columns.chain(keys).collect(), filter.input)?;
     Filter::try_new(predicate, Arc::new(LogicalPlan::Projection(with_keys)))
+}
+
+/// The columns that a row is compared with, under the alias but without a node for it: DataFusion does not pull what a
+/// subquery is correlated by through an alias.
+fn columns_of_row(alias: SubqueryAlias) -> Result<LogicalPlan> {
+    let columns = alias.input.schema().columns().into_iter().map(|column| {
+        let name = column.name.clone();
+        Expr::Column(column).alias_qualified(Some(alias.alias.clone()), name)
+    });
+    let columns = columns.collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        columns,
+        alias.input,
+    )?))
 }
 
 fn map_grouping_sets(

@@ -6,9 +6,9 @@ use sqlparser::ast::{
     Value as Literal, ValueWithSpan,
 };
 
-use super::Lowering;
 use super::build::{binary, call, literal, not, number, text};
 use super::select::Use;
+use super::{Lowering, Unknown};
 use crate::error::{Result, SqlError};
 
 /// A lowered expression: a truth value of DataFusion's, or a value of MySQL's.
@@ -42,7 +42,7 @@ fn unit_name(field: &DateTimeField) -> String {
     }
 }
 
-fn unsupported(what: impl std::fmt::Display) -> SqlError {
+pub fn unsupported(what: impl std::fmt::Display) -> SqlError {
     SqlError::not_supported_yet(what)
 }
 
@@ -139,8 +139,13 @@ impl Lowering<'_> {
 
     fn expression_inner(&mut self, expr: Expr) -> Result<Lowered> {
         use Lowered::{Condition, Value};
+        // Of this condition. It is handed on only where those inside of it may be taken for the same.
+        let unknown = std::mem::take(&mut self.unknown);
         Ok(match expr {
-            Expr::Nested(inner) => self.expression(*inner)?,
+            Expr::Nested(inner) => {
+                self.unknown = unknown;
+                self.expression(*inner)?
+            }
             Expr::Identifier(ident) => {
                 if let Some(variable) = self.variable(&[&ident.value])? {
                     return Ok(Value(variable));
@@ -181,8 +186,10 @@ impl Lowering<'_> {
                 let value = self.literal(typed.value)?.into_value();
                 Value(self.cast(value, &data_type)?)
             }
-            Expr::BinaryOp { left, op, right } => self.binary_operator(*left, op, *right)?,
-            Expr::UnaryOp { op, expr } => self.unary_operator(op, *expr)?,
+            Expr::BinaryOp { left, op, right } => {
+                self.binary_operator(*left, op, *right, unknown)?
+            }
+            Expr::UnaryOp { op, expr } => self.unary_operator(op, *expr, unknown)?,
             Expr::IsNull(inner) => Condition(Expr::IsNull(Box::new(self.value(*inner)?))),
             Expr::IsNotNull(inner) => Condition(Expr::IsNotNull(Box::new(self.value(*inner)?))),
             Expr::IsTrue(inner) => Condition(Expr::IsTrue(Box::new(self.condition(*inner)?))),
@@ -217,13 +224,12 @@ impl Lowering<'_> {
                 subquery,
                 negated,
             } => {
-                if let Expr::Tuple(items) = expr.as_ref() {
-                    return Err(unsupported(format!(
-                        "a row of {} values IN a subquery",
-                        items.len()
-                    )));
-                }
-                let expr = Box::new(self.value(*expr)?);
+                let expr = match *expr {
+                    Expr::Tuple(row) => {
+                        return self.row_in_subquery(row, *subquery, negated, unknown);
+                    }
+                    value => Box::new(self.value(value)?),
+                };
                 Condition(Expr::InSubquery {
                     expr,
                     subquery: self.subquery(*subquery)?,
@@ -412,7 +418,13 @@ impl Lowering<'_> {
         }))
     }
 
-    fn binary_operator(&mut self, left: Expr, op: BinaryOperator, right: Expr) -> Result<Lowered> {
+    fn binary_operator(
+        &mut self,
+        left: Expr,
+        op: BinaryOperator,
+        right: Expr,
+        unknown: Unknown,
+    ) -> Result<Lowered> {
         use BinaryOperator as Op;
         if let (Expr::Tuple(left_items), Expr::Tuple(right_items)) = (&left, &right) {
             return self.row_comparison(left_items.clone(), op, right_items.clone());
@@ -461,18 +473,18 @@ impl Lowering<'_> {
             )));
         }
         let logic = match op {
-            Op::And => Some(Op::And),
-            Op::Or => Some(Op::Or),
+            Op::And => Some((Op::And, unknown)),
+            Op::Or => Some((Op::Or, unknown)),
             // True if exactly one side is.
-            Op::Xor => Some(Op::NotEq),
+            Op::Xor => Some((Op::NotEq, Unknown::Itself)),
             _ => None,
         };
-        if let Some(op) = logic {
-            return Ok(Lowered::Condition(binary(
-                self.condition(left)?,
-                op,
-                self.condition(right)?,
-            )));
+        if let Some((op, unknown)) = logic {
+            self.unknown = unknown;
+            let left = self.condition(left)?;
+            self.unknown = unknown;
+            let right = self.condition(right)?;
+            return Ok(Lowered::Condition(binary(left, op, right)));
         }
         let name = match op {
             Op::Plus => "$add",
@@ -492,7 +504,12 @@ impl Lowering<'_> {
         self.call_on_values(name, vec![left, right])
     }
 
-    fn unary_operator(&mut self, op: UnaryOperator, expr: Expr) -> Result<Lowered> {
+    fn unary_operator(
+        &mut self,
+        op: UnaryOperator,
+        expr: Expr,
+        unknown: Unknown,
+    ) -> Result<Lowered> {
         Ok(match (op, expr) {
             (
                 UnaryOperator::Minus,
@@ -505,6 +522,7 @@ impl Lowering<'_> {
             (UnaryOperator::Plus, expr) => Lowered::Value(self.value(expr)?),
             (UnaryOperator::BitwiseNot, expr) => self.call_on_values("$bit_not", vec![expr])?,
             (UnaryOperator::Not | UnaryOperator::BangNot, expr) => {
+                self.unknown = unknown.denied();
                 Lowered::Condition(not(self.condition(expr)?))
             }
             (op, _) => return Err(unsupported(op)),
@@ -695,7 +713,7 @@ fn limits_to_some(query: &Query) -> bool {
     }
 }
 
-fn negate_if(negated: bool, condition: Expr) -> Lowered {
+pub fn negate_if(negated: bool, condition: Expr) -> Lowered {
     Lowered::Condition(if negated { not(condition) } else { condition })
 }
 

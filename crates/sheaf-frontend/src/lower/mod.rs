@@ -19,6 +19,7 @@ mod expression;
 mod function;
 mod header;
 mod hints;
+mod row_subquery;
 mod select;
 mod session;
 
@@ -75,6 +76,7 @@ pub fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
         aggregates_allowed: true,
         aggregates_seen: 0,
         in_filter: false,
+        unknown: Unknown::Itself,
     };
     let (query, headers) = lowering.query(query.clone(), select::Use::Result)?;
     let hint_warnings = lowering.blocks.resolve(&mut lowering.tables);
@@ -108,6 +110,31 @@ struct Lowering<'a> {
     aggregates_seen: usize,
     /// Inside of WHERE, ON or HAVING, where a subquery can become a join.
     in_filter: bool,
+    /// Of the condition that is lowered next.
+    unknown: Unknown,
+}
+
+/// What the truth value of a condition may be taken for if it is unknown, because it makes no difference where it stands.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Unknown {
+    /// For nothing else.
+    #[default]
+    Itself,
+    /// Rows are tested by the condition.
+    False,
+    /// Rows are tested by what denies the condition.
+    True,
+}
+
+impl Unknown {
+    /// Of the operand of NOT.
+    fn denied(self) -> Unknown {
+        match self {
+            Unknown::Itself => Unknown::Itself,
+            Unknown::False => Unknown::True,
+            Unknown::True => Unknown::False,
+        }
+    }
 }
 
 impl Lowering<'_> {
@@ -131,6 +158,7 @@ impl Lowering<'_> {
     fn filter(&mut self, condition: Expr, aggregates_allowed: bool) -> Result<Expr> {
         let before = (self.aggregates_allowed, self.in_filter);
         (self.aggregates_allowed, self.in_filter) = (aggregates_allowed, true);
+        self.unknown = Unknown::False;
         let lowered = self.condition(condition);
         (self.aggregates_allowed, self.in_filter) = before;
         lowered
