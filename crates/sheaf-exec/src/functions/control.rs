@@ -76,6 +76,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$typed", (4, 4), typed_field, |call| {
         call.args.args[0].to_array(call.rows())
     }),
+    // A column of the first part of a recursive table: what has no type is a text.
+    Function::marker("$first_part", (1, 1), |operands| {
+        Ok(match operands.sql_type(0) {
+            SqlType::Null => field::text(),
+            _ => operands.fields[0].as_ref().clone(),
+        })
+    }),
     Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval).never_null(),
 ];
 

@@ -10,7 +10,7 @@ use super::compare::comparison;
 use super::{cast, field_of, fold, literal, type_of, typed_literal};
 use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
-use crate::functions::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY};
+use crate::functions::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field};
 
 /// Converts a value to the field of a choice that it is a branch of.
 pub(super) fn convert_to_field(expr: Expr, to: &Field, schema: &DFSchema) -> Result<Expr> {
@@ -182,6 +182,14 @@ pub(super) fn result(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         SqlType::Decimal {
             scale, decimals, ..
         } if decimals < scale => fold(call("$result", vec![expr]), schema),
+        _ => expr,
+    })
+}
+
+/// A column of the first part of a recursive table.
+pub(super) fn first_part(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match type_of(&expr, schema)? {
+        SqlType::Null => typed_literal(ScalarValue::Utf8View(None), &field::text()),
         _ => expr,
     })
 }

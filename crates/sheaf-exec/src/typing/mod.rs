@@ -102,6 +102,7 @@ fn resolve_node(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Ex
                 "nullif" => choose::nullif(args, schema),
                 "greatest" | "least" => choose::extreme(function.name, args, schema),
                 "$result" => choose::result(first(args), schema),
+                "$first_part" => choose::first_part(first(args), schema),
                 _ => Ok(fold(
                     Expr::ScalarFunction(ScalarFunction { func, args }),
                     schema,

@@ -98,8 +98,8 @@ struct Lowering<'a> {
     /// by their first occurrence.
     names: HashMap<String, String>,
     tables: Vec<TableReference>,
-    /// Names of the common table expressions in scope.
-    ctes: Vec<String>,
+    /// The common table expressions in scope.
+    ctes: Vec<CommonTable>,
     blocks: hints::QueryBlocks,
     parameters_seen: usize,
     locking: bool,
@@ -112,6 +112,22 @@ struct Lowering<'a> {
     in_filter: bool,
     /// Of the condition that is lowered next.
     unknown: Unknown,
+}
+
+/// A common table expression.
+struct CommonTable {
+    name: String,
+    /// A FROM has named it.
+    is_read: bool,
+}
+
+impl CommonTable {
+    fn new(name: &str) -> CommonTable {
+        CommonTable {
+            name: name.to_string(),
+            is_read: false,
+        }
+    }
 }
 
 /// What the truth value of a condition may be taken for if it is unknown, because it makes no difference where it stands.

@@ -13,9 +13,9 @@ use sqlparser::ast::{
     ValueWithSpan,
 };
 
-use super::build::{binary, call};
+use super::build::{binary, call, null};
 use super::expression::object_text;
-use super::{Lowering, TableReference};
+use super::{CommonTable, Lowering, TableReference};
 use crate::error::{Result, SqlError};
 use crate::walk::{ExpressionVisitor, walk_expression};
 
@@ -152,19 +152,35 @@ impl Lowering<'_> {
     }
 
     fn common_table(&mut self, mut cte: Cte, recursive: bool) -> Result<Cte> {
+        let position = self.ctes.len();
         if recursive {
-            self.ctes.push(cte.alias.name.value.clone());
+            self.ctes.push(CommonTable::new(&cte.alias.name.value));
         }
         let first_reference = self.tables.len();
-        let (query, _) = self.query(*cte.query, Use::Table)?;
+        let (mut query, _) = self.query(*cte.query, Use::Table)?;
         self.blocks
             .define_common_table(&cte.alias.name.value, first_reference);
+        if let SetExpr::SetOperation { left, .. } = query.body.as_mut()
+            && self.ctes.get(position).is_some_and(|table| table.is_read)
+        {
+            give_types(left);
+        }
         cte.query = Box::new(query);
         if !recursive {
-            self.ctes.push(cte.alias.name.value.clone());
+            self.ctes.push(CommonTable::new(&cte.alias.name.value));
         }
         cte.alias = self.table_alias(cte.alias);
         Ok(cte)
+    }
+
+    /// Whether the name is that of a common table, which is read then.
+    fn reads_common_table(&mut self, name: &str) -> bool {
+        let mut known = self.ctes.iter_mut().rev();
+        let found = known.find(|table| table.name == name);
+        found.is_some_and(|table| {
+            table.is_read = true;
+            true
+        })
     }
 
     fn table_alias(&mut self, mut alias: TableAlias) -> TableAlias {
@@ -554,7 +570,7 @@ impl Lowering<'_> {
             .map(|ident| ident.value.clone())
             .collect();
         let (database, table) = match parts.as_slice() {
-            [table] if self.ctes.contains(table) => {
+            [table] if self.reads_common_table(table) => {
                 let known_as = alias.as_ref().map_or(table, |alias| &alias.name.value);
                 self.blocks.add_common_table(known_as, table);
                 return Ok(plain_table(table, alias));
@@ -614,6 +630,29 @@ impl Lowering<'_> {
             at: None,
         });
         Ok(plain_table(&format!("#{number}"), Some(alias)))
+    }
+}
+
+/// The rows that a recursion begins with tell its types, so what is only NULL, as parameters are before their values are
+/// known, gets one.
+fn give_types(first_part: &mut SetExpr) {
+    match first_part {
+        SetExpr::Select(select) => {
+            for item in &mut select.projection {
+                if let SelectItem::ExprWithAlias { expr, .. } = item
+                    && matches!(expr, Expr::Function(_))
+                {
+                    let value = std::mem::replace(expr, null());
+                    *expr = call("$first_part", vec![value]);
+                }
+            }
+        }
+        SetExpr::Query(query) => give_types(&mut query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            give_types(left);
+            give_types(right);
+        }
+        _ => {}
     }
 }
 

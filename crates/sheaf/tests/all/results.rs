@@ -395,6 +395,22 @@ fn prepared_statements_bind_values_of_all_kinds() {
     );
 }
 
+#[test]
+fn a_recursion_begins_with_parameters() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("recursion");
+    let count = "WITH RECURSIVE n AS (SELECT ? AS i UNION ALL SELECT i + ? FROM n WHERE i < ?) SELECT i FROM n ORDER BY i";
+    let count = connection.prep(count).expect("types are not known yet");
+    let rows: Vec<i64> = connection.exec(&count, (1, 2, 5)).expect("it counts");
+    assert_eq!(rows, [1, 3, 5]);
+    let rows: Vec<Option<i64>> = connection
+        .exec(&count, (Value::NULL, 2, 5))
+        .expect("nothing is less than NULL");
+    assert_eq!(rows, [None]);
+    let nothing = "WITH RECURSIVE n AS (SELECT NULL AS i, 1 AS j UNION ALL SELECT i, j + 1 FROM n WHERE j < 2) SELECT i, j FROM n ORDER BY j";
+    assert_eq!(query_text(&mut connection, nothing), ["NULL\t1", "NULL\t2"]);
+}
+
 /// A connection whose client sends this text whatever file is asked for.
 fn with_file(server: &TestServer, text: &'static str) -> Conn {
     let handler = LocalInfileHandler::new(move |_name, stream| {
