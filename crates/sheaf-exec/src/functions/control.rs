@@ -28,6 +28,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::marker("$null_safe_eq", (2, 2), condition),
     // Equal, or it is unknown whether they are.
     Function::marker("$may_be_equal", (2, 2), condition),
+    // Value, the least and the greatest.
+    Function::marker("$between", (3, 3), condition),
     // Value, then the list.
     Function::marker("$in", (2, VARIADIC), condition),
     // A value as a condition.

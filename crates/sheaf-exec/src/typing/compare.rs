@@ -192,6 +192,58 @@ pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     Ok(may_be_equal)
 }
 
+/// `x BETWEEN low AND high`: all three are compared as one type.
+///
+/// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number, between
+/// a string and a date a point in time.
+pub(super) fn between(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let [mut x, low, high] = <[Expr; 3]>::try_from(args)
+        .map_err(|_| datafusion_common::internal_datafusion_err!("BETWEEN has three operands"))?;
+    let types = [
+        type_of(&x, schema)?,
+        type_of(&low, schema)?,
+        type_of(&high, schema)?,
+    ];
+    if types.iter().all(SqlType::is_string) {
+        let to = match types.iter().all(SqlType::is_text) {
+            true => Domain::Keys(common_collation(&types, "between")?.0),
+            false => Domain::Bytes,
+        };
+        let x = convert(x, &to, schema)?;
+        let (low, high) = (convert(low, &to, schema)?, convert(high, &to, schema)?);
+        // The literal on the right.
+        let ordered = |op: Operator, x: Expr, bound: Expr| match op.swap() {
+            Some(swapped) if literal(&x).is_some() => binary_expr(bound, swapped, x),
+            _ => binary_expr(x, op, bound),
+        };
+        let from = ordered(Operator::GtEq, x.clone(), low);
+        return Ok(from.and(ordered(Operator::LtEq, x, high)));
+    }
+    let [x_type, low_type, high_type] = &types;
+    if x_type.is_string() && low_type.is_string() != high_type.is_string() {
+        let other = match low_type.is_string() {
+            true => high_type,
+            false => low_type,
+        };
+        x = match other {
+            SqlType::Date | SqlType::DateTime { .. } => {
+                if let Some(text) = literal(&x) {
+                    // What is no date is an error.
+                    point_in_time(text, x_type, other)?;
+                }
+                convert(x, &Domain::DateTime, schema)?
+            }
+            other if other.is_exact_number() || other.is_float() => {
+                convert(x, &Domain::Double, schema)?
+            }
+            _ => x,
+        };
+    }
+    let from = comparison(Operator::GtEq, x.clone(), low, schema)?;
+    let to = comparison(Operator::LtEq, x, high, schema)?;
+    Ok(from.and(to))
+}
+
 fn fold_is_null(expr: Expr) -> Expr {
     match literal(&expr) {
         Some(value) => lit(value.is_null()),

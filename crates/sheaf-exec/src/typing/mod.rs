@@ -94,6 +94,7 @@ fn resolve_node(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Ex
                 "$ge" => binary(Operator::GtEq, args, schema),
                 "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema),
                 "$may_be_equal" => compare::may_be_equal(args, schema),
+                "$between" => compare::between(args, schema),
                 "$in" => compare::in_list(args, schema),
                 "$truth" => compare::truth(first(args), schema),
                 "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),

@@ -208,11 +208,8 @@ impl Lowering<'_> {
                 low,
                 high,
             } => {
-                let (subject, low, high) =
-                    (self.value(*expr)?, self.value(*low)?, self.value(*high)?);
-                let from = call("$ge", vec![subject.clone(), low]);
-                let to = call("$le", vec![subject, high]);
-                negate_if(negated, binary(from, BinaryOperator::And, to))
+                let args = self.values(vec![*expr, *low, *high])?;
+                negate_if(negated, call("$between", args))
             }
             Expr::InList {
                 expr,
