@@ -24,6 +24,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+use crate::lower::build::call;
+
 /// Binding strength of each operator level; a higher number binds tighter.
 mod binding {
     pub const ASSIGNMENT: u8 = 5;
@@ -223,6 +225,9 @@ impl Dialect for SheafDialect {
                         Some(unary(parser, UnaryOperator::Not, binding::BANG - 1))
                     }
                     Keyword::BINARY => parse_binary(parser).transpose(),
+                    Keyword::CHAR if parser.peek_nth_token_ref(1).token == Token::LParen => {
+                        Some(parse_char(parser))
+                    }
                     Keyword::INTERVAL => parse_interval(parser).transpose(),
                     _ => None,
                 };
@@ -256,6 +261,30 @@ fn parse_binary(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
             array: false,
             format: None,
         })
+    })
+}
+
+/// `CHAR(n, ...)` and `CHAR(n, ... USING charset)`.
+fn parse_char(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let codes = parser.parse_comma_separated(Parser::parse_expr)?;
+    let charset = match parser.parse_keyword(Keyword::USING) {
+        true => Some(parser.parse_object_name(false)?),
+        false => None,
+    };
+    parser.expect_token(&Token::RParen)?;
+    let bytes = call("char", codes);
+    Ok(match charset {
+        Some(charset) => Expr::Convert {
+            is_try: false,
+            expr: Box::new(bytes),
+            data_type: None,
+            charset: Some(charset),
+            target_before_value: false,
+            styles: Vec::new(),
+        },
+        None => bytes,
     })
 }
 

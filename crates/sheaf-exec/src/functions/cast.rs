@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float32Array, StringViewArray, UInt64Array};
+use arrow::array::{
+    ArrayRef, Float32Array, StringViewArray, TimestampMicrosecondArray, UInt64Array,
+};
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_table::Collation;
 
-use super::calendar::round_fraction;
+use super::calendar::{MICROS_PER_DAY, round_fraction};
 use super::number::{power_of_ten, text_to_decimal};
 use super::types::{Coercibility, SqlType, field};
 use super::{Call, Function, Operands};
@@ -63,6 +65,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 }),
             ))
         },
+    ),
+    // CAST AS DATE: value, today. And AS DATETIME: value, fraction digits, today.
+    Function::marker("$to_date", (2, 2), |_| Ok(field::date())),
+    Function::marker("$to_datetime", (3, 3), |operands| {
+        Ok(field::datetime(fraction_digits(operands)))
+    }),
+    // Time, fraction digits, day: the point in time.
+    Function::strict(
+        "$on_day",
+        (3, 3),
+        |operands| Ok(field::datetime(fraction_digits(operands))),
+        on_day,
     ),
     Function::new(
         "$cast_time",
@@ -127,6 +141,18 @@ fn collate_type(operands: &Operands<'_>) -> Result<Field> {
         super::EvaluationError::new(1273, "HY000", format!("Unknown collation: '{name}'"))
     })?;
     Ok(field::collated_text(collation, Coercibility::Explicit))
+}
+
+fn on_day(call: &Call<'_>) -> Result<ArrayRef> {
+    let fsp = result_fsp(call);
+    let (times, days) = (call.time(0)?, call.date(2)?);
+    let moments: TimestampMicrosecondArray = (0..call.rows())
+        .map(|row| {
+            let midnight = i64::from(days.get(row)?) * MICROS_PER_DAY;
+            Some(round_fraction(midnight + times.get(row)?, fsp))
+        })
+        .collect();
+    Ok(Arc::new(moments))
 }
 
 fn cast_signed(call: &Call<'_>) -> Result<ArrayRef> {

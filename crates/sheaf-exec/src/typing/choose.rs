@@ -7,7 +7,7 @@ use datafusion_expr::{Expr, Operator, lit};
 use sheaf_table::Collation;
 
 use super::compare::comparison;
-use super::{cast, field_of, fold, literal, type_of, typed_literal};
+use super::{cast, field_of, fold, literal, operands, type_of, typed_literal};
 use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
 use crate::functions::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field};
@@ -145,8 +145,7 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
 }
 
 pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
-    let [value, other] = <[Expr; 2]>::try_from(args)
-        .map_err(|_| datafusion_common::internal_datafusion_err!("nullif has two arguments"))?;
+    let [value, other] = operands(args)?;
     let field = field_of(&value, schema)?;
     let equal = comparison(Operator::Eq, value.clone(), other, schema)?;
     let null = typed_literal(ScalarValue::try_from(field.data_type())?, &field);

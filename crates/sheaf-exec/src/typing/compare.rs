@@ -11,7 +11,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, bi
 use sheaf_table::Collation;
 use std::sync::Arc;
 
-use super::{cast, field_of, fold, literal, type_of};
+use super::{cast, field_of, fold, literal, operands, type_of};
 use crate::collation::collation_key;
 use crate::functions::calendar::{self, MICROS_PER_DAY, full_year};
 use crate::functions::control::microseconds;
@@ -171,9 +171,7 @@ pub(super) fn comparison(op: Operator, left: Expr, right: Expr, schema: &DFSchem
 
 /// Whether two values are equal, or might be if it was known what NULL stands for.
 pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
-    let [left, right] = <[Expr; 2]>::try_from(args).map_err(|_| {
-        datafusion_common::internal_datafusion_err!("a comparison has two operands")
-    })?;
+    let [left, right] = operands(args)?;
     let equal = comparison(Operator::Eq, left, right, schema)?;
     let Expr::BinaryExpr(BinaryExpr {
         left,
@@ -197,8 +195,7 @@ pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
 /// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number, between
 /// a string and a date a point in time.
 pub(super) fn between(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
-    let [mut x, low, high] = <[Expr; 3]>::try_from(args)
-        .map_err(|_| datafusion_common::internal_datafusion_err!("BETWEEN has three operands"))?;
+    let [mut x, low, high] = operands(args)?;
     let types = [
         type_of(&x, schema)?,
         type_of(&low, schema)?,

@@ -22,7 +22,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DFSchema, Result, ScalarValue};
+use datafusion_common::{DFSchema, Result, ScalarValue, internal_datafusion_err};
 use datafusion_expr::expr::{
     AggregateFunction, Cast, InSubquery, ScalarFunction, SetComparison, WindowFunction,
 };
@@ -98,6 +98,8 @@ fn resolve_node(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Ex
                 "$in" => compare::in_list(args, schema),
                 "$truth" => compare::truth(first(args), schema),
                 "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
+                "$to_date" => to_date(args, schema),
+                "$to_datetime" => to_datetime(args, schema),
                 "$case" => choose::case(args, schema),
                 "coalesce" => choose::coalesce(args, schema),
                 "nullif" => choose::nullif(args, schema),
@@ -157,6 +159,31 @@ fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         (Some(left), Some(right)) => compare::comparison(op, left, right, schema),
         _ => datafusion_common::internal_err!("a comparison has two operands"),
     }
+}
+
+/// CAST AS DATETIME: a time is one of today.
+fn to_datetime(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let [value, fsp, today] = operands(args)?;
+    let moment = match type_of(&value, schema)? {
+        SqlType::Time { .. } => call("$on_day", vec![value, fsp, today]),
+        _ => call("$cast_datetime", vec![value, fsp]),
+    };
+    Ok(fold(moment, schema))
+}
+
+/// CAST AS DATE.
+fn to_date(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let [value, today] = operands(args)?;
+    let value = match type_of(&value, schema)? {
+        SqlType::Time { .. } => to_datetime(vec![value, lit(6i64), today], schema)?,
+        _ => value,
+    };
+    Ok(fold(call("$cast_date", vec![value]), schema))
+}
+
+fn operands<const N: usize>(args: Vec<Expr>) -> Result<[Expr; N]> {
+    <[Expr; N]>::try_from(args)
+        .map_err(|args| internal_datafusion_err!("{} operands instead of {N}", args.len()))
 }
 
 /// A plain cast between Arrow types for which arrow's conversion is MySQL's: a widening.

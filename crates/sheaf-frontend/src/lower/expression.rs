@@ -663,9 +663,9 @@ impl Lowering<'_> {
                 args.extend(length.map(number));
                 call("$cast_binary", args)
             }
-            DataType::Date => call("$cast_date", vec![value]),
+            DataType::Date => call("$to_date", vec![value, self.today()]),
             DataType::Datetime(digits) | DataType::Timestamp(digits, _) => {
-                call("$cast_datetime", vec![value, fsp(digits)])
+                call("$to_datetime", vec![value, fsp(digits), self.today()])
             }
             DataType::Time(digits, _) => call("$cast_time", vec![value, fsp(digits)]),
             DataType::Custom(name, _) if object_text(name).eq_ignore_ascii_case("year") => {

@@ -14,7 +14,7 @@
 //!
 //! Functions and their argument counts are checked here, where the error can name them.
 
-mod build;
+pub(crate) mod build;
 mod expression;
 mod function;
 mod header;

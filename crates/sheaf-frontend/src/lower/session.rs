@@ -127,6 +127,11 @@ impl Lowering<'_> {
         })
     }
 
+    /// The day on which a time is that is made a point in time.
+    pub fn today(&self) -> Expr {
+        self.session_function("curdate", None).unwrap_or_else(null)
+    }
+
     /// Seconds that the session's time zone is ahead of UTC.
     pub fn zone_offset(&self) -> Expr {
         number(self.context.session.time_zone_offset_seconds())
