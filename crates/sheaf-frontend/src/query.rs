@@ -18,7 +18,8 @@ use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFu
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::EvaluationError;
-use sheaf_exec::typing::{Literals, resolve_plan};
+use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::typing::{Texts, resolve_plan};
 use sheaf_table::{Catalog, Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
 
@@ -44,6 +45,10 @@ pub trait SessionValues {
     /// Where LAST_INSERT_ID(value) leaves its value.
     fn insert_id_cell(&self) -> InsertIdCell {
         InsertIdCell::default()
+    }
+    /// Where texts are noted that the running statement cuts to numbers.
+    fn truncated_texts(&self) -> TruncatedTexts {
+        TruncatedTexts::default()
     }
     /// What is raised when the running statement shall end.
     fn cancel_flag(&self) -> CancelFlag {
@@ -128,12 +133,16 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
         context.session.cancel_flag(),
     );
     let provider = StatementContext::new(&lowered.tables, &options, cell, cancel);
+    let texts = Texts::of(
+        context.session.collation(),
+        context.session.truncated_texts(),
+    );
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
         // GROUPING() names group expressions, which typing changes.
         .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))
-        .and_then(|plan| resolve_plan(plan, &Literals::of(context.session.collation())))
+        .and_then(|plan| resolve_plan(plan, &texts))
         .map_err(|error| planning_error(error, query))?;
     let headers = headers(&plan, &lowered.headers, &lowered.tables);
     Ok(LoweredQuery {

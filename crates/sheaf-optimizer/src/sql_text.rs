@@ -137,7 +137,7 @@ fn operand(expr: &Expr, collation: Option<Collation>, names: Names<'_>) -> Strin
         }
         Expr::ScalarFunction(call) => match as_function(&call.func) {
             Some(function) => call_text(function.name, &call.args, collation, names),
-            None => plain_call(call.func.name(), &call.args, names),
+            None => call_text(call.func.name(), &call.args, collation, names),
         },
         Expr::AggregateFunction(aggregate) => aggregate_text(aggregate, names),
         Expr::WindowFunction(window) => window_text(window, names),
@@ -261,6 +261,8 @@ const TRANSPARENT: &[&str] = &[
     "$is_not_zero",
     "$enum_number",
     "$int",
+    "$double_of_text",
+    "$integer_of_text",
     "$sort_key",
 ];
 

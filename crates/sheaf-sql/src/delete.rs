@@ -66,8 +66,7 @@ impl Session {
                 for batch in &returned.batches {
                     sink.rows(batch)?;
                 }
-                self.row_count = -1;
-                sink.end_of_rows(self.end_of_rows())
+                self.end_query(sink)
             }
         }
     }

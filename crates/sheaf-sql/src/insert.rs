@@ -178,8 +178,7 @@ impl Session {
             for rows in rows.chunks(RETURNING_ROWS) {
                 sink.rows(&evaluator.results(rows)?)?;
             }
-            self.row_count = -1;
-            return sink.end_of_rows(self.end_of_rows());
+            return self.end_query(sink);
         }
         let id = match written.first_auto_increment {
             0 if written.rows + written.updated > 0 => written.last_auto_increment,

@@ -282,8 +282,7 @@ impl Session {
             self.found_rows += rows as u64;
             sink.rows(&batch.slice(0, rows))?;
         }
-        self.row_count = -1;
-        sink.end_of_rows(self.end_of_rows())
+        self.end_query(sink)
     }
 
     /// Finds rows and locks them, again and again until no other transaction comes between.
@@ -354,8 +353,7 @@ impl Session {
         );
         let rows = self.end_changes(statement, outcome)?;
         self.found_rows = rows;
-        self.row_count = -1;
-        sink.end_of_rows(self.end_of_rows())
+        self.end_query(sink)
     }
 
     /// Sends the rows that it can lock, as many as the window says. Returns how many these were.

@@ -139,8 +139,7 @@ impl Session {
             sink.columns(&columns)?;
         }
         self.found_rows = rows;
-        self.row_count = -1;
-        sink.end_of_rows(self.end_of_rows())
+        self.end_query(sink)
     }
 
     /// Runs a query and hands over its batches.

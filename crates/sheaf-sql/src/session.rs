@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
+use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::thread_placement;
 use sheaf_table::{AccountName, Value};
 
@@ -135,6 +136,8 @@ pub struct Session {
     pub(crate) variables: Variables,
     pub(crate) user_variables: BTreeMap<String, Value>,
     pub(crate) warnings: Warnings,
+    /// Texts that the running statement has cut to numbers, on their way to the warnings.
+    pub(crate) truncated_texts: TruncatedTexts,
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
     pub(crate) unrelated_tables: UnrelatedTables,
@@ -187,6 +190,7 @@ impl Session {
             own_database: None,
             user_variables: BTreeMap::new(),
             warnings: Warnings::default(),
+            truncated_texts: TruncatedTexts::default(),
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
             unrelated_tables: UnrelatedTables::default(),
@@ -441,9 +445,19 @@ impl Session {
 
     pub(crate) fn clear_warnings(&mut self) {
         self.warnings.clear(self.variables.max_error_count());
+        self.truncated_texts.begin();
         if let Some(note) = &self.rewrite_note {
             self.warnings.note(1105, note.clone());
         }
+    }
+
+    /// Makes warnings of the texts that the statement has cut to numbers.
+    pub(crate) fn warn_of_truncated_texts(&mut self) {
+        let (messages, others) = self.truncated_texts.take();
+        for message in messages {
+            self.warnings.warn(1292, message);
+        }
+        self.warnings.count_others(others);
     }
 
     /// Ends a statement without rows.
@@ -464,6 +478,7 @@ impl Session {
         info: String,
     ) -> Result<()> {
         self.row_count = i64::try_from(affected_rows).unwrap_or(i64::MAX);
+        self.warn_of_truncated_texts();
         sink.ok(OkInfo {
             affected_rows,
             last_insert_id: self.insert_id_cell.get().unwrap_or(last_insert_id),
@@ -479,6 +494,13 @@ impl Session {
             warnings: self.warnings.wire_count(),
             more_results: self.more_results,
         }
+    }
+
+    /// Ends the result set of a query.
+    pub(crate) fn end_query(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
+        self.row_count = -1;
+        self.warn_of_truncated_texts();
+        sink.end_of_rows(self.end_of_rows())
     }
 
     /// The request is one statement.

@@ -1,6 +1,7 @@
 //! What expressions may ask of the session, and the values of expressions outside of queries.
 
 use sheaf_access::CancelFlag;
+use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_table::{Collation, Value};
 use sqlparser::ast;
 
@@ -58,6 +59,10 @@ impl SessionValues for Session {
 
     fn insert_id_cell(&self) -> InsertIdCell {
         self.insert_id_cell.clone()
+    }
+
+    fn truncated_texts(&self) -> TruncatedTexts {
+        self.truncated_texts.clone()
     }
 
     fn cancel_flag(&self) -> CancelFlag {

@@ -67,6 +67,11 @@ impl Warnings {
         }
     }
 
+    /// Counts warnings that nobody keeps.
+    pub fn count_others(&mut self, others: u64) {
+        self.count += others;
+    }
+
     pub fn warn(&mut self, code: u16, message: impl Into<String>) {
         self.add(Level::Warning, code, message);
     }

@@ -412,6 +412,11 @@ pub fn to_unsigned(array: &ArrayRef, field: &Field) -> Result<UInt64Array> {
             }
         }));
     }
+    if let SqlType::Text { .. } | SqlType::Bytes = SqlType::of(field) {
+        let texts = to_text(array, field)?;
+        let numbers = texts.iter().map(|text| text.map(number::text_to_unsigned));
+        return Ok(numbers.collect());
+    }
     Ok(to_int(array, field)?.unary(|value| value as u64))
 }
 

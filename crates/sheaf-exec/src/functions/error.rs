@@ -40,6 +40,19 @@ impl EvaluationError {
         )
     }
 
+    /// 1292: only a part of a text is the number that is wanted.
+    pub fn truncated_text(type_name: &str, text: &str) -> EvaluationError {
+        let shown = match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text.to_string(),
+        };
+        Self::new(
+            1292,
+            "22007",
+            format!("Truncated incorrect {type_name} value: '{shown}'"),
+        )
+    }
+
     /// 1301: a string function would return more than [`MAX_RESULT_BYTES`]. MySQL's limit here is max_allowed_packet.
     pub fn result_too_large(function: &str) -> EvaluationError {
         Self::new(
@@ -91,6 +104,9 @@ impl EvaluationError {
         None
     }
 }
+
+/// Of a value in a message.
+const MAX_SHOWN_CHARACTERS: usize = 128;
 
 /// The longest string that a function returns, in bytes (max_allowed_packet).
 pub const MAX_RESULT_BYTES: usize = 64 << 20;

@@ -27,6 +27,7 @@ pub mod mathematics;
 pub mod number;
 pub mod regexp;
 pub mod string;
+pub mod truncated;
 pub mod types;
 
 use std::collections::HashMap;

@@ -91,6 +91,35 @@ pub fn text_to_int(text: &str) -> i64 {
         })
 }
 
+/// A text as an integer of 64 bits: as [`text_to_int`], but without a sign up to the greatest there is. Negative ones wrap.
+pub fn text_to_unsigned(text: &str) -> u64 {
+    let number = text.trim_start();
+    if number.starts_with('-') {
+        return text_to_int(number) as u64;
+    }
+    let number = number.strip_prefix('+').unwrap_or(number);
+    let end = number.bytes().take_while(u8::is_ascii_digit).count();
+    match end {
+        0 => 0,
+        _ => number[..end].parse().unwrap_or(u64::MAX),
+    }
+}
+
+/// Whether a text is a number, or nothing, but for white space around it.
+pub fn is_double_text(text: &str) -> bool {
+    let text = text.trim();
+    numeric_prefix(text).len() == text.len()
+}
+
+/// Whether a text is an integer of 64 bits, with or without a sign, but for white space around it.
+pub fn is_integer_text(text: &str) -> bool {
+    let text = text.trim();
+    match text.starts_with('-') {
+        true => text.parse::<i64>().is_ok(),
+        false => text.parse::<u64>().is_ok(),
+    }
+}
+
 /// Digits of a text as an exact number: `unscaled` / 10^`scale`. Exponents are applied; digits beyond the 38 that fit
 /// are an error (`None`), digits after the 38th decimal are cut.
 pub fn text_to_decimal(text: &str) -> Option<(i128, u8)> {
@@ -164,6 +193,26 @@ mod tests {
         assert_eq!(text_to_decimal("-12.50x"), Some((-1250, 2)));
         assert_eq!(text_to_decimal("1.5e2"), Some((150, 0)));
         assert_eq!(text_to_decimal("15e-1"), Some((15, 1)));
+    }
+
+    #[test]
+    fn texts_are_numbers_or_only_begin_with_one() {
+        for (text, unsigned, is_integer, is_double) in [
+            ("5", 5, true, true),
+            (" 5 ", 5, true, true),
+            ("-1", u64::MAX, true, true),
+            ("18446744073709551615", u64::MAX, true, true),
+            ("18446744073709551616", u64::MAX, false, true),
+            ("5.5", 5, false, true),
+            ("1e2", 1, false, true),
+            ("5 apples", 5, false, false),
+            ("abc", 0, false, false),
+            ("", 0, false, true),
+        ] {
+            assert_eq!(text_to_unsigned(text), unsigned, "{text}");
+            assert_eq!(is_integer_text(text), is_integer, "{text}");
+            assert_eq!(is_double_text(text), is_double, "{text}");
+        }
     }
 
     #[test]

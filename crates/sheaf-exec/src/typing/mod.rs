@@ -34,6 +34,7 @@ use datafusion_expr::{
 use sheaf_table::Collation;
 
 use crate::collation::{collation_key, key_collation};
+use crate::functions::truncated::{NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, SqlType, field};
 use crate::functions::{as_function, call};
 
@@ -53,36 +54,50 @@ pub fn type_of(expr: &Expr, schema: &DFSchema) -> Result<SqlType> {
     Ok(SqlType::of(&field))
 }
 
-/// What all texts of a statement that are literals have in common.
-pub struct Literals {
-    /// Tells the connection's collation, unless it is the default.
-    metadata: Option<FieldMetadata>,
+/// What is to be known of a statement's texts.
+pub struct Texts {
+    /// Of literals. Tells the connection's collation, unless it is the default.
+    literal_metadata: Option<FieldMetadata>,
+    /// Takes down those that are cut to a number.
+    truncated: TruncatedTexts,
 }
 
-impl Literals {
-    /// Literals that compare by `collation` (`collation_connection`) where no column is compared with.
-    pub fn of(collation: Collation) -> Literals {
+impl Texts {
+    /// Literals compare by `collation` (`collation_connection`) where no column is compared with.
+    pub fn of(collation: Collation, truncated: TruncatedTexts) -> Texts {
         let field = field::collated_text(collation, Coercibility::Coercible);
         let is_told = !field.metadata().is_empty();
-        Literals {
-            metadata: is_told.then(|| FieldMetadata::from(field.metadata())),
+        Texts {
+            literal_metadata: is_told.then(|| FieldMetadata::from(field.metadata())),
+            truncated,
         }
     }
 }
 
+/// What an expression is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// An item of a select list.
+    Shown,
+    Other,
+}
+
 /// Replaces every marker in `expr`. Subqueries inside must have been resolved already.
-pub fn resolve(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Expr> {
+pub fn resolve(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) -> Result<Expr> {
     Ok(expr
-        .transform_up(|expr| Ok(Transformed::yes(resolve_node(expr, schema, literals)?)))?
+        .transform_up(|expr| {
+            let resolved = resolve_node(expr, schema, texts, purpose)?;
+            Ok(Transformed::yes(resolved))
+        })?
         .data)
 }
 
-fn resolve_node(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Expr> {
+fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) -> Result<Expr> {
     match expr {
         // One string type everywhere.
         Expr::Literal(ScalarValue::Utf8(text), metadata) => Ok(Expr::Literal(
             ScalarValue::Utf8View(text),
-            metadata.or_else(|| literals.metadata.clone()),
+            metadata.or_else(|| texts.literal_metadata.clone()),
         )),
         Expr::ScalarFunction(ScalarFunction { func, args }) => match as_function(&func) {
             Some(function) => match function.name {
@@ -106,10 +121,18 @@ fn resolve_node(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Ex
                 "greatest" | "least" => choose::extreme(function.name, args, schema),
                 "$result" => choose::result(first(args), schema),
                 "$first_part" => choose::first_part(first(args), schema),
-                _ => Ok(fold(
-                    Expr::ScalarFunction(ScalarFunction { func, args }),
-                    schema,
-                )),
+                name => {
+                    let args = match wanted_number(name) {
+                        Some(kind) if purpose == Purpose::Shown => {
+                            numbers_of(args, kind, schema, texts)?
+                        }
+                        _ => args,
+                    };
+                    Ok(fold(
+                        Expr::ScalarFunction(ScalarFunction { func, args }),
+                        schema,
+                    ))
+                }
             },
             None => Ok(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
@@ -145,6 +168,38 @@ fn resolve_node(expr: Expr, schema: &DFSchema, literals: &Literals) -> Result<Ex
         Expr::WindowFunction(window) => resolve_window(*window, schema),
         other => Ok(other),
     }
+}
+
+/// What an operator computes with.
+fn wanted_number(operator: &str) -> Option<NumberKind> {
+    match operator {
+        "$bit_and" | "$bit_or" | "$bit_xor" | "$shift_left" | "$shift_right" | "$bit_not"
+        | "bit_count" => Some(NumberKind::Integer),
+        _ => None,
+    }
+}
+
+/// Operands of which nobody fails to hear if they are texts and no numbers.
+fn numbers_of(
+    operands: Vec<Expr>,
+    kind: NumberKind,
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<Vec<Expr>> {
+    let number_of = |operand: Expr| -> Result<Expr> {
+        if !matches!(type_of(&operand, schema)?, SqlType::Text { .. }) {
+            return Ok(operand);
+        }
+        let is_whole = literal(&operand).is_some_and(|value| {
+            let text = value.try_as_str().flatten();
+            text.is_none_or(|text| kind.is_whole(text))
+        });
+        Ok(match is_whole {
+            true => operand,
+            false => texts.truncated.number_of(kind, operand),
+        })
+    };
+    operands.into_iter().map(number_of).collect()
 }
 
 fn first(args: Vec<Expr>) -> Expr {

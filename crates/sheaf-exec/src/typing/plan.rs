@@ -20,7 +20,7 @@ use datafusion_expr::{
 
 use super::choose::as_column_of;
 use super::compare::join_key;
-use super::{Literals, ROW_SUBQUERY, key_of, resolve, type_of};
+use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::call;
@@ -28,8 +28,8 @@ use crate::functions::control::common_field;
 use crate::table_source::WorkTableSource;
 
 /// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.
-pub fn resolve_plan(plan: LogicalPlan, literals: &Literals) -> Result<LogicalPlan> {
-    rewrite_changed(plan, &|plan| resolve_node(plan, literals))
+pub fn resolve_plan(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
+    rewrite_changed(plan, &|plan| resolve_node(plan, texts))
 }
 
 /// Rewrites the expressions of a plan from its leaves up, subqueries included.
@@ -184,22 +184,26 @@ pub fn schema_of_operands(plan: &LogicalPlan) -> Result<DFSchema> {
     Ok(schema)
 }
 
-fn resolve_node(plan: LogicalPlan, literals: &Literals) -> Result<LogicalPlan> {
+fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
     let schema = schema_of_operands(&plan)?;
     let names = NamePreserver::new(&plan);
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
+    let purpose = match plan {
+        LogicalPlan::Projection(_) => Purpose::Shown,
+        _ => Purpose::Other,
+    };
     let plan = plan
         .map_expressions(|expr| {
             // What is grouped by keeps its name, also within grouping sets.
             if let Expr::GroupingSet(sets) = expr {
                 let sets = map_grouping_sets(sets, |expr| {
                     let name = names.save(&expr);
-                    Ok(name.restore(resolve(expr, &schema, literals)?))
+                    Ok(name.restore(resolve(expr, &schema, texts, purpose)?))
                 })?;
                 return Ok(Transformed::yes(Expr::GroupingSet(sets)));
             }
             let name = names.save(&expr);
-            let resolved = resolve(expr, &schema, literals)?;
+            let resolved = resolve(expr, &schema, texts, purpose)?;
             // The expressions of a sort have no names that anybody sees.
             Ok(Transformed::yes(if is_sort {
                 resolved

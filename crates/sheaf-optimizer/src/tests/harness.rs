@@ -206,7 +206,10 @@ impl Lab {
         };
         sheaf_exec::typing::resolve_plan(
             planner.sql_statement_to_plan(*statement)?,
-            &sheaf_exec::typing::Literals::of(sheaf_table::Collation::default()),
+            &sheaf_exec::typing::Texts::of(
+                sheaf_table::Collation::default(),
+                sheaf_exec::functions::truncated::TruncatedTexts::default(),
+            ),
         )
     }
 

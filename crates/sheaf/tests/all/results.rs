@@ -411,6 +411,41 @@ fn a_recursion_begins_with_parameters() {
     assert_eq!(query_text(&mut connection, nothing), ["NULL\t1", "NULL\t2"]);
 }
 
+#[test]
+fn texts_in_bit_operations_are_integers() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("bits");
+    let mut answer = |sql: &str| {
+        let rows = query_text(&mut connection, sql);
+        (rows, query_text(&mut connection, "SHOW WARNINGS"))
+    };
+    let none = Vec::<String>::new();
+    assert_eq!(
+        answer("SELECT '5' | 2, ' 12 ' & 4, ~'-1', '18446744073709551615' >> 63"),
+        (vec!["7\t4\t0\t1".to_string()], none.clone())
+    );
+    let warning =
+        |text: &str| format!("Warning\t1292\tTruncated incorrect INTEGER value: '{text}'");
+    assert_eq!(
+        answer("SELECT 'abc' & 1, '5.7' | 2, BIT_COUNT('7 apples')"),
+        (
+            vec!["0\t7\t3".to_string()],
+            vec![warning("abc"), warning("5.7"), warning("7 apples")]
+        )
+    );
+    let from_rows =
+        "SELECT s | 8 FROM (SELECT 1 AS id, '1' AS s UNION ALL SELECT 2, 'x') t ORDER BY id";
+    assert_eq!(
+        answer(from_rows),
+        (vec!["9".to_string(), "8".to_string()], vec![warning("x")])
+    );
+    // A condition says nothing.
+    assert_eq!(
+        answer("SELECT 1 FROM DUAL WHERE 'x' | 8"),
+        (vec!["1".to_string()], none)
+    );
+}
+
 /// A connection whose client sends this text whatever file is asked for.
 fn with_file(server: &TestServer, text: &'static str) -> Conn {
     let handler = LocalInfileHandler::new(move |_name, stream| {

@@ -1,0 +1,233 @@
+//! Texts of which only a part is the number that is wanted.
+//!
+//! `'5 apples' | 2` is 7, with the warning "Truncated incorrect INTEGER value: '5 apples'". Where a strict mode stores what
+//! comes out, that is an error. Kernels convert without a word, since most conversions serve a comparison. But where a
+//! select list computes with a text, the typing rule puts a function of this module around it. The function belongs to a
+//! session: it notes in a cell what it has cut, and the session looks into that before it says how its statement ended.
+
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::array::{ArrayRef, Float64Array, UInt64Array};
+use arrow::datatypes::DataType;
+use datafusion_common::{Result, ScalarValue, exec_err};
+use datafusion_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::EvaluationError;
+use super::argument::to_text;
+use super::number::{is_double_text, is_integer_text, text_to_double, text_to_unsigned};
+
+/// The number that is made of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NumberKind {
+    Double,
+    /// A whole number of 64 bits, negative ones modulo 2^64.
+    Integer,
+}
+
+impl NumberKind {
+    /// As MySQL calls it.
+    fn name(self) -> &'static str {
+        match self {
+            NumberKind::Double => "DOUBLE",
+            NumberKind::Integer => "INTEGER",
+        }
+    }
+
+    /// The name of the function.
+    fn function_name(self) -> &'static str {
+        match self {
+            NumberKind::Double => "$double_of_text",
+            NumberKind::Integer => "$integer_of_text",
+        }
+    }
+
+    /// Whether the whole text is such a number.
+    pub fn is_whole(self, text: &str) -> bool {
+        match self {
+            NumberKind::Double => is_double_text(text),
+            NumberKind::Integer => is_integer_text(text),
+        }
+    }
+}
+
+/// Messages of one statement that are kept; the others are counted.
+const MAX_MESSAGES: usize = 1024;
+
+/// What the running statement of a session has cut.
+#[derive(Clone, Debug, Default)]
+pub struct TruncatedTexts(Arc<Cell>);
+
+#[derive(Debug, Default)]
+struct Cell {
+    /// There is something to look at in `noted`.
+    is_used: AtomicBool,
+    noted: Mutex<Noted>,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    is_refused: bool,
+    messages: Vec<String>,
+    count: u64,
+}
+
+impl TruncatedTexts {
+    /// What was noted, to note something.
+    fn write(&self) -> MutexGuard<'_, Noted> {
+        let noted = self.0.noted.lock();
+        self.0.is_used.store(true, Ordering::Release);
+        noted.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a statement.
+    pub fn begin(&self) {
+        if self.0.is_used.load(Ordering::Acquire) {
+            *self.write() = Noted::default();
+            self.0.is_used.store(false, Ordering::Release);
+        }
+    }
+
+    /// From now on it is an error.
+    pub fn refuse(&self) {
+        self.write().is_refused = true;
+    }
+
+    /// The messages so far, and how many there were besides. They are forgotten.
+    pub fn take(&self) -> (Vec<String>, u64) {
+        if !self.0.is_used.load(Ordering::Acquire) {
+            return (Vec::new(), 0);
+        }
+        let mut noted = self.write();
+        let messages = std::mem::take(&mut noted.messages);
+        let others = std::mem::take(&mut noted.count) - messages.len() as u64;
+        (messages, others)
+    }
+
+    /// The number that a text begins with, or 0.
+    pub fn number_of(&self, kind: NumberKind, text: Expr) -> Expr {
+        let function = ScalarUDF::from(NumberOfText {
+            texts: self.clone(),
+            kind,
+            signature: Signature::any(1, Volatility::Volatile),
+        });
+        function.call(vec![text])
+    }
+
+    /// A text that is cut in so many rows.
+    fn note(&self, kind: NumberKind, text: &str, rows: usize) -> Result<()> {
+        if rows == 0 {
+            return Ok(());
+        }
+        let mut noted = self.write();
+        let error = || EvaluationError::truncated_text(kind.name(), text);
+        if noted.is_refused {
+            return Err(error().into());
+        }
+        noted.count += rows as u64;
+        let room = rows.min(MAX_MESSAGES - noted.messages.len());
+        if room > 0 {
+            let message = error().message;
+            noted.messages.extend(std::iter::repeat_n(message, room));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct NumberOfText {
+    texts: TruncatedTexts,
+    kind: NumberKind,
+    signature: Signature,
+}
+
+impl PartialEq for NumberOfText {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && Arc::ptr_eq(&self.texts.0, &other.texts.0)
+    }
+}
+
+impl Eq for NumberOfText {}
+
+impl Hash for NumberOfText {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind.hash(state);
+        Arc::as_ptr(&self.texts.0).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for NumberOfText {
+    fn name(&self) -> &str {
+        self.kind.function_name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(match self.kind {
+            NumberKind::Double => DataType::Float64,
+            NumberKind::Integer => DataType::UInt64,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (array, rows_of_each) = match args.args.first() {
+            Some(ColumnarValue::Array(array)) => (Arc::clone(array), 1),
+            // One text for all rows.
+            Some(ColumnarValue::Scalar(text)) => (text.to_array_of_size(1)?, args.number_rows),
+            None => return exec_err!("{} without its argument", self.name()),
+        };
+        let texts = to_text(&array, &args.arg_fields[0])?;
+        for text in texts.iter().flatten() {
+            if !self.kind.is_whole(text) {
+                self.texts.note(self.kind, text, rows_of_each)?;
+            }
+        }
+        let numbers: ArrayRef = match self.kind {
+            NumberKind::Double => {
+                let numbers = texts.iter().map(|text| text.map(text_to_double));
+                Arc::new(numbers.collect::<Float64Array>())
+            }
+            NumberKind::Integer => {
+                let numbers = texts.iter().map(|text| text.map(text_to_unsigned));
+                Arc::new(numbers.collect::<UInt64Array>())
+            }
+        };
+        Ok(match args.args.first() {
+            Some(ColumnarValue::Scalar(_)) => {
+                ColumnarValue::Scalar(ScalarValue::try_from_array(&numbers, 0)?)
+            }
+            _ => ColumnarValue::Array(numbers),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_counted_and_some_kept() {
+        let texts = TruncatedTexts::default();
+        for _ in 0..MAX_MESSAGES {
+            texts.note(NumberKind::Integer, "5 apples", 2).unwrap();
+        }
+        let (messages, others) = texts.take();
+        assert_eq!(messages[0], "Truncated incorrect INTEGER value: '5 apples'");
+        assert_eq!(
+            (messages.len(), others),
+            (MAX_MESSAGES, MAX_MESSAGES as u64)
+        );
+        assert_eq!(texts.take(), (Vec::new(), 0));
+        texts.refuse();
+        assert!(texts.note(NumberKind::Integer, "abc", 0).is_ok());
+        assert!(texts.note(NumberKind::Integer, "abc", 1).is_err());
+        texts.begin();
+        assert!(texts.note(NumberKind::Integer, "abc", 1).is_ok());
+    }
+}
