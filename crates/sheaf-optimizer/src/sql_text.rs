@@ -262,6 +262,7 @@ const TRANSPARENT: &[&str] = &[
     "$enum_number",
     "$int",
     "$double_of_text",
+    "$decimal_of_text",
     "$integer_of_text",
     "$sort_key",
 ];

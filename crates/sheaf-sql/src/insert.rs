@@ -71,6 +71,9 @@ impl Session {
     ) -> Result<()> {
         refuse_unsupported(&insert)?;
         let mut destination = self.destination_of(&mut insert)?;
+        if destination.options.mode == Mode::Strict {
+            self.truncated_texts.refuse();
+        }
         let mut rows: Vec<Vec<ast::Expr>> = Vec::new();
         if !insert.assignments.is_empty() {
             let mut row = Vec::with_capacity(insert.assignments.len());
@@ -103,6 +106,7 @@ impl Session {
                         self.insert_rows_of(&destination, targets, planned, text)
                     });
                     let inserted = self.end_implicit(opened, inserted)?;
+                    self.warn_of_truncated_texts();
                     let info = inserted.info(self.warnings.count());
                     return self.insert_done(&destination, inserted, info, text, sink);
                 }
@@ -114,6 +118,7 @@ impl Session {
         let opened = self.begin_for_reads_that_lock();
         let inserted = self.insert_values(&destination, &rows, text);
         let inserted = self.end_implicit(opened, inserted)?;
+        self.warn_of_truncated_texts();
         let info = if info_wanted {
             inserted.info(self.warnings.count())
         } else {
@@ -442,7 +447,11 @@ impl Session {
             alias: None,
             returning: None,
         };
+        if destination.options.mode == Mode::Strict {
+            self.truncated_texts.refuse();
+        }
         let inserted = self.insert_rows_of(&destination, targets, planned, "")?;
+        self.warn_of_truncated_texts();
         self.finish_commit()?;
         Ok(inserted.written)
     }

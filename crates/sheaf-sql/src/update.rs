@@ -110,6 +110,7 @@ impl Session {
         let outcome = self.update_locked(&update, (&references, &locked), assignments, text);
         self.keep_tables(locked);
         let updated = outcome?;
+        self.warn_of_truncated_texts();
         let info = format!(
             "Rows matched: {}  Changed: {}  Warnings: {}",
             updated.matched,
@@ -133,6 +134,9 @@ impl Session {
         let single = is_single(&update.tables);
         let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
         let (targets, rules, query) = self.update_query(update, references, assignments)?;
+        if rules.mode == Mode::Strict {
+            self.truncated_texts.refuse();
+        }
         self.check_safe_update((&query, text), references, changed)?;
         let mut statement = self.begin_changes()?;
         let outcome = self.update_until_stable(
@@ -233,6 +237,8 @@ impl Session {
             }
             statement.start_again()?;
             self.warnings = before.clone();
+            // Those of the rows that it has found, which it will find again.
+            self.truncated_texts.take();
         }
         Err(SqlError::lock_wait_timeout())
     }

@@ -1,6 +1,6 @@
 //! Texts of which only a part is the number that is wanted.
 //!
-//! `'5 apples' | 2` is 7, with the warning "Truncated incorrect INTEGER value: '5 apples'". Where a strict mode stores what
+//! `'5 apples' + 1` is 6, with the warning "Truncated incorrect DOUBLE value: '5 apples'". Where a strict mode stores what
 //! comes out, that is an error. Kernels convert without a word, since most conversions serve a comparison. But where a
 //! select list computes with a text, the typing rule puts a function of this module around it. The function belongs to a
 //! session: it notes in a cell what it has cut, and the session looks into that before it says how its statement ended.
@@ -24,6 +24,8 @@ use super::number::{is_double_text, is_integer_text, text_to_double, text_to_uns
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NumberKind {
     Double,
+    /// A double here, too.
+    Decimal,
     /// A whole number of 64 bits, negative ones modulo 2^64.
     Integer,
 }
@@ -33,6 +35,7 @@ impl NumberKind {
     fn name(self) -> &'static str {
         match self {
             NumberKind::Double => "DOUBLE",
+            NumberKind::Decimal => "DECIMAL",
             NumberKind::Integer => "INTEGER",
         }
     }
@@ -41,6 +44,7 @@ impl NumberKind {
     fn function_name(self) -> &'static str {
         match self {
             NumberKind::Double => "$double_of_text",
+            NumberKind::Decimal => "$decimal_of_text",
             NumberKind::Integer => "$integer_of_text",
         }
     }
@@ -48,7 +52,7 @@ impl NumberKind {
     /// Whether the whole text is such a number.
     pub fn is_whole(self, text: &str) -> bool {
         match self {
-            NumberKind::Double => is_double_text(text),
+            NumberKind::Double | NumberKind::Decimal => is_double_text(text),
             NumberKind::Integer => is_integer_text(text),
         }
     }
@@ -170,7 +174,7 @@ impl ScalarUDFImpl for NumberOfText {
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(match self.kind {
-            NumberKind::Double => DataType::Float64,
+            NumberKind::Double | NumberKind::Decimal => DataType::Float64,
             NumberKind::Integer => DataType::UInt64,
         })
     }
@@ -189,7 +193,7 @@ impl ScalarUDFImpl for NumberOfText {
             }
         }
         let numbers: ArrayRef = match self.kind {
-            NumberKind::Double => {
+            NumberKind::Double | NumberKind::Decimal => {
                 let numbers = texts.iter().map(|text| text.map(text_to_double));
                 Arc::new(numbers.collect::<Float64Array>())
             }

@@ -173,6 +173,10 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
 /// What an operator computes with.
 fn wanted_number(operator: &str) -> Option<NumberKind> {
     match operator {
+        "$add" | "$subtract" | "$multiply" | "$divide" | "mod" | "$negate" => {
+            Some(NumberKind::Double)
+        }
+        "$integer_divide" => Some(NumberKind::Decimal),
         "$bit_and" | "$bit_or" | "$bit_xor" | "$shift_left" | "$shift_right" | "$bit_not"
         | "bit_count" => Some(NumberKind::Integer),
         _ => None,

@@ -4,7 +4,7 @@ use mysql::consts::CapabilityFlags;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, error_of, query_text};
 
 /// Affected rows, id, warnings and text of the OK.
 fn run(connection: &mut Conn, sql: &str) -> (u64, u64, u16, String) {
@@ -153,6 +153,55 @@ fn a_failed_statement_takes_back_all_of_its_changes() {
             .expect("rows");
         assert_eq!(by_index, [1, 2, 3], "{sql}");
     }
+}
+
+/// What is stored is not computed from texts that are no numbers, unless the mode allows it.
+#[test]
+fn texts_that_are_no_numbers_are_errors_where_rows_are_written() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("texts");
+    c.query_drop("create table t (id int primary key, i int, s varchar(20))")
+        .expect("a table");
+    c.query_drop("insert into t values (1, 10, '5'), (2, 20, 'abc')")
+        .expect("rows");
+    for sql in [
+        "update t set i = i + 'abc'",
+        "update t set i = i + s",
+        "update t set i = i | s",
+        "update t set i = -s",
+        "update t set i = i div s",
+        "insert into t values (3, 'abc' + 1, '')",
+        "insert into t select id + 10, i * s, s from t",
+        "insert into t values (1, 0, '') on duplicate key update i = i + 'abc'",
+    ] {
+        assert_eq!(error_of(c.query_drop(sql)), (1292, "22007".into()), "{sql}");
+        let rows = query_text(&mut c, "select * from t order by id");
+        assert_eq!(rows, ["1\t10\t5", "2\t20\tabc"], "{sql}");
+    }
+    let message = "Warning\t1292\tTruncated incorrect DOUBLE value: 'abc'";
+    let steps = [
+        (
+            "update t set i = i + s where id = 1",
+            text(1, 0, 0, "Rows matched: 1  Changed: 1  Warnings: 0"),
+        ),
+        (
+            "update ignore t set i = i + s where id = 2",
+            text(0, 0, 1, "Rows matched: 1  Changed: 0  Warnings: 1"),
+        ),
+        (
+            "insert ignore into t select id + 10, i * s, s from t",
+            text(2, 0, 1, "Records: 2  Duplicates: 0  Warnings: 1"),
+        ),
+        ("select i - s from t where id = 12", text(0, 0, 1, "")),
+        ("set @x = 'abc' + 1", text(0, 0, 1, "")),
+    ];
+    for (sql, expected) in steps {
+        assert_eq!(run(&mut c, sql), expected, "{sql}");
+        let warnings = query_text(&mut c, "show warnings");
+        assert_eq!(warnings, vec![message; usize::from(expected.2)], "{sql}");
+    }
+    let rows = query_text(&mut c, "select i from t order by id");
+    assert_eq!(rows, ["15", "20", "75", "0"]);
 }
 
 /// Rows to change that do not fit into memory wait in a file.
