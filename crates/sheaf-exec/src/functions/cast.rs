@@ -12,7 +12,7 @@ use sheaf_table::Collation;
 use super::calendar::{MICROS_PER_DAY, round_fraction};
 use super::number::{power_of_ten, text_to_decimal};
 use super::types::{Coercibility, SqlType, field};
-use super::{Call, Function, Operands};
+use super::{Call, EvaluationError, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$cast_signed", (1, 1), |_| Ok(field::bigint()), cast_signed),
@@ -92,6 +92,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
             ))
         },
     ),
+    // Value, NULL of an exact type, name of a column of that type: the number as the column holds it.
+    Function::new(
+        "$fitted",
+        (3, 3),
+        |operands| Ok(operands.fields[1].as_ref().clone()),
+        fitted,
+    ),
     // Value, name of a collation: the same value, compared in that way.
     Function::strict("$collate", (2, 2), collate_type, |call| {
         Ok(Arc::new(call.text(0)?.array))
@@ -138,7 +145,7 @@ fn text_type(operands: &Operands<'_>) -> Result<Field> {
 fn collate_type(operands: &Operands<'_>) -> Result<Field> {
     let name = operands.text(1).unwrap_or_default();
     let collation = Collation::parse(&name).ok_or_else(|| {
-        super::EvaluationError::new(1273, "HY000", format!("Unknown collation: '{name}'"))
+        EvaluationError::new(1273, "HY000", format!("Unknown collation: '{name}'"))
     })?;
     Ok(field::collated_text(collation, Coercibility::Explicit))
 }
@@ -221,6 +228,41 @@ fn cast_decimal(call: &Call<'_>) -> Result<ArrayRef> {
     let cut =
         values.unary::<_, arrow::datatypes::Decimal128Type>(|value| value.clamp(-limit, limit));
     Ok(Arc::new(cut.with_data_type(call.result_type().clone())))
+}
+
+/// Rounded to the column's scale; error 1264 for what is out of its range.
+fn fitted(call: &Call<'_>) -> Result<ArrayRef> {
+    let target = call.result_type();
+    let (lowest, highest, scale): (i128, i128, u8) = match target {
+        DataType::Int8 => (i8::MIN.into(), i8::MAX.into(), 0),
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into(), 0),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into(), 0),
+        DataType::Int64 => (i64::MIN.into(), i64::MAX.into(), 0),
+        DataType::UInt8 => (0, u8::MAX.into(), 0),
+        DataType::UInt16 => (0, u16::MAX.into(), 0),
+        DataType::UInt32 => (0, u32::MAX.into(), 0),
+        DataType::UInt64 => (0, u64::MAX.into(), 0),
+        DataType::Decimal128(precision, scale) => {
+            let limit = power_of_ten(*precision) - 1;
+            (-limit, limit, (*scale).max(0) as u8)
+        }
+        other => return datafusion_common::internal_err!("{other} is no exact type"),
+    };
+    let values = call.decimal(0, scale)?.array;
+    if let Some(row) = values
+        .iter()
+        .position(|value| value.is_some_and(|value| value < lowest || value > highest))
+    {
+        let column = call
+            .scalar(2)
+            .and_then(|name| name.try_as_str().flatten())
+            .unwrap_or_default();
+        return Err(EvaluationError::out_of_range_column(column, row as u64 + 1).into());
+    }
+    Ok(match target {
+        DataType::Decimal128(..) => Arc::new(values.with_data_type(target.clone())),
+        _ => arrow::compute::cast(&values, target)?,
+    })
 }
 
 fn cast_char(call: &Call<'_>) -> Result<ArrayRef> {

@@ -31,6 +31,15 @@ impl EvaluationError {
         )
     }
 
+    /// 1264: a number that a column does not hold. `row` counts from 1.
+    pub fn out_of_range_column(column: &str, row: u64) -> EvaluationError {
+        Self::new(
+            1264,
+            "22003",
+            format!("Out of range value for column '{column}' at row {row}"),
+        )
+    }
+
     /// 1525: a constant that cannot be read as the type it is compared with.
     pub fn wrong_value(type_name: &str, text: &str) -> EvaluationError {
         Self::new(

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, ExprSchema, Result};
+use datafusion_common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, Case, Exists, GroupingSet, InSubquery};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
@@ -20,7 +20,7 @@ use datafusion_expr::{
 
 use super::choose::as_column_of;
 use super::compare::join_key;
-use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of};
+use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of, typed_literal};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::call;
@@ -147,13 +147,17 @@ fn in_types_of(plan: LogicalPlan, columns: &DFSchema) -> Result<LogicalPlan> {
     let exprs = schema.iter().zip(columns.fields()).map(|(from, to)| {
         let column = Expr::Column(Column::from(from));
         let (relation, field) = from;
-        let whole = match to.data_type() {
-            integer if !integer.is_integer() || field.data_type().is_integer() => column,
-            integer if integer.is_unsigned_integer() => call("$cast_unsigned", vec![column]),
-            _ => call("$cast_signed", vec![column]),
+        let is_exact =
+            matches!(to.data_type(), DataType::Decimal128(..)) || to.data_type().is_integer();
+        let value = match field.data_type() {
+            from if !is_exact || from == to.data_type() || from.is_null() => column,
+            _ => {
+                let null = typed_literal(ScalarValue::try_from(to.data_type())?, to);
+                call("$fitted", vec![column, null, lit(to.name().as_str())])
+            }
         };
         Ok(renamed(
-            as_column_of(whole, to, &schema)?,
+            as_column_of(value, to, &schema)?,
             relation.cloned(),
             field.name(),
         ))
