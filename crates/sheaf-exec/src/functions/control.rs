@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 
 use super::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, common_collation, field};
-use super::{Call, Function, Operands, VARIADIC};
+use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
 fn condition(_: &Operands<'_>) -> Result<Field> {
     Ok(field::boolean())
@@ -85,6 +85,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
             _ => operands.fields[0].as_ref().clone(),
         })
     }),
+    // A value of some row, and how many rows there are.
+    Function::new(
+        "$only_row",
+        (2, 2),
+        |operands| Ok(operands.fields[0].as_ref().clone()),
+        only_row,
+    ),
     Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval).never_null(),
 ];
 
@@ -220,6 +227,15 @@ fn extreme_text(call: &Call<'_>, types: &[SqlType], greatest: bool) -> Result<Ar
         })
         .collect();
     Ok(Arc::new(result))
+}
+
+/// Error 1242 if there is more than one row.
+fn only_row(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.int(1)?.array.iter().flatten().any(|rows| rows > 1) {
+        let message = "Subquery returns more than 1 row";
+        return Err(EvaluationError::new(1242, "21000", message).into());
+    }
+    call.args.args[0].to_array(call.rows())
 }
 
 /// INTERVAL(n, a, b, ...): how many of the ascending numbers are not above n; -1 if n is NULL.

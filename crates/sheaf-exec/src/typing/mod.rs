@@ -15,6 +15,7 @@
 mod choose;
 mod compare;
 mod plan;
+mod single_row;
 
 use std::sync::{Arc, LazyLock};
 

@@ -20,6 +20,7 @@ use datafusion_expr::{
 
 use super::choose::as_column_of;
 use super::compare::join_key;
+use super::single_row::with_single_rows;
 use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of, typed_literal};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
@@ -207,6 +208,7 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
                 return Ok(Transformed::yes(Expr::GroupingSet(sets)));
             }
             let name = names.save(&expr);
+            let expr = with_single_rows(expr)?;
             let resolved = resolve(expr, &schema, texts, purpose)?;
             // The expressions of a sort have no names that anybody sees.
             Ok(Transformed::yes(if is_sort {
