@@ -91,17 +91,22 @@ pub(crate) type Making = Shared<BoxFuture<'static, Result<Made, Arc<DataFusionEr
 
 /// A switch and what has become of it, for all partitions of a join.
 pub(crate) struct SharedSwitch {
-    switch: Arc<LookupSwitch>,
-    join: Arc<SwitchingJoin>,
+    reading: Arc<TableReading>,
     /// Once somebody has wanted it.
     making: Mutex<Option<Making>>,
+}
+
+/// What it takes to make the table. It is a part of what [is being made](Making), so it does not know who keeps that.
+struct TableReading {
+    switch: Arc<LookupSwitch>,
+    join: Arc<SwitchingJoin>,
     /// What reads the table, for EXPLAIN.
     scan: OnceLock<Arc<dyn ExecutionPlan>>,
 }
 
 impl fmt::Debug for SharedSwitch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.switch.fmt(f)
+        self.switch().fmt(f)
     }
 }
 
@@ -111,34 +116,38 @@ impl SharedSwitch {
     }
 
     fn of(switch: Arc<LookupSwitch>, join: Arc<SwitchingJoin>) -> SharedSwitch {
-        SharedSwitch {
+        let reading = TableReading {
             switch,
             join,
-            making: Mutex::new(None),
             scan: OnceLock::new(),
+        };
+        SharedSwitch {
+            reading: Arc::new(reading),
+            making: Mutex::new(None),
         }
     }
 
     /// The same switch, of which nothing has become yet.
     pub(crate) fn afresh(&self) -> SharedSwitch {
-        SharedSwitch::of(Arc::clone(&self.switch), Arc::clone(&self.join))
+        let TableReading { switch, join, .. } = self.reading.as_ref();
+        SharedSwitch::of(Arc::clone(switch), Arc::clone(join))
     }
 
     pub(crate) fn switch(&self) -> &LookupSwitch {
-        &self.switch
+        &self.reading.switch
     }
 
     /// What reads the table, if the join has switched.
     pub(crate) fn scan(&self) -> Option<&Arc<dyn ExecutionPlan>> {
-        self.scan.get()
+        self.reading.scan.get()
     }
 
     /// The table, which is begun now unless it has been; and whether it was begun now.
-    fn make(self: &Arc<Self>, context: &Arc<TaskContext>) -> (Making, bool) {
+    fn make(&self, context: &Arc<TaskContext>) -> (Making, bool) {
         let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = making.is_none();
         let begin = || {
-            let making = Arc::clone(self).read_table(Arc::clone(context));
+            let making = Arc::clone(&self.reading).read_table(Arc::clone(context));
             making.map(|made| made.map_err(Arc::new)).boxed().shared()
         };
         (making.get_or_insert_with(begin).clone(), is_first)
@@ -153,7 +162,9 @@ impl SharedSwitch {
             Err(_) => None,
         }
     }
+}
 
+impl TableReading {
     async fn read_table(self: Arc<Self>, context: Arc<TaskContext>) -> Result<Made> {
         let scan = self.scan_operator()?;
         let join = &self.join;
@@ -276,7 +287,7 @@ impl SwitchWatch {
     }
 
     pub(crate) fn round_rows(&self) -> usize {
-        self.shared.switch.round_rows
+        self.shared.switch().round_rows
     }
 
     /// The lookups have asked for pages.
@@ -287,7 +298,7 @@ impl SwitchWatch {
 
     /// Whether lookups that have done this are to be given up, if there are more outer rows.
     pub(crate) fn is_due(&mut self, done: &ScanMetrics) -> bool {
-        let switch = &self.shared.switch;
+        let switch = self.shared.switch();
         let spent = switch.prices.total_us(done, self.pages);
         let spent_us = whole(spent);
         self.spent_us.add(spent_us.saturating_sub(self.recorded_us));
@@ -311,7 +322,8 @@ impl SwitchWatch {
             Some(began_us) if is_made => {
                 self.switches.add(1);
                 self.switched_after_us.add(began_us);
-                self.shared.join.counters.sheaf_plan_switches.add(1);
+                let join = &self.shared.reading.join;
+                join.counters.sheaf_plan_switches.add(1);
             }
             Some(_) => self.refused.add(1),
             None => {}

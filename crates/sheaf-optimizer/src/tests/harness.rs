@@ -247,6 +247,11 @@ impl Lab {
         self.runtime.run(plan, task, context.cancel.clone())
     }
 
+    /// Bytes that plans hold that run, or ran.
+    pub(super) fn reserved_bytes(&self) -> usize {
+        self.runtime.reserved_bytes()
+    }
+
     pub(super) fn run(&self, sql: &str) -> Rows {
         self.try_run(sql)
             .unwrap_or_else(|error| panic!("{sql}\n{error}"))

@@ -1,6 +1,7 @@
 //! Keyed joins that give their lookups up: when that happens, and that the rows are right wherever it does.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::ExecError;
@@ -442,6 +443,26 @@ fn a_join_can_be_stopped_while_it_switches() {
     context.cancel.cancel();
     let last = lab.start(&query, &context).last().unwrap();
     assert!(matches!(last, Err(ExecError::Cancelled)), "{last:?}");
+}
+
+/// A reader that goes away in the middle of the switch takes the table along, as far as it was read.
+#[test]
+fn a_join_that_ends_while_it_switches_keeps_nothing() {
+    let mut lab = shop();
+    lab.settings.batch_rows = 8;
+    lab.settings.lookup_budget_us = Some(0.0);
+    for attempt in 0..60 {
+        let (query, context) = lab.plan(CORRELATED).unwrap();
+        let rows = lab.start(&query, &context);
+        std::thread::sleep(Duration::from_micros(attempt * 200));
+        drop(rows);
+    }
+    // The plans end soon after their readers have gone.
+    let started = Instant::now();
+    while lab.reserved_bytes() > 0 && started.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(lab.reserved_bytes(), 0);
 }
 
 /// A transaction that locks what a join has looked up locks the same keys if the join has found them in memory.
