@@ -213,7 +213,7 @@ impl KeyedJoinExec {
         &self.alias
     }
 
-    /// Whether two joins are sure to deliver the same rows if their outer plans do.
+    /// Whether two joins are sure to deliver the same rows, in the same order where they promise one, if their outer plans do.
     pub fn joins_the_same(&self, other: &KeyedJoinExec) -> bool {
         let filters_the_same = match (&self.filter, &other.filter) {
             (None, None) => true,
@@ -232,6 +232,7 @@ impl KeyedJoinExec {
                     && is_repeatable(&own.expr)
             })
             && self.join_type == other.join_type
+            && self.in_order == other.in_order
             && filters_the_same
             && self.projection == other.projection
     }

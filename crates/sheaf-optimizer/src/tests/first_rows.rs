@@ -146,6 +146,25 @@ fn without_an_order_some_rows_are_enough() {
     assert!(examined(&rows) < 2_000, "{}", examined(&rows));
 }
 
+/// The same join twice in a statement, once in order: that one does not take the rows of the other.
+#[test]
+fn a_join_in_order_is_not_shared_with_one_in_no_order() {
+    let mut lab = shop();
+    lab.settings.costs.hash_build_us = 1000.0;
+    lab.settings.costs.hash_probe_us = 1000.0;
+    let part = "SELECT o.id, o.kind, c.name FROM orders o LEFT JOIN customers c ON c.id = o.customer \
+                WHERE o.id < 10000";
+    let sql = format!("{part} UNION ALL ({part} ORDER BY o.id LIMIT 4000)");
+    lab.settings.switch.shared_subplans = false;
+    let expected = lab.run(&sql);
+    assert!(streams(&expected), "{}", expected.shown);
+    let joins = expected.shown.matches("KeyedJoinExec").count();
+    assert_eq!(joins, 2, "{}", expected.shown);
+    lab.settings.switch.shared_subplans = true;
+    let rows = lab.run(&sql);
+    assert_eq!(rows.sorted(), expected.sorted(), "{}", rows.shown);
+}
+
 /// All matches lie where the walk ends, which no statistics of the columns can know.
 #[test]
 fn a_join_that_meets_its_matches_too_late_is_given_up() {
