@@ -9,15 +9,16 @@
 //! the matches are joined with the outer rows they name. Semi, anti and mark joins and the unmatched rows of a left
 //! join only mark outer rows; those are delivered at the end of the round in their own order.
 //!
-//! Below a LIMIT a join may be told to go on [in order](KeyedJoin::in_order). Its first round is of few rows and the
-//! following ones double, so that little is looked up in vain, and what a round has found is put into the order of the outer
-//! rows. Within a round keys are still sorted and pages asked for ahead.
+//! Below a LIMIT a join may be told to [start small](KeyedJoin::starts_small). Its first round is of few rows and the
+//! following ones double, so that little is looked up in vain. If it is to go on [in order](KeyedJoin::in_order), what a round
+//! has found is put into the order of the outer rows; if not, it goes out as it is found, and the LIMIT may stop a round in
+//! its middle. Within a round keys are still sorted and pages asked for ahead.
 //!
 //! More outer rows may come than were expected, so many that lookups are the wrong way. Then the join [goes on with a table in
 //! memory](crate::lookup_switch), between two rounds.
 //!
 //! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows; in order,
-//! by what matches [`MAX_ORDERED_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
+//! by what matches [`MAX_SMALL_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
 
 use std::fmt;
 use std::pin::Pin;
@@ -61,9 +62,9 @@ use crate::shared_exec::is_repeatable;
 /// Outer rows may take this many times the memory of the keys made from them.
 const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
 
-/// Outer rows of the first round of a join that goes on in order, and of the largest one.
-const FIRST_ORDERED_ROUND_ROWS: usize = 32;
-pub const MAX_ORDERED_ROUND_ROWS: usize = 1024;
+/// Outer rows of the first round of a join that starts small, and of the largest one.
+const FIRST_SMALL_ROUND_ROWS: usize = 32;
+pub const MAX_SMALL_ROUND_ROWS: usize = 1024;
 
 /// What a keyed join delivers for an outer row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,7 @@ pub struct KeyedJoinExec {
     counters: Arc<SessionCounters>,
     cancel: CancelFlag,
     in_order: bool,
+    starts_small: bool,
     budget: Option<(Budget, Prices)>,
     /// Where the keys are noted down that are looked up, if somebody wants to know them. One for the join and those that
     /// planning has made of it.
@@ -121,8 +123,10 @@ pub struct KeyedJoin {
     pub alias: String,
     pub counters: Arc<SessionCounters>,
     pub cancel: CancelFlag,
-    /// Rows come in the order of the outer rows, and the first ones soon.
+    /// Rows come in the order of the outer rows.
     pub in_order: bool,
+    /// The first rows come soon.
+    pub starts_small: bool,
     /// What the lookups may spend together with others, and what their work costs.
     pub budget: Option<(Budget, Prices)>,
     /// How it goes on when lookups have cost too much.
@@ -150,6 +154,7 @@ impl KeyedJoinExec {
             counters,
             cancel,
             in_order,
+            starts_small,
             budget,
             switch,
         } = join;
@@ -178,6 +183,7 @@ impl KeyedJoinExec {
             counters,
             cancel,
             in_order,
+            starts_small,
             budget,
             record: Arc::default(),
             switch,
@@ -373,6 +379,7 @@ impl ExecutionPlan for KeyedJoinExec {
             counters: Arc::clone(&self.counters),
             cancel: self.cancel.clone(),
             in_order: self.in_order,
+            starts_small: self.starts_small,
             budget: self.budget.clone(),
             record: Arc::clone(&self.record),
             switch: self.switch.as_ref().map(|switch| Arc::new(switch.afresh())),
@@ -395,12 +402,13 @@ impl ExecutionPlan for KeyedJoinExec {
         if let Some((budget, prices)) = &self.budget {
             lookup = lookup.with_budget(budget.clone(), *prices);
         }
-        let held = self.in_order && !marks_only(self.join_type);
-        let held = held.then(|| Held {
+        let delivers_matches = !marks_only(self.join_type);
+        let held = (self.in_order && delivers_matches).then(|| Held {
             matches: Vec::new(),
             reservation: MemoryConsumer::new(self.name()).register(context.memory_pool()),
-            next_round_rows: FIRST_ORDERED_ROUND_ROWS,
         });
+        let next_round_rows =
+            (self.starts_small && delivers_matches).then_some(FIRST_SMALL_ROUND_ROWS);
         let switch = self.switch.as_ref();
         Ok(Box::pin(KeyedJoinStream {
             outer_schema: self.outer.schema(),
@@ -422,6 +430,7 @@ impl ExecutionPlan for KeyedJoinExec {
                 .buffer_bytes
                 .saturating_mul(OUTER_BYTES_PER_KEY_BYTE),
             held,
+            next_round_rows,
             rest: None,
             state: State::Collecting(Round::default()),
             totals: ScanCounts::new(&self.metrics, partition),
@@ -462,7 +471,6 @@ struct Held {
     /// With the outer row, by its number in the round, of each joined row.
     matches: Vec<(UInt32Array, RecordBatch)>,
     reservation: MemoryReservation,
-    next_round_rows: usize,
 }
 
 impl Held {
@@ -472,9 +480,8 @@ impl Held {
         Ok(())
     }
 
-    /// All of them in the order of their outer rows. The next round is to be twice as long.
+    /// All of them in the order of their outer rows.
     fn take(&mut self, schema: &SchemaRef) -> Result<RecordBatch> {
-        self.next_round_rows = (self.next_round_rows * 2).min(MAX_ORDERED_ROUND_ROWS);
         let matches = std::mem::take(&mut self.matches);
         let (outer, batches): (Vec<_>, Vec<_>) = matches.into_iter().unzip();
         let batch = concat_batches(schema, &batches)?;
@@ -485,7 +492,8 @@ impl Held {
             .collect();
         // What comes next is the statement's, and accounted for where it is kept.
         self.reservation.free();
-        if numbers.is_sorted() {
+        // Rows without columns are in any order, and Arrow's take refuses them.
+        if numbers.is_sorted() || schema.fields().is_empty() {
             return Ok(batch);
         }
         let mut order: Vec<u32> = (0..).take(numbers.len()).collect();
@@ -546,6 +554,8 @@ struct KeyedJoinStream {
     outer_budget: usize,
     /// Of a join that goes on in order.
     held: Option<Held>,
+    /// Outer rows of the round to come, of a join that starts small.
+    next_round_rows: Option<usize>,
     /// What is left of an outer batch that did not fit the round, or one that came before it began.
     rest: Option<RecordBatch>,
     state: State,
@@ -665,9 +675,9 @@ impl KeyedJoinStream {
 
     /// Outer rows at which a round is full.
     fn most_rows(&self) -> usize {
-        let held = self.held.as_ref().map(|held| held.next_round_rows);
         let watched = self.watch.as_ref().map(SwitchWatch::round_rows);
-        held.into_iter().chain(watched).min().unwrap_or(usize::MAX)
+        let limits = self.next_round_rows.into_iter().chain(watched);
+        limits.min().unwrap_or(usize::MAX)
     }
 
     /// Whether the lookups are to be given up, if there are more outer rows.
@@ -763,8 +773,11 @@ impl KeyedJoinStream {
         outcome
     }
 
-    /// What is delivered at the end of a round.
+    /// What is delivered at the end of a round. The next one is to be twice as long, if this one was small.
     fn end_of_round(&mut self, matching: &Matching) -> Result<Option<RecordBatch>> {
+        if let Some(rows) = &mut self.next_round_rows {
+            *rows = (*rows * 2).min(MAX_SMALL_ROUND_ROWS);
+        }
         let marked = self.marked_rows(matching)?;
         let Some(held) = &mut self.held else {
             return Ok(marked);

@@ -66,6 +66,11 @@ impl FirstRows {
         Ok(Some(FirstRows { share, order }))
     }
 
+    /// Whether they are wanted in an order.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.order.is_some()
+    }
+
     /// What is wanted of a table if it is the first; `None`: another one has to be.
     pub(crate) fn wanted_of(&self, relation: usize, table_rows: f64) -> Option<Wanted> {
         let order = match &self.order {

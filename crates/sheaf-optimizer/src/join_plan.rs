@@ -611,7 +611,8 @@ impl<'p> Builder<'_, '_, 'p> {
             counters: Arc::clone(&context.counters),
             cancel: context.cancel.clone(),
             projection: kept.clone(),
-            in_order: self.first_rows.is_some(),
+            in_order: self.first_rows.as_ref().is_some_and(FirstRows::is_ordered),
+            starts_small: self.first_rows.is_some(),
             budget,
             switch,
         })?;

@@ -146,6 +146,19 @@ fn without_an_order_some_rows_are_enough() {
     assert!(examined(&rows) < 2_000, "{}", examined(&rows));
 }
 
+/// Nobody asks for a column of the rows that a LIMIT lets through.
+#[test]
+fn some_rows_are_counted() {
+    let lab = shop();
+    let sql = "SELECT COUNT(*) FROM (SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer \
+               WHERE o.id > 999 AND o.id < 1201 LIMIT 40) d";
+    let rows = lab.run(sql);
+    assert_eq!(rows.text(), "40", "{}", rows.shown);
+    assert!(rows.shown.contains("KeyedJoinExec"), "{}", rows.shown);
+    let all = lab.run(&sql.replace(" LIMIT 40", "")).text();
+    assert_eq!(lab.run(&sql.replace("40", "400")).text(), all);
+}
+
 /// The same join twice in a statement, once in order: that one does not take the rows of the other.
 #[test]
 fn a_join_in_order_is_not_shared_with_one_in_no_order() {
