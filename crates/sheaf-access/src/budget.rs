@@ -14,47 +14,58 @@
 //! does not depend on how busy the machine is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use sheaf_storage::{ThreadPageWork, Tree};
 
 use crate::error::{AccessError, Result};
 use crate::scan::ScanMetrics;
 
-/// The limit of a budget that has none.
-const UNLIMITED_NS: u64 = u64::MAX;
+/// A budget without a limit, or whose limit was taken away.
+const UNLIMITED: u8 = 0;
+/// A budget with a limit.
+const LIMITED: u8 = 1;
+/// A budget of which a scan was told that it is used up. So it stays until it begins anew.
+const USED_UP: u8 = 2;
 
 /// What the scans of a part of a plan may spend together, and have spent. Cloning shares it. A new one has no limit.
 #[derive(Clone, Debug, Default)]
 pub struct Budget(Arc<Amounts>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Amounts {
     limit_ns: AtomicU64,
     spent_ns: AtomicU64,
-}
-
-impl Default for Amounts {
-    fn default() -> Self {
-        Self {
-            limit_ns: AtomicU64::new(UNLIMITED_NS),
-            spent_ns: AtomicU64::new(0),
-        }
-    }
+    /// [`UNLIMITED`], [`LIMITED`] or [`USED_UP`].
+    state: AtomicU8,
 }
 
 impl Budget {
     /// Begins anew: nothing is spent, and no more than `limit_us` microseconds may be.
     pub fn start(&self, limit_us: f64) {
-        self.0.spent_ns.store(0, Ordering::Relaxed);
-        self.0
-            .limit_ns
-            .store(nanoseconds(limit_us), Ordering::Relaxed);
+        let Amounts {
+            limit_ns,
+            spent_ns,
+            state,
+        } = self.0.as_ref();
+        spent_ns.store(0, Ordering::Relaxed);
+        limit_ns.store(nanoseconds(limit_us), Ordering::Relaxed);
+        state.store(LIMITED, Ordering::Release);
     }
 
-    /// Takes the limit away: what runs may go on to its end.
-    pub fn lift(&self) {
-        self.0.limit_ns.store(UNLIMITED_NS, Ordering::Relaxed);
+    /// Takes the limit away: what runs may go on to its end. False: a scan has failed already, whether that is known or not,
+    /// and the others will.
+    pub fn lift(&self) -> bool {
+        self.leave_limited(UNLIMITED) != USED_UP
+    }
+
+    /// Goes to a state from that with a limit, or stays in another one. Returns the state from then on.
+    fn leave_limited(&self, to: u8) -> u8 {
+        let state = &self.0.state;
+        match state.compare_exchange(LIMITED, to, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => to,
+            Err(other) => other,
+        }
     }
 
     /// What was spent while there was a limit, in microseconds.
@@ -63,12 +74,13 @@ impl Budget {
     }
 
     fn is_limited(&self) -> bool {
-        self.0.limit_ns.load(Ordering::Relaxed) != UNLIMITED_NS
+        self.0.state.load(Ordering::Acquire) != UNLIMITED
     }
 
     fn spend(&self, ns: u64) -> Result<()> {
         let spent = self.0.spent_ns.fetch_add(ns, Ordering::Relaxed) + ns;
-        match spent > self.0.limit_ns.load(Ordering::Relaxed) {
+        let is_beyond = spent > self.0.limit_ns.load(Ordering::Relaxed);
+        match is_beyond && self.leave_limited(USED_UP) == USED_UP {
             true => Err(AccessError::BudgetSpent),
             false => Ok(()),
         }
@@ -182,8 +194,11 @@ mod tests {
         assert!(budget.spend(6_000).is_ok() && other.spend(4_000).is_ok());
         assert!(matches!(other.spend(1), Err(AccessError::BudgetSpent)));
         assert_eq!(budget.spent_us(), 10.001);
-        budget.lift();
-        assert!(!other.is_limited() && budget.spend(1 << 40).is_ok());
+        // Once a scan has failed the others do, too.
+        assert!(!budget.lift() && budget.is_limited() && budget.spend(1).is_err());
+        budget.start(10.0);
+        assert!(budget.lift() && !other.is_limited());
+        assert!(budget.spend(1 << 40).is_ok() && budget.lift());
         budget.start(0.0);
         assert!(budget.spend(0).is_ok() && budget.spend(1).is_err());
     }

@@ -18,7 +18,8 @@
 //! has nothing to be held back: its first row says that the scans have done their work.
 //!
 //! Rows are held up to [`MAX_HELD_BYTES`], and as long as the statement's memory suffices. Beyond that they go out, and A
-//! goes on without a budget: it has found much already.
+//! goes on without a budget: it has found much already. A plan that fails for want of memory before is given up like one
+//! that has spent its budget.
 
 use std::fmt;
 use std::sync::Arc;
@@ -238,38 +239,37 @@ impl Trial {
         let mut rows = self.preferred.execute(0, Arc::clone(&self.context))?;
         let mut held = Vec::new();
         let mut held_count = 0;
-        while let Some(batch) = rows.next().await {
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(error) if is_budget_spent(&error) => {
-                    // What the first plan holds is given back before the other one begins.
-                    drop(rows);
-                    held.clear();
-                    self.reservation.free();
-                    add(&self.spent_us, budget.spent_us());
-                    add(
-                        &self.switched_after_us,
-                        started.elapsed().as_secs_f64() * 1e6,
-                    );
-                    self.switches.add(1);
-                    self.counters.sheaf_plan_switches.add(1);
-                    rows = self.alternative.execute(0, Arc::clone(&self.context))?;
-                    break;
-                }
-                Err(error) => return Err(error),
+        let is_given_up = loop {
+            let batch = match rows.next().await {
+                None => break false,
+                Some(Ok(batch)) => batch,
+                Some(Err(error)) if makes_give_up(&error) => break true,
+                Some(Err(error)) => return Err(error),
             };
             held_count += batch.num_rows();
             let grown = self.reservation.try_grow(batch.get_array_memory_size());
             held.push(batch);
-            if held_count >= *held_rows
-                || grown.is_err()
-                || self.reservation.size() > MAX_HELD_BYTES
-            {
-                break;
+            if *held_rows > 0 && held_count >= *held_rows {
+                break false;
             }
-        }
-        if self.switches.value() == 0 {
-            add(&self.spent_us, budget.spent_us());
+            if *held_rows == 0 || grown.is_err() || self.reservation.size() > MAX_HELD_BYTES {
+                // The rows go out, unless one of several scans has failed and it is not known here yet.
+                break !budget.lift();
+            }
+        };
+        add(&self.spent_us, budget.spent_us());
+        if is_given_up {
+            // What the first plan holds is given back before the other one begins.
+            drop(rows);
+            held.clear();
+            self.reservation.free();
+            add(
+                &self.switched_after_us,
+                started.elapsed().as_secs_f64() * 1e6,
+            );
+            self.switches.add(1);
+            self.counters.sheaf_plan_switches.add(1);
+            rows = self.alternative.execute(0, Arc::clone(&self.context))?;
         }
         budget.lift();
         let reservation = self.reservation;
@@ -292,13 +292,15 @@ fn add(count: &Count, us: f64) {
     count.add(us as usize);
 }
 
-/// Whether a scan has found its budget used up.
-fn is_budget_spent(error: &DataFusionError) -> bool {
-    let DataFusionError::External(inner) = error.find_root() else {
-        return false;
-    };
-    matches!(
-        inner.downcast_ref::<AccessError>(),
-        Some(AccessError::BudgetSpent)
-    )
+/// Whether a plan that fails so is given up: a scan has found the budget used up, or there is too little memory. A join in
+/// order may hold any number of rows.
+fn makes_give_up(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::External(inner) => matches!(
+            inner.downcast_ref::<AccessError>(),
+            Some(AccessError::BudgetSpent)
+        ),
+        DataFusionError::ResourcesExhausted(_) => true,
+        _ => false,
+    }
 }
