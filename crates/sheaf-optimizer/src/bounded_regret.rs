@@ -18,6 +18,9 @@
 //! delivers anything, a sort or an aggregate: rows that have gone out cannot be taken back; and not for joins. Counts of
 //! entries are not doubted: those of ranges come from index dives.
 //!
+//! What a recursive query repeats is not guarded: the rows of the round before are read in one place alone, and a plan that was
+//! given up in one round and not in another would not know what it has searched.
+//!
 //! How many rows come into a keyed join is doubted in [`crate::lookup_regret`]: it goes on differently instead of anew.
 
 use std::sync::Arc;
@@ -131,6 +134,7 @@ impl Planner<'_> {
         doubted.planned.risk = Risk::none(doubted.planned.cost_us);
         let may_pay = at_risk_us > LEAST_US && at_risk_us > WORTHWHILE * doubted.planned.cost_us;
         if !settings.switch.bounded_regret
+            || self.repeats
             || doubted.held_rows > MAX_HELD_ROWS
             || context.expectation != Expectation::Estimates
             || !(may_pay || is_forced)
@@ -153,6 +157,7 @@ impl Planner<'_> {
             blocks: self.blocks,
             conflicting_hints: Vec::new(),
             budget: None,
+            repeats: self.repeats,
         };
         let alternative = replan(&mut other)?;
         let notes = other.notes;

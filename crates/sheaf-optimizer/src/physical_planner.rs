@@ -67,6 +67,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
         blocks: 0,
         conflicting_hints: Vec::new(),
         budget: None,
+        repeats: false,
     };
     let planned = planner.plan_block(plan, "PRIMARY")?;
     let cost_us = planned.cost_us;
@@ -175,6 +176,8 @@ pub(crate) struct Planner<'a> {
     pub conflicting_hints: Vec<String>,
     /// What the scans of the part that is being planned pay from.
     pub budget: Option<Budget>,
+    /// The part that is being planned runs again and again: the repeated half of a recursive query.
+    pub repeats: bool,
 }
 
 impl Planner<'_> {
@@ -559,7 +562,10 @@ impl Planner<'_> {
     fn plan_recursive(&mut self, query: &RecursiveQuery, block: &Block) -> Result<Planned> {
         let first = self.plan(&query.static_term, block, &Wanted::default())?;
         let inner = self.inner_block(block, "UNION");
-        let round = self.plan(&query.recursive_term, &inner, &Wanted::default())?;
+        let outer = std::mem::replace(&mut self.repeats, true);
+        let round = self.plan(&query.recursive_term, &inner, &Wanted::default());
+        self.repeats = outer;
+        let round = round?;
         let limit = self.context.settings.max_recursion_rounds;
         let (first_plan, round_plan) = RecursionLimitExec::above(first.plan, round.plan, limit);
         let plan = RecursiveQueryExec::try_new(

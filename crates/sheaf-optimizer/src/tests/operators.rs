@@ -212,6 +212,16 @@ fn recursive_queries() {
 }
 
 #[test]
+fn a_recursion_reads_the_round_before_once() {
+    let mut lab = lab();
+    // Whatever can be given up is.
+    lab.settings.regret_budget_us = Some(0.0);
+    let sql = "WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL \
+               SELECT d.j FROM (SELECT i + 1 AS j FROM n WHERE i < 5 LIMIT 10) d) SELECT SUM(i) FROM n";
+    assert_eq!(lab.rows(sql), "15");
+}
+
+#[test]
 fn many_partitions_give_the_same_rows() {
     let mut lab = lab();
     lab.settings.target_partitions = 3;
