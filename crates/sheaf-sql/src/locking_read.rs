@@ -36,6 +36,7 @@ use crate::result::{ColumnMeta, ResultSink};
 use crate::rows::value_at;
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
+use crate::table_writer::ROWS_PER_CANCEL_CHECK;
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
 
 /// What a locking read has locked.
@@ -196,10 +197,11 @@ impl Session {
             let planned = self.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let mut result = self.collect_result(planned)?;
-            let (mut last, mut number) = (None, 0);
+            let (mut last, mut number) = (None, 0_usize);
             let mut is_stable = true;
             for batch in &result.batches {
                 for row in 0..batch.num_rows() {
+                    self.check_cancel_at(number)?;
                     number += 1;
                     for (position, target) in targets.iter().enumerate() {
                         let found = value_at(batch.column(position).as_ref(), row)?;
@@ -224,6 +226,14 @@ impl Session {
             statement.start_again()?;
         }
         Err(SqlError::lock_wait_timeout())
+    }
+
+    /// Looks now and then whether the statement is to end, while it locks one row after the other and waits for none.
+    fn check_cancel_at(&self, row: usize) -> Result<()> {
+        match (row as u64).is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+            true => Ok(self.handle.cancel_flag().check()?),
+            false => Ok(()),
+        }
     }
 
     /// Runs a query to its end and keeps its result in query memory, error 1041 beyond.
@@ -298,9 +308,10 @@ impl Session {
             let planned = self.plan_change(keys, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let mut rows = self.collect_rows(planned)?;
-            let (mut found, mut number) = (Vec::new(), 0);
+            let (mut found, mut number) = (Vec::new(), 0_usize);
             let mut is_stable = true;
             while rows.next(&mut found)? {
+                self.check_cancel_at(number)?;
                 number += 1;
                 for (target, key) in targets.iter().zip(&found) {
                     if let Some(key) = key_of(key)? {

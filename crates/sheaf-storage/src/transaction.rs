@@ -480,6 +480,17 @@ impl Transaction {
         };
     }
 
+    /// Fails if the transaction is told to give up. Who locks many rows without waiting for any asks now and then.
+    ///
+    /// # Errors
+    /// `LockWaitInterrupted`.
+    pub fn check_interrupt(&self) -> Result<()> {
+        match &self.patience.interrupt {
+            Some(interrupt) if interrupt() => Err(StorageError::LockWaitInterrupted),
+            _ => Ok(()),
+        }
+    }
+
     /// As [`lock_row`](Self::lock_row), for a row that was chosen by reading through `view`.
     ///
     /// # Errors

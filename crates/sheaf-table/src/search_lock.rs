@@ -35,6 +35,9 @@ use crate::table::Table;
 /// of it.
 const MAX_GAPS: usize = 256;
 
+/// Rows that are locked before the transaction is asked whether it shall give up.
+const ROWS_PER_CHECK: usize = 1024;
+
 /// The ranges of one index that a statement reads.
 #[derive(Clone)]
 pub struct Search {
@@ -271,6 +274,9 @@ impl Search {
             for at in 0..leaf.len() {
                 if *rows_left == 0 {
                     return Ok(is_unchanged);
+                }
+                if rows_left.is_multiple_of(ROWS_PER_CHECK) {
+                    transaction.check_interrupt()?;
                 }
                 *rows_left -= 1;
                 leaf.key_into(at, &mut entry);
