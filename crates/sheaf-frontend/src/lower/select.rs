@@ -5,18 +5,21 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_exec::{SheafTableSource, TableHints};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     BinaryOperator, Cte, Expr, GroupByExpr, GroupByWithModifier, Ident, Join, JoinConstraint,
     JoinOperator, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
-    TableIndexHintForClause, TableIndexHintType, TableIndexHints, TableWithJoins, Value as Literal,
-    ValueWithSpan,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, TableAlias,
+    TableFactor, TableIndexHintForClause, TableIndexHintType, TableIndexHints, TableWithJoins,
+    Value as Literal, ValueWithSpan, With,
 };
 
 use super::build::{binary, call, null};
 use super::expression::object_text;
 use super::{CommonTable, Lowering, TableReference};
+use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
+use crate::parser::{Statement, parse_statement};
 use crate::walk::{ExpressionVisitor, walk_expression};
 
 /// What a query's columns are for.
@@ -170,7 +173,10 @@ impl Lowering<'_> {
             self.ctes.push(CommonTable::new(&cte.alias.name.value));
         }
         cte.alias = self.table_alias(cte.alias);
-        Ok(cte)
+        match recursive {
+            true => with_limit_around_union(cte),
+            false => Ok(cte),
+        }
     }
 
     /// Whether the name is that of a common table, which is read then.
@@ -654,6 +660,44 @@ fn give_types(first_part: &mut SetExpr) {
         }
         _ => {}
     }
+}
+
+/// Of a union in WITH RECURSIVE SqlToRel takes the parts alone. What orders and limits its rows goes around it, which also ends
+/// a recursion that would go on:
+///
+/// ```text
+///   c AS (A UNION B LIMIT 5)   -->   c AS (WITH RECURSIVE c AS (A UNION B) SELECT * FROM c LIMIT 5)
+/// ```
+fn with_limit_around_union(mut cte: Cte) -> Result<Cte> {
+    let is_union = matches!(
+        cte.query.body.as_ref(),
+        SetExpr::SetOperation {
+            op: SetOperator::Union,
+            ..
+        }
+    );
+    if !is_union || (cte.query.order_by.is_none() && cte.query.limit_clause.is_none()) {
+        return Ok(cte);
+    }
+    let Statement::Query(mut around) =
+        parse_statement("SELECT * FROM c", &SheafDialect::default())?
+    else {
+        return Err(SqlError::unknown("SELECT * FROM c is no query"));
+    };
+    if let SetExpr::Select(select) = around.body.as_mut() {
+        for from in &mut select.from {
+            from.relation = plain_table(&cte.alias.name.value, None);
+        }
+    }
+    around.order_by = cte.query.order_by.take();
+    around.limit_clause = cte.query.limit_clause.take();
+    around.with = Some(With {
+        with_token: AttachedToken::empty(),
+        recursive: true,
+        cte_tables: vec![cte.clone()],
+    });
+    cte.query = around;
+    Ok(cte)
 }
 
 /// A HAVING of a query without groups is a WHERE that may name items of the select list.

@@ -301,6 +301,37 @@ fn recursion_ends_where_cte_max_recursion_depth_says() {
 }
 
 #[test]
+fn a_limit_in_with_recursive_counts() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    for (rows, expected) in [
+        // A recursion that would not end.
+        (
+            "SELECT 1 AS n UNION ALL SELECT n + 1 FROM c LIMIT 5",
+            "5\t15",
+        ),
+        (
+            "SELECT 1 AS n UNION ALL SELECT n + 1 FROM c LIMIT 2 OFFSET 3",
+            "2\t9",
+        ),
+        (
+            "SELECT 1 AS n UNION ALL SELECT n + 1 FROM c WHERE n < 3 LIMIT 5",
+            "3\t6",
+        ),
+        // A union that refers to nothing.
+        (
+            "SELECT 3 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 ORDER BY n LIMIT 2",
+            "2\t3",
+        ),
+    ] {
+        for with in ["c AS", "c (n) AS"] {
+            let query = format!("WITH RECURSIVE {with} ({rows}) SELECT COUNT(*), SUM(n) FROM c");
+            assert_eq!(query_text(&mut connection, &query), [expected], "{query}");
+        }
+    }
+}
+
+#[test]
 fn lock_tables_warns_that_it_locks_nothing() {
     let server = TestServer::start();
     let mut connection = server.connect_to_new("locks");
