@@ -327,8 +327,13 @@ impl ExecutionPlan for KeyedJoinExec {
         vec![&self.outer]
     }
 
+    /// DataFusion moves sorts below an operator that says so, and takes the columns of its rows to be in the places that they
+    /// have in its input's.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![self.in_order]
+        let outer_columns = self.outer.schema().fields().len();
+        let mut places = self.projection.iter().enumerate();
+        let in_place = places.all(|(place, column)| place >= outer_columns || place == *column);
+        vec![self.in_order && in_place]
     }
 
     /// The order of the optimizer stands: a lookup is not a reason to exchange rows.

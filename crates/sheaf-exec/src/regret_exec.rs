@@ -151,8 +151,10 @@ impl ExecutionPlan for RegretExec {
         vec![required.clone(), required]
     }
 
+    /// They have the order that is asked of them, and the operator promises no other. DataFusion would take a finer one that
+    /// it has given both of them for the operator's.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![self.order.is_some(); 2]
+        vec![false; 2]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

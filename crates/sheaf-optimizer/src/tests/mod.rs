@@ -9,6 +9,7 @@ mod first_rows;
 mod harness;
 mod lookup_regret;
 mod operators;
+mod orders;
 mod regret;
 mod sharing;
 mod stored;

@@ -1,0 +1,84 @@
+//! Sorts that could move below operators, and what these promise of the order of their rows.
+
+use sheaf_table::Value;
+
+use super::harness::Lab;
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_string())
+}
+
+/// 3,001 wide rows, and 40 small ones whose keys and values are in different orders.
+fn lab() -> Lab {
+    let mut lab = Lab::new();
+    let rows = (0..3_001i64).map(|id| {
+        vec![
+            Value::Int(id),
+            Value::Int(id % 60),
+            Value::Int(id * 7 % 50),
+            text(&"wide row ".repeat(15)),
+        ]
+    });
+    lab.table(
+        "many",
+        &[
+            ("id", "int", false),
+            ("few_id", "int", false),
+            ("host", "int", false),
+            ("message", "varchar(400)", true),
+        ],
+        &["PRIMARY(id)", "by_few(few_id)"],
+        rows.collect(),
+    );
+    let rows = (0..40i64).map(|id| vec![Value::Int(id), Value::Int(id * 7 % 40)]);
+    lab.table(
+        "few",
+        &[("id", "int", false), ("v", "int", false)],
+        &["PRIMARY(id)"],
+        rows.collect(),
+    );
+    lab
+}
+
+/// The join delivers one column, in the place that the key has in its outer rows.
+#[test]
+fn rows_of_a_keyed_join_are_sorted_by_their_own_columns() {
+    let lab = lab();
+    let found = lab.run(
+        "SELECT v FROM few WHERE EXISTS (SELECT 1 FROM many WHERE few_id = few.id) ORDER BY v",
+    );
+    assert!(found.shown.contains("type=Semi"), "{}", found.shown);
+    let expected: Vec<String> = (0..40).map(|v| v.to_string()).collect();
+    assert_eq!(found.text(), expected.join("\n"));
+}
+
+/// The first branch is in any order, the second one in its own, which is a part of one that is asked for.
+#[test]
+fn a_union_of_a_constant_and_of_first_rows_is_sorted() {
+    let mut lab = lab();
+    let host_of = |id: i64| id * 7 % 50;
+    let ids: Vec<i64> = (0..3_001).filter(|id| host_of(*id) < 25).collect();
+    let last = ids[ids.len() - 20..].iter();
+    let mut rows: Vec<(i64, i64)> = last.map(|id| (*id, host_of(*id))).collect();
+    rows.push((5_000, 5_000));
+    type Compare = fn(&(i64, i64), &(i64, i64)) -> std::cmp::Ordering;
+    let orders: [(&str, Compare); 4] = [
+        ("n DESC, h", |a, b| b.cmp(a)),
+        ("n DESC", |a, b| b.cmp(a)),
+        ("h DESC, n DESC", |a, b| (b.1, b.0).cmp(&(a.1, a.0))),
+        ("h, n LIMIT 30", |a, b| (a.1, a.0).cmp(&(b.1, b.0))),
+    ];
+    for budget_us in [None, Some(0.0), Some(1e9)] {
+        lab.settings.regret_budget_us = budget_us;
+        for (order, compare) in orders {
+            let sql = format!(
+                "SELECT n, h FROM (SELECT CAST(5000 AS INT) AS n, CAST(5000 AS INT) AS h UNION ALL \
+                 (SELECT id AS n, host AS h FROM many WHERE host < 25 ORDER BY id DESC LIMIT 20)) u \
+                 ORDER BY {order}"
+            );
+            rows.sort_by(compare);
+            let expected: Vec<String> = rows.iter().map(|(n, h)| format!("{n} {h}")).collect();
+            assert_eq!(lab.rows(&sql), expected.join("\n"), "{budget_us:?}: {sql}");
+        }
+    }
+}
