@@ -149,7 +149,9 @@ fn without_an_order_some_rows_are_enough() {
 /// Nobody asks for a column of the rows that a LIMIT lets through.
 #[test]
 fn some_rows_are_counted() {
-    let lab = shop();
+    let mut lab = shop();
+    lab.settings.costs.hash_build_us = 1000.0;
+    lab.settings.costs.hash_probe_us = 1000.0;
     let sql = "SELECT COUNT(*) FROM (SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer \
                WHERE o.id > 999 AND o.id < 1201 LIMIT 40) d";
     let rows = lab.run(sql);

@@ -72,8 +72,11 @@ impl EntryUse {
 #[derive(Debug)]
 pub(super) struct EntryTest {
     part: usize,
-    branches: SmallVec<[SmallVec<[(Relation, EncodedPlace); 1]>; 1]>,
+    branches: SmallVec<[EncodedBranch; 1]>,
 }
+
+/// Relations that hold all, nearly always one.
+type EncodedBranch = SmallVec<[(Relation, EncodedPlace); 1]>;
 
 /// As [`Place`], the value as the part has it.
 #[derive(Debug)]
