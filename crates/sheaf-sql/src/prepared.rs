@@ -148,10 +148,18 @@ impl Session {
         Ok((id, columns))
     }
 
-    /// The columns of a query; statements whose result is not known before they run have none here.
+    /// The columns of a query; statements whose result is not known before they run have none here. Error 1295 for
+    /// statements about prepared statements, one of which could run itself.
     fn columns_of_statement(&self, statement: &Statement, text: &str) -> Result<Vec<ColumnMeta>> {
         match statement {
             Statement::Query(query) => self.describe_query(query, text),
+            Statement::Prepare { .. }
+            | Statement::Execute { .. }
+            | Statement::Deallocate { .. } => Err(SqlError::new(
+                1295,
+                "HY000",
+                "This command is not supported in the prepared statement protocol yet",
+            )),
             Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
             _ => Ok(Vec::new()),
         }

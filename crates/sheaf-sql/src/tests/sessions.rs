@@ -133,6 +133,22 @@ fn prepared_statements_bind_values() {
     assert_eq!(bench.error("EXECUTE s"), 1243);
 }
 
+/// Or it could be one that runs itself, for ever.
+#[test]
+fn a_prepared_statement_is_none_about_prepared_statements() {
+    let mut bench = Bench::new();
+    for about in [
+        "EXECUTE s",
+        "DEALLOCATE PREPARE s",
+        "PREPARE t FROM ''SELECT 1''",
+    ] {
+        assert_eq!(bench.error(&format!("PREPARE s FROM '{about}'")), 1295);
+        let prepared = bench.session.prepare(&about.replace("''", "'"));
+        assert_eq!(prepared.map(drop).map_err(|error| error.code), Err(1295));
+    }
+    assert_eq!(bench.error("EXECUTE s"), 1243);
+}
+
 /// Names mean what they meant when the statement was prepared, whatever database the session is in.
 #[test]
 fn a_prepared_statement_stays_in_its_database() {
