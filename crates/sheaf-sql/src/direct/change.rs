@@ -37,6 +37,8 @@ pub(super) struct Update {
     assignments: Vec<Assignment>,
     /// No index has the columns that are assigned.
     is_in_row_only: bool,
+    /// A column of the clustered key is assigned: a row that was changed lies under another key.
+    moves_rows: bool,
 }
 
 #[derive(Debug)]
@@ -121,9 +123,15 @@ impl Update {
         if !hints.is_empty() || !order_by.is_empty() || definition.columns.iter().any(is_stamped) {
             return None;
         }
+        let key = &definition.primary.parts;
+        let is_of_key = |assignment: &Assignment| {
+            let mut parts = key.iter();
+            parts.any(|part| part.column == assignment.column)
+        };
         let mut columns = compiled.iter().map(|assignment| assignment.column);
         let update = Update {
             is_in_row_only: columns.all(|column| table.is_in_row_only(column)),
+            moves_rows: compiled.iter().any(is_of_key),
             access,
             assignments: compiled,
         };
@@ -377,6 +385,10 @@ enum Work<'a> {
 }
 
 impl Work<'_> {
+    fn moves_rows(&self) -> bool {
+        matches!(self, Work::Update { update, .. } if update.moves_rows)
+    }
+
     /// Changes the row under `key`, which is locked; true if it is not as before. `None`: this path cannot.
     fn apply(
         &self,
@@ -600,8 +612,10 @@ impl Session {
             access,
             handle: &self.handle,
         };
-        // A row whose key is known need not be found before it is changed.
-        let (keys, are_found) = match reader.known_keys(bound) {
+        // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by then.
+        let known = reader.known_keys(bound);
+        let known = known.filter(|keys| keys.len() == 1 || !work.moves_rows());
+        let (keys, are_found) = match known {
             Some(keys) => (Cow::Borrowed(keys), false),
             None => (Cow::Owned(reader.keys(bound)?), true),
         };

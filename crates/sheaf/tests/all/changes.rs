@@ -233,3 +233,28 @@ fn an_update_larger_than_the_memory_changes_every_row_once() {
     let left: Vec<(u64, u64)> = c.query("select count(*), max(n) from t").expect("rows");
     assert_eq!(left, [(rows - 10_000, 2)]);
 }
+
+/// A row that is moved to a key that the statement names, too, is not met there again.
+#[test]
+fn an_update_of_keys_changes_each_row_once() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("moved");
+    for direct in ["on", "off"] {
+        c.query_drop(format!("set optimizer_switch = 'direct={direct}'"))
+            .expect("a switch");
+        c.query_drop("create table t (id int primary key, n int)")
+            .expect("a table");
+        c.query_drop("insert into t values (1, 1), (7, 7)")
+            .expect("rows");
+        let info = "Rows matched: 1  Changed: 1  Warnings: 0";
+        for (sql, id) in [
+            ("update t set id = id + 1 where id in (1, 2, 3)", 2),
+            ("update t set id = 5 where id in (2, 5)", 5),
+        ] {
+            assert_eq!(run(&mut c, sql), text(1, 0, 0, info), "{sql}");
+            let ids: Vec<i64> = c.query("select id from t order by id").expect("rows");
+            assert_eq!(ids, [id, 7], "{sql}");
+        }
+        c.query_drop("drop table t").expect("it is there");
+    }
+}
