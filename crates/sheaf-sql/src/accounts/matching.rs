@@ -77,10 +77,79 @@ pub fn best_pattern<'a, T>(
     patterns: impl Iterator<Item = (&'a String, T)>,
     database: &str,
 ) -> Option<T> {
+    best(patterns, |pattern| matches_pattern(database, pattern))
+}
+
+/// The same of those that fit whatever fits `asked`, which is a pattern itself.
+pub fn best_cover<'a, T>(
+    patterns: impl Iterator<Item = (&'a String, T)>,
+    asked: &str,
+) -> Option<T> {
+    best(patterns, |pattern| covers(pattern, asked))
+}
+
+fn best<'a, T>(
+    patterns: impl Iterator<Item = (&'a String, T)>,
+    fits: impl Fn(&str) -> bool,
+) -> Option<T> {
     patterns
-        .filter(|(pattern, _)| matches_pattern(database, pattern))
+        .filter(|(pattern, _)| fits(pattern.as_str()))
         .min_by_key(|(pattern, _)| Reverse(pattern.find(['%', '_'])))
         .map(|(_, found)| found)
+}
+
+/// What a place of a pattern stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Character(char),
+    AnyCharacter,
+    AnyText,
+}
+
+fn places(pattern: &str) -> Vec<Place> {
+    let mut characters = pattern.chars();
+    let mut places = Vec::new();
+    while let Some(character) = characters.next() {
+        places.push(match character {
+            '%' => Place::AnyText,
+            '_' => Place::AnyCharacter,
+            '\\' => Place::Character(characters.next().unwrap_or('\\')),
+            other => Place::Character(other),
+        });
+    }
+    places
+}
+
+/// Whether everything that fits the pattern `asked` fits `pattern`, too. A `_` stands for one character, so not for a `%`, and
+/// a character for itself, so not for a `_`.
+fn covers(pattern: &str, asked: &str) -> bool {
+    let pattern = places(pattern);
+    // How much of the pattern may have been used for what of `asked` was looked at.
+    let mut used = vec![false; pattern.len() + 1];
+    used[0] = true;
+    pass_any_text(&pattern, &mut used);
+    for wanted in places(asked) {
+        let mut next = vec![false; pattern.len() + 1];
+        for (at, place) in pattern.iter().enumerate().filter(|(at, _)| used[*at]) {
+            match place {
+                Place::AnyText => next[at] = true,
+                Place::AnyCharacter => next[at + 1] |= wanted != Place::AnyText,
+                place => next[at + 1] |= *place == wanted,
+            }
+        }
+        pass_any_text(&pattern, &mut next);
+        used = next;
+    }
+    used[pattern.len()]
+}
+
+/// A `%` may stand for nothing.
+fn pass_any_text(pattern: &[Place], used: &mut [bool]) {
+    for (at, place) in pattern.iter().enumerate() {
+        if used[at] && *place == Place::AnyText {
+            used[at + 1] = true;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -149,5 +218,27 @@ mod tests {
         assert_eq!(best("a_b"), Some(2));
         assert_eq!(best("axb"), None);
         assert_eq!(best("Shop"), None);
+    }
+
+    #[test]
+    fn a_pattern_covers_what_fits_in_no_other_way() {
+        for (pattern, asked, expected) in [
+            ("shop", "shop", true),
+            ("sho_", "shop", true),
+            ("sho_", "sho_", true),
+            ("sho_", "sho%", false),
+            ("sho\\_", "sho_", false),
+            ("sho\\_", "sho\\_", true),
+            ("sho_", "sho\\_", true),
+            ("sho%", "sho_", true),
+            ("sho%", "sh%", false),
+            ("s%p", "s%o_p", true),
+            ("s%p", "s%o", false),
+            ("%", "%_%", true),
+            ("_%", "%", false),
+            ("", "%", false),
+        ] {
+            assert_eq!(covers(pattern, asked), expected, "{pattern} {asked}");
+        }
     }
 }

@@ -100,6 +100,17 @@ impl Rights {
         self.global | granted.unwrap_or_default()
     }
 
+    /// What one has on each of the databases that fit a pattern, as GRANT names them.
+    fn on_databases_like(&self, pattern: &str) -> Privileges {
+        let Some(account) = &self.account else {
+            return self.global;
+        };
+        let exact = account.databases.get(pattern).copied();
+        let patterns = account.databases.iter().map(|(name, set)| (name, *set));
+        let granted = exact.or_else(|| matching::best_cover(patterns, pattern));
+        self.global | granted.unwrap_or_default()
+    }
+
     fn on_table(&self, database: &str, table: &str) -> Privileges {
         let Some(account) = &self.account else {
             return self.global;

@@ -217,8 +217,13 @@ impl Session {
                 &self.info.host,
                 true,
             )),
+            // It is a pattern: to have the privileges on a database of this name is not enough.
             GrantLevel::Database(name) => {
-                self.check_database(&self.database_of(name.as_deref())?, needed)
+                let name = self.database_of(name.as_deref())?;
+                match self.rights.on_databases_like(&name).contains(needed) {
+                    true => Ok(()),
+                    false => Err(self.denied_database(&name)),
+                }
             }
             GrantLevel::Table(name) => {
                 let (database, table) = self.resolve(name)?;

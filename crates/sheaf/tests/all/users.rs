@@ -504,6 +504,36 @@ fn who_has_the_grant_option_may_grant() {
     );
 }
 
+/// Names of databases are patterns: nobody grants what fits more databases than their own.
+#[test]
+fn who_may_grant_a_pattern_may_not_grant_a_wider_one() {
+    let (server, mut root) = shop();
+    run(
+        &mut root,
+        &[
+            "CREATE DATABASE shops",
+            "CREATE TABLE shops.t (a INT)",
+            "CREATE USER ann, bob",
+            "GRANT SELECT ON `sho_`.* TO ann WITH GRANT OPTION",
+            r"GRANT SELECT ON `my\_stock`.* TO ann WITH GRANT OPTION",
+        ],
+    );
+    let mut ann = connect_as(&server, "ann", "").expect("ann has no password");
+    for refused in ["`sho%`", "`s_o_`", "my_stock", "`%`"] {
+        let grant = format!("GRANT SELECT ON {refused}.* TO ann, bob");
+        assert_eq!(code(&mut ann, &grant), 1044, "{refused}");
+    }
+    assert_eq!(code(&mut ann, "SELECT * FROM shops.t"), 1142);
+    for allowed in ["shop", "`sho_`", r"`my\_stock`"] {
+        run(&mut ann, &[&format!("GRANT SELECT ON {allowed}.* TO bob")]);
+    }
+    let mut bob = connect_as(&server, "bob", "").expect("bob has no password");
+    assert_eq!(
+        query_text(&mut bob, "SELECT COUNT(*) FROM shop.orders"),
+        ["3"]
+    );
+}
+
 #[test]
 fn sessions_of_others_are_for_those_who_may_see_them() {
     let server = TestServer::start();
