@@ -421,7 +421,7 @@ impl Session {
         self.ok(sink, 0, String::new())
     }
 
-    /// Drops the table and creates it again, as MySQL does.
+    /// Puts a new table in the place of the old one, as MySQL does.
     pub(crate) fn truncate_table(
         &mut self,
         name: &TableName,
@@ -440,14 +440,13 @@ impl Session {
                 }
             }
         }
-        self.with_definition_lock(|wait| catalog.drop_table(&database, &table, wait))?;
-        let mut request = same_shape(&definition, database.clone(), table.clone());
+        let mut request = same_shape(&definition, database, table);
         request.foreign_keys = definition
             .foreign_keys
             .iter()
             .map(|key| same_foreign_key(key, &definition))
             .collect();
-        catalog.create_table(request)?;
+        self.with_definition_lock(|wait| catalog.replace_table(request.clone(), wait))?;
         self.ok(sink, 0, String::new())
     }
 }

@@ -546,6 +546,50 @@ impl Catalog {
         Ok(())
     }
 
+    /// Puts a new, empty table in the place of the one of the same name, once nobody uses that, waiting at most `wait`. At
+    /// every moment, and after a crash, one of them is there.
+    ///
+    /// # Errors
+    /// `UnknownTable`, `LockWaitTimeout`, and the MySQL error for whatever is wrong with the request.
+    pub fn replace_table(&self, request: CreateTable, wait: Duration) -> Result<()> {
+        let (table, writer) = self.lock_writer(&request.database, &request.name, wait)?;
+        let exclusive = writer.exclusive(wait)?;
+        let mut trees = Vec::new();
+        if let Err(error) = self.enter_in_place_of(&table, request, &mut trees) {
+            self.drop_trees(&trees);
+            return Err(error);
+        }
+        table.retire();
+        drop(exclusive);
+        self.drop_trees(&trees_of(&table.definition));
+        Ok(())
+    }
+
+    /// `trees`: those that were made, also if it fails.
+    fn enter_in_place_of(
+        &self,
+        old: &Table,
+        request: CreateTable,
+        trees: &mut Vec<TreeId>,
+    ) -> Result<()> {
+        let mut definitions = self.definitions.lock();
+        let mut definition = resolve_table(definitions.next_table_id, request)?;
+        self.create_trees(&mut definition, trees)?;
+        let table = Table::open(&self.storage, definition, Arc::default())?;
+        self.change(|tree, transaction| {
+            let id = old.definition.id;
+            delete_statistics(tree, transaction, id, 0)?;
+            tree.delete(transaction, &key_of_table(kind::AUTO_INCREMENT, id))?;
+            let next = header(definitions.next_table_id + 1);
+            put(tree, transaction, &[kind::HEADER], &next)?;
+            put_definition(tree, transaction, &table.definition)
+        })?;
+        definitions.next_table_id += 1;
+        table.publish(self.storage.newest_commit());
+        self.enter(Arc::new(table));
+        Ok(())
+    }
+
     /// Renames a table, also into another database, once nobody uses it, waiting at most `wait`.
     ///
     /// # Errors

@@ -258,3 +258,31 @@ fn an_update_of_keys_changes_each_row_once() {
         c.query_drop("drop table t").expect("it is there");
     }
 }
+
+/// Others never find that the table is not there.
+#[test]
+fn a_table_that_is_truncated_is_there_all_the_time() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("emptied");
+    c.query_drop("create table t (id int auto_increment primary key, n int, key (n))")
+        .expect("a table");
+    let mut other = server.connect();
+    std::thread::scope(|scope| {
+        let truncating = scope.spawn(|| {
+            for _ in 0..30 {
+                c.query_drop("insert into t (n) values (1), (2)")
+                    .expect("rows");
+                assert_eq!(c.last_insert_id(), 1);
+                c.query_drop("truncate table t").expect("it is there");
+            }
+        });
+        while !truncating.is_finished() {
+            match other.query_drop("select count(*) from emptied.t") {
+                Ok(()) => {}
+                // It has changed again and again while it was planned.
+                Err(mysql::Error::MySqlError(error)) => assert_eq!(error.code, 1412, "{error}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+}
