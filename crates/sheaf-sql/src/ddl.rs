@@ -116,6 +116,10 @@ impl Session {
     ) -> Result<()> {
         self.check_changeable(name)?;
         let catalog = self.engine.catalog();
+        if let Ok(tables) = catalog.tables(name) {
+            let own = |table: &Arc<Table>| (name.to_string(), table.definition.name.clone());
+            self.check_unreferenced(&tables.iter().map(own).collect::<Vec<_>>())?;
+        }
         let dropped =
             self.with_definition_lock(|wait| match catalog.drop_database(name, wait) {
                 Err(absent @ TableError::CannotDropDatabase { .. }) if if_exists => Ok(Err(absent)),

@@ -185,6 +185,19 @@ fn tables_are_renamed_truncated_and_dropped() {
 }
 
 #[test]
+fn a_database_goes_with_all_that_refers_to_its_tables() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE DATABASE parents; CREATE TABLE parents.p (id INT PRIMARY KEY)");
+    bench.ok("CREATE TABLE parents.c (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES p (id))");
+    bench.ok("CREATE TABLE t (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES parents.p (id))");
+    assert_eq!(bench.error("DROP DATABASE parents"), 3730);
+    bench.ok("INSERT INTO parents.p VALUES (1); INSERT INTO t VALUES (1)");
+    bench.ok("DROP TABLE t; DROP DATABASE parents");
+    assert_eq!(bench.error("DROP DATABASE parents"), 1008);
+    bench.ok("DROP DATABASE IF EXISTS parents");
+}
+
+#[test]
 fn definitions_survive_closing() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT, KEY (b)); INSERT INTO t VALUES (1,2)");
