@@ -33,6 +33,9 @@ const INDEX_LOCK_WAIT: Duration = Duration::from_secs(60);
 /// Pages that CHECK TABLE reads ahead.
 const CHECK_READ_AHEAD_PAGES: usize = 64;
 
+/// Database and table.
+type QualifiedName = (String, String);
+
 /// Shows the progress of long work in SHOW PROCESSLIST, and stops it when the statement is killed.
 pub(crate) struct SessionProgress {
     handle: Arc<SessionHandle>,
@@ -409,20 +412,43 @@ impl Session {
         pairs: &[(TableName, TableName)],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let mut done: Vec<(QualifiedName, QualifiedName)> = Vec::with_capacity(pairs.len());
         for (old, new) in pairs {
-            let (old_database, old_table) = self.resolve_for_change(old)?;
-            let (new_database, new_table) = self.resolve_for_change(new)?;
-            self.check_renameable(&old_database, &old_table)?;
-            let catalog = self.engine.catalog();
-            self.with_definition_lock(|wait| {
-                catalog.rename_table(
-                    (&old_database, &old_table),
-                    (&new_database, &new_table),
-                    wait,
-                )
-            })?;
+            let renamed = self.rename_one(old, new);
+            match renamed {
+                Ok(names) => done.push(names),
+                Err(error) => {
+                    // As in MySQL, all of them are renamed or none: two tables change places by a third name.
+                    for (old, new) in done.iter().rev() {
+                        if let Err(error) = self.rename(new, old) {
+                            let table = &new.1;
+                            tracing::error!(%error, table, "a table keeps the new name");
+                        }
+                    }
+                    return Err(error);
+                }
+            }
         }
         self.ok(sink, 0, String::new())
+    }
+
+    /// Renames a table; returns both names.
+    fn rename_one(
+        &self,
+        old: &TableName,
+        new: &TableName,
+    ) -> Result<(QualifiedName, QualifiedName)> {
+        let (old, new) = (self.resolve_for_change(old)?, self.resolve_for_change(new)?);
+        self.check_renameable(&old.0, &old.1)?;
+        self.rename(&old, &new)?;
+        Ok((old, new))
+    }
+
+    fn rename(&self, old: &QualifiedName, new: &QualifiedName) -> Result<()> {
+        let catalog = self.engine.catalog();
+        self.with_definition_lock(|wait| {
+            catalog.rename_table((&old.0, &old.1), (&new.0, &new.1), wait)
+        })
     }
 
     /// Puts a new table in the place of the old one, as MySQL does.
@@ -463,7 +489,7 @@ impl Session {
         changes: Vec<TableChange>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let (database, mut table) = self.resolve_for_change(name)?;
+        let (mut database, mut table) = self.resolve_for_change(name)?;
         self.engine.catalog().table(&database, &table)?;
         check_demands(&changes)?;
         // What is not supported is refused before anything is done.
@@ -504,15 +530,12 @@ impl Session {
                         catalog.drop_foreign_key(&database, &table, &name, wait)
                     })?;
                 }
+                // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked for.
                 TableChange::RenameTo(new) => {
+                    let new = self.resolve_for_change(&new)?;
                     self.check_renameable(&database, &table)?;
-                    let new_database = new.database.clone().unwrap_or_else(|| database.clone());
-                    self.check_changeable(&new_database)?;
-                    let catalog = self.engine.catalog();
-                    self.with_definition_lock(|wait| {
-                        catalog.rename_table((&database, &table), (&new_database, &new.table), wait)
-                    })?;
-                    table = new.table;
+                    self.rename(&(database, table), &new)?;
+                    (database, table) = new;
                 }
                 _ => {}
             }

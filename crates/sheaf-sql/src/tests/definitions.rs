@@ -185,6 +185,22 @@ fn tables_are_renamed_truncated_and_dropped() {
 }
 
 #[test]
+fn tables_are_renamed_together_or_not_at_all() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE a (x INT PRIMARY KEY); CREATE TABLE b (y INT PRIMARY KEY); INSERT INTO a VALUES (1)");
+    assert_eq!(bench.error("RENAME TABLE a TO old, missing TO a"), 1146);
+    assert_eq!(bench.error("RENAME TABLE a TO c, c TO d, d TO b"), 1050);
+    assert_eq!(bench.rows("SHOW TABLES"), ["a", "b"]);
+    assert_eq!(bench.table_rows("a"), ["1"]);
+    bench.ok("RENAME TABLE a TO c, b TO a, c TO b");
+    assert_eq!(bench.table_rows("b"), ["1"]);
+    // Also ALTER TABLE takes a name without a database for one of the current database.
+    bench.ok("CREATE DATABASE other; CREATE TABLE other.t (x INT)");
+    bench.ok("ALTER TABLE other.t RENAME TO u");
+    assert_eq!(bench.rows("SHOW TABLES"), ["a", "b", "u"]);
+}
+
+#[test]
 fn a_database_goes_with_all_that_refers_to_its_tables() {
     let mut bench = Bench::new();
     bench.ok("CREATE DATABASE parents; CREATE TABLE parents.p (id INT PRIMARY KEY)");
