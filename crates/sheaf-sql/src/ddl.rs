@@ -201,14 +201,18 @@ impl Session {
                 .columns
                 .iter()
                 .position(|column| sheaf_table::schema::same_name(&column.name, &meta.name));
-            targets.push(defined.unwrap_or_else(|| {
+            let target = defined.unwrap_or_else(|| {
                 request.columns.push(Column::new(
                     meta.name.clone(),
                     column_type_of(field),
                     field.is_nullable(),
                 ));
                 request.columns.len() - 1
-            }));
+            });
+            if targets.contains(&target) {
+                return Err(SqlError::duplicate_field_name(&meta.name));
+            }
+            targets.push(target);
         }
         let (database, name) = (request.database.clone(), request.name.clone());
         self.engine.catalog().create_table(request)?;

@@ -185,6 +185,19 @@ fn tables_are_renamed_truncated_and_dropped() {
 }
 
 #[test]
+fn a_table_made_of_a_query_has_all_of_its_columns() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.error("CREATE TABLE t SELECT 1 AS a, 2 AS A"), 1060);
+    assert_eq!(
+        bench.error("CREATE TABLE t (a INT) SELECT 1 AS a, 2 AS a"),
+        1060
+    );
+    assert!(bench.rows("SHOW TABLES").is_empty());
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY) SELECT 2 AS b, 1 AS a");
+    assert_eq!(bench.table_rows("t"), ["1|2"]);
+}
+
+#[test]
 fn tables_are_renamed_together_or_not_at_all() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE a (x INT PRIMARY KEY); CREATE TABLE b (y INT PRIMARY KEY); INSERT INTO a VALUES (1)");
