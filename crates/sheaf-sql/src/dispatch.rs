@@ -34,7 +34,7 @@ impl Session {
         }
         self.check_requirements(&statement)?;
         if changes_definitions(&statement) {
-            self.check_server_writable()?;
+            self.check_writable()?;
         }
         self.obey_statement_hints(&statement, text);
         if let Some(command) = command_of(&statement) {
