@@ -250,6 +250,12 @@ impl Session {
                     Purpose::Locked | Purpose::Insert | Purpose::Change => false,
                 };
                 let asks_for_locks = shows_unlocked && lowered.locking;
+                if asks_for_locks {
+                    for table in &sources {
+                        let definition = &table.definition;
+                        self.check_may_lock(&definition.database, &definition.name)?;
+                    }
+                }
                 let locking = self.reads_lock() || asks_for_locks;
                 let locks_all = view.is_none() && locking && self.in_transaction();
                 let locks_later = locks_all && is_kept && !asks_for_locks;
