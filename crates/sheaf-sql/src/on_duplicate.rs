@@ -62,6 +62,14 @@ impl Session {
                 .map(|names| names.iter().map(|name| name.value.clone()).collect())
                 .unwrap_or_default(),
         };
+        if !alias.columns.is_empty() && alias.columns.len() != targets.len() {
+            return Err(SqlError::new(
+                1353,
+                "HY000",
+                "In definition of view, derived table or common table expression, SELECT list and column names list have \
+                 different column counts",
+            ));
+        }
         let mut naming = Naming {
             table,
             targets,
@@ -149,6 +157,26 @@ pub(crate) fn last_part(name: &ast::ObjectName) -> String {
         .map_or_else(|| name.to_string(), |part| part.value.clone())
 }
 
+/// The column in VALUES(column), by its name.
+pub(crate) fn column_of_values(function: &ast::Function) -> Option<&ast::Expr> {
+    let name = function.name.to_string();
+    if !name.eq_ignore_ascii_case("VALUES") && !name.eq_ignore_ascii_case("VALUE") {
+        return None;
+    }
+    let ast::FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(column))] = list.args.as_slice()
+    else {
+        return None;
+    };
+    let is_name = matches!(
+        column,
+        ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+    );
+    is_name.then_some(column)
+}
+
 /// Qualifies the columns in an expression with the row that they mean.
 struct Naming<'a> {
     table: &'a Table,
@@ -198,27 +226,14 @@ impl Naming<'_> {
                 (row.value == self.table.definition.name)
                     .then(|| Self::qualified(OLD, &column.value))
             }
-            ast::Expr::Function(function) => {
-                let name = function.name.to_string();
-                if !name.eq_ignore_ascii_case("VALUES") && !name.eq_ignore_ascii_case("VALUE") {
-                    return None;
+            ast::Expr::Function(function) => match column_of_values(function)? {
+                ast::Expr::CompoundIdentifier(parts) => {
+                    let column = parts.last()?;
+                    Some(Self::qualified(NEW, &column.value))
                 }
-                let ast::FunctionArguments::List(list) = &function.args else {
-                    return None;
-                };
-                match list.args.as_slice() {
-                    [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(column))] => match column
-                    {
-                        ast::Expr::CompoundIdentifier(parts) => {
-                            let column = parts.last()?;
-                            Some(Self::qualified(NEW, &column.value))
-                        }
-                        ast::Expr::Identifier(column) => Some(Self::qualified(NEW, &column.value)),
-                        _ => None,
-                    },
-                    _ => None,
-                }
-            }
+                ast::Expr::Identifier(column) => Some(Self::qualified(NEW, &column.value)),
+                _ => None,
+            },
             _ => None,
         }
     }

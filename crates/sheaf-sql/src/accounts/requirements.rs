@@ -4,10 +4,14 @@
 //! statement changes, defines or administers. The rules are those of MySQL's manual, which names the privileges with each
 //! statement.
 
+use std::ops::ControlFlow;
+
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::Privileges;
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::on_duplicate::{column_of_values, last_part};
 use crate::parser::account::{AccountStatement, UserName};
 use crate::parser::change::name_of;
 use crate::parser::statement::{
@@ -333,13 +337,75 @@ pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
     if insert.replace_into {
         needs = needs | Privileges::DELETE;
     }
-    if insert.on.is_some() {
+    if let Some(on) = &insert.on {
         needs = needs | Privileges::UPDATE;
+        if duplicates_are_read(on, insert.insert_alias.as_ref()) {
+            needs = needs | Privileges::SELECT;
+        }
     }
     if insert.returning.is_some() {
         needs = needs | Privileges::SELECT;
     }
     needs
+}
+
+/// Whether ON DUPLICATE KEY UPDATE looks at a column of the row in the way. The row that was to be inserted is the statement's
+/// own.
+fn duplicates_are_read(on: &ast::OnInsert, alias: Option<&ast::InsertAliases>) -> bool {
+    let ast::OnInsert::DuplicateKeyUpdate(assignments) = on else {
+        return true;
+    };
+    let mut names = OldColumns { alias, found: 0 };
+    let values = assignments.iter().map(|assignment| &assignment.value);
+    for value in values.filter(|value| !is_default(value)) {
+        walk_expression(&mut value.clone(), &mut names);
+    }
+    names.found > 0
+}
+
+/// Counts names that may be those of columns of the row in the way.
+struct OldColumns<'a> {
+    /// `INSERT ... AS alias(columns)`
+    alias: Option<&'a ast::InsertAliases>,
+    found: usize,
+}
+
+impl OldColumns<'_> {
+    fn counts(&self, expression: &ast::Expr) -> bool {
+        match expression {
+            ast::Expr::Identifier(name) => {
+                let mut aliases = self
+                    .alias
+                    .iter()
+                    .flat_map(|alias| &alias.col_aliases)
+                    .flatten();
+                let is_new = aliases.any(|alias| alias.value.eq_ignore_ascii_case(&name.value));
+                !is_new && !name.value.starts_with('@')
+            }
+            ast::Expr::CompoundIdentifier(parts) => {
+                let row = self.alias.map(|alias| last_part(&alias.row_alias));
+                let is_new = matches!((parts.as_slice(), row), ([name, _], Some(row))
+                    if name.value.eq_ignore_ascii_case(&row));
+                !is_new && !parts[0].value.starts_with('@')
+            }
+            _ => false,
+        }
+    }
+}
+
+impl ExpressionVisitor for OldColumns<'_> {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if self.counts(expression) {
+            self.found += 1;
+        } else if let ast::Expr::Function(function) = expression
+            && let Some(column) = column_of_values(function)
+            && self.counts(column)
+        {
+            // The operand was counted before: it is one of the new row.
+            self.found -= 1;
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Whether an UPDATE looks at a column, so that it shows something of what its table holds.

@@ -331,9 +331,15 @@ fn a_change_that_reads_needs_select() {
                 &format!("SET optimizer_switch = 'direct={direct}'"),
                 "UPDATE orders SET price = 5",
                 "UPDATE orders SET price = DEFAULT LIMIT 1",
+                "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE price = VALUES(price) + 1, item = 'y'",
+                "INSERT INTO orders VALUES (1, 'x', 7) AS o ON DUPLICATE KEY UPDATE price = o.price",
+                "INSERT INTO orders (id, price) VALUES (1, 7) AS o(a, b) ON DUPLICATE KEY UPDATE price = a + b",
             ],
         );
         for statement in [
+            "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE price = price + 1",
+            "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(orders.price) + VALUES(id)",
+            "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE item = CONCAT(item, VALUES(@a))",
             "UPDATE orders SET price = 5 WHERE id = 1",
             "UPDATE orders SET price = id",
             "UPDATE orders SET price = (SELECT 1)",
