@@ -53,7 +53,10 @@ pub fn substitute(
                 let value = values
                     .get(count)
                     .ok_or_else(|| SqlError::wrong_arguments("EXECUTE"))?;
-                literal(value)
+                match row_count(value).filter(|_| follows_limit(&substituted)) {
+                    Some(number) => vec![number],
+                    None => literal(value),
+                }
             }
             Parameters::Numbered => vec![Token::Placeholder(format!("?{count}"))],
             _ if follows_limit(&substituted) => vec![Token::Number("1".into(), false)],
@@ -94,6 +97,15 @@ fn follows_limit(tokens: &[TokenWithSpan]) -> bool {
         }
         last => is_limit(last),
     }
+}
+
+/// The number of rows that a text spells. Many clients bind all their values as texts, and MySQL takes those behind LIMIT.
+fn row_count(value: &Value) -> Option<Token> {
+    let Value::Text(text) = value else {
+        return None;
+    };
+    let number: u64 = text.trim().parse().ok()?;
+    Some(Token::Number(number.to_string(), false))
 }
 
 fn null() -> Token {

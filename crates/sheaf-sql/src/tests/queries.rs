@@ -166,6 +166,20 @@ fn a_prepared_query_has_columns_and_runs_with_values() {
             .expect("it runs");
         assert_eq!(sink.rows, expected);
     }
+    // Many clients send all their values as texts.
+    for (limit, offset, expected) in [("1", "1", vec!["2|Y"]), ("5", "2", vec!["3|x"])] {
+        let prepared = bench
+            .session
+            .prepare("SELECT a, b FROM t WHERE a >= 1 ORDER BY a, b LIMIT ? OFFSET ?")
+            .expect("prepared");
+        let mut sink = Collected::default();
+        let values = [limit, offset].map(|text| Value::Text(text.into()));
+        bench
+            .session
+            .execute_prepared(prepared.id, &values, &mut sink)
+            .expect("it runs");
+        assert_eq!(sink.rows, expected);
+    }
     assert_eq!(
         bench
             .session
