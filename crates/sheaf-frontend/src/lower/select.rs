@@ -8,13 +8,13 @@ use sheaf_exec::{SheafTableSource, TableHints};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     BinaryOperator, Cte, Expr, GroupByExpr, GroupByWithModifier, Ident, Join, JoinConstraint,
-    JoinOperator, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, TableAlias,
-    TableFactor, TableIndexHintForClause, TableIndexHintType, TableIndexHints, TableWithJoins,
-    Value as Literal, ValueWithSpan, With,
+    JoinOperator, LimitClause, NamedWindowExpr, ObjectName, Offset, OffsetRows, OrderBy,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetOperator, TableAlias, TableFactor, TableIndexHintForClause, TableIndexHintType,
+    TableIndexHints, TableWithJoins, Value as Literal, ValueWithSpan, With,
 };
 
-use super::build::{binary, call, null};
+use super::build::{binary, call, null, number};
 use super::expression::object_text;
 use super::{CommonTable, Lowering, TableReference};
 use crate::dialect::SheafDialect;
@@ -36,6 +36,9 @@ pub enum Use {
 /// Sets apart a name that occurs twice; everything from here on is not shown.
 pub const HIDDEN_SUFFIX: char = '\0';
 
+/// No query has more rows. DataFusion adds LIMIT and OFFSET up in an `i64`.
+const MAX_ROW_COUNT: u64 = i64::MAX as u64 / 2;
+
 /// Headers of a select list; `None` is a wildcard.
 type Headers = Vec<Option<String>>;
 
@@ -53,6 +56,11 @@ fn number_digits(expr: &Expr) -> Option<&str> {
 /// Whether this is the position of a column, where one may stand: a whole number.
 fn is_position(expr: &Expr) -> bool {
     number_digits(expr).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn is_beyond_all_rows(expr: &Expr) -> bool {
+    let rows = number_digits(expr).and_then(|digits| digits.parse::<u64>().ok());
+    rows.is_some_and(|rows| rows > MAX_ROW_COUNT)
 }
 
 /// Taken apart from the alias that an item's text may end with.
@@ -145,10 +153,10 @@ impl Lowering<'_> {
         if let Some(order_by) = query.order_by {
             query.order_by = Some(self.order_by(order_by)?);
         }
-        query.limit_clause = query
-            .limit_clause
-            .map(|limit| self.limit(limit))
-            .transpose()?;
+        query.limit_clause = match query.limit_clause {
+            Some(limit) => self.limit(limit)?,
+            None => None,
+        };
         self.locking |= !query.locks.is_empty();
         query.locks.clear();
         Ok((query, headers))
@@ -423,32 +431,57 @@ impl Lowering<'_> {
             .collect()
     }
 
-    fn limit(&mut self, limit: LimitClause) -> Result<LimitClause> {
-        Ok(match limit {
+    /// `None`: it leaves nothing out.
+    fn limit(&mut self, clause: LimitClause) -> Result<Option<LimitClause>> {
+        let (limit, offset, limit_by) = match clause {
             LimitClause::LimitOffset {
                 limit,
                 offset,
                 limit_by,
-            } => LimitClause::LimitOffset {
-                limit: limit.map(|limit| self.value(limit)).transpose()?,
-                offset: match offset {
+            } => {
+                let limit = match limit {
+                    Some(limit) => self.limit_rows(limit)?,
+                    None => None,
+                };
+                let offset = match offset {
                     Some(mut offset) => {
-                        offset.value = self.value(offset.value)?;
+                        offset.value = self.offset_rows(offset.value)?;
                         Some(offset)
                     }
                     None => None,
-                },
-                limit_by,
-            },
+                };
+                (limit, offset, limit_by)
+            }
             LimitClause::OffsetCommaLimit { offset, limit } => {
                 // Evaluated in the order of the text, for the sake of `?`.
-                let offset = self.value(offset)?;
-                LimitClause::OffsetCommaLimit {
-                    offset,
-                    limit: self.value(limit)?,
-                }
+                let offset = Offset {
+                    value: self.offset_rows(offset)?,
+                    rows: OffsetRows::None,
+                };
+                (self.limit_rows(limit)?, Some(offset), vec![])
             }
-        })
+        };
+        let is_limited = limit.is_some() || offset.is_some() || !limit_by.is_empty();
+        Ok(is_limited.then_some(LimitClause::LimitOffset {
+            limit,
+            offset,
+            limit_by,
+        }))
+    }
+
+    /// `None`: more rows than there are. `LIMIT 5, 18446744073709551615` is MySQL's way to say all but the first five.
+    fn limit_rows(&mut self, limit: Expr) -> Result<Option<Expr>> {
+        match is_beyond_all_rows(&limit) {
+            true => Ok(None),
+            false => self.value(limit).map(Some),
+        }
+    }
+
+    fn offset_rows(&mut self, offset: Expr) -> Result<Expr> {
+        match is_beyond_all_rows(&offset) {
+            true => Ok(number(MAX_ROW_COUNT)),
+            false => self.value(offset),
+        }
     }
 
     /// `None` for `DUAL`, which is no table.
