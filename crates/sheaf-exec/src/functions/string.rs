@@ -443,37 +443,67 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
     })
 }
 
+/// FIELD compares all of its arguments in one way: strings and dates as texts, exact numbers exactly, whatever is mixed as
+/// doubles.
 fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
     let types: Vec<SqlType> = (0..call.len())
         .map(|argument| call.sql_type(argument))
         .collect();
     // NULL is like no value of any type, and makes nobody compare as numbers.
-    if types.iter().all(|ty| ty.is_text() || *ty == SqlType::Null) {
+    let all = |is_like: fn(&SqlType) -> bool| {
+        let mut types = types.iter();
+        types.all(|ty| is_like(ty) || *ty == SqlType::Null)
+    };
+    if all(|ty| ty.is_string() || ty.is_temporal()) {
+        if types.contains(&SqlType::Bytes) {
+            let values = (0..call.len())
+                .map(|argument| call.bytes(argument))
+                .collect::<Result<Vec<_>>>()?;
+            return position_of_first(
+                call,
+                |argument, row| values[argument].get(row),
+                |a, b| a == b,
+            );
+        }
         let (collation, _) = common_collation(&types, "field")?;
         let values = text_arguments(call)?;
-        return ints(call, |row| {
-            let Some(wanted) = values[0].get(row) else {
-                return Some(0);
-            };
-            let found = values[1..].iter().position(|value| {
-                value
-                    .get(row)
-                    .is_some_and(|value| collation.compare(wanted, value).is_eq())
-            });
-            Some(found.map_or(0, |at| at as i64 + 1))
-        });
+        let is_equal = |a: &str, b: &str| collation.compare(a, b).is_eq();
+        return position_of_first(call, |argument, row| values[argument].get(row), is_equal);
+    }
+    if all(SqlType::is_exact_number) {
+        let scale = types.iter().map(|ty| ty.decimal_digits().1).max();
+        let values = (0..call.len())
+            .map(|argument| call.decimal(argument, scale.unwrap_or(0)))
+            .collect::<Result<Vec<_>>>()?;
+        return position_of_first(
+            call,
+            |argument, row| values[argument].get(row),
+            |a, b| a == b,
+        );
     }
     let values = (0..call.len())
         .map(|argument| call.double(argument))
         .collect::<Result<Vec<_>>>()?;
+    position_of_first(
+        call,
+        |argument, row| values[argument].get(row),
+        |a, b| a == b,
+    )
+}
+
+/// Which of the arguments behind the first one is equal to it, from 1; 0 if none is.
+fn position_of_first<T: Copy>(
+    call: &Call<'_>,
+    value: impl Fn(usize, usize) -> Option<T>,
+    is_equal: impl Fn(T, T) -> bool,
+) -> Result<ArrayRef> {
     ints(call, |row| {
-        let Some(wanted) = values[0].get(row) else {
+        let Some(wanted) = value(0, row) else {
             return Some(0);
         };
-        let found = values[1..]
-            .iter()
-            .position(|value| value.get(row) == Some(wanted));
-        Some(found.map_or(0, |at| at as i64 + 1))
+        let found = (1..call.len())
+            .find(|argument| value(*argument, row).is_some_and(|other| is_equal(wanted, other)));
+        Some(found.unwrap_or(0) as i64)
     })
 }
 
