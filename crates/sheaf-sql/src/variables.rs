@@ -483,6 +483,7 @@ pub fn assign(
         };
         let target = if to_global { global } else { session };
         target.assign(position, value);
+        follow(target, definition.name);
         follow_read_only(target, definition.name);
         return Ok(None);
     }
@@ -914,6 +915,19 @@ mod tests {
         )
         .expect("valid");
         assert_eq!(session.join_buffer_bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn a_default_collation_brings_its_character_set() {
+        let (mut session, mut global) = (Variables::default(), Variables::default());
+        for (name, value) in [
+            ("character_set_connection", NewValue::Text("latin1".into())),
+            ("collation_connection", NewValue::Default),
+        ] {
+            assign(&mut session, &mut global, Scope::Session, name, &value).expect("valid");
+        }
+        assert_eq!(session.text("character_set_connection"), "utf8mb4");
+        assert_eq!(session.text("collation_connection"), "utf8mb4_0900_ai_ci");
     }
 
     #[test]
