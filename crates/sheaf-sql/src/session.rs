@@ -652,8 +652,14 @@ impl Session {
         self.variables.result_collation_id()
     }
 
-    /// Sets a user variable; `name` in lower case.
-    pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) -> Result<()> {
+    /// Sets a user variable; `name` in lower case. Returns what it was before. Dates and times become texts, as in MySQL.
+    pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) -> Result<Option<Value>> {
+        let value = match value {
+            Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
+                Value::Text(value.to_string())
+            }
+            value => value,
+        };
         if self.user_variables.len() >= MAX_USER_VARIABLES
             && !self.user_variables.contains_key(name)
         {
@@ -669,8 +675,15 @@ impl Session {
                 "the user variables of a session have at most {MAX_USER_VARIABLE_BYTES} bytes"
             )));
         }
-        self.user_variables.insert(name.to_string(), value);
-        Ok(())
+        Ok(self.user_variables.insert(name.to_string(), value))
+    }
+
+    /// Makes a user variable what it was, `None`: unknown.
+    pub(crate) fn restore_user_variable(&mut self, name: String, value: Option<Value>) {
+        match value {
+            Some(value) => self.user_variables.insert(name, value),
+            None => self.user_variables.remove(&name),
+        };
     }
 }
 

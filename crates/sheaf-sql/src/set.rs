@@ -44,23 +44,49 @@ impl GlobalAssignments {
     }
 }
 
+/// An assignment whose value is known.
+enum Assigned {
+    System {
+        scope: Scope,
+        name: String,
+        value: NewValue,
+    },
+    User {
+        name: String,
+        value: Value,
+    },
+    /// SET NAMES and SET CHARACTER SET.
+    Texts {
+        character_set: &'static str,
+        collation: &'static str,
+    },
+}
+
 impl Session {
-    /// Assigns in order; as in MySQL, either all assignments of system variables happen or none, and the global ones
-    /// happen at the end.
+    /// As in MySQL, all values are found out first, and then assigned in order: either all of them are, or none. Global
+    /// variables come last.
     pub(crate) fn set(
         &mut self,
         assignments: Vec<Assignment>,
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let before = (self.variables.clone(), self.last_insert_id);
-        let mut globals = GlobalAssignments::new(self.engine.globals());
-        let outcome = assignments
+        let assigned = assignments
             .into_iter()
-            .try_for_each(|assignment| self.assign(assignment, text, &mut globals))
+            .map(|assignment| self.value_of(assignment, text))
+            .collect::<Result<Vec<_>>>()?;
+        let before = (self.variables.clone(), self.last_insert_id);
+        let mut user_variables = Vec::new();
+        let mut globals = GlobalAssignments::new(self.engine.globals());
+        let outcome = assigned
+            .into_iter()
+            .try_for_each(|assigned| self.assign(assigned, &mut globals, &mut user_variables))
             .and_then(|()| self.assign_globals(globals));
         if let Err(error) = outcome {
             (self.variables, self.last_insert_id) = before;
+            for (name, value) in user_variables.into_iter().rev() {
+                self.restore_user_variable(name, value);
+            }
             return Err(error);
         }
         // The configuration of plans may depend on what was set.
@@ -68,25 +94,21 @@ impl Session {
         self.ok(sink, 0, String::new())
     }
 
-    fn assign(
-        &mut self,
-        assignment: Assignment,
-        text: &str,
-        globals: &mut GlobalAssignments,
-    ) -> Result<()> {
-        match assignment {
-            Assignment::System { scope, name, value } => {
-                let new = match value {
+    fn value_of(&mut self, assignment: Assignment, text: &str) -> Result<Assigned> {
+        Ok(match assignment {
+            Assignment::System { scope, name, value } => Assigned::System {
+                scope,
+                name,
+                value: match value {
                     SetValue::Default => NewValue::Default,
                     SetValue::Word(word) => NewValue::Text(word),
                     SetValue::Expression(expression) => self.evaluate(&expression, text)?.into(),
-                };
-                self.assign_system(scope, &name, new, globals)
-            }
-            Assignment::User { name, value } => {
-                let value = self.evaluate(&value, text)?;
-                self.set_user_variable(&name, value)
-            }
+                },
+            },
+            Assignment::User { name, value } => Assigned::User {
+                name,
+                value: self.evaluate(&value, text)?,
+            },
             Assignment::Names {
                 character_set,
                 collation,
@@ -106,13 +128,42 @@ impl Session {
                         ),
                     ));
                 }
-                self.set_connection_texts(character_set, collation);
-                Ok(())
+                Assigned::Texts {
+                    character_set,
+                    collation,
+                }
             }
             Assignment::CharacterSet(name) => {
                 let character_set =
                     name.map_or(Ok("utf8mb4"), |name| variables::character_set(&name))?;
-                let collation = variables::default_collation(character_set);
+                Assigned::Texts {
+                    character_set,
+                    collation: variables::default_collation(character_set),
+                }
+            }
+        })
+    }
+
+    /// `user_variables` gets what the user variables were before, by name.
+    fn assign(
+        &mut self,
+        assigned: Assigned,
+        globals: &mut GlobalAssignments,
+        user_variables: &mut Vec<(String, Option<Value>)>,
+    ) -> Result<()> {
+        match assigned {
+            Assigned::System { scope, name, value } => {
+                self.assign_system(scope, &name, value, globals)
+            }
+            Assigned::User { name, value } => {
+                let before = self.set_user_variable(&name, value)?;
+                user_variables.push((name, before));
+                Ok(())
+            }
+            Assigned::Texts {
+                character_set,
+                collation,
+            } => {
                 self.set_connection_texts(character_set, collation);
                 Ok(())
             }

@@ -35,7 +35,17 @@ fn variables_are_set_and_shown() {
         .expect("a session");
     assert_eq!(second.variables().join_buffer_bytes(), 65536);
     assert_eq!(bench.error("SET no_such = 1"), 1193);
-    assert_eq!(bench.error("SET @z = 1, sort_buffer_size = 'big'"), 1232);
+    bench.ok("SET @y = 1");
+    assert_eq!(
+        bench.error("SET @y = 2, @z = 1, sort_buffer_size = 'big'"),
+        1232
+    );
+    assert_eq!(bench.rows("SELECT @y, @z"), ["1|NULL"]);
+    bench.ok("SET @y = 2, @z = @y, @day = DATE '2024-01-02', @time = CAST('2024-01-02 03:04:05' AS DATETIME)");
+    assert_eq!(
+        bench.rows("SELECT @y, @z, @day, @day + 0, @time"),
+        ["2|1|2024-01-02|2024|2024-01-02 03:04:05"]
+    );
     assert_eq!(bench.error("SET version = 'x'"), 1238);
     assert_eq!(bench.ok("SET sort_buffer_size = 1").warnings, 1);
     assert_eq!(
