@@ -553,9 +553,9 @@ impl Session {
             "InnoDB".into(),
             "DEFAULT".into(),
             comment.into(),
+            "YES".into(),
             "NO".into(),
-            "NO".into(),
-            "NO".into(),
+            "YES".into(),
         ]);
         rows
     }

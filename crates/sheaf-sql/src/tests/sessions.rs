@@ -58,6 +58,17 @@ fn variables_are_set_and_shown() {
 }
 
 #[test]
+fn the_engine_says_that_it_has_transactions() {
+    let mut bench = Bench::new();
+    assert_eq!(
+        bench.rows(
+            "SELECT engine, support, transactions, xa, savepoints FROM information_schema.engines"
+        ),
+        ["InnoDB|DEFAULT|YES|NO|YES"]
+    );
+}
+
+#[test]
 fn a_request_of_several_statements_stops_at_the_first_error() {
     let mut bench = Bench::new();
     assert_eq!(
