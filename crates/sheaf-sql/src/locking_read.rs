@@ -18,7 +18,7 @@
 //! fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take the
 //! next jobs of a queue. It locks no gaps.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -403,7 +403,7 @@ impl Session {
     }
 
     /// LIMIT and OFFSET of a query, and `sql_select_limit`.
-    fn window_of(&mut self, query: &ast::Query, text: &str) -> Result<Window> {
+    pub(crate) fn window_of(&mut self, query: &ast::Query, text: &str) -> Result<Window> {
         let (limit, offset) = match &query.limit_clause {
             None => (None, None),
             Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => {
@@ -433,7 +433,7 @@ impl Session {
 }
 
 /// Rows that are still to be left out, and to be taken.
-struct Window {
+pub(crate) struct Window {
     skip: u64,
     take: u64,
 }
@@ -451,6 +451,16 @@ impl Window {
         }
         self.take -= 1;
         true
+    }
+
+    /// Which of the next rows are taken.
+    pub(crate) fn of_next(&mut self, rows: usize) -> Range<usize> {
+        let rows = rows as u64;
+        let skipped = self.skip.min(rows);
+        let taken = self.take.min(rows - skipped);
+        self.skip -= skipped;
+        self.take -= taken;
+        skipped as usize..(skipped + taken) as usize
     }
 }
 

@@ -98,6 +98,9 @@ impl Session {
         if locked_rows(query) == Locked::Skip {
             return self.query_skipping_locked(query, text, sink);
         }
+        if counts_all_rows(query) {
+            return self.query_counting(query, text, sink);
+        }
         // A LIMIT of the statement's own comes before the session's.
         let limit = match query.limit_clause {
             Some(_) => u64::MAX,
@@ -140,6 +143,43 @@ impl Session {
         }
         self.found_rows = rows;
         self.end_query(sink)
+    }
+
+    /// SELECT SQL_CALC_FOUND_ROWS: it is run to its end for FOUND_ROWS(), and the client gets what LIMIT leaves of it.
+    fn query_counting(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut window = self.window_of(query, text)?;
+        let whole = ast::Query {
+            limit_clause: None,
+            ..query.clone()
+        };
+        let planned = self.plan_query(&whole, text, None)?;
+        self.last_query_cost = planned.physical.cost_us;
+        let columns = planned.columns.clone();
+        let mut announced = false;
+        let mut rows = 0u64;
+        self.run_planned(planned, |batch| {
+            rows += batch.num_rows() as u64;
+            let shown = window.of_next(batch.num_rows());
+            if shown.is_empty() {
+                return Ok(());
+            }
+            if !announced {
+                sink.columns(&columns)?;
+                announced = true;
+            }
+            sink.rows(&batch.slice(shown.start, shown.len()))
+        })?;
+        if !announced {
+            sink.columns(&columns)?;
+        }
+        self.found_rows = rows;
+        self.row_count = -1;
+        sink.end_of_rows(self.end_of_rows())
     }
 
     /// Runs a query and hands over its batches.
@@ -491,6 +531,20 @@ impl Session {
         let limit = limit?;
         self.engine.timer.arm(self.handle(), limit)
     }
+}
+
+/// Whether a query is to find out how many rows it would have without its LIMIT.
+fn counts_all_rows(query: &ast::Query) -> bool {
+    let mut body = query.body.as_ref();
+    while let ast::SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    let ast::SetExpr::Select(select) = body else {
+        return false;
+    };
+    let modifiers = select.select_modifiers.as_ref();
+    let counts = modifiers.is_some_and(|modifiers| modifiers.sql_calc_found_rows);
+    counts && query.limit_clause.is_some() && query.locks.is_empty()
 }
 
 /// The tables that a plan reads, each once.
