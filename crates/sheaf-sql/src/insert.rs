@@ -151,6 +151,7 @@ impl Session {
                 on_duplicate,
                 ignore: insert.ignore,
                 bulk: false,
+                keeps_zero: self.keeps_zero(),
             },
             assignments,
             alias: insert.insert_alias.take(),
@@ -259,7 +260,7 @@ impl Session {
         };
         let done = self
             .prepare_writer(&mut writer, destination, &targets, text)
-            .and_then(|()| self.write_values(&mut writer, targets, options.mode, values));
+            .and_then(|()| self.write_values(&mut writer, targets, values));
         self.close_inserted(writer, done)
     }
 
@@ -276,6 +277,7 @@ impl Session {
                 on_duplicate: OnDuplicate::Fail,
                 ignore: false,
                 bulk: false,
+                keeps_zero: self.keeps_zero(),
             },
             assignments: Vec::new(),
             alias: None,
@@ -392,11 +394,11 @@ impl Session {
         &mut self,
         writer: &mut TableWriter,
         targets: Vec<usize>,
-        mode: Mode,
         rows: Vec<Vec<Source>>,
     ) -> Result<()> {
         let now = self.local_now_micros();
-        let shape = RowShape::new(writer.table(), &targets, mode, now, &mut self.warnings)?;
+        let (table, options) = (writer.table(), writer.options());
+        let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
         for (n, sources) in rows.into_iter().enumerate() {
             let mut row = shape.new_row();
             for (source, position) in sources.into_iter().zip(&targets) {
@@ -442,6 +444,7 @@ impl Session {
                 on_duplicate: OnDuplicate::Fail,
                 ignore: false,
                 bulk: true,
+                keeps_zero: self.keeps_zero(),
             },
             assignments: Vec::new(),
             alias: None,
@@ -483,7 +486,7 @@ impl Session {
         let mut writer = self.open_writer(database, table, *options)?;
         let done = self
             .prepare_writer(&mut writer, destination, &targets, text)
-            .and_then(|()| self.write_rows(&mut writer, targets, options.mode, rows));
+            .and_then(|()| self.write_rows(&mut writer, targets, rows));
         self.close_inserted(writer, done)
     }
 
@@ -491,13 +494,13 @@ impl Session {
         &mut self,
         writer: &mut TableWriter,
         targets: Vec<usize>,
-        mode: Mode,
         rows: RowsToInsert,
     ) -> Result<()> {
         let now = self.local_now_micros();
         // Taken out for the time of the run, which borrows the session.
         let mut warnings = std::mem::take(&mut self.warnings);
-        let shape = RowShape::new(writer.table(), &targets, mode, now, &mut warnings);
+        let (table, options) = (writer.table(), writer.options());
+        let shape = RowShape::new(table, &targets, options, now, &mut warnings);
         let written = shape.and_then(|shape| {
             let mut row = shape.new_row();
             match rows {

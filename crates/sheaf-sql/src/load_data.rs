@@ -68,6 +68,7 @@ impl Session {
             },
             ignore: load.on_duplicate == OnDuplicate::Ignore,
             bulk: true,
+            keeps_zero: self.keeps_zero(),
         };
         let plan = FilePlan {
             load: &load,
@@ -160,7 +161,8 @@ impl Session {
             Place::Variable(_) => None,
         });
         let targets: Vec<usize> = given.chain(set_positions.iter().copied()).collect();
-        let shape = RowShape::new(writer.table(), &targets, mode, now, &mut self.warnings)?;
+        let (table, options) = (writer.table(), writer.options());
+        let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
         let is_bytes: Vec<bool> = columns
             .columns
             .iter()

@@ -22,6 +22,7 @@ use crate::run_query::MAX_REPLANS;
 use crate::session::{Session, SessionHandle};
 use crate::sort_memory::SortMemory;
 use crate::transaction::StatementTransaction;
+use crate::values::is_zero;
 use crate::warnings::Warnings;
 
 /// How many rows go in between two looks at the kill flag.
@@ -91,12 +92,15 @@ pub(crate) struct WriteOptions {
     pub(crate) ignore: bool,
     /// An empty table may be bulk loaded: the statement brings many rows.
     pub(crate) bulk: bool,
+    /// 0 in the AUTO_INCREMENT column does not ask for the next value (NO_AUTO_VALUE_ON_ZERO, which dumps set).
+    pub(crate) keeps_zero: bool,
 }
 
 /// Converts values to a table's columns, with warnings.
 pub(crate) struct RowShape {
     table: Arc<Table>,
     mode: Mode,
+    keeps_zero: bool,
     /// A row with the defaults of the others.
     template: Vec<Value>,
 }
@@ -107,10 +111,11 @@ impl RowShape {
     pub(crate) fn new(
         table: &Arc<Table>,
         targets: &[usize],
-        mode: Mode,
+        options: WriteOptions,
         now_micros: i64,
         warnings: &mut Warnings,
     ) -> Result<RowShape> {
+        let mode = options.mode;
         let definition = &table.definition;
         let mut template = Vec::with_capacity(definition.columns.len());
         for (position, column) in definition.columns.iter().enumerate() {
@@ -137,6 +142,7 @@ impl RowShape {
         Ok(RowShape {
             table: Arc::clone(table),
             mode,
+            keeps_zero: options.keeps_zero,
             template,
         })
     }
@@ -176,8 +182,16 @@ impl RowShape {
             }
             Err(problem) => return Err(issue(column, problem, row_number).into()),
         };
+        self.ask_for_next(column, &mut row[position]);
         self.note(column, problem, row_number, warnings);
         Ok(())
+    }
+
+    /// 0 asks for the next value as NULL does.
+    fn ask_for_next(&self, column: &Column, value: &mut Value) {
+        if column.auto_increment && !self.keeps_zero && is_zero(value) {
+            *value = Value::Null;
+        }
     }
 
     /// [`Self::put`] for a text, into a value whose memory is used again.
@@ -192,6 +206,7 @@ impl RowShape {
         let column = self.column(position);
         match text_to_column(column, text, self.mode, &mut row[position]) {
             Ok(problem) => {
+                self.ask_for_next(column, &mut row[position]);
                 self.note(column, problem, row_number, warnings);
                 Ok(())
             }
@@ -320,6 +335,10 @@ pub(crate) struct TableWriter {
 impl TableWriter {
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    pub(crate) fn options(&self) -> WriteOptions {
+        self.options
     }
 
     /// Rows given so far, those left out included.
@@ -523,6 +542,11 @@ fn generated(ty: &ColumnType, value: u64) -> Value {
 }
 
 impl Session {
+    /// Whether `sql_mode` says that 0 is a value of AUTO_INCREMENT columns.
+    pub(crate) fn keeps_zero(&self) -> bool {
+        self.variables.sql_mode().contains("NO_AUTO_VALUE_ON_ZERO")
+    }
+
     /// Opens a table for a statement that adds rows.
     pub(crate) fn open_writer(
         &mut self,

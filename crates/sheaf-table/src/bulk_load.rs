@@ -249,8 +249,8 @@ impl BulkLoad {
         })
     }
 
-    /// Adds a row: one value per column, of the column's type. NULL and 0 in the AUTO_INCREMENT column ask for the next
-    /// value. After an error the load can only be dropped.
+    /// Adds a row: one value per column, of the column's type. NULL in the AUTO_INCREMENT column asks for the next value.
+    /// After an error the load can only be dropped.
     ///
     /// # Errors
     /// `DuplicateKey` (if the rows are in key order; otherwise `finish` finds it), `Interrupted`, and whatever the

@@ -236,8 +236,8 @@ impl Table {
         Ok(cursor.next_leaf()?.is_none())
     }
 
-    /// Inserts a row: one value per column, each of the column's type (see [`crate::convert`]). NULL and 0 in the
-    /// AUTO_INCREMENT column ask for the next value. The caller holds the table's writer lock. On an error nothing of
+    /// Inserts a row: one value per column, each of the column's type (see [`crate::convert`]). NULL in the
+    /// AUTO_INCREMENT column asks for the next value. The caller holds the table's writer lock. On an error nothing of
     /// the row remains.
     ///
     /// # Errors
@@ -455,7 +455,7 @@ impl Table {
         let generated = self
             .definition
             .auto_increment_column()
-            .filter(|column| given_number(&row[*column]) == 0);
+            .filter(|column| row[*column].is_null());
         let is_generated = |index: &Index| {
             let mut parts = index.parts.iter();
             parts.any(|part| Some(part.column) == generated)
@@ -760,7 +760,7 @@ impl Table {
         let Some(column) = self.definition.auto_increment_column() else {
             return Ok(Generated::default());
         };
-        if given_number(&row[column]) != 0 {
+        if !row[column].is_null() {
             self.note_auto_increment(row)?;
             return Ok(Generated::default());
         }

@@ -129,9 +129,9 @@ impl Session {
         parameters: &[Value],
         writer: &mut TableWriter,
     ) -> Result<()> {
-        let (now, mode) = (self.local_now_micros(), insert.destination.options.mode);
+        let (now, options) = (self.local_now_micros(), insert.destination.options);
         let warnings = &mut self.warnings;
-        let mut shape = RowShape::new(&insert.table, &insert.targets, mode, now, warnings)?;
+        let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
         for (n, places) in insert.rows.iter().enumerate() {
             let mut row = match n + 1 == insert.rows.len() {
                 true => shape.take_last_row(),
