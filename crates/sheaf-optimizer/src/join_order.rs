@@ -4,6 +4,10 @@
 //! the set without one relation, joined with that relation. Beyond [`MAX_DYNAMIC`] relations the next relation is
 //! chosen greedily. A cross product is considered only where nothing else connects.
 //!
+//! Where lookups in a tree that does not fit in the pool are still to come, the best plan of each [order](crate::row_order)
+//! that serves them is kept beside the best of all (Selinger et al., "Access Path Selection in a Relational Database
+//! Management System", SIGMOD 1979, calls these interesting orders).
+//!
 //! For each step the candidates are a keyed join through each index of the new relation that the join's equalities
 //! bind from the left, a hash join with either side in memory (if it fits the memory that the statement may use), a
 //! sort-merge join otherwise, and nested loops without equalities.
@@ -27,6 +31,7 @@ use crate::join_first_rows::FirstRows;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
 use crate::keyed_access::LookupPath;
 use crate::physical_planner::Planned;
+use crate::row_order::RowOrder;
 use crate::table_reference::TableReference;
 use crate::trace::join::JoinAlternatives;
 
@@ -103,6 +108,8 @@ pub(crate) struct Step {
     /// Estimated bytes that the joins up to here keep in memory. A table that was consumed by the join after it still
     /// counts, because that join's rows refer to its strings.
     pub held_bytes: f64,
+    /// In which order the rows come.
+    pub order: Option<RowOrder>,
 }
 
 /// What reading a relation by itself takes.
@@ -125,10 +132,32 @@ pub(crate) struct Chooser<'a, 'p> {
     pub known: Connections,
 }
 
-/// The last step of the best plan of a set of relations, and the set before it.
+/// What a plan has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    /// The relations joined so far, a [`RelationSet`].
+    relations: u64,
+    /// The plan is the best of those whose rows stream from this relation; otherwise it is the best of all.
+    streams_from: Option<usize>,
+}
+
+impl State {
+    fn best(set: RelationSet) -> State {
+        State {
+            relations: set.bits(),
+            streams_from: None,
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.relations.count_ones() as usize
+    }
+}
+
+/// The last step of the best plan of a state, and the state before it.
 struct Best {
     step: Step,
-    before: u64,
+    before: Option<State>,
 }
 
 impl Chooser<'_, '_> {
@@ -148,50 +177,65 @@ impl Chooser<'_, '_> {
     }
 
     fn dynamic(&self) -> Result<Option<Vec<Step>>> {
-        let mut best: BTreeMap<u64, Best> = BTreeMap::new();
+        let keeps_orders = self.has_large_trees();
+        let mut best: BTreeMap<State, Best> = BTreeMap::new();
         for relation in self.first_candidates() {
             if let Some(step) = self.first(relation)? {
-                let bits = RelationSet::one(relation).bits();
-                best.insert(bits, Best { step, before: 0 });
+                let state = State::best(RelationSet::one(relation));
+                best.insert(state, Best { step, before: None });
             }
         }
         let all = self.graph.relations.len();
         for size in 1..all {
-            let sets: Vec<u64> = best
-                .keys()
-                .copied()
-                .filter(|bits| bits.count_ones() as usize == size)
-                .collect();
-            for bits in sets {
-                let set = RelationSet::from_bits(bits);
-                let prefix = || relations_in_order(&best, bits);
-                let last = &best[&bits].step;
+            let of_size = best.keys().copied().filter(|state| state.size() == size);
+            let states: Vec<State> = of_size.collect();
+            for state in states {
+                let set = RelationSet::from_bits(state.relations);
+                if state.streams_from.is_some() && is_best_of_all(&best, state) {
+                    continue;
+                }
+                let prefix = || relations_in_order(&best, state);
+                let last = &best[&state].step;
                 let mut steps = Vec::new();
                 for relation in self.candidates(set) {
                     let Some(step) = self.step(set, last, &prefix, relation)? else {
                         continue;
                     };
-                    let key = set.with(relation).bits();
-                    let known = best.get(&key).map(|known| known.step.cost_us);
-                    if known.is_none_or(|known| step.cost_us < known) {
-                        steps.push((key, step));
-                    } else {
+                    let with = set.with(relation);
+                    let ordered = match keeps_orders && self.serves_later(with, &step)? {
+                        true => step.order.map(|order| State {
+                            streams_from: Some(order.relation),
+                            ..State::best(with)
+                        }),
+                        false => None,
+                    };
+                    let mut is_kept = false;
+                    for to in [Some(State::best(with)), ordered].into_iter().flatten() {
+                        let known = best.get(&to).map(|known| known.step.cost_us);
+                        if known.is_none_or(|known| step.cost_us < known) {
+                            steps.push((to, step.clone()));
+                            is_kept = true;
+                        }
+                    }
+                    if !is_kept {
                         self.context.trace.amend("pruned_by_cost", true);
                     }
                 }
-                for (key, step) in steps {
-                    best.insert(key, Best { step, before: bits });
+                for (to, step) in steps {
+                    let before = Some(state);
+                    best.insert(to, Best { step, before });
                 }
             }
         }
-        let complete = |bits: &u64| bits.count_ones() as usize == all;
-        let Some(mut bits) = best.keys().copied().find(complete) else {
+        let is_complete = |state: &State| state.size() == all && state.streams_from.is_none();
+        let mut state = best.keys().copied().find(is_complete);
+        if state.is_none() {
             return Ok(None);
-        };
+        }
         let mut plan = Vec::with_capacity(all);
-        while let Some(Best { step, before }) = best.remove(&bits) {
+        while let Some(Best { step, before }) = state.and_then(|state| best.remove(&state)) {
             plan.push(step);
-            bits = before;
+            state = before;
         }
         plan.reverse();
         Ok(Some(plan))
@@ -284,6 +328,7 @@ impl Chooser<'_, '_> {
             most_rows: self.most_rows(relation)?,
             workers: read.workers,
             held_bytes: 0.0,
+            order: self.order_of(relation)?,
         };
         let Goal::FirstRows(goal) = self.goal else {
             return Ok(Some(step));
@@ -301,6 +346,7 @@ impl Chooser<'_, '_> {
                     cost_us: path.cost_us,
                     unstopped_us: path.risk.unstopped_us,
                     workers: 1,
+                    order: self.order_of_path(relation, &path),
                     ..step
                 })
             }
@@ -418,12 +464,14 @@ impl Chooser<'_, '_> {
                     most_rows,
                     workers,
                     held_bytes: before.held_bytes + build_bytes,
+                    order: None,
                 });
             }
         };
         if let Input::Table(table) = &self.inputs[relation] {
             for path in &connection.lookups {
-                let lookups = path.work(table, before.rows, constants)?;
+                let order = self.key_order(before.order, &connection, path);
+                let lookups = path.work_in_order(table, before.rows, order, constants)?;
                 consider(Method::Keyed(Rc::clone(path)), 0.0, lookups, 0.0);
             }
         }
@@ -465,20 +513,32 @@ impl Chooser<'_, '_> {
                 consider(Method::Merge, scan_us + merge_us, Work::default(), 0.0);
             }
         }
-        let step = best.or(excluded);
-        if let Some(step) = &step {
+        let mut step = best.or(excluded);
+        if let Some(step) = &mut step {
+            step.order = self.joined_order(before.order, &step.method, relation)?;
             tried.decide(prefix, self.inputs, step);
         }
         Ok(step)
     }
 }
 
-/// The relations of the best plan of a set, in the order in which they are joined.
-fn relations_in_order(best: &BTreeMap<u64, Best>, mut bits: u64) -> Vec<usize> {
+/// Whether the best plan of the state's order is the best one of all.
+fn is_best_of_all(best: &BTreeMap<State, Best>, state: State) -> bool {
+    let of_all = best.get(&State {
+        streams_from: None,
+        ..state
+    });
+    let order = of_all.and_then(|of_all| of_all.step.order);
+    order.map(|order| order.relation) == state.streams_from
+}
+
+/// The relations of the best plan of a state, in the order in which they are joined.
+fn relations_in_order(best: &BTreeMap<State, Best>, state: State) -> Vec<usize> {
     let mut relations = Vec::new();
-    while let Some(Best { step, before }) = best.get(&bits) {
+    let mut next = Some(state);
+    while let Some(Best { step, before }) = next.and_then(|state| best.get(&state)) {
         relations.push(step.relation);
-        bits = *before;
+        next = *before;
     }
     relations.reverse();
     relations

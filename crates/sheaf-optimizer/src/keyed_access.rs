@@ -16,7 +16,7 @@ use crate::condition::{self, Term};
 use crate::connection::Equality;
 use crate::cost::CostConstants;
 use crate::cost::index_condition::conditions_us;
-use crate::cost::keyed_join::KeyedLookups;
+use crate::cost::keyed_join::{KeyOrder, KeyedLookups};
 use crate::cost::work::Work;
 use crate::hints::IndexSwitches;
 use crate::join_graph::Relation;
@@ -202,20 +202,32 @@ impl LookupWork {
 }
 
 impl LookupPath {
-    /// What looking up `outer_rows` keys takes.
+    /// What looking up `outer_rows` keys takes that come in no order.
     pub(crate) fn work(
         &self,
         table: &TableReference<'_>,
         outer_rows: f64,
         constants: &CostConstants,
     ) -> Result<Work> {
-        Ok(self.pieces(table, outer_rows, constants)?.total())
+        self.work_in_order(table, outer_rows, KeyOrder::NONE, constants)
+    }
+
+    /// The same if they come in `order`.
+    pub(crate) fn work_in_order(
+        &self,
+        table: &TableReference<'_>,
+        outer_rows: f64,
+        order: KeyOrder,
+        constants: &CostConstants,
+    ) -> Result<Work> {
+        Ok(self.pieces(table, outer_rows, order, constants)?.total())
     }
 
     fn pieces(
         &self,
         table: &TableReference<'_>,
         outer_rows: f64,
+        order: KeyOrder,
         constants: &CostConstants,
     ) -> Result<LookupWork> {
         let index_tree = tree(table.table, self.index);
@@ -224,6 +236,7 @@ impl LookupPath {
         let keys_per_turn = self.buffer_bytes as f64 / f64::from(key_bytes.max(1));
         let keys = KeyedLookups {
             keys: outer_rows,
+            order,
             entries_per_key: self.entries_per_key,
             leaves: statistics.leaf_pages as f64,
             entries: statistics.entries as f64,
@@ -266,7 +279,7 @@ impl LookupPath {
         Ok(work)
     }
 
-    /// What the work costs piece by piece when so many keys are looked up: [`Self::work`] read backwards.
+    /// What the work costs piece by piece when so many keys are looked up, in no order: [`Self::work`] read backwards.
     pub(crate) fn prices(
         &self,
         table: &TableReference<'_>,
@@ -274,7 +287,7 @@ impl LookupPath {
         constants: &CostConstants,
     ) -> Result<Prices> {
         let outer_rows = outer_rows.max(1.0);
-        let work = self.pieces(table, outer_rows, constants)?;
+        let work = self.pieces(table, outer_rows, KeyOrder::NONE, constants)?;
         let lookup_us = match work.fetched > 0.0 {
             true => work.fetching_us / work.fetched,
             false => 0.0,

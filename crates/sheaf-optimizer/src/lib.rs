@@ -60,6 +60,7 @@ mod physical_rules;
 mod plan_outline;
 mod range_text;
 mod ranges;
+mod row_order;
 mod rule_passes;
 mod selectivity;
 mod semantics;

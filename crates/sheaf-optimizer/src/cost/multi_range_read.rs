@@ -2,7 +2,7 @@
 
 use super::CostConstants;
 use super::lookup::{Lookups, lookup_us, sorted_descents_us};
-use super::pages::{pages_in_turns, visits_in_turns, with_correlation};
+use super::pages::{gapped_reads_us, pages_in_turns, visits_in_turns, with_correlation};
 use super::sort::key_sort_us;
 use super::work::Work;
 
@@ -82,11 +82,7 @@ impl MultiRangeRead {
         }
     }
 
-    /// ```text
-    ///   missing x min(pages x prefetched read, leaves x turns x sequential read)
-    /// ```
-    ///
-    /// Reading with gaps never costs more than reading the gaps too.
+    /// Missing pages, read with [gaps](gapped_reads_us) between them.
     fn device_us(&self, constants: &CostConstants) -> f64 {
         let Lookups {
             lookups,
@@ -95,8 +91,6 @@ impl MultiRangeRead {
             ..
         } = self.lookups;
         let turns = (lookups / self.keys_in_a_turn()).ceil().max(1.0);
-        let with_gaps = self.pages() * constants.prefetched_read_us;
-        let without = leaves * turns * constants.sequential_read_us;
-        (1.0 - resident) * with_gaps.min(without)
+        (1.0 - resident) * gapped_reads_us(constants, self.pages(), leaves, turns)
     }
 }

@@ -13,6 +13,8 @@
 //! What is read is one thing, how often the processor comes to a page that is in memory another: [`visits_in_turns`]. Whether
 //! it still has it in its cache depends on the size of the tree: [`uncached`].
 
+use super::CostConstants;
+
 /// Distinct pages of a tree of `pages` leaves that `lookups` random keys touch (Cardenas).
 pub(crate) fn distinct_pages(lookups: f64, pages: f64) -> f64 {
     if pages <= 1.0 {
@@ -51,6 +53,27 @@ pub(crate) fn pages_in_turns(
     }
     let turns = (lookups / keys_per_turn.max(1.0)).ceil().max(1.0);
     turns * distinct_pages(lookups / turns, leaves)
+}
+
+/// What reading `pages` pages of a tree of `leaves` takes that are asked for ahead, in `turns` that go through the tree in its
+/// order, a share p of the leaves in each:
+///
+/// ```text
+///   turns x leaves x sequential read x (1 - (1 - p)^(prefetched read / sequential read))
+/// ```
+///
+/// The next page is some leaves away, g with chance p (1 - p)^(g - 1). It takes the reading of all of them, or a request of
+/// its own, whatever is less. So few pages take a request each, and all pages what a scan takes.
+pub(crate) fn gapped_reads_us(
+    constants: &CostConstants,
+    pages: f64,
+    leaves: f64,
+    turns: f64,
+) -> f64 {
+    let turns = turns.max(1.0);
+    let share = (pages / (turns * leaves.max(1.0))).min(1.0);
+    let requests = 1.0 - (1.0 - share).powf(constants.merge_gap_pages().max(1.0));
+    turns * leaves * constants.sequential_read_us * requests
 }
 
 /// How often leaves are visited by the lookups of [`pages_in_turns`], in memory or not: once in each turn.
@@ -101,6 +124,18 @@ mod tests {
         assert!(pages_in_turns(10_000.0, 1000.0, 100.0, 2000.0) <= 1000.0);
         let again = pages_in_turns(10_000.0, 1000.0, 1000.0, 500.0);
         assert!((6000.0..7000.0).contains(&again), "{again}");
+    }
+
+    #[test]
+    fn gaps_cost_what_is_less() {
+        let constants = CostConstants::default();
+        let near = |a: f64, b: f64| (a - b).abs() < 0.01 * b;
+        let few = gapped_reads_us(&constants, 10.0, 100_000.0, 1.0);
+        assert!(near(few, 10.0 * constants.prefetched_read_us), "{few}");
+        let all = gapped_reads_us(&constants, 1000.0, 1000.0, 1.0);
+        assert!(near(all, 1000.0 * constants.sequential_read_us), "{all}");
+        let twice = gapped_reads_us(&constants, 2000.0, 1000.0, 2.0);
+        assert!(near(twice, 2.0 * all), "{twice}");
     }
 
     #[test]

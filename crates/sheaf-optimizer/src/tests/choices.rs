@@ -312,3 +312,63 @@ fn the_plan_of_q10_does_not_depend_on_the_sample() {
         );
     }
 }
+
+/// 60,000 lines of 20,000 orders of 10,000 customers; the lines do not fit in the pool.
+fn customers_orders_and_lines() -> Lab {
+    let mut lab = Lab::new();
+    let mut random = Random::new(10);
+    let customers = (0..10_000i64).map(|id| vec![Value::Int(id), text(&format!("customer {id}"))]);
+    lab.table(
+        "customers",
+        &[("c_id", "int", false), ("c_name", "varchar(20)", false)],
+        &["PRIMARY(c_id)"],
+        customers.collect(),
+    );
+    let orders = (0..20_000i64).map(|id| {
+        let customer = random.below(10_000) as i64;
+        vec![
+            Value::Int(id),
+            Value::Int(customer),
+            Value::Int(id * 7919 % 100),
+        ]
+    });
+    lab.table(
+        "orders",
+        &[
+            ("o_id", "int", false),
+            ("o_customer", "int", false),
+            ("o_day", "int", false),
+        ],
+        &["PRIMARY(o_id)"],
+        orders.collect(),
+    );
+    let lines = (0..60_000i64).map(|n| {
+        let wide = text(&"wide row ".repeat(50));
+        vec![Value::Int(n / 3), Value::Int(n % 3), wide]
+    });
+    lab.table(
+        "lines",
+        &[
+            ("l_order", "int", false),
+            ("l_line", "int", false),
+            ("l_text", "varchar(500)", false),
+        ],
+        &["PRIMARY(l_order,l_line)"],
+        lines.collect(),
+    );
+    lab
+}
+
+/// Q10: the rows of a hash join come in the order of what streams through it, and lookups in a tree that is larger than the
+/// pool want that of their keys.
+#[test]
+fn lookups_in_a_tree_larger_than_the_pool_come_in_its_order() {
+    let mut lab = customers_orders_and_lines();
+    let sql = "SELECT c_name, COUNT(l_text) FROM customers, orders, lines
+        WHERE c_id = o_customer AND o_id = l_order AND o_day < 20 GROUP BY c_name";
+    // All keys are sorted at once: the smaller side is kept in memory.
+    let (customers, orders, lines) = ("customers ALL -", "orders ALL -", "lines ref PRIMARY");
+    assert_eq!(keys(&lab, sql), [orders, customers, lines]);
+    lab.settings.join_buffer_bytes = 512;
+    assert_eq!(keys(&lab, sql), [customers, orders, lines]);
+}
