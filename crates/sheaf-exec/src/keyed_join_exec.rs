@@ -59,8 +59,8 @@ use crate::lookup_switch::{LookupSwitch, Making, SharedSwitch, SwitchWatch, Swit
 use crate::scan_exec::{ScanCounts, access_error};
 use crate::shared_exec::is_repeatable;
 
-/// Outer rows may take this many times the memory of the keys made from them.
-const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
+/// Outer rows of a round may take this many times the memory of its keys (`buffer_bytes`).
+pub const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
 
 /// Outer rows of the first round of a join that starts small, and of the largest one.
 const FIRST_SMALL_ROUND_ROWS: usize = 32;

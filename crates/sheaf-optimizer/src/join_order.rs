@@ -29,7 +29,7 @@ use crate::cost::work::Work;
 use crate::hints::JoinHints;
 use crate::join_first_rows::FirstRows;
 use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
-use crate::keyed_access::LookupPath;
+use crate::keyed_access::{LookupPath, OuterRows};
 use crate::physical_planner::Planned;
 use crate::row_order::RowOrder;
 use crate::table_reference::TableReference;
@@ -468,10 +468,19 @@ impl Chooser<'_, '_> {
                 });
             }
         };
+        let widths = set
+            .iter()
+            .map(|joined| self.graph.relations[joined].row_bytes);
+        let joined_bytes: f64 = widths.sum();
         if let Input::Table(table) = &self.inputs[relation] {
             for path in &connection.lookups {
-                let order = self.key_order(before.order, &connection, path);
-                let lookups = path.work_in_order(table, before.rows, order, constants)?;
+                let outer = OuterRows {
+                    rows: before.rows,
+                    row_bytes: joined_bytes,
+                    workers: before.workers as f64,
+                    order: self.key_order(before.order, &connection, path),
+                };
+                let lookups = path.work(table, outer, constants)?;
                 consider(Method::Keyed(Rc::clone(path)), 0.0, lookups, 0.0);
             }
         }
@@ -482,11 +491,7 @@ impl Chooser<'_, '_> {
         } else {
             let grant = self.context.settings.query_memory_bytes as f64 * BUILD_SHARE;
             let new_bytes = new_rows * (entry.row_bytes + HASH_ROW_BYTES);
-            let joined: f64 = set
-                .iter()
-                .map(|relation| self.graph.relations[relation].row_bytes)
-                .sum();
-            let joined_bytes = before.rows * (joined + HASH_ROW_BYTES);
+            let held_bytes = before.rows * (joined_bytes + HASH_ROW_BYTES);
             let null_aware = matches!(entry.kind, RelationKind::Anti { null_aware: true });
             let mut fits = false;
             if before.held_bytes + new_bytes <= grant && !null_aware && !in_order {
@@ -498,13 +503,13 @@ impl Chooser<'_, '_> {
                     new_bytes,
                 );
             }
-            if before.held_bytes + joined_bytes <= grant || null_aware {
+            if before.held_bytes + held_bytes <= grant || null_aware {
                 fits = true;
                 consider(
                     Method::Hash { build_new: false },
                     scan_us + hash_build_us(constants, before.rows),
                     Work::of_workers(hash_probe_us(constants, new_rows)),
-                    joined_bytes,
+                    held_bytes,
                 );
             }
             let without_hash = !wanted.hash && !null_aware && entry.kind != RelationKind::Mark;

@@ -8,6 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::Expr;
 use sheaf_access::{Fetch, IndexRef, Prices, SortKeys, arrow_type, clustered_key_position};
+use sheaf_exec::keyed_join_exec::OUTER_BYTES_PER_KEY_BYTE;
 use sheaf_table::ColumnType;
 
 use crate::PlannerContext;
@@ -183,6 +184,38 @@ fn lookup_path(
     }))
 }
 
+/// The rows whose keys are looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OuterRows {
+    pub rows: f64,
+    /// Bytes of a row, as a round of the join holds it.
+    pub row_bytes: f64,
+    /// Workers among which they are divided.
+    pub workers: f64,
+    pub order: KeyOrder,
+}
+
+impl OuterRows {
+    /// So many rows of one worker, in no order and of no width to speak of.
+    pub(crate) fn new(rows: f64) -> OuterRows {
+        OuterRows {
+            rows,
+            row_bytes: 0.0,
+            workers: 1.0,
+            order: KeyOrder::NONE,
+        }
+    }
+
+    /// Keys that are sorted together: those for which a round has memory, of one worker.
+    fn keys_per_turn(&self, buffer_bytes: f64, key_bytes: f64) -> f64 {
+        let outer_bytes = buffer_bytes * OUTER_BYTES_PER_KEY_BYTE as f64;
+        (buffer_bytes / key_bytes.max(1.0))
+            .min(outer_bytes / self.row_bytes.max(1.0))
+            .min(self.rows / self.workers)
+            .max(1.0)
+    }
+}
+
 /// What looking keys up is estimated to take, in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LookupWork {
@@ -202,41 +235,31 @@ impl LookupWork {
 }
 
 impl LookupPath {
-    /// What looking up `outer_rows` keys takes that come in no order.
+    /// What looking up the keys of `outer` takes.
     pub(crate) fn work(
         &self,
         table: &TableReference<'_>,
-        outer_rows: f64,
+        outer: OuterRows,
         constants: &CostConstants,
     ) -> Result<Work> {
-        self.work_in_order(table, outer_rows, KeyOrder::NONE, constants)
-    }
-
-    /// The same if they come in `order`.
-    pub(crate) fn work_in_order(
-        &self,
-        table: &TableReference<'_>,
-        outer_rows: f64,
-        order: KeyOrder,
-        constants: &CostConstants,
-    ) -> Result<Work> {
-        Ok(self.pieces(table, outer_rows, order, constants)?.total())
+        Ok(self.pieces(table, outer, constants)?.total())
     }
 
     fn pieces(
         &self,
         table: &TableReference<'_>,
-        outer_rows: f64,
-        order: KeyOrder,
+        outer: OuterRows,
         constants: &CostConstants,
     ) -> Result<LookupWork> {
         let index_tree = tree(table.table, self.index);
         let statistics = index_tree.statistics();
         let key_bytes = layout(table.table, self.index).mysql_key_len(self.key.len());
-        let keys_per_turn = self.buffer_bytes as f64 / f64::from(key_bytes.max(1));
+        let keys_per_turn = outer.keys_per_turn(self.buffer_bytes as f64, f64::from(key_bytes));
+        let outer_rows = outer.rows;
         let keys = KeyedLookups {
             keys: outer_rows,
-            order,
+            order: outer.order,
+            workers: outer.workers,
             entries_per_key: self.entries_per_key,
             leaves: statistics.leaf_pages as f64,
             entries: statistics.entries as f64,
@@ -287,7 +310,7 @@ impl LookupPath {
         constants: &CostConstants,
     ) -> Result<Prices> {
         let outer_rows = outer_rows.max(1.0);
-        let work = self.pieces(table, outer_rows, KeyOrder::NONE, constants)?;
+        let work = self.pieces(table, OuterRows::new(outer_rows), constants)?;
         let lookup_us = match work.fetched > 0.0 {
             true => work.fetching_us / work.fetched,
             false => 0.0,

@@ -29,7 +29,7 @@ use crate::bounded_regret::{LEAST_US, WORTHWHILE};
 use crate::cost::hash_join::{hash_build_us, hash_probe_us};
 use crate::join_order::HASH_ROW_BYTES;
 use crate::json::{Json, Object};
-use crate::keyed_access::{KeySource, LookupPath};
+use crate::keyed_access::{KeySource, LookupPath, OuterRows};
 use crate::physical_planner::{Block, Planner};
 use crate::statistics::layout;
 use crate::table_reference::TableReference;
@@ -81,7 +81,7 @@ impl Planner<'_> {
         let scan = table.chosen_scan(context)?;
         let cost_us = scan.path.cost_us + hash_build_us(constants, table.rows);
         let at_most_us = path
-            .work(table, doubted.most_rows, constants)?
+            .work(table, OuterRows::new(doubted.most_rows), constants)?
             .elapsed_us(workers);
         let probing_us = hash_probe_us(constants, doubted.most_rows) / workers;
         let fits = table.rows * (doubted.row_bytes + HASH_ROW_BYTES) <= doubted.max_bytes;
@@ -103,7 +103,8 @@ impl Planner<'_> {
         if !is_guarded {
             return Ok(None);
         }
-        let expected_us = path.work(table, doubted.rows, constants)?.spent_us() / workers;
+        let expected = path.work(table, OuterRows::new(doubted.rows), constants)?;
+        let expected_us = expected.spent_us() / workers;
         // If no more rows come than expected, they are one round.
         let (limit_us, expected_rows) = match settings.lookup_budget_us {
             Some(budget_us) => (budget_us, 0.0),
@@ -143,7 +144,10 @@ impl DoubtedLookups<'_, '_> {
         let constants = &planner.context.settings.costs;
         let mut rows = self.rows.clamp(LEAST_ROUND_ROWS, MOST_ROUND_ROWS);
         for _ in 0..BREAK_EVEN_STEPS {
-            let cost_us = self.path.work(self.table, rows, constants)?.spent_us();
+            let work = self
+                .path
+                .work(self.table, OuterRows::new(rows), constants)?;
+            let cost_us = work.spent_us();
             rows = (rows * limit_us / cost_us).clamp(LEAST_ROUND_ROWS, MOST_ROUND_ROWS);
         }
         Ok(rows)

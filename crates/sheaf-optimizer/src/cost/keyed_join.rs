@@ -30,6 +30,8 @@ impl KeyOrder {
 pub(crate) struct KeyedLookups {
     pub keys: f64,
     pub order: KeyOrder,
+    /// Workers that look them up, in turns at the same time.
+    pub workers: f64,
     pub entries_per_key: f64,
     /// Leaves and entries of the index.
     pub leaves: f64,
@@ -38,7 +40,7 @@ pub(crate) struct KeyedLookups {
     pub resident: f64,
     /// Pages that the pool can hold.
     pub pool_pages: f64,
-    /// Keys are collected, so many at a time, and sorted before they are looked up.
+    /// A worker collects so many keys at a time and sorts them before it looks them up.
     pub sorted_keys_per_turn: Option<f64>,
     /// Pages are asked for ahead, a buffer-full of keys at a time.
     pub batched: bool,
@@ -77,11 +79,13 @@ impl KeyedLookups {
         }
     }
 
-    /// Pages read if none is in memory and the keys come in no order.
+    /// Pages read if none is in memory and the keys come in no order. Workers go through the tree side by side, so a page
+    /// that one of them has read is still there for the others.
     fn pages_as_looked_up(&self) -> f64 {
         match self.sorted_keys_per_turn {
             Some(keys_per_turn) => {
-                pages_in_turns(self.keys, self.leaves, keys_per_turn, self.pool_pages)
+                let keys = keys_per_turn * self.workers;
+                pages_in_turns(self.keys, self.leaves, keys, self.pool_pages)
             }
             None => pages_in_no_order(self.keys, self.leaves, self.pool_pages),
         }
@@ -145,6 +149,7 @@ mod tests {
         KeyedLookups {
             keys,
             order,
+            workers: 1.0,
             entries_per_key: 4.0,
             leaves: 40_000.0,
             entries: 6_000_000.0,
