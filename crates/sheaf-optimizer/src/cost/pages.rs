@@ -63,7 +63,7 @@ pub(crate) fn pages_in_turns(
 /// ```
 ///
 /// The next page is some leaves away, g with chance p (1 - p)^(g - 1). It takes the reading of all of them, or a request of
-/// its own, whatever is less. So few pages take a request each, and all pages what a scan takes.
+/// its own, whatever is less. So few pages take a request each, and all pages what a scan takes. A turn begins with a request.
 pub(crate) fn gapped_reads_us(
     constants: &CostConstants,
     pages: f64,
@@ -73,7 +73,9 @@ pub(crate) fn gapped_reads_us(
     let turns = turns.max(1.0);
     let share = (pages / (turns * leaves.max(1.0))).min(1.0);
     let requests = 1.0 - (1.0 - share).powf(constants.merge_gap_pages().max(1.0));
-    turns * leaves * constants.sequential_read_us * requests
+    let in_turns_us = turns * leaves * constants.sequential_read_us * requests;
+    let begun_us = turns.min(pages) * constants.prefetched_read_us;
+    in_turns_us.max(begun_us + (pages - turns).max(0.0) * constants.sequential_read_us)
 }
 
 /// How often leaves are visited by the lookups of [`pages_in_turns`], in memory or not: once in each turn.
@@ -132,6 +134,8 @@ mod tests {
         let near = |a: f64, b: f64| (a - b).abs() < 0.01 * b;
         let few = gapped_reads_us(&constants, 10.0, 100_000.0, 1.0);
         assert!(near(few, 10.0 * constants.prefetched_read_us), "{few}");
+        let one = gapped_reads_us(&constants, 1.0, 1.0, 1.0);
+        assert!(near(one, constants.prefetched_read_us), "{one}");
         let all = gapped_reads_us(&constants, 1000.0, 1000.0, 1.0);
         assert!(near(all, 1000.0 * constants.sequential_read_us), "{all}");
         let twice = gapped_reads_us(&constants, 2000.0, 1000.0, 2.0);
