@@ -12,8 +12,9 @@ use sheaf_access::CancelFlag;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{
-    AnalyzeOptions, Collation, Column, ColumnType, CreateTable, DefaultValue, ForeignKey,
-    ForeignKeySpec, IndexPartSpec, IndexSpec, Progress, Table, TableDefinition, TableError, Value,
+    Alteration, AnalyzeOptions, Collation, Column, ColumnType, CreateTable, DefaultValue,
+    ForeignKey, ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, Progress, Table,
+    TableDefinition, TableError, Value,
 };
 use sqlparser::ast;
 
@@ -493,56 +494,26 @@ impl Session {
         changes: Vec<TableChange>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let (mut database, mut table) = self.resolve_for_change(name)?;
+        let (database, table) = self.resolve_for_change(name)?;
         self.engine.catalog().table(&database, &table)?;
         check_demands(&changes)?;
-        // What is not supported is refused before anything is done.
-        for change in &changes {
-            match change {
-                TableChange::Unsupported(what) => return Err(SqlError::not_supported_yet(what)),
-                TableChange::RenameKey { .. } => {
-                    return Err(SqlError::not_supported_yet("ALTER TABLE ... RENAME KEY"));
-                }
-                TableChange::DropPrimaryKey => {
-                    return Err(SqlError::not_supported_yet(
-                        "ALTER TABLE ... DROP PRIMARY KEY",
-                    ));
-                }
-                TableChange::AddKey(key) if key.kind == KeyKind::Primary => {
-                    return Err(SqlError::not_supported_yet(
-                        "ALTER TABLE ... ADD PRIMARY KEY",
-                    ));
-                }
-                _ => {}
-            }
-        }
-        for change in changes {
-            match change {
-                TableChange::AddKey(key) => self.add_key(&database, &table, &key)?,
-                TableChange::DropKey { name } => {
-                    let catalog = self.engine.catalog();
-                    self.with_definition_lock(|wait| {
-                        catalog.drop_index(&database, &table, &name, wait)
-                    })?;
-                }
-                TableChange::AddForeignKey(key) => {
-                    self.add_foreign_key(&database, &table, &key)?;
-                }
-                TableChange::DropForeignKey { name } => {
-                    let catalog = self.engine.catalog();
-                    self.with_definition_lock(|wait| {
-                        catalog.drop_foreign_key(&database, &table, &name, wait)
-                    })?;
-                }
-                // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked for.
-                TableChange::RenameTo(new) => {
-                    let new = self.resolve_for_change(&new)?;
-                    self.check_renameable(&database, &table)?;
-                    self.rename(&(database, table), &new)?;
-                    (database, table) = new;
-                }
-                _ => {}
-            }
+        let alterations = self.alterations((&database, &table), &changes)?;
+        if changes.iter().any(takes_long) {
+            let progress = SessionProgress::new(self.handle());
+            let memory = self.sort_memory()?;
+            // One wait, not one in slices: the second wait comes after the build, which must not be done again.
+            self.engine.catalog().alter_table(
+                (&database, &table),
+                &alterations,
+                memory.bytes(),
+                &progress,
+                self.index_lock_wait(),
+            )?;
+        } else if !alterations.is_empty() {
+            let catalog = self.engine.catalog();
+            self.with_definition_lock(|wait| {
+                catalog.alter_table((&database, &table), &alterations, 0, &NoProgress, wait)
+            })?;
         }
         self.ok(
             sink,
@@ -551,37 +522,85 @@ impl Session {
         )
     }
 
+    /// What the catalog is asked for. What is not supported is refused before anything is done.
+    fn alterations(
+        &self,
+        (database, table): (&str, &str),
+        changes: &[TableChange],
+    ) -> Result<Vec<Alteration>> {
+        let mut alterations = Vec::with_capacity(changes.len());
+        for change in changes {
+            alterations.push(match change {
+                TableChange::AddKey(key) if key.kind == KeyKind::Primary => {
+                    return Err(SqlError::not_supported_yet(
+                        "ALTER TABLE ... ADD PRIMARY KEY",
+                    ));
+                }
+                TableChange::AddKey(key) => Alteration::AddIndex(index_spec(key)),
+                TableChange::DropKey { name } => Alteration::DropIndex(name.clone()),
+                TableChange::DropPrimaryKey => {
+                    return Err(SqlError::not_supported_yet(
+                        "ALTER TABLE ... DROP PRIMARY KEY",
+                    ));
+                }
+                TableChange::RenameKey { .. } => {
+                    return Err(SqlError::not_supported_yet("ALTER TABLE ... RENAME KEY"));
+                }
+                TableChange::AddForeignKey(key) => Alteration::AddForeignKey {
+                    spec: foreign_key_spec(key, database),
+                    check: self.variables.foreign_key_checks(),
+                },
+                TableChange::DropForeignKey { name } => Alteration::DropForeignKey(name.clone()),
+                // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked for.
+                TableChange::RenameTo(new) => {
+                    let (new_database, new_table) = self.resolve_for_change(new)?;
+                    self.check_renameable(database, table)?;
+                    Alteration::RenameTo {
+                        database: new_database,
+                        table: new_table,
+                    }
+                }
+                TableChange::Algorithm(_) | TableChange::Lock(_) | TableChange::Nothing => continue,
+                TableChange::Unsupported(what) => return Err(SqlError::not_supported_yet(what)),
+            });
+        }
+        let refers_to_itself = |alteration: &Alteration| match alteration {
+            Alteration::AddForeignKey { spec, .. } => {
+                spec.referenced_database == database && spec.referenced_table == table
+            }
+            _ => false,
+        };
+        let is_renamed =
+            |alteration: &Alteration| matches!(alteration, Alteration::RenameTo { .. });
+        if alterations.iter().any(is_renamed) && alterations.iter().any(refers_to_itself) {
+            return Err(renames_parent());
+        }
+        Ok(alterations)
+    }
+
     fn index_lock_wait(&self) -> Duration {
         let chosen = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
         chosen.min(INDEX_LOCK_WAIT)
     }
+}
 
-    fn add_key(&mut self, database: &str, table: &str, key: &KeyDefinition) -> Result<()> {
-        let progress = SessionProgress::new(self.handle());
-        let memory = self.sort_memory()?;
-        // One wait, not one in slices: the second wait comes after the build, which must not be done again.
-        let catalog = self.engine.catalog();
-        Ok(catalog.create_index(
-            database,
-            table,
-            index_spec(key),
-            memory.bytes(),
-            &progress,
-            self.index_lock_wait(),
-        )?)
-    }
+/// Whether a change reads all rows of the table.
+fn takes_long(change: &TableChange) -> bool {
+    matches!(
+        change,
+        TableChange::AddKey(_) | TableChange::AddForeignKey(_)
+    )
+}
+
+fn renames_parent() -> SqlError {
+    SqlError::not_supported_yet("renaming a table that foreign keys refer to")
 }
 
 /// Whether changes of a table are done as ALGORITHM and LOCK ask for. An index is built in place, while others read the table
 /// and do not write it; everything else only changes the definition. Errors 1845 and 1846 for what is not kept, 1800 and 1801
 /// for words that are none.
 fn check_demands(changes: &[TableChange]) -> Result<()> {
-    let builds = changes.iter().any(|change| {
-        matches!(
-            change,
-            TableChange::AddKey(_) | TableChange::AddForeignKey(_)
-        )
-    });
+    let builds = changes.iter().any(takes_long);
     for change in changes {
         match change {
             TableChange::Algorithm(word) => match word.as_str() {
@@ -629,25 +648,6 @@ fn check_demands(changes: &[TableChange]) -> Result<()> {
 
 /// Foreign keys.
 impl Session {
-    fn add_foreign_key(
-        &mut self,
-        database: &str,
-        table: &str,
-        key: &parsed::ForeignKeyDefinition,
-    ) -> Result<()> {
-        let progress = SessionProgress::new(self.handle());
-        let memory = self.sort_memory()?;
-        Ok(self.engine.catalog().add_foreign_key(
-            database,
-            table,
-            &foreign_key_spec(key, database),
-            self.variables.foreign_key_checks(),
-            memory.bytes(),
-            &progress,
-            self.index_lock_wait(),
-        )?)
-    }
-
     /// Error 3730 if a table that stays refers to one of these, unless `foreign_key_checks` is off.
     fn check_unreferenced(&self, tables: &[(String, String)]) -> Result<()> {
         if !self.variables.foreign_key_checks() {
@@ -678,9 +678,7 @@ impl Session {
     fn check_renameable(&self, database: &str, table: &str) -> Result<()> {
         let catalog = self.engine.catalog();
         match catalog.table(database, table) {
-            Ok(table) if !catalog.referencing(&table).is_empty() => Err(
-                SqlError::not_supported_yet("renaming a table that foreign keys refer to"),
-            ),
+            Ok(table) if !catalog.referencing(&table).is_empty() => Err(renames_parent()),
             _ => Ok(()),
         }
     }

@@ -28,16 +28,11 @@ use crate::catalog_records::{
     put_definition, put_statistics, read_header, table_of_key,
 };
 use crate::catalog_resource_groups::{ResourceGroupState, read_resource_group};
-use crate::definition_check::{
-    check_key_lengths, check_name, needs_overflow, resolve_index, resolve_table,
-};
+use crate::definition_check::{check_name, needs_overflow, resolve_table};
 use crate::definition_codec::decode_definition;
 use crate::error::{Result, TableError};
-use crate::foreign_key::{leading_index, referenced_positions};
-use crate::index_build::build_index;
-use crate::progress::Progress;
 use crate::resource_group::ResourceGroups;
-use crate::schema::{CreateTable, IndexSpec, TableDefinition};
+use crate::schema::{CreateTable, TableDefinition};
 use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
 use crate::table::{Table, TableState};
@@ -597,108 +592,21 @@ impl Catalog {
     pub fn rename_table(&self, from: (&str, &str), to: (&str, &str), wait: Duration) -> Result<()> {
         check_name(to.1, |name| TableError::IncorrectTableName { name })?;
         let (table, writer) = self.lock_writer(from.0, from.1, wait)?;
-        let _exclusive = writer.exclusive(wait)?;
-        let _changing = self.definitions.lock();
-        match self.table(to.0, to.1) {
-            Ok(_) => {
-                return Err(TableError::TableExists {
-                    table: to.1.to_string(),
-                });
-            }
-            Err(TableError::UnknownTable { .. }) => {}
-            Err(error) => return Err(error),
+        if from == to {
+            return Err(TableError::TableExists {
+                table: to.1.to_string(),
+            });
         }
         let mut definition = table.definition.clone();
         (definition.database, definition.name) = (to.0.to_string(), to.1.to_string());
-        let renamed = Table::open(&self.storage, definition, table.state.clone())?;
-        self.change(|tree, transaction| {
-            delete_definition(tree, transaction, from.0, from.1)?;
-            put_definition(tree, transaction, &renamed.definition)
-        })?;
-        self.remove(&table);
-        renamed.publish(self.storage.newest_commit());
-        self.enter(Arc::new(renamed));
-        Ok(())
+        self.redefine(&writer, &table, definition, wait).map(drop)
     }
 
-    /// Builds an index over what the table holds, while others read it: external sort within `memory_bytes`, then a
-    /// sorted bulk build. Waits at most `wait` for writers, and again for readers when the index is ready.
+    /// Puts a new definition in the place of a table's, also under another name. The old one's trees that it does not name
+    /// are left to the caller.
     ///
     /// # Errors
-    /// `DuplicateKey` for a unique index, `DuplicateIndex`, `Interrupted`, `LockWaitTimeout`, and the MySQL error for
-    /// whatever is wrong with the request. Nothing of the index remains.
-    pub fn create_index(
-        &self,
-        database: &str,
-        table: &str,
-        index: IndexSpec,
-        memory_bytes: usize,
-        progress: &dyn Progress,
-        wait: Duration,
-    ) -> Result<()> {
-        let (table, writer) = self.lock_writer(database, table, wait)?;
-        let mut definition = table.definition.clone();
-        let mut index = resolve_index(&definition, &index)?;
-        definition.secondary.push(index.clone());
-        check_key_lengths(&definition)?;
-        let tree = build_index(&self.storage, &table, &index, memory_bytes, progress)?;
-        index.tree = tree;
-        definition.secondary.pop();
-        definition.secondary.push(index);
-        let entered = self.redefine(&writer, &table, definition, wait);
-        if entered.is_err() {
-            self.drop_trees(&[tree]);
-        }
-        entered.map(drop)
-    }
-
-    /// Drops a secondary index once nobody uses the table, waiting at most `wait`.
-    ///
-    /// # Errors
-    /// `CannotDropIndex` if there is none, `IndexNeededByForeignKey`, `LockWaitTimeout`.
-    pub fn drop_index(
-        &self,
-        database: &str,
-        table: &str,
-        index: &str,
-        wait: Duration,
-    ) -> Result<()> {
-        let (table, writer) = self.lock_writer(database, table, wait)?;
-        let mut definition = table.definition.clone();
-        let Some(position) = definition.secondary_position(index) else {
-            return Err(TableError::CannotDropIndex {
-                name: index.to_string(),
-            });
-        };
-        let dropped = definition.secondary.remove(position);
-        let own = definition
-            .foreign_keys
-            .iter()
-            .map(|key| Some(key.columns.clone()));
-        let others = self.referencing(&table).into_iter();
-        let others = others.map(|(_, key)| referenced_positions(&key, &definition));
-        if own
-            .chain(others)
-            .flatten()
-            .any(|columns| leading_index(&definition, &columns).is_none())
-        {
-            return Err(TableError::IndexNeededByForeignKey {
-                index: index.to_string(),
-            });
-        }
-        if let Some(column) = definition.auto_increment_column()
-            && !definition
-                .indexes()
-                .any(|index| index.parts[0].column == column)
-        {
-            return Err(TableError::IncorrectAutoColumn);
-        }
-        self.redefine(&writer, &table, definition, wait)?;
-        self.drop_trees(&[dropped.tree]);
-        Ok(())
-    }
-
-    /// Puts a new definition in the place of a table's.
+    /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
     pub(crate) fn redefine(
         &self,
         writer: &WriterLock,
@@ -708,8 +616,29 @@ impl Catalog {
     ) -> Result<Arc<Table>> {
         let _exclusive = writer.exclusive(wait)?;
         let _changing = self.definitions.lock();
+        let old = &table.definition;
+        let is_renamed = old.database != definition.database || old.name != definition.name;
+        if is_renamed {
+            match self.table(&definition.database, &definition.name) {
+                Ok(_) => {
+                    return Err(TableError::TableExists {
+                        table: definition.name,
+                    });
+                }
+                Err(TableError::UnknownTable { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         let next = Arc::new(Table::open(&self.storage, definition, table.state.clone())?);
-        self.change(|tree, transaction| put_definition(tree, transaction, &next.definition))?;
+        self.change(|tree, transaction| {
+            if is_renamed {
+                delete_definition(tree, transaction, &old.database, &old.name)?;
+            }
+            put_definition(tree, transaction, &next.definition)
+        })?;
+        if is_renamed {
+            self.remove(table);
+        }
         next.publish(self.storage.newest_commit());
         self.enter(next.clone());
         Ok(next)
@@ -795,7 +724,7 @@ impl Catalog {
     }
 }
 
-fn trees_of(definition: &TableDefinition) -> Vec<TreeId> {
+pub(crate) fn trees_of(definition: &TableDefinition) -> Vec<TreeId> {
     let secondary = definition.secondary.iter().map(|index| index.tree);
     std::iter::once(definition.primary.tree)
         .chain(secondary)

@@ -252,7 +252,7 @@ pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
     Ok(())
 }
 
-fn check_auto_increment(definition: &TableDefinition) -> Result<()> {
+pub(crate) fn check_auto_increment(definition: &TableDefinition) -> Result<()> {
     let Some(column) = definition.auto_increment_column() else {
         return Ok(());
     };

@@ -3,6 +3,7 @@
 //! The floor between `sheaf-storage`, which knows bytes only, and the access methods, which know queries.
 
 pub mod account;
+pub mod alter_table;
 mod amend;
 pub mod bulk_load;
 pub mod catalog;
@@ -44,6 +45,7 @@ pub mod types;
 pub mod value;
 
 pub use account::{Account, AccountName, Accounts, AuthenticationMethod};
+pub use alter_table::Alteration;
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::{BorrowedReadGuard, Catalog, ReadGuard, RowWriteGuard, WriteGuard};
 pub use catalog_statistics::AutoAnalyze;

@@ -14,8 +14,8 @@ use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, ReadAhead, Storage, StorageError, Transaction,
 };
 use sheaf_table::{
-    BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec,
-    NoProgress, RowWriteGuard, Table, TableError, Value,
+    Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec,
+    IndexSpec, NoProgress, RowWriteGuard, Table, TableError, Value,
 };
 
 use crate::machine::{Machine, Stop, Workload};
@@ -170,8 +170,7 @@ impl Workload for Tables {
             2 => self.drop_table(machine),
             3 => self.rename_table(machine),
             4..=6 => self.load(machine),
-            7 | 8 => self.create_index(machine),
-            9 => self.drop_index(machine),
+            7..=9 => self.alter_table(machine),
             10 => self.maintain(machine, Storage::checkpoint),
             11 => self.maintain(machine, Storage::drop_cached_pages),
             12..=14 => self.maintain(machine, Storage::collect_versions_step),
@@ -353,34 +352,43 @@ impl Tables {
         })
     }
 
-    fn create_index(&mut self, machine: &mut Machine) -> Result<(), Stop> {
-        let Some(name) = self.any_table(&mut machine.random) else {
+    /// Makes, drops and replaces indexes, and may rename the table, in one statement.
+    fn alter_table(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        let Some(from) = self.any_table(&mut machine.random) else {
             return Ok(());
         };
-        let number = machine.random.below(INDEXES.len() as u64) as usize;
-        let mut table = self.model[&name].clone();
-        if !table.indexes.insert(INDEXES[number].0) {
-            return Ok(());
+        let mut table = self.model[&from].clone();
+        let mut changes = Vec::new();
+        let mut fails = false;
+        for (number, (index, _, is_unique)) in INDEXES.into_iter().enumerate() {
+            let choice = machine.random.below(4);
+            if choice > 1 {
+                continue;
+            }
+            let was_there = table.indexes.remove(index);
+            if was_there {
+                changes.push(Alteration::DropIndex(index.to_string()));
+            }
+            if !was_there || choice == 1 {
+                changes.push(Alteration::AddIndex(index_spec(number)));
+                table.indexes.insert(index);
+                fails |= is_unique && table.has_duplicate_numbers();
+            }
         }
-        let fails = INDEXES[number].0 == UNIQUE && table.has_duplicate_numbers();
-        let after = vec![(name.clone(), Some(table))];
-        let index = index_spec(number);
-        self.define(machine, &name, after, fails, |catalog| {
-            catalog.create_index(DATABASE, &name, index, SORT_BYTES, &NoProgress, NO_WAIT)
-        })
-    }
-
-    fn drop_index(&mut self, machine: &mut Machine) -> Result<(), Stop> {
-        let Some(name) = self.any_table(&mut machine.random) else {
-            return Ok(());
-        };
-        let mut table = self.model[&name].clone();
-        let Some(index) = table.indexes.pop_first() else {
-            return Ok(());
-        };
-        let after = vec![(name.clone(), Some(table))];
-        self.define(machine, &name, after, false, |catalog| {
-            catalog.drop_index(DATABASE, &name, index, NO_WAIT)
+        let mut after = Vec::new();
+        let mut name = from.clone();
+        if machine.random.below(4) == 0 {
+            name = self.new_name(&mut machine.random);
+            changes.push(Alteration::RenameTo {
+                database: DATABASE.to_string(),
+                table: name.clone(),
+            });
+            after.push((from.clone(), None));
+        }
+        after.push((name, Some(table)));
+        self.define(machine, &from, after, fails, |catalog| {
+            let table = (DATABASE, from.as_str());
+            catalog.alter_table(table, &changes, SORT_BYTES, &NoProgress, NO_WAIT)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sheaf_table::{CreateTable, NoProgress, TableError, Value};
+use sheaf_table::{Alteration, Catalog, CreateTable, NoProgress, TableError, Value};
 
 use crate::fixture::*;
 
@@ -15,7 +15,7 @@ fn indexes_are_built_on_filled_tables_and_dropped() {
         &many_rows(3000, |i| i * 31 % 3000).collect::<Vec<_>>(),
     )
     .unwrap();
-    let create = |spec| catalog.create_index("d", "t", spec, 1 << 20, &NoProgress, NO_WAIT);
+    let create = |spec| alter(&catalog, "t", &[Alteration::AddIndex(spec)]);
     create(index("both", &["note(3)", "price"], false)).unwrap();
     create(index("again", &["price", "name"], true)).unwrap();
     let table = catalog.table("d", "t").unwrap();
@@ -29,18 +29,83 @@ fn indexes_are_built_on_filled_tables_and_dropped() {
             .mysql_code(),
         1061
     );
-    catalog.drop_index("d", "t", "Both", NO_WAIT).unwrap();
+    drop_index(&catalog, "t", "Both").unwrap();
     assert!(!table.is_current());
     let table = catalog.table("d", "t").unwrap();
     assert_eq!(table.secondary.len(), 4);
     assert_eq!(rows(&table).len(), 3000);
     assert_eq!(
-        catalog
-            .drop_index("d", "t", "both", NO_WAIT)
-            .unwrap_err()
-            .mysql_code(),
+        drop_index(&catalog, "t", "both").unwrap_err().mysql_code(),
         1091
     );
+}
+
+/// Names of the secondary indexes of a table, in their order.
+fn index_names(catalog: &Catalog, table: &str) -> Vec<String> {
+    let table = catalog.table("d", table).unwrap();
+    let indexes = table.definition.secondary.iter();
+    indexes.map(|index| index.name.clone()).collect()
+}
+
+#[test]
+fn a_table_is_altered_whole_or_not_at_all() {
+    let (directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let numbered: Vec<_> = (1..=100)
+        .map(|id| row(id, &format!("n{id}"), "note", 7))
+        .collect();
+    insert(&catalog, &numbered).unwrap();
+    let add =
+        |name: &str, columns: &[&str], unique| Alteration::AddIndex(index(name, columns, unique));
+    let without = |name: &str| Alteration::DropIndex(name.into());
+    let rename = |database: &str, table: &str| Alteration::RenameTo {
+        database: database.into(),
+        table: table.into(),
+    };
+    let trees = catalog.storage().tree_ids().unwrap();
+    let version = catalog.schema_version();
+    for (last, code) in [
+        (add("twice", &["price"], true), 1062),
+        (add("more", &["nothing"], false), 1072),
+        (add("MORE", &["price"], false), 1061),
+        (without("more"), 1091),
+        (rename("d", "t "), 1103),
+        (rename("e", "t"), 1049),
+    ] {
+        let changes = [
+            without("by_note"),
+            add("more", &["name", "price"], false),
+            last,
+        ];
+        assert_eq!(
+            alter(&catalog, "t", &changes).unwrap_err().mysql_code(),
+            code
+        );
+    }
+    // Somebody reads: the indexes are built, and then nobody comes in.
+    let reader = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
+    let changes = [
+        without("by_note"),
+        add("by_note", &["note(2)"], false),
+        add("more", &["price"], false),
+        rename("d", "u"),
+    ];
+    let refused = alter(&catalog, "t", &changes);
+    assert!(matches!(refused, Err(TableError::LockWaitTimeout)));
+    drop(reader);
+    assert_eq!(catalog.storage().tree_ids().unwrap(), trees);
+    assert_eq!(catalog.schema_version(), version);
+    alter(&catalog, "t", &changes).unwrap();
+    assert_eq!(catalog.storage().tree_ids().unwrap().len(), trees.len() + 1);
+    catalog.storage().close().unwrap();
+    drop(catalog);
+    let catalog = open(directory.path());
+    assert!(catalog.table("d", "t").is_err());
+    assert_eq!(
+        index_names(&catalog, "u"),
+        ["by_name", "by_price", "by_note", "more"]
+    );
+    assert_eq!(rows(&catalog.table("d", "u").unwrap()).len(), 100);
 }
 
 #[test]
@@ -56,16 +121,8 @@ fn hidden_row_ids_are_in_built_indexes() {
             .collect::<Vec<_>>(),
     )
     .unwrap();
-    catalog
-        .create_index(
-            "d",
-            "t",
-            index("v", &["v"], false),
-            1 << 20,
-            &NoProgress,
-            NO_WAIT,
-        )
-        .unwrap();
+    let by_v = Alteration::AddIndex(index("v", &["v"], false));
+    alter(&catalog, "t", &[by_v]).unwrap();
     assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 500);
 }
 
@@ -76,7 +133,7 @@ fn ddl_waits_for_readers_and_readers_see_the_new_table() {
     let version = catalog.schema_version();
     let reader = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
     assert!(matches!(
-        catalog.drop_index("d", "t", "by_name", NO_WAIT),
+        drop_index(&catalog, "t", "by_name"),
         Err(TableError::LockWaitTimeout)
     ));
     assert!(reader.is_current());
@@ -89,7 +146,7 @@ fn ddl_waits_for_readers_and_readers_see_the_new_table() {
         Err(TableError::LockWaitTimeout)
     ));
     drop(writer);
-    catalog.drop_index("d", "t", "by_name", NO_WAIT).unwrap();
+    drop_index(&catalog, "t", "by_name").unwrap();
     assert!(catalog.schema_version() > version);
     assert_eq!(
         catalog

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Storage, StorageOptions, Tree};
 use sheaf_table::{
-    BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec,
-    KeyLayout, Progress, Table, TableError, Value, ValueRef,
+    Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec,
+    IndexSpec, KeyLayout, NoProgress, Progress, Table, TableError, Value, ValueRef,
 };
 
 pub const NO_WAIT: Duration = Duration::ZERO;
@@ -78,6 +78,15 @@ pub fn example() -> CreateTable {
         index("by_note", &["note(4)"], false),
     ];
     request
+}
+
+/// Changes a table of the database `d`.
+pub fn alter(catalog: &Catalog, table: &str, changes: &[Alteration]) -> Result<(), TableError> {
+    catalog.alter_table(("d", table), changes, 1 << 20, &NoProgress, NO_WAIT)
+}
+
+pub fn drop_index(catalog: &Catalog, table: &str, index: &str) -> Result<(), TableError> {
+    alter(catalog, table, &[Alteration::DropIndex(index.into())])
 }
 
 pub fn text(text: &str) -> Value {

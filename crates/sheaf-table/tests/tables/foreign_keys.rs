@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_table::{
-    Catalog, ChangeSet, Column, ColumnType, CreateTable, ForeignKeySpec, IndexPartSpec, IndexSpec,
-    NoProgress, ReferentialAction, Table, TableError, Value,
+    Alteration, Catalog, ChangeSet, Column, ColumnType, CreateTable, ForeignKeySpec, IndexPartSpec,
+    IndexSpec, ReferentialAction, Table, TableError, Value,
 };
 
-use crate::fixture::{open, scratch};
+use crate::fixture::{alter, drop_index, open, scratch};
 
 const NO_WAIT: Duration = Duration::from_millis(200);
 
@@ -297,7 +297,7 @@ fn foreign_keys_are_added_to_tables_with_rows_and_dropped() {
     }
     let add = |catalog: &Catalog, check| {
         let spec = references(&["a"], "p", &["id"], Cascade, NoAction);
-        catalog.add_foreign_key("d", "c", &spec, check, 1 << 20, &NoProgress, NO_WAIT)
+        alter(catalog, "c", &[Alteration::AddForeignKey { spec, check }])
     };
     assert!(matches!(
         add(&catalog, true),
@@ -308,7 +308,7 @@ fn foreign_keys_are_added_to_tables_with_rows_and_dropped() {
     let outcome = change(&catalog, "c", Insert([Some(4), Some(4), None]));
     assert!(matches!(outcome, Err(TableError::NoParentRow { .. })));
     // The index belongs to the foreign key now.
-    let dropped = catalog.drop_index("d", "c", "a", NO_WAIT);
+    let dropped = drop_index(&catalog, "c", "a");
     assert!(matches!(
         dropped,
         Err(TableError::IndexNeededByForeignKey { .. })
@@ -318,11 +318,54 @@ fn foreign_keys_are_added_to_tables_with_rows_and_dropped() {
     let catalog = open(directory.path());
     let key = &catalog.table("d", "c").unwrap().definition.foreign_keys[0];
     assert_eq!((key.name.as_str(), key.on_delete), ("c_ibfk_1", Cascade));
-    catalog
-        .drop_foreign_key("d", "c", "c_ibfk_1", NO_WAIT)
-        .unwrap();
-    let again = catalog.drop_foreign_key("d", "c", "c_ibfk_1", NO_WAIT);
+    let drop_key = [Alteration::DropForeignKey("c_ibfk_1".into())];
+    alter(&catalog, "c", &drop_key).unwrap();
+    let again = alter(&catalog, "c", &drop_key);
     assert!(matches!(again, Err(TableError::CannotDropIndex { .. })));
-    catalog.drop_index("d", "c", "a", NO_WAIT).unwrap();
+    drop_index(&catalog, "c", "a").unwrap();
     change(&catalog, "c", Insert([Some(4), Some(4), None])).unwrap();
+}
+
+#[test]
+fn foreign_keys_change_together_with_their_indexes() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(table("t")).unwrap();
+    for (id, a, b) in [(1, None, Some(1)), (2, Some(1), Some(2))] {
+        change(&catalog, "t", Insert([Some(id), a, b])).unwrap();
+    }
+    // A table that refers to a column of its own, whose index comes with the reference.
+    let by_b = IndexSpec {
+        name: Some("by_b".into()),
+        parts: vec![IndexPartSpec::column("b")],
+        unique: true,
+        comment: String::new(),
+    };
+    let spec = references(&["a"], "t", &["b"], NoAction, NoAction);
+    let add = Alteration::AddForeignKey { spec, check: true };
+    alter(
+        &catalog,
+        "t",
+        &[add.clone(), Alteration::AddIndex(by_b.clone())],
+    )
+    .unwrap();
+    let outcome = change(&catalog, "t", Insert([Some(3), Some(3), None]));
+    assert!(matches!(outcome, Err(TableError::NoParentRow { .. })));
+    let dropped = drop_index(&catalog, "t", "by_b");
+    assert!(
+        matches!(dropped, Err(TableError::IndexNeededByForeignKey { index }) if index == "by_b")
+    );
+    // Another index may take its place, and the index may go with the reference.
+    let mut other = by_b.clone();
+    other.name = Some("other".into());
+    let drop_by_b = Alteration::DropIndex("by_b".into());
+    alter(&catalog, "t", &[drop_by_b, Alteration::AddIndex(other)]).unwrap();
+    let drop_other = Alteration::DropIndex("other".into());
+    let drop_key = Alteration::DropForeignKey("t_ibfk_1".into());
+    alter(&catalog, "t", &[drop_other, drop_key]).unwrap();
+    change(&catalog, "t", Insert([Some(3), Some(3), None])).unwrap();
+    // Now a row has no parent: what was built for the reference is gone again.
+    let trees = catalog.storage().tree_ids().unwrap();
+    let refused = alter(&catalog, "t", &[add, Alteration::AddIndex(by_b)]);
+    assert!(matches!(refused, Err(TableError::NoParentRow { .. })));
+    assert_eq!(catalog.storage().tree_ids().unwrap(), trees);
 }

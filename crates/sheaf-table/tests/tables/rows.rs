@@ -532,7 +532,7 @@ fn a_view_from_before_a_definition_is_refused() {
     let table = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
     table.check_view(&before).unwrap();
     drop(table);
-    catalog.drop_index("d", "t", "by_note", NO_WAIT).unwrap();
+    drop_index(&catalog, "t", "by_note").unwrap();
     let table = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
     let refused = table.check_view(&before);
     assert!(matches!(refused, Err(TableError::DefinitionChanged)));
