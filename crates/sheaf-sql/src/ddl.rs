@@ -222,7 +222,8 @@ impl Session {
             Err(error) => {
                 // The table came with the statement and goes with it.
                 let catalog = self.engine.catalog();
-                self.with_definition_lock(|wait| catalog.drop_table(&database, &name, wait))?;
+                let made = [(database, name)];
+                self.with_definition_lock(|wait| catalog.drop_tables(&made, wait))?;
                 Err(error)
             }
         }
@@ -382,10 +383,16 @@ impl Session {
         if_exists: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let names = names.iter().map(|name| self.resolve_for_change(name));
+        let names = names.collect::<Result<Vec<QualifiedName>>>()?;
+        for (position, name) in names.iter().enumerate() {
+            if names[..position].contains(name) {
+                return Err(SqlError::non_unique_table(&name.1));
+            }
+        }
         let mut found = Vec::new();
         let mut missing = Vec::new();
-        for name in names {
-            let (database, table) = self.resolve_for_change(name)?;
+        for (database, table) in names {
             match self.engine.catalog().table(&database, &table) {
                 Ok(_) => found.push((database, table)),
                 Err(TableError::UnknownTable { .. } | TableError::UnknownDatabase { .. }) => {
@@ -406,9 +413,7 @@ impl Session {
         }
         self.check_unreferenced(&found)?;
         let catalog = self.engine.catalog();
-        for (database, table) in &found {
-            self.with_definition_lock(|wait| catalog.drop_table(database, table, wait))?;
-        }
+        self.with_definition_lock(|wait| catalog.drop_tables(&found, wait))?;
         self.ok(sink, 0, String::new())
     }
 

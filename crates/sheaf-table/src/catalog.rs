@@ -36,7 +36,7 @@ use crate::schema::{CreateTable, TableDefinition};
 use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
 use crate::table::{Table, TableState};
-use crate::table_lock::{BorrowedSharedLock, RowWriterLock, SharedLock, WriterLock};
+use crate::table_lock::{BorrowedSharedLock, ExclusiveLock, RowWriterLock, SharedLock, WriterLock};
 
 type Tables = BTreeMap<String, Arc<Table>>;
 
@@ -251,37 +251,42 @@ impl Catalog {
         Ok(())
     }
 
-    /// Drops a database with its tables, waiting at most `wait` for each; returns how many tables it had.
+    /// Drops a database with its tables, all or nothing, once nobody uses them, waiting at most `wait` for each; returns how
+    /// many tables it had.
     ///
     /// # Errors
-    /// `CannotDropDatabase` if there is none, `LockWaitTimeout` (the tables dropped until then are gone).
+    /// `CannotDropDatabase` if there is none, `LockWaitTimeout`.
     pub fn drop_database(&self, name: &str, wait: Duration) -> Result<usize> {
-        let mut dropped = 0;
         loop {
-            let Some(tables) = self
-                .databases
-                .read()
-                .get(name)
-                .map(|tables| tables.keys().cloned().collect::<Vec<_>>())
-            else {
-                return Err(TableError::CannotDropDatabase {
-                    name: name.to_string(),
-                });
+            let cannot_drop = |_| TableError::CannotDropDatabase {
+                name: name.to_string(),
             };
-            for table in &tables {
-                self.drop_table(name, table, wait)?;
-                dropped += 1;
-            }
-            let _changing = self.definitions.lock();
+            let tables = self.tables(name).map_err(cannot_drop)?;
+            let own = |table: &Arc<Table>| (name.to_string(), table.definition.name.clone());
+            let locked = match self.lock_writers(tables.iter().map(own), wait) {
+                Err(TableError::UnknownTable { .. } | TableError::UnknownDatabase { .. }) => {
+                    continue;
+                }
+                locked => locked?,
+            };
+            let exclusive = lock_others_out(&locked, wait)?;
+            let changing = self.definitions.lock();
             // Another connection may have made a table meanwhile.
-            if self.tables(name).is_ok_and(|tables| tables.is_empty()) {
-                self.change(|tree, transaction| {
-                    Ok(tree.delete(transaction, &database_key(name)).map(drop)?)
-                })?;
-                self.databases.write().remove(name);
-                self.schema_version.fetch_add(1, Ordering::AcqRel);
-                return Ok(dropped);
+            if self.tables(name).map_err(cannot_drop)?.len() != locked.len() {
+                continue;
             }
+            self.change(|tree, transaction| {
+                for (table, _) in &locked {
+                    delete_table(tree, transaction, &table.definition)?;
+                }
+                tree.delete(transaction, &database_key(name))?;
+                Ok(())
+            })?;
+            self.databases.write().remove(name);
+            self.schema_version.fetch_add(1, Ordering::AcqRel);
+            drop(changing);
+            self.free_dropped(&locked, exclusive);
+            return Ok(locked.len());
         }
     }
 
@@ -512,33 +517,55 @@ impl Catalog {
         }
     }
 
-    /// Drops a table once nobody uses it, waiting at most `wait`.
+    /// Drops tables, given with their databases, once nobody uses them: all or none. Waits at most `wait` for each.
     ///
     /// # Errors
-    /// `CannotDropTable` if there is none, `LockWaitTimeout`.
-    pub fn drop_table(&self, database: &str, name: &str, wait: Duration) -> Result<()> {
-        let (table, writer) = match self.lock_writer(database, name, wait) {
+    /// `CannotDropTable` if one is not there, `LockWaitTimeout`.
+    pub fn drop_tables(&self, names: &[(String, String)], wait: Duration) -> Result<()> {
+        // Who drops some of the same tables locks them in the same order.
+        let names: BTreeSet<_> = names.iter().cloned().collect();
+        let locked = match self.lock_writers(names, wait) {
             Err(TableError::UnknownTable { database, table }) => {
                 return Err(TableError::CannotDropTable { database, table });
             }
             other => other?,
         };
-        let exclusive = writer.exclusive(wait)?;
+        let exclusive = lock_others_out(&locked, wait)?;
         {
             let _changing = self.definitions.lock();
             self.change(|tree, transaction| {
-                delete_definition(tree, transaction, database, name)?;
-                let id = table.definition.id;
-                delete_statistics(tree, transaction, id, 0)?;
-                tree.delete(transaction, &key_of_table(kind::AUTO_INCREMENT, id))?;
-                Ok(())
+                let mut tables = locked.iter();
+                tables.try_for_each(|(table, _)| delete_table(tree, transaction, &table.definition))
             })?;
-            self.remove(&table);
+            for (table, _) in &locked {
+                self.remove(table);
+            }
         }
-        table.retire();
-        drop(exclusive);
-        self.drop_trees(&trees_of(&table.definition));
+        self.free_dropped(&locked, exclusive);
         Ok(())
+    }
+
+    /// Locks out the writers of tables, waiting at most `wait` for each.
+    fn lock_writers(
+        &self,
+        names: impl IntoIterator<Item = (String, String)>,
+        wait: Duration,
+    ) -> Result<Vec<(Arc<Table>, WriterLock)>> {
+        let names = names.into_iter();
+        names
+            .map(|(database, table)| self.lock_writer(&database, &table, wait))
+            .collect()
+    }
+
+    /// Ends the use of tables that have left the catalog.
+    fn free_dropped(&self, tables: &[(Arc<Table>, WriterLock)], exclusive: Vec<ExclusiveLock<'_>>) {
+        for (table, _) in tables {
+            table.retire();
+        }
+        drop(exclusive);
+        for (table, _) in tables {
+            self.drop_trees(&trees_of(&table.definition));
+        }
     }
 
     /// Puts a new, empty table in the place of the one of the same name, once nobody uses that, waiting at most `wait`. At
@@ -572,9 +599,7 @@ impl Catalog {
         self.create_trees(&mut definition, trees)?;
         let table = Table::open(&self.storage, definition, Arc::default())?;
         self.change(|tree, transaction| {
-            let id = old.definition.id;
-            delete_statistics(tree, transaction, id, 0)?;
-            tree.delete(transaction, &key_of_table(kind::AUTO_INCREMENT, id))?;
+            delete_table(tree, transaction, &old.definition)?;
             let next = header(definitions.next_table_id + 1);
             put(tree, transaction, &[kind::HEADER], &next)?;
             put_definition(tree, transaction, &table.definition)
@@ -722,6 +747,30 @@ impl Catalog {
         }
         self.schema_version.fetch_add(1, Ordering::AcqRel);
     }
+}
+
+/// Waits, at most `wait` for each, until nobody uses the tables.
+fn lock_others_out(
+    tables: &[(Arc<Table>, WriterLock)],
+    wait: Duration,
+) -> Result<Vec<ExclusiveLock<'_>>> {
+    let writers = tables.iter().map(|(_, writer)| writer);
+    writers.map(|writer| writer.exclusive(wait)).collect()
+}
+
+/// Deletes a table's definition, and what is kept of the table besides.
+fn delete_table(
+    tree: &Tree,
+    transaction: &mut Transaction,
+    definition: &TableDefinition,
+) -> Result<()> {
+    let TableDefinition {
+        id, database, name, ..
+    } = definition;
+    delete_definition(tree, transaction, database, name)?;
+    delete_statistics(tree, transaction, *id, 0)?;
+    tree.delete(transaction, &key_of_table(kind::AUTO_INCREMENT, *id))?;
+    Ok(())
 }
 
 pub(crate) fn trees_of(definition: &TableDefinition) -> Vec<TreeId> {

@@ -167,7 +167,7 @@ impl Workload for Tables {
         }
         match machine.random.below(120) {
             0 | 1 => self.create_table(machine),
-            2 => self.drop_table(machine),
+            2 => self.drop_tables(machine),
             3 => self.rename_table(machine),
             4..=6 => self.load(machine),
             7..=9 => self.alter_table(machine),
@@ -287,6 +287,7 @@ impl Tables {
         fails: bool,
         run: impl FnOnce(&Arc<Catalog>) -> Result<(), TableError>,
     ) -> Result<(), Stop> {
+        let is_held = self.is_held(table) || after.iter().any(|(changed, _)| self.is_held(changed));
         self.pending = Some(after);
         let done = run(&self.catalog().clone());
         let outcome = match done {
@@ -297,7 +298,7 @@ impl Tables {
                 Ok(())
             }
             Err(TableError::DuplicateKey { .. }) if fails => Ok(()),
-            Err(TableError::LockWaitTimeout) if self.is_held(table) => Ok(()),
+            Err(TableError::LockWaitTimeout) if is_held => Ok(()),
             Err(error) => Err(machine.stop(error)),
         };
         if outcome != Err(Stop::Dead) {
@@ -328,13 +329,20 @@ impl Tables {
         Ok(())
     }
 
-    fn drop_table(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+    /// Drops one or two tables in one statement.
+    fn drop_tables(&mut self, machine: &mut Machine) -> Result<(), Stop> {
         let Some(name) = self.any_table(&mut machine.random) else {
             return Ok(());
         };
-        let after = vec![(name.clone(), None)];
-        self.define(machine, &name, after, false, |catalog| {
-            catalog.drop_table(DATABASE, &name, NO_WAIT)
+        let mut names = BTreeSet::from([name]);
+        if machine.random.below(3) == 0 {
+            names.extend(self.any_table(&mut machine.random));
+        }
+        let after = names.iter().map(|name| (name.clone(), None)).collect();
+        let named = |name: &String| (DATABASE.to_string(), name.clone());
+        let dropped: Vec<_> = names.iter().map(named).collect();
+        self.define(machine, "some", after, false, |catalog| {
+            catalog.drop_tables(&dropped, NO_WAIT)
         })
     }
 

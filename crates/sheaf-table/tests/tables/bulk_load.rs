@@ -38,7 +38,7 @@ fn bulk_loads_make_what_inserts_make() {
     let half = |i: i64| if i < 1000 { 2 * i } else { 2 * (1999 - i) + 1 };
     for memory_bytes in [1 << 10, 64 << 20] {
         for order in [&(|i: i64| i) as &dyn Fn(i64) -> i64, &scramble, &half] {
-            catalog.drop_table("d", "t", NO_WAIT).unwrap();
+            drop_table(&catalog, "t").unwrap();
             let before = catalog.create_table(example()).unwrap();
             let progress = Arc::new(Counting {
                 units: AtomicU64::new(0),

@@ -159,6 +159,36 @@ fn ddl_waits_for_readers_and_readers_see_the_new_table() {
 }
 
 #[test]
+fn tables_are_dropped_together_or_not_at_all() {
+    let (_directory, catalog) = scratch();
+    let trees = catalog.storage().tree_ids().unwrap();
+    for name in ["a", "b", "c"] {
+        let columns = vec![column("v", "int", true)];
+        catalog
+            .create_table(CreateTable::new("d", name, columns))
+            .unwrap();
+    }
+    let names = |tables: &[&str]| -> Vec<(String, String)> {
+        let tables = tables.iter();
+        tables.map(|name| ("d".into(), name.to_string())).collect()
+    };
+    let absent = catalog.drop_tables(&names(&["a", "x", "b"]), NO_WAIT);
+    assert!(matches!(absent, Err(TableError::CannotDropTable { table, .. }) if table == "x"));
+    let reader = catalog.open_for_read("d", "b", NO_WAIT).unwrap();
+    let refused = catalog.drop_tables(&names(&["a", "b", "c"]), NO_WAIT);
+    assert!(matches!(refused, Err(TableError::LockWaitTimeout)));
+    let refused = catalog.drop_database("d", NO_WAIT);
+    assert!(matches!(refused, Err(TableError::LockWaitTimeout)));
+    assert_eq!(catalog.tables("d").unwrap().len(), 3);
+    assert!(catalog.open_for_read("d", "a", NO_WAIT).is_ok());
+    drop(reader);
+    catalog.drop_tables(&names(&["c", "a"]), NO_WAIT).unwrap();
+    assert_eq!(catalog.tables("d").unwrap().len(), 1);
+    assert_eq!(catalog.drop_database("d", NO_WAIT).unwrap(), 1);
+    assert_eq!(catalog.storage().tree_ids().unwrap(), trees);
+}
+
+#[test]
 fn databases_and_tables_come_and_go() {
     let (_directory, catalog) = scratch();
     catalog.create_table(example()).unwrap();
@@ -187,13 +217,7 @@ fn databases_and_tables_come_and_go() {
             .mysql_code(),
         1008
     );
-    assert_eq!(
-        catalog
-            .drop_table("d", "t", NO_WAIT)
-            .unwrap_err()
-            .mysql_code(),
-        1051
-    );
+    assert_eq!(drop_table(&catalog, "t").unwrap_err().mysql_code(), 1051);
     assert_eq!(catalog.databases(), ["d"]);
 }
 

@@ -89,6 +89,10 @@ pub fn drop_index(catalog: &Catalog, table: &str, index: &str) -> Result<(), Tab
     alter(catalog, table, &[Alteration::DropIndex(index.into())])
 }
 
+pub fn drop_table(catalog: &Catalog, table: &str) -> Result<(), TableError> {
+    catalog.drop_tables(&[("d".into(), table.into())], NO_WAIT)
+}
+
 pub fn text(text: &str) -> Value {
     Value::Text(text.into())
 }

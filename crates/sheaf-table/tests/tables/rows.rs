@@ -58,7 +58,7 @@ fn definitions_longer_than_a_page_are_kept() {
         catalog.table("d", "t").unwrap().definition.columns[0].ty,
         ty
     );
-    catalog.drop_table("d", "t", NO_WAIT).unwrap();
+    drop_table(&catalog, "t").unwrap();
     assert_eq!(entries(&catalog.storage().catalog_tree()).len(), 2);
 }
 
@@ -181,7 +181,7 @@ fn auto_increment_survives_a_restart_without_its_rows() {
     let catalog = open(directory.path());
     assert_eq!(insert(&catalog), 3);
     // The table of the same name is another one.
-    catalog.drop_table("d", "t", NO_WAIT).unwrap();
+    drop_table(&catalog, "t").unwrap();
     catalog.create_table(example()).unwrap();
     assert_eq!(insert(&catalog), 1);
 }
