@@ -7,7 +7,7 @@ use crate::parser::statement::{Show, Statement, TableName};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::status::Command;
-use crate::transaction::{changes_definitions, commits_implicitly, uses_tables};
+use crate::transaction::{NextTransaction, changes_definitions, commits_implicitly, uses_tables};
 
 impl Session {
     /// Runs a parsed statement. `text` is what was parsed: places in the syntax tree refer to it.
@@ -42,6 +42,7 @@ impl Session {
         }
         if commits_implicitly(&statement) {
             self.commit_open()?;
+            self.next_transaction = NextTransaction::default();
         } else if uses_tables(&statement) {
             self.begin_implicitly();
         }

@@ -251,7 +251,10 @@ impl Session {
             Self::target_columns(&table, columns)?
         };
         check_value_counts(rows, targets.len())?;
+        // What SET TRANSACTION said is not about reads of the values alone.
+        let next = self.next_transaction;
         let values = self.values_of(rows, options.ignore, text)?;
+        self.next_transaction = next;
         let mut writer = self.open_writer(database, &table.definition.name, *options)?;
         let targets = if all_default {
             targets

@@ -304,7 +304,9 @@ impl Session {
                     Some(view) => view,
                     None if locks_later => self.current_view()?,
                     None if locks_all => ReadView::newest(),
-                    None if purpose == Purpose::Insert => self.current_view()?,
+                    None if purpose == Purpose::Insert || sources.is_empty() => {
+                        self.current_view()?
+                    }
                     None => self.read_view()?,
                 };
                 let to_lock = locks_later.then(|| view.clone());

@@ -74,7 +74,8 @@ impl Isolation {
     }
 }
 
-/// What SET TRANSACTION without a scope says about the next transaction.
+/// What SET TRANSACTION without a scope says about the next transaction. A statement outside of a transaction is one, if it
+/// uses tables; COMMIT and ROLLBACK without one, and what commits implicitly, end it as well.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NextTransaction {
     pub(crate) isolation: Option<Isolation>,
@@ -343,9 +344,11 @@ impl Session {
         Some(&mut open.transaction)
     }
 
-    /// What a plain read that begins now sees.
+    /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET TRANSACTION
+    /// said was about it.
     pub(crate) fn read_view(&mut self) -> Result<ReadView> {
         let Some(open) = &mut self.transaction else {
+            self.next_transaction = NextTransaction::default();
             return Ok(self.engine.storage().read_view()?);
         };
         match open.isolation {
@@ -358,7 +361,7 @@ impl Session {
         }
     }
 
-    /// What the query of a statement that inserts what it finds sees.
+    /// What the query of a statement that inserts what it finds sees, or a query that reads no tables.
     pub(crate) fn current_view(&self) -> Result<ReadView> {
         match &self.transaction {
             Some(open) => Ok(open.transaction.read_view()?),
@@ -456,8 +459,11 @@ impl Session {
             true => self.commit_open_later()?,
             false => self.roll_back_open()?,
         }
+        self.next_transaction = match end.chain {
+            true => kept.unwrap_or(self.next_transaction),
+            false => NextTransaction::default(),
+        };
         if end.chain {
-            self.next_transaction = kept.unwrap_or_default();
             self.transaction = Some(Box::new(self.new_transaction(None)));
         }
         self.ok(sink, 0, String::new())
