@@ -282,7 +282,9 @@ impl Connection {
             Err(error) => self.answer_read_error(&error),
         };
         self.unfinished = self.session.take_unfinished_commit();
-        let goes_on = flow != Flow::Close && !self.packets.is_out_of_step();
+        let is_released = self.session.is_released();
+        self.has_ended_well |= is_released;
+        let goes_on = flow != Flow::Close && !is_released && !self.packets.is_out_of_step();
         // Nobody reports commands that have been read already: they are run now, after the answer.
         let may_owe = goes_on && !self.packets.has_unread() && !self.packets.is_broken();
         let owes = self.unfinished.is_some() && may_owe;

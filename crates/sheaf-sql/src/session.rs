@@ -160,6 +160,8 @@ pub struct Session {
     /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
     pub(crate) transaction: Option<Box<SessionTransaction>>,
     pub(crate) next_transaction: NextTransaction,
+    /// See [`Session::is_released`].
+    pub(crate) is_released: bool,
     /// See [`Session::leave_commits`].
     pub(crate) leaves_commits: bool,
     pub(crate) unfinished_commit: Option<UnfinishedCommit>,
@@ -205,6 +207,7 @@ impl Session {
             task: None,
             transaction: None,
             next_transaction: NextTransaction::default(),
+            is_released: false,
             leaves_commits: false,
             unfinished_commit: None,
             variables_before_hints: None,
@@ -256,6 +259,11 @@ impl Session {
 
     pub fn id(&self) -> u64 {
         self.handle.id()
+    }
+
+    /// COMMIT RELEASE or ROLLBACK RELEASE has ended the session: its connection is to be closed once the client has the answer.
+    pub fn is_released(&self) -> bool {
+        self.is_released
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
@@ -333,7 +341,7 @@ impl Session {
         text: &str,
         body: impl FnOnce(&mut Session) -> Result<T>,
     ) -> Result<T> {
-        if self.engine.is_shutting_down() || self.handle.is_killed() {
+        if self.engine.is_shutting_down() || self.handle.is_killed() || self.is_released {
             return Err(SqlError::server_shutdown());
         }
         self.refresh_rights();

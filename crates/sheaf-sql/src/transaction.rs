@@ -466,6 +466,7 @@ impl Session {
         if end.chain {
             self.transaction = Some(Box::new(self.new_transaction(None)));
         }
+        self.is_released |= end.release;
         self.ok(sink, 0, String::new())
     }
 

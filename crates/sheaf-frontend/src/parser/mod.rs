@@ -643,11 +643,13 @@ impl StatementParser<'_> {
             self.accept("SAVEPOINT");
             return Ok(Statement::RollbackTo(self.identifier()?));
         }
-        let chain = self.accept_one_of(&["AND CHAIN", "AND NO CHAIN"]);
-        let end = TransactionEnd {
-            chain: chain == Some("AND CHAIN"),
-        };
-        let _ = self.accept_one_of(&["RELEASE", "NO RELEASE"]);
+        let chain = self.accept_one_of(&["AND CHAIN", "AND NO CHAIN"]) == Some("AND CHAIN");
+        // The next transaction needs the connection.
+        if chain && self.peek("RELEASE") {
+            return self.unexpected("NO RELEASE");
+        }
+        let release = self.accept_one_of(&["RELEASE", "NO RELEASE"]) == Some("RELEASE");
+        let end = TransactionEnd { chain, release };
         Ok(match commit {
             true => Statement::Commit(end),
             false => Statement::Rollback(end),

@@ -123,6 +123,8 @@ pub enum Statement {
 pub struct TransactionEnd {
     /// AND CHAIN: the next transaction begins at once.
     pub chain: bool,
+    /// RELEASE: the connection ends.
+    pub release: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -120,6 +120,24 @@ fn read_committed_sees_each_commit() {
 }
 
 #[test]
+fn release_ends_the_connection_after_the_answer() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "released");
+    run(&mut one, "begin");
+    run(&mut one, "delete from t where id = 1");
+    run(&mut one, "commit work and no chain release");
+    assert!(one.query_drop("select 1").is_err());
+    assert_eq!(rows(&mut two), [(2, 20)]);
+    run(&mut two, "begin");
+    run(&mut two, "delete from t");
+    assert_eq!(error_of(&mut two, "commit and chain release"), 1064);
+    run(&mut two, "rollback and chain no release");
+    assert_eq!(rows(&mut two), [(2, 20)]);
+    run(&mut two, "rollback release");
+    assert!(two.query_drop("select 1").is_err());
+}
+
+#[test]
 fn whoever_changes_what_another_changed_waits_for_its_end() {
     let server = TestServer::start();
     let (mut one, mut two) = two_sessions(&server, "waits");
