@@ -144,6 +144,14 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
             ast::Value::Null => Some(Value::Null),
             _ => None,
         },
+        // Parameters, and what dumps write.
+        ast::Expr::Prefixed { prefix, value } if prefix.value.eq_ignore_ascii_case("_binary") => {
+            match literal(value)? {
+                Value::Text(text) => Some(Value::Bytes(text.into_bytes())),
+                value @ Value::Bytes(_) => Some(value),
+                _ => None,
+            }
+        }
         ast::Expr::UnaryOp {
             op: ast::UnaryOperator::Minus,
             expr,

@@ -38,6 +38,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$is_not_zero", (1, 1), condition, |call| {
         Ok(Arc::new(call.boolean(0)?.array))
     }),
+    // A hexadecimal literal: bytes, and a number among numbers.
+    Function::marker("$hybrid", (1, 1), |_| Ok(field::hybrid())),
     // A condition as a value.
     Function::marker("$int", (1, 1), |_| Ok(field::bigint())),
     // Condition, value, condition, value, ..., default.

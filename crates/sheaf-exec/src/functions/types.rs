@@ -22,6 +22,8 @@ use super::error::EvaluationError;
 
 pub const DECIMALS_KEY: &str = "sheaf.decimals";
 pub const COERCIBILITY_KEY: &str = "sheaf.coercibility";
+/// Only of literals.
+pub const HYBRID_KEY: &str = "sheaf.hybrid";
 
 const EXPLICIT: &str = "explicit";
 const COERCIBLE: &str = "coercible";
@@ -263,6 +265,12 @@ pub mod field {
 
     pub fn bytes() -> Field {
         plain(DataType::Binary)
+    }
+
+    /// A hexadecimal literal.
+    pub fn hybrid() -> Field {
+        let metadata = HashMap::from([(HYBRID_KEY.to_string(), String::new())]);
+        bytes().with_metadata(metadata)
     }
 
     pub fn date() -> Field {

@@ -11,7 +11,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, bi
 use sheaf_table::Collation;
 use std::sync::Arc;
 
-use super::{cast, field_of, fold, literal, operands, type_of};
+use super::{cast, field_of, fold, is_hybrid, literal, number_of_hybrid, operands, type_of};
 use crate::collation::collation_key;
 use crate::functions::calendar::{self, MICROS_PER_DAY, full_year};
 use crate::functions::control::microseconds;
@@ -135,6 +135,13 @@ pub(super) fn comparison(op: Operator, left: Expr, right: Expr, schema: &DFSchem
     }
     let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
     let (left_type, right_type) = (SqlType::of(&left_field), SqlType::of(&right_field));
+    let is_number = |ty: &SqlType| ty.is_exact_number() || ty.is_float();
+    if is_hybrid(&left) && is_number(&right_type) {
+        return comparison(op, number_of_hybrid(left), right, schema);
+    }
+    if is_hybrid(&right) && is_number(&left_type) {
+        return comparison(op, left, number_of_hybrid(right), schema);
+    }
     if left_type == SqlType::Null || right_type == SqlType::Null {
         return Ok(match op {
             Operator::IsNotDistinctFrom if right_type == SqlType::Null => fold_is_null(left),

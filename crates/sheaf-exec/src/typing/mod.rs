@@ -36,7 +36,7 @@ use sheaf_table::Collation;
 
 use crate::collation::{collation_key, key_collation};
 use crate::functions::truncated::{NumberKind, TruncatedTexts};
-use crate::functions::types::{Coercibility, SqlType, field};
+use crate::functions::types::{Coercibility, HYBRID_KEY, SqlType, field};
 use crate::functions::{as_function, call};
 
 pub use plan::{resolve_plan, rewrite_changed, schema_of_operands};
@@ -112,7 +112,11 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                 "$may_be_equal" => compare::may_be_equal(args, schema),
                 "$between" => compare::between(args, schema),
                 "$in" => compare::in_list(args, schema),
-                "$truth" => compare::truth(first(args), schema),
+                "$truth" => compare::truth(number_of_hybrid(first(args)), schema),
+                "$hybrid" => Ok(match first(args) {
+                    Expr::Literal(value, _) => typed_literal(value, &field::hybrid()),
+                    other => other,
+                }),
                 "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
                 "$to_date" => to_date(args, schema),
                 "$to_datetime" => to_datetime(args, schema),
@@ -123,7 +127,12 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                 "$result" => choose::result(first(args), schema),
                 "$first_part" => choose::first_part(first(args), schema),
                 name => {
-                    let args = match wanted_number(name) {
+                    let wanted = wanted_number(name);
+                    let args = match wanted.is_some() || CASTS_TO_NUMBERS.contains(&name) {
+                        true => args.into_iter().map(number_of_hybrid).collect(),
+                        false => args,
+                    };
+                    let args = match wanted {
                         Some(kind) if purpose == Purpose::Shown => {
                             numbers_of(args, kind, schema, texts)?
                         }
@@ -169,6 +178,36 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
         Expr::WindowFunction(window) => resolve_window(*window, schema),
         other => Ok(other),
     }
+}
+
+/// Casts that make a number of a hexadecimal literal, as operators do.
+const CASTS_TO_NUMBERS: [&str; 4] = [
+    "$cast_signed",
+    "$cast_unsigned",
+    "$cast_decimal",
+    "$cast_double",
+];
+
+/// Whether this is a hexadecimal literal.
+fn is_hybrid(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::Binary(Some(_)), Some(metadata)) => {
+            metadata.inner().contains_key(HYBRID_KEY)
+        }
+        _ => false,
+    }
+}
+
+/// The number that a hexadecimal literal is where numbers are wanted, a BIGINT UNSIGNED; everything else as it is.
+fn number_of_hybrid(expr: Expr) -> Expr {
+    if is_hybrid(&expr)
+        && let Some(ScalarValue::Binary(Some(bytes))) = literal(&expr)
+    {
+        // Of a longer one, the last eight bytes.
+        let append = |number: u64, byte: &u8| (number << 8) | u64::from(*byte);
+        return lit(bytes.iter().fold(0, append));
+    }
+    expr
 }
 
 /// What an operator computes with.

@@ -411,6 +411,7 @@ impl Lowering<'_> {
                 Ok(bits) => number(bits),
                 Err(_) => return Err(SqlError::parse_error(&format!("b'{bits}'"), 1)),
             },
+            Literal::HexStringLiteral(_) => call("$hybrid", vec![literal(value.value)]),
             other => literal(other),
         }))
     }

@@ -138,10 +138,13 @@ fn literal(value: &Value) -> Vec<Token> {
         Value::Float(float) => number(format!("{:e}", f64::from(*float))),
         Value::Double(double) => number(format!("{double:e}")),
         Value::Text(text) => vec![Token::SingleQuotedString(text.clone())],
+        // The literal alone would be a number where one is wanted.
         Value::Bytes(bytes) => {
-            vec![Token::HexStringLiteral(
-                bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
-            )]
+            let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            vec![
+                Token::make_word("_binary", None),
+                Token::HexStringLiteral(digits),
+            ]
         }
         Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
             vec![Token::SingleQuotedString(value.to_string())]
