@@ -20,7 +20,7 @@ use sheaf_table::{AccountName, Value};
 use crate::accounts::Rights;
 use crate::change_query::UnrelatedTables;
 use crate::dialect::SheafDialect;
-use crate::direct::StatementCache;
+use crate::direct::{Cached, StatementCache};
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
@@ -295,13 +295,14 @@ impl Session {
         }
         if !self.may_be_rewritten(sql) && self.take_literals(sql) {
             self.begin_request_of_one();
-            return self.run(sql, |session| match session.run_cached(sink)? {
-                true => Ok(()),
-                false => {
-                    let statement =
-                        scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
-                    session.parse_and_dispatch(statement, sink)
+            return self.run(sql, |session| {
+                let cached = session.run_cached(sink)?;
+                if cached == Cached::Done {
+                    return Ok(());
                 }
+                let statement = scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
+                // What a plan has declined once it would decline again, after as much work.
+                session.parse_and_dispatch(statement, cached == Cached::NotDirect, sink)
             });
         }
         let text = scan::resolve_executable_comments(sql);
@@ -319,7 +320,7 @@ impl Session {
             let rewritten = self.rewrite(statement);
             let statement = rewritten.as_deref().unwrap_or(statement);
             self.run(statement, |session| {
-                session.parse_and_dispatch(statement, sink)
+                session.parse_and_dispatch(statement, true, sink)
             })?;
             rest = following;
         }
@@ -421,12 +422,18 @@ impl Session {
         error
     }
 
-    fn parse_and_dispatch(&mut self, text: &str, sink: &mut dyn ResultSink) -> Result<()> {
+    fn parse_and_dispatch(
+        &mut self,
+        text: &str,
+        may_be_direct: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         match parser::parse_statement(text, &self.dialect()) {
             Ok(statement) => {
                 let plan = match statement {
                     // Nothing is saved: its values are at hand.
                     Statement::Insert(_) => None,
+                    _ if !may_be_direct => None,
                     _ => self.direct_plan(&statement, text),
                 };
                 match plan {

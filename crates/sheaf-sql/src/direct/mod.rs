@@ -71,7 +71,7 @@ pub(crate) use read::Way;
 use shared_plans::PlanKey;
 pub(crate) use shared_plans::{Known, SharedPlans, SharedPlansGauges};
 use statement_cache::MAX_STATEMENT_BYTES;
-pub(crate) use statement_cache::StatementCache;
+pub(crate) use statement_cache::{Cached, StatementCache};
 
 /// What a plan, or the finding that there is none, depends on besides the statement.
 #[derive(Clone)]

@@ -41,6 +41,16 @@ pub(crate) struct StatementCache {
     literals: Vec<Value>,
 }
 
+/// What has become of a statement that came as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cached {
+    Done,
+    /// It has a plan, but not for its literals, or not for so many rows. Nothing has happened.
+    Declined,
+    /// It has no plan without its literals. Nothing has happened.
+    NotDirect,
+}
+
 impl Session {
     /// Takes the literals out of a request, for [`Self::run_cached`]. False: it is not one statement that may be direct.
     pub(crate) fn take_literals(&mut self, sql: &str) -> bool {
@@ -52,8 +62,8 @@ impl Session {
     }
 
     /// Runs the statement whose literals were [taken out](Self::take_literals) by a plan that is known, or becomes known.
-    /// False: nothing has happened, and the statement is to be parsed.
-    pub(crate) fn run_cached(&mut self, sink: &mut dyn ResultSink) -> Result<bool> {
+    /// Unless it is done, the statement is to be parsed.
+    pub(crate) fn run_cached(&mut self, sink: &mut dyn ResultSink) -> Result<Cached> {
         // Plans are used where they are: counting one's users would be noticed by all sessions that have it.
         let mut cache = std::mem::take(&mut self.statement_cache);
         let StatementCache {
@@ -68,9 +78,13 @@ impl Session {
         }
         let outcome = match self.plan_at_hand(known, text) {
             Some(plan) if plan.parameters == literals.len() => {
-                self.run_direct(plan, literals, sink)
+                let is_done = self.run_direct(plan, literals, sink);
+                is_done.map(|is_done| match is_done {
+                    true => Cached::Done,
+                    false => Cached::Declined,
+                })
             }
-            _ => Ok(false),
+            _ => Ok(Cached::NotDirect),
         };
         self.statement_cache = cache;
         outcome

@@ -456,6 +456,33 @@ fn session_count(c: &mut Conn, name: &str) -> u64 {
     row.expect("it is listed").1
 }
 
+/// What a plan has declined is not tried again on the way to the operators.
+#[test]
+fn a_walk_that_gives_up_is_made_once() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("walked");
+    c.query_drop("create table t (id int primary key, a int)")
+        .expect("a table");
+    let rows: Vec<String> = (0..3000).map(|id| format!("({id}, {})", id % 7)).collect();
+    c.query_drop(format!("insert into t values {}", rows.join(", ")))
+        .expect("rows");
+    let prepared = c
+        .prep("select id from t where a = ? order by id limit 1")
+        .expect("prepared");
+    c.query_drop("flush status").expect("a reset");
+    let found: Vec<i32> = c.exec(&prepared, (7,)).expect("no rows");
+    assert!(found.is_empty());
+    let walks = session_count(&mut c, "Handler_read_first");
+    assert!(walks > 0, "the plan walks along the key");
+    c.query_drop("flush status").expect("a reset");
+    let found: Vec<i32> = c
+        .query("select id from t where a = 7 order by id limit 1")
+        .expect("no rows");
+    assert!(found.is_empty());
+    assert_eq!(session_count(&mut c, "Handler_read_first"), walks);
+    assert_eq!(session_count(&mut c, "Statements_direct"), 0);
+}
+
 /// Sessions share plans, but not what a plan depends on.
 #[test]
 fn a_plan_is_found_by_other_sessions_in_the_same_circumstances() {
