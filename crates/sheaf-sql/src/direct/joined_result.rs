@@ -160,20 +160,24 @@ pub(super) enum Total<'a> {
 }
 
 impl Total<'_> {
-    fn add(&mut self, aggregate: &JoinedAggregate, found: &FoundRow<'_>) -> Result<()> {
+    /// Returns how many bytes it takes more.
+    fn add(&mut self, aggregate: &JoinedAggregate, found: &FoundRow<'_>) -> Result<usize> {
         let row = found.of(aggregate.place)?;
         match (self, &aggregate.function) {
-            (Total::Plain(totals), _) => totals.add(&row),
+            (Total::Plain(totals), _) => totals.add(&row)?,
             (Total::CountDistinct(seen), JoinedFunction::CountDistinct { column, key })
                 if !row.is_null(*column) =>
             {
                 let mut value = Vec::new();
                 key.append(found.table(aggregate.place), found.view, &row, &mut value)?;
-                seen.insert(value);
-                Ok(())
+                let bytes = size_of::<Vec<u8>>() + value.len();
+                if seen.insert(value) {
+                    return Ok(bytes);
+                }
             }
-            (Total::CountDistinct(_), _) => Ok(()),
+            (Total::CountDistinct(_), _) => {}
         }
+        Ok(0)
     }
 
     /// Error 1690 if a sum has more digits than a DECIMAL.
@@ -195,8 +199,15 @@ impl Total<'_> {
 /// See the module's comment.
 pub(super) enum Found<'a> {
     Rows(Rows),
-    Totals(&'a [JoinedAggregate], Vec<Total<'a>>),
+    Totals(AllRows<'a>),
     Groups(Groups<'a>),
+}
+
+/// Aggregates over all rows.
+pub(super) struct AllRows<'a> {
+    aggregates: &'a [JoinedAggregate],
+    totals: Vec<Total<'a>>,
+    bytes: usize,
 }
 
 /// Joined rows, each behind its sort key.
@@ -235,7 +246,11 @@ impl<'a> Found<'a> {
             Shown::Columns(_) => Found::Rows(Rows::default()),
             Shown::Aggregates(aggregates) => {
                 let totals = aggregates.iter().map(JoinedAggregate::begin).collect();
-                Found::Totals(aggregates, totals)
+                Found::Totals(AllRows {
+                    aggregates,
+                    totals,
+                    bytes: 0,
+                })
             }
             Shown::Groups { by, aggregates, .. } => Found::Groups(Groups {
                 by,
@@ -250,11 +265,11 @@ impl<'a> Found<'a> {
     pub(super) fn take(&mut self, row: FoundRow<'_>) -> Result<bool> {
         match self {
             Found::Rows(rows) => rows.take(row),
-            Found::Totals(aggregates, totals) => {
-                for (aggregate, total) in aggregates.iter().zip(totals) {
-                    total.add(aggregate, &row)?;
+            Found::Totals(all) => {
+                for (aggregate, total) in all.aggregates.iter().zip(&mut all.totals) {
+                    all.bytes += total.add(aggregate, &row)?;
                 }
-                Ok(true)
+                Ok(all.bytes <= MAX_SORTED_BYTES)
             }
             Found::Groups(groups) => groups.take(row),
         }
@@ -319,7 +334,7 @@ impl Groups<'_> {
             }
         };
         for (aggregate, total) in self.aggregates.iter().zip(&mut group.totals) {
-            total.add(aggregate, &row)?;
+            self.bytes += total.add(aggregate, &row)?;
         }
         Ok(self.bytes <= MAX_SORTED_BYTES)
     }
@@ -417,7 +432,7 @@ impl Join {
                 }
                 self.send_rows(&rows, items, view, window, sink)
             }
-            (Found::Totals(_, totals), _) => {
+            (Found::Totals(AllRows { totals, .. }), _) => {
                 totals.iter().try_for_each(Total::check)?;
                 sink.row_columns(&self.columns, &self.schema)?;
                 let sent = window.limit.min(1);

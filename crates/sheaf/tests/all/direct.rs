@@ -483,6 +483,47 @@ fn a_walk_that_gives_up_is_made_once() {
     assert_eq!(session_count(&mut c, "Statements_direct"), 0);
 }
 
+/// The values of COUNT(DISTINCT) wait in memory, too, and are left to the operators if they are too large.
+#[test]
+fn distinct_values_that_do_not_fit_are_not_counted_directly() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("distinct_values");
+    c.query_drop("create table t (id int primary key, k int, b mediumtext, key (k))")
+        .expect("a table");
+    for id in 0..62 {
+        let (k, length) = if id < 60 { (1, 100_000) } else { (2, 10) };
+        let text = format!("{id}{}", "x".repeat(length));
+        c.query_drop(format!("insert into t values ({id}, {k}, '{text}')"))
+            .expect("a row");
+    }
+    for (sql, row, direct) in [
+        (
+            "select k, count(distinct b) from t where k = 1 group by k",
+            "1\t60",
+            0,
+        ),
+        (
+            "select k, count(distinct b) from t where k = 2 group by k",
+            "2\t2",
+            1,
+        ),
+        (
+            "select count(distinct b.b) from t a join t b on b.k = a.k where a.id = 1",
+            "60",
+            0,
+        ),
+        (
+            "select count(distinct b.b) from t a join t b on b.k = a.k where a.id = 60",
+            "2",
+            1,
+        ),
+    ] {
+        c.query_drop("flush status").expect("a reset");
+        assert_eq!(query_text(&mut c, sql), [row], "{sql}");
+        assert_eq!(session_count(&mut c, "Statements_direct"), direct, "{sql}");
+    }
+}
+
 /// Sessions share plans, but not what a plan depends on.
 #[test]
 fn a_plan_is_found_by_other_sessions_in_the_same_circumstances() {
