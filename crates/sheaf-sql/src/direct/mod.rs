@@ -126,6 +126,15 @@ impl DirectPlan {
         }
     }
 
+    /// How many columns its result has.
+    fn result_columns(&self) -> usize {
+        match &self.action {
+            Action::Read(read, _) => read.result_columns(),
+            Action::Join(join) => join.columns.len(),
+            Action::Update(..) | Action::Delete(..) | Action::Insert(_) => 0,
+        }
+    }
+
     fn command(&self) -> Command {
         match self.action {
             Action::Read(..) | Action::Join(_) => Command::Select,

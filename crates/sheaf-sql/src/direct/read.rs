@@ -255,6 +255,10 @@ impl Read {
         Some((read, names.table))
     }
 
+    pub(super) fn result_columns(&self) -> usize {
+        self.columns.len()
+    }
+
     /// `None`: the operands or the number of rows do not suit. `most`: rows that the session lets a query send.
     pub(super) fn prepare(
         &self,

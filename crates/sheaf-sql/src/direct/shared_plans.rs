@@ -29,6 +29,9 @@ const MAX_BYTES: usize = 16 << 20;
 const SHARDS: usize = 16;
 /// What a plan takes for each byte of its text, at most: VALUES needs two for an operand.
 const PLAN_BYTES_PER_TEXT_BYTE: usize = 32;
+/// What a plan takes for each column of its result, of which `*` names any number: its descriptions for the client and for
+/// Arrow.
+const PLAN_BYTES_PER_COLUMN: usize = 512;
 
 /// What is known of a statement.
 #[derive(Clone)]
@@ -43,6 +46,14 @@ impl Known {
         match self {
             Known::Direct(plan) => plan.is_current(),
             Known::NotDirect => true,
+        }
+    }
+
+    /// What it takes besides what its text tells.
+    fn bytes(&self) -> usize {
+        match self {
+            Known::Direct(plan) => plan.result_columns() * PLAN_BYTES_PER_COLUMN,
+            Known::NotDirect => 0,
         }
     }
 }
@@ -99,6 +110,7 @@ struct Shard {
 struct Entry {
     known: Known,
     used: u64,
+    bytes: usize,
 }
 
 /// How full the cache is.
@@ -186,9 +198,10 @@ impl Shard {
         self.remove(&key);
         self.uses += 1;
         let used = self.uses;
-        self.bytes += key.bytes();
+        let bytes = key.bytes() + known.bytes();
+        self.bytes += bytes;
         self.by_use.insert(used, key.clone());
-        self.entries.insert(key, Entry { known, used });
+        self.entries.insert(key, Entry { known, used, bytes });
         let mut evicted = 0;
         while self.bytes > max_bytes
             && let Some((_, oldest)) = self.by_use.pop_first()
@@ -202,7 +215,7 @@ impl Shard {
     fn remove(&mut self, key: &PlanKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.by_use.remove(&entry.used);
-            self.bytes -= key.bytes();
+            self.bytes -= entry.bytes;
         }
     }
 }

@@ -148,3 +148,23 @@ fn what_was_compiled_from_a_long_text_is_not_kept() {
     }
     assert_eq!(bench.rows("SELECT COUNT(*) FROM t"), ["2"]);
 }
+
+/// `*` is short, and its plan as long as the table is wide.
+#[test]
+fn the_columns_of_a_plan_count_in_the_cache() {
+    let mut bench = Bench::new();
+    let columns: Vec<String> = (0..300).map(|column| format!("c{column} INT")).collect();
+    bench.ok(&format!(
+        "CREATE TABLE t ({}, PRIMARY KEY (c0))",
+        columns.join(", ")
+    ));
+    let bytes = |bench: &mut Bench| -> u64 {
+        let rows = bench.rows("SHOW STATUS LIKE 'Statement_cache_bytes'");
+        let (_, value) = rows[0].split_once('|').expect("a name and a value");
+        value.parse().expect("a number")
+    };
+    bench.ok("SELECT c1 FROM t WHERE c0 = 1");
+    let narrow = bytes(&mut bench);
+    bench.ok("SELECT * FROM t WHERE c0 = 1");
+    assert!(bytes(&mut bench) > narrow + 300 * 300);
+}
