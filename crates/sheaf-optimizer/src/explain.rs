@@ -187,6 +187,14 @@ impl ExplainRow {
         }
     }
 
+    /// Names the keys, too, that another plan of the statement could use for the same table.
+    pub fn name_keys_of(&mut self, other: &ExplainRow) {
+        let own = std::mem::replace(&mut self.possible_keys, other.possible_keys.clone());
+        for key in own.iter().flat_map(|own| own.split(',')) {
+            self.add_possible_key(key);
+        }
+    }
+
     pub(crate) fn add(&mut self, note: ExtraNote) {
         self.notes.insert(note);
         let text = |note: &ExtraNote| match (note, &self.key) {

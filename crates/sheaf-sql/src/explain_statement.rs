@@ -57,30 +57,41 @@ impl Session {
 
     /// Plans a statement without locking or changing anything but the definitions of its tables.
     fn plan_to_explain(&mut self, statement: Statement, text: &str) -> Result<Explained> {
-        let direct = self.direct_plan(&statement, text);
-        let way = match &direct {
-            Some(plan) => self.would_run_directly(plan)?,
-            None => None,
-        };
-        let is_direct = way.is_some();
-        let hinted = direct.zip(way);
-        let hinted = hinted.and_then(|(plan, way)| plan.hinted(way, &statement));
-        let ((query, change), is_direct) = match hinted {
-            Some(hinted) => {
-                // Nobody asked for these hints.
-                let warnings = self.warnings.clone();
-                self.obey_statement_hints(&hinted, text);
-                let explained = self.plan_to_explain_as_is(hinted, text);
-                self.warnings = warnings;
-                (explained?, true)
+        let (hinted, is_direct) = self.hinted_as_direct(&statement, text)?;
+        let (mut query, change) = self.plan_to_explain_as_is(statement, text)?;
+        if let Some(hinted) = hinted {
+            // Nobody asked for these hints.
+            let warnings = self.warnings.clone();
+            self.obey_statement_hints(&hinted, text);
+            let explained = self.plan_to_explain_as_is(hinted, text);
+            self.warnings = warnings;
+            let own = query;
+            (query, _) = explained?;
+            if let (Some(query), Some(own)) = (&mut query, &own) {
+                // Hints leave one key for each table.
+                query.name_keys_of(own);
             }
-            None => (self.plan_to_explain_as_is(statement, text)?, is_direct),
-        };
+        }
         Ok(Explained {
             query,
             change,
             is_direct,
         })
+    }
+
+    /// The statement with hints that make the optimizer's plan like the direct one, if that would run and reads a table; and
+    /// whether it would run.
+    fn hinted_as_direct(
+        &self,
+        statement: &Statement,
+        text: &str,
+    ) -> Result<(Option<Statement>, bool)> {
+        let Some(plan) = self.direct_plan(statement, text) else {
+            return Ok((None, false));
+        };
+        let way = self.would_run_directly(&plan)?;
+        let hinted = way.and_then(|way| plan.hinted(way, statement));
+        Ok((hinted, way.is_some()))
     }
 
     fn plan_to_explain_as_is(
@@ -129,17 +140,32 @@ impl Session {
         format: ExplainFormat,
         text: &str,
     ) -> Result<Rows> {
-        let Statement::Query(query) = statement else {
+        if !matches!(statement, Statement::Query(_)) {
             return Err(SqlError::not_supported_yet(
                 "EXPLAIN ANALYZE of a statement that writes",
             ));
-        };
+        }
         if format == ExplainFormat::Traditional {
             return Err(SqlError::not_supported_yet(
                 "EXPLAIN ANALYZE with TRADITIONAL format",
             ));
         }
-        let mut planned = self.plan_query(&query, text, None)?;
+        // A direct plan has no operators to measure: those run that read what it reads.
+        let (hinted, _) = self.hinted_as_direct(&statement, text)?;
+        let is_hinted = hinted.is_some();
+        let warnings = self.warnings.clone();
+        if let Some(hinted) = &hinted {
+            self.obey_statement_hints(hinted, text);
+        }
+        let planned = match hinted.unwrap_or(statement) {
+            Statement::Query(query) => self.plan_query(&query, text, None),
+            _ => return Err(SqlError::not_supported_yet("EXPLAIN of this statement")),
+        };
+        if is_hinted {
+            // Nobody asked for these hints.
+            self.warnings = warnings;
+        }
+        let mut planned = planned?;
         planned.measure()?;
         let physical = Arc::clone(&planned.physical);
         self.run_planned(planned, |_| Ok(()))?;

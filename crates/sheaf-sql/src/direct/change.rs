@@ -333,6 +333,10 @@ fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<V
 }
 
 impl Delete {
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+
     /// The plan of a DELETE, and its table; `None` if it is not one by keys of an index.
     pub(super) fn compile(
         session: &Session,

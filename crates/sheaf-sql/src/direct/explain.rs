@@ -24,7 +24,7 @@ impl DirectPlan {
                 _ => return None,
             },
             Statement::Update(update) => (&update.tables, &mut update.hints),
-            Statement::Delete(_) | Statement::Insert(_) => return None,
+            Statement::Delete(delete) => (&delete.tables, &mut delete.hints),
             _ => return None,
         };
         let factors = from.iter().flat_map(|part| {
@@ -44,12 +44,13 @@ impl DirectPlan {
         match &self.action {
             Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
             Action::Update(plan, table) => read(0, table, plan.access())?,
+            Action::Delete(plan, table) => read(0, table, plan.access())?,
             Action::Join(join) => {
                 for joined in &join.tables {
                     read(joined.from, &joined.table, &joined.access)?;
                 }
             }
-            Action::Delete(..) | Action::Insert(_) => return None,
+            Action::Insert(_) => return None,
         }
         if order.len() > 1 {
             text.push_str(&format!(" JOIN_ORDER({})", order.join(", ")));

@@ -246,6 +246,44 @@ fn analyze_runs_the_statement_and_counts() {
     assert_eq!(bench.error("EXPLAIN FORMAT=XML SELECT 1"), 1791);
 }
 
+/// EXPLAIN of a direct plan tells what it could read, and what it reads.
+#[test]
+fn a_direct_plan_names_all_keys_that_it_could_use() {
+    let mut bench = bench();
+    for sql in [
+        "SELECT c FROM t WHERE id = 5 AND k = 5",
+        "SELECT c FROM t WHERE id = 5 AND k = 5 FOR UPDATE",
+        "UPDATE t SET c = 'x' WHERE id = 5 AND k = 5",
+        "DELETE FROM t WHERE id = 5 AND k = 5",
+    ] {
+        let rows = bench.rows(&format!("EXPLAIN {sql}"));
+        let cells: Vec<&str> = rows[0].split('|').collect();
+        assert_eq!(&cells[5..7], ["PRIMARY,by_k", "PRIMARY"], "{sql}");
+        assert!(cells[11].ends_with("Direct"), "{sql}: {}", cells[11]);
+    }
+}
+
+/// The operators would rather read nine tenths of the table than look them up.
+#[test]
+fn a_direct_plan_is_explained_and_analyzed_by_its_own_index() {
+    let mut bench = bench();
+    let condition = "WHERE k BETWEEN 0 AND 90";
+    for sql in [
+        format!("EXPLAIN FORMAT=TREE SELECT c FROM t {condition}"),
+        format!("EXPLAIN FORMAT=TREE DELETE FROM t {condition}"),
+        format!("EXPLAIN ANALYZE SELECT c FROM t {condition}"),
+    ] {
+        let tree = document(&mut bench, &sql);
+        assert!(tree.contains("on t using by_k"), "{sql}: {tree}");
+        assert!(bench.rows("SHOW WARNINGS").is_empty(), "{sql}");
+    }
+    bench.ok("SET optimizer_switch = 'direct=off'");
+    let sql = format!("EXPLAIN ANALYZE SELECT c FROM t {condition}");
+    let tree = document(&mut bench, &sql);
+    assert!(!tree.contains("using by_k"), "{tree}");
+    assert_eq!(bench.rows("SELECT COUNT(*) FROM t"), ["1000"]);
+}
+
 #[test]
 fn analyze_counts_the_runs_of_a_recursive_query() {
     let mut bench = bench();
