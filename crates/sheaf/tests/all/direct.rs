@@ -153,17 +153,24 @@ fn describe(column: &Column, shape_only: bool) -> String {
 
 /// Rows as text; `folded`: without what collations do not tell apart.
 fn texts(rows: &[Vec<Value>], folded: bool) -> Vec<String> {
-    let text = |row: &Vec<Value>| {
-        let text = format!("{row:?}");
-        match folded {
-            true => text
-                .to_lowercase()
-                .replace("\\xc3\\xa1", "a")
-                .replace("b '", "b'"),
-            false => text,
+    let text = |value: &Value| match value {
+        Value::Bytes(bytes) => {
+            let text = String::from_utf8_lossy(bytes);
+            match folded {
+                true => {
+                    let plain = text.to_lowercase().replace('\u{e1}', "a");
+                    plain.trim_end().to_string()
+                }
+                false => text.into_owned(),
+            }
         }
+        other => format!("{other:?}"),
     };
-    rows.iter().map(text).collect()
+    let row = |row: &Vec<Value>| {
+        let texts: Vec<String> = row.iter().map(text).collect();
+        format!("{texts:?}")
+    };
+    rows.iter().map(row).collect()
 }
 
 /// The same in one order.
@@ -182,8 +189,7 @@ fn run_both(seed: u64, statements: usize) -> u64 {
     let tables: Vec<Table> = (0..3)
         .map(|number| Table::random(&mut random, number))
         .collect();
-    let mut both = |random: &mut Random, sql: &Sql, ordered: bool| {
-        let prepared = random.one_in(2);
+    let mut both = |sql: &Sql, ordered: bool, prepared: bool| {
         let one = direct.run(sql, prepared);
         let two = vectorised.run(sql, prepared);
         let what = match prepared {
@@ -210,14 +216,11 @@ fn run_both(seed: u64, statements: usize) -> u64 {
         assert_eq!(rest(one), rest(two), "{what}");
     };
     for table in &tables {
-        both(
-            &mut random,
-            &Sql::plain(table.create(&mut Random::new(seed))),
-            false,
-        );
+        let create = Sql::plain(table.create(&mut Random::new(seed)));
+        both(&create, false, false);
         for _ in 0..10 {
             let insert = table.insert(&mut random);
-            both(&mut random, &insert, false);
+            both(&insert, false, random.one_in(2));
         }
     }
     for _ in 0..statements {
@@ -241,7 +244,19 @@ fn run_both(seed: u64, statements: usize) -> u64 {
             }
             _ => table.grouped(&mut random),
         };
-        both(&mut random, &sql, ordered);
+        let prepared = random.one_in(2);
+        both(&sql, ordered, prepared);
+        if prepared && !sql.parameters.is_empty() && random.one_in(3) {
+            // The client has kept the statement.
+            for _ in 0..2 {
+                if random.one_in(3) {
+                    let between = between_statements(&mut random, table);
+                    both(&Sql::plain(between), false, false);
+                }
+                let again = sql.with_other_parameters(&mut random);
+                both(&again, ordered, true);
+            }
+        }
     }
     for table in &tables {
         let check = format!("check table {}", table.name);

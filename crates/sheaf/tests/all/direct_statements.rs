@@ -102,6 +102,21 @@ pub struct TableColumn {
     kind: usize,
 }
 
+impl TableColumn {
+    /// The column as a part of a key, `may_be_cut` to a beginning.
+    fn part(&self, random: &mut Random, may_be_cut: bool) -> String {
+        let ty = TYPES[self.kind].0;
+        let strings = ["varchar", "char", "varbinary"];
+        let is_string = strings.iter().any(|string| ty.starts_with(string));
+        let cut = match may_be_cut && (ty == "text" || is_string && random.one_in(3)) {
+            true => "(2)",
+            false => "",
+        };
+        let direction = if random.one_in(4) { " desc" } else { "" };
+        format!("{}{cut}{direction}", self.name)
+    }
+}
+
 pub struct Table {
     pub name: String,
     pub columns: Vec<TableColumn>,
@@ -157,7 +172,7 @@ fn parameter(random: &mut Random, text: &str) -> Option<Value> {
 }
 
 /// A statement: its text with the operands in place, and with `?` for those that can be parameters.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Sql {
     pub text: String,
     pub prepared: String,
@@ -169,6 +184,32 @@ pub struct Sql {
 }
 
 impl Sql {
+    /// The same, prepared, with other values, many of them of other types.
+    pub fn with_other_parameters(&self, random: &mut Random) -> Sql {
+        let others = [
+            Value::NULL,
+            Value::Int(-1),
+            Value::Int(2),
+            Value::Int(300),
+            Value::UInt(3),
+            Value::UInt(u64::MAX),
+            Value::Double(1.5),
+            Value::Bytes(b"1".to_vec()),
+            Value::Bytes(b"A ".to_vec()),
+            Value::Bytes(b"2020-01-02".to_vec()),
+            Value::Date(2020, 1, 1, 0, 0, 0, 0),
+            Value::Date(2020, 1, 1, 10, 0, 0, 0),
+        ];
+        let parameters = self.parameters.iter().map(|value| match random.one_in(2) {
+            true => random.pick(&others).clone(),
+            false => value.clone(),
+        });
+        Sql {
+            parameters: parameters.collect(),
+            ..self.clone()
+        }
+    }
+
     /// A statement without parameters.
     pub fn plain(text: String) -> Sql {
         Sql {
@@ -218,7 +259,7 @@ impl Table {
         for key in 0..1 + random.below(3) {
             let mut parts: Vec<usize> = (0..1 + random.below(3))
                 .map(|_| random.below(columns.len()))
-                .filter(|column| TYPES[columns[*column].kind].0 != "text")
+                .filter(|column| key > 0 || TYPES[columns[*column].kind].0 != "text")
                 .collect();
             parts.sort_unstable();
             parts.dedup();
@@ -252,9 +293,9 @@ impl Table {
             if key.is_empty() {
                 continue;
             }
-            let parts: Vec<&str> = key
+            let parts: Vec<String> = key
                 .iter()
-                .map(|at| self.columns[*at].name.as_str())
+                .map(|at| self.columns[*at].part(random, number > 0))
                 .collect();
             let what = match number {
                 0 => "primary key".to_string(),
@@ -521,7 +562,10 @@ impl Table {
             sql.push(if row == 0 { "(" } else { ", (" });
             for (at, column) in self.columns.iter().enumerate() {
                 sql.push(if at == 0 { "" } else { ", " });
-                let value = operand(random, column.kind);
+                let value = match !self.keys[0].contains(&at) && random.one_in(8) {
+                    true => "NULL".into(),
+                    false => operand(random, column.kind),
+                };
                 sql.operand(random, &value);
             }
             sql.push(")");
@@ -688,7 +732,8 @@ impl Tail {
 pub fn between_statements(random: &mut Random, table: &Table) -> String {
     let Table { name, columns, .. } = table;
     let column = random.pick(columns);
-    match random.below(10) {
+    let is_varchar = TYPES[column.kind].0.starts_with("varchar");
+    match random.below(15) {
         0 => "begin".into(),
         1 => "commit".into(),
         2 => "rollback".into(),
@@ -696,8 +741,21 @@ pub fn between_statements(random: &mut Random, table: &Table) -> String {
         4 => "set sql_mode = default".into(),
         5 => format!("alter table {name} add key extra ({})", column.name),
         6 => format!("alter table {name} drop key extra"),
+        7 if is_varchar => {
+            let collation = *random.pick(&["0900_ai_ci", "bin", "general_ci"]);
+            let ty = format!("varchar(20) collate utf8mb4_{collation}");
+            format!("alter table {name} modify {} {ty}", column.name)
+        }
         7 => format!("alter table {name} modify {} bigint", column.name),
         8 => "set names utf8mb4 collate utf8mb4_bin".into(),
+        9 => {
+            let part = column.part(random, true);
+            format!("alter table {name} add unique key extra ({part})")
+        }
+        10 => "set sql_mode = 'ansi_quotes,pipes_as_concat'".into(),
+        11 => "set session transaction isolation level read committed".into(),
+        12 => "set session transaction isolation level serializable".into(),
+        13 => "set session transaction isolation level repeatable read".into(),
         _ => "set autocommit = 1".into(),
     }
 }
