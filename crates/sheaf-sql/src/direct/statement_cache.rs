@@ -10,8 +10,9 @@
 //!
 //! The plan is compiled from that text as from a prepared statement, and a literal means the same in both. The rest is kept
 //! as it is written, spaces and letters, because result headers are cut from it; comments are left out, so that those who
-//! tag their statements share plans. Whatever the pass is not sure of (hints and other comments with a meaning, escapes,
-//! variables, literals with an introducer) makes the statement one for the parser.
+//! tag their statements share plans. Whatever the pass is not sure of (hints and other comments with a meaning, or in
+//! parentheses, where they may be part of a header, escapes, variables, literals with an introducer) makes the statement one
+//! for the parser.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -284,6 +285,11 @@ impl<'a> Pass<'a> {
         let Some(length) = length else {
             return false;
         };
+        // The header of `SUM(/* all */ a)` has its comment, too.
+        let count = |mark: char| self.text.matches(mark).count();
+        if count('(') != count(')') {
+            return false;
+        }
         self.at += length;
         // It parts words.
         if !self.text.is_empty() {
@@ -371,6 +377,7 @@ mod tests {
             "select /*+ hint */ 1",
             "select /*!40001 sql_no_cache */ 1",
             "select /* open",
+            "select sum(/* all */ a) from t",
             "select 1 --2",
             "select -1",
             "select 3-1",

@@ -471,6 +471,25 @@ fn session_count(c: &mut Conn, name: &str) -> u64 {
     row.expect("it is listed").1
 }
 
+/// Statements that differ in their comments share a plan, unless the result's header is another.
+#[test]
+fn the_header_of_an_aggregate_has_its_comment() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("headers");
+    c.query_drop("create table t (a int primary key)")
+        .expect("a table");
+    for direct in ["on", "off"] {
+        c.query_drop(format!("set optimizer_switch = 'direct={direct}'"))
+            .expect("a switch");
+        for header in ["sum(/* all */ a)", "sum(/* of them */ a)", "sum( a )"] {
+            let sql = format!("/* tag */ select {header} from t where a = 1");
+            let result = c.query_iter(&sql).expect("a sum");
+            let columns = result.columns();
+            assert_eq!(columns.as_ref()[0].name_str(), header, "direct={direct}");
+        }
+    }
+}
+
 /// What a plan has declined is not tried again on the way to the operators.
 #[test]
 fn a_walk_that_gives_up_is_made_once() {
