@@ -793,3 +793,63 @@ fn entries_are_tested_before_their_rows_are_looked_up() {
         text(&["Handler_icp_attempts\t0", "Handler_icp_match\t0"])
     );
 }
+
+/// Entries, and what completes them, are those of the snapshot; locking reads test what is there now.
+#[test]
+fn entries_are_read_as_their_rows_are() {
+    let server = TestServer::start();
+    let mut reader = server.connect_to_new("snapshots");
+    let mut writer = server.connect();
+    let run = |c: &mut Conn, sql: &str| c.query_drop(sql).expect(sql);
+    run(&mut writer, "use snapshots");
+    let all = "select id, b from t where a between 1 and 2 order by id";
+    let tested = "select c from t where a between 1 and 2 and b = 'y' order by c";
+    for direct in ["on", "off"] {
+        run(&mut writer, "drop table if exists t");
+        run(
+            &mut writer,
+            "create table t (id int primary key, a int, b varchar(20), c int, key a_b (a, b))",
+        );
+        run(
+            &mut writer,
+            "insert into t values (1, 1, 'x', 10), (2, 1, 'y', 20), (3, 2, 'y', 30)",
+        );
+        let switch = format!("set optimizer_switch = 'direct={direct}'");
+        run(&mut reader, &switch);
+        run(&mut reader, "begin");
+        assert_eq!(query_text(&mut reader, all), ["1\tx", "2\ty", "3\ty"]);
+        for sql in [
+            // The same sort key.
+            "update t set b = 'X' where id = 1",
+            "update t set b = 'z' where id = 2",
+            "delete from t where id = 3",
+            "insert into t values (4, 1, 'Y', 40)",
+        ] {
+            run(&mut writer, sql);
+        }
+        let count = "select count(*), min(id), max(id) from t where a between 1 and 2";
+        assert_eq!(
+            query_text(&mut reader, all),
+            ["1\tx", "2\ty", "3\ty"],
+            "{direct}"
+        );
+        assert_eq!(query_text(&mut reader, tested), ["20", "30"], "{direct}");
+        assert_eq!(query_text(&mut reader, count), ["3\t1\t3"], "{direct}");
+        let locking = format!("{tested} for update");
+        assert_eq!(query_text(&mut reader, &locking), ["40"], "{direct}");
+        run(&mut reader, "update t set b = 'w' where id = 2");
+        assert_eq!(
+            query_text(&mut reader, all),
+            ["1\tx", "2\tw", "3\ty"],
+            "{direct}"
+        );
+        assert_eq!(query_text(&mut reader, tested), ["30"], "{direct}");
+        run(&mut reader, "commit");
+        assert_eq!(
+            query_text(&mut reader, all),
+            ["1\tX", "2\tw", "4\tY"],
+            "{direct}"
+        );
+        assert_eq!(query_text(&mut reader, tested), ["40"], "{direct}");
+    }
+}
