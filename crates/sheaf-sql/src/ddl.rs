@@ -422,43 +422,15 @@ impl Session {
         pairs: &[(TableName, TableName)],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let mut done: Vec<(QualifiedName, QualifiedName)> = Vec::with_capacity(pairs.len());
+        let mut renames = Vec::with_capacity(pairs.len());
         for (old, new) in pairs {
-            let renamed = self.rename_one(old, new);
-            match renamed {
-                Ok(names) => done.push(names),
-                Err(error) => {
-                    // As in MySQL, all of them are renamed or none: two tables change places by a third name.
-                    for (old, new) in done.iter().rev() {
-                        if let Err(error) = self.rename(new, old) {
-                            let table = &new.1;
-                            tracing::error!(%error, table, "a table keeps the new name");
-                        }
-                    }
-                    return Err(error);
-                }
-            }
+            let (old, new) = (self.resolve_for_change(old)?, self.resolve_for_change(new)?);
+            self.check_renameable(&old.0, &old.1)?;
+            renames.push((old, new));
         }
-        self.ok(sink, 0, String::new())
-    }
-
-    /// Renames a table; returns both names.
-    fn rename_one(
-        &self,
-        old: &TableName,
-        new: &TableName,
-    ) -> Result<(QualifiedName, QualifiedName)> {
-        let (old, new) = (self.resolve_for_change(old)?, self.resolve_for_change(new)?);
-        self.check_renameable(&old.0, &old.1)?;
-        self.rename(&old, &new)?;
-        Ok((old, new))
-    }
-
-    fn rename(&self, old: &QualifiedName, new: &QualifiedName) -> Result<()> {
         let catalog = self.engine.catalog();
-        self.with_definition_lock(|wait| {
-            catalog.rename_table((&old.0, &old.1), (&new.0, &new.1), wait)
-        })
+        self.with_definition_lock(|wait| catalog.rename_tables(&renames, wait))?;
+        self.ok(sink, 0, String::new())
     }
 
     /// Puts a new table in the place of the old one, as MySQL does.

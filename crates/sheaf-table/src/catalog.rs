@@ -7,7 +7,8 @@
 //! and the map the new version of the table. Long work, such as building an index, is done before the exclusive lock
 //! is taken. Trees of a dropped table or index are freed last.
 //!
-//! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::table_lock`] tells; then
+//! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::table_lock`] tells, and DDL takes
+//! those of several tables in the order of their names; then
 //! `definitions`, so changes of definitions come one after the other; last `databases`, the accounts and the resource
 //! groups: who holds one of these waits for none of the others. `definitions` is held until the change is durable, that is,
 //! for a sync of the log; the last three only to look something up or to put it in its place.
@@ -39,6 +40,9 @@ use crate::table::{Table, TableState};
 use crate::table_lock::{BorrowedSharedLock, ExclusiveLock, RowWriterLock, SharedLock, WriterLock};
 
 type Tables = BTreeMap<String, Arc<Table>>;
+
+/// Database and table.
+type QualifiedName = (String, String);
 
 /// All databases and tables of a data directory.
 pub struct Catalog {
@@ -521,7 +525,7 @@ impl Catalog {
     ///
     /// # Errors
     /// `CannotDropTable` if one is not there, `LockWaitTimeout`.
-    pub fn drop_tables(&self, names: &[(String, String)], wait: Duration) -> Result<()> {
+    pub fn drop_tables(&self, names: &[QualifiedName], wait: Duration) -> Result<()> {
         // Who drops some of the same tables locks them in the same order.
         let names: BTreeSet<_> = names.iter().cloned().collect();
         let locked = match self.lock_writers(names, wait) {
@@ -548,7 +552,7 @@ impl Catalog {
     /// Locks out the writers of tables, waiting at most `wait` for each.
     fn lock_writers(
         &self,
-        names: impl IntoIterator<Item = (String, String)>,
+        names: impl IntoIterator<Item = QualifiedName>,
         wait: Duration,
     ) -> Result<Vec<(Arc<Table>, WriterLock)>> {
         let names = names.into_iter();
@@ -610,21 +614,91 @@ impl Catalog {
         Ok(())
     }
 
-    /// Renames a table, also into another database, once nobody uses it, waiting at most `wait`.
+    /// Renames tables, given with their databases, one after the other, all or none: so two of them change places by a third
+    /// name. Waits at most `wait` for each until nobody uses it.
     ///
     /// # Errors
     /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
-    pub fn rename_table(&self, from: (&str, &str), to: (&str, &str), wait: Duration) -> Result<()> {
-        check_name(to.1, |name| TableError::IncorrectTableName { name })?;
-        let (table, writer) = self.lock_writer(from.0, from.1, wait)?;
-        if from == to {
-            return Err(TableError::TableExists {
-                table: to.1.to_string(),
-            });
+    pub fn rename_tables(
+        &self,
+        renames: &[(QualifiedName, QualifiedName)],
+        wait: Duration,
+    ) -> Result<()> {
+        for (_, (_, to)) in renames {
+            check_name(to, |name| TableError::IncorrectTableName { name })?;
         }
-        let mut definition = table.definition.clone();
-        (definition.database, definition.name) = (to.0.to_string(), to.1.to_string());
-        self.redefine(&writer, &table, definition, wait).map(drop)
+        let names = self.names_after(renames)?;
+        let locked = self.lock_writers(names.into_keys(), wait)?;
+        let _exclusive = lock_others_out(&locked, wait)?;
+        let _changing = self.definitions.lock();
+        // Other tables may have come and gone meanwhile.
+        let names = self.names_after(renames)?;
+        let mut renamed = Vec::with_capacity(locked.len());
+        for ((table, _), (database, name)) in locked.iter().zip(names.into_values()) {
+            let mut definition = table.definition.clone();
+            (definition.database, definition.name) = (database, name);
+            let state = table.state.clone();
+            renamed.push(Table::open(&self.storage, definition, state)?);
+        }
+        self.change(|tree, transaction| {
+            for (table, _) in &locked {
+                let TableDefinition { database, name, .. } = &table.definition;
+                delete_definition(tree, transaction, database, name)?;
+            }
+            let mut renamed = renamed.iter();
+            renamed.try_for_each(|table| put_definition(tree, transaction, &table.definition))
+        })?;
+        let now = self.storage.newest_commit();
+        // Nobody finds a name without its table in between.
+        let mut databases = self.databases.write();
+        for (table, _) in &locked {
+            if let Some(tables) = databases.get_mut(&table.definition.database) {
+                tables.remove(&table.definition.name);
+            }
+        }
+        for table in renamed {
+            table.publish(now);
+            let TableDefinition { database, name, .. } = &table.definition;
+            let name = name.clone();
+            let tables = databases.entry(database.clone()).or_default();
+            tables.insert(name, Arc::new(table));
+        }
+        self.schema_version.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// The names that tables have in the end, by those that they have now.
+    fn names_after(
+        &self,
+        renames: &[(QualifiedName, QualifiedName)],
+    ) -> Result<BTreeMap<QualifiedName, QualifiedName>> {
+        let mut names: BTreeMap<QualifiedName, QualifiedName> = BTreeMap::new();
+        for (from, to) in renames {
+            let renamed = names.iter().find(|(_, now)| *now == from);
+            let table = match renamed.map(|(table, _)| table.clone()) {
+                Some(table) => table,
+                None if names.contains_key(from) => {
+                    let (database, table) = from.clone();
+                    return Err(TableError::UnknownTable { database, table });
+                }
+                None => {
+                    self.table(&from.0, &from.1)?;
+                    from.clone()
+                }
+            };
+            let is_free = match self.table(&to.0, &to.1) {
+                Ok(_) => names.contains_key(to),
+                Err(TableError::UnknownTable { .. }) => true,
+                Err(error) => return Err(error),
+            };
+            if !is_free || names.values().any(|now| now == to) {
+                return Err(TableError::TableExists {
+                    table: to.1.clone(),
+                });
+            }
+            names.insert(table, to.clone());
+        }
+        Ok(names)
     }
 
     /// Puts a new definition in the place of a table's, also under another name. The old one's trees that it does not name

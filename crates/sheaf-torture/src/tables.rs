@@ -168,7 +168,7 @@ impl Workload for Tables {
         match machine.random.below(120) {
             0 | 1 => self.create_table(machine),
             2 => self.drop_tables(machine),
-            3 => self.rename_table(machine),
+            3 => self.rename_tables(machine),
             4..=6 => self.load(machine),
             7..=9 => self.alter_table(machine),
             10 => self.maintain(machine, Storage::checkpoint),
@@ -346,17 +346,31 @@ impl Tables {
         })
     }
 
-    fn rename_table(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+    /// Gives a table a new name, or lets two change places.
+    fn rename_tables(&mut self, machine: &mut Machine) -> Result<(), Stop> {
         let Some(from) = self.any_table(&mut machine.random) else {
             return Ok(());
         };
+        let Some(other) = self.any_table(&mut machine.random) else {
+            return Ok(());
+        };
         let to = self.new_name(&mut machine.random);
-        let after = vec![
-            (from.clone(), None),
-            (to.clone(), self.model.get(&from).cloned()),
-        ];
+        let table = |name: &String| self.model.get(name).cloned();
+        let (renames, after) = match from == other {
+            true => (
+                vec![(&from, &to)],
+                vec![(from.clone(), None), (to.clone(), table(&from))],
+            ),
+            false => (
+                vec![(&from, &to), (&other, &from), (&to, &other)],
+                vec![(from.clone(), table(&other)), (other.clone(), table(&from))],
+            ),
+        };
+        let named = |name: &String| (DATABASE.to_string(), name.clone());
+        let renames = renames.into_iter();
+        let renames: Vec<_> = renames.map(|(old, new)| (named(old), named(new))).collect();
         self.define(machine, &from, after, false, |catalog| {
-            catalog.rename_table((DATABASE, &from), (DATABASE, &to), NO_WAIT)
+            catalog.rename_tables(&renames, NO_WAIT)
         })
     }
 

@@ -201,9 +201,11 @@ fn databases_and_tables_come_and_go() {
     assert_eq!(catalog.table("d", "T").err().unwrap().mysql_code(), 1146);
     assert_eq!(catalog.table("D", "t").err().unwrap().mysql_code(), 1049);
     catalog.create_database("e").unwrap();
-    catalog
-        .rename_table(("d", "t"), ("e", "u"), NO_WAIT)
-        .unwrap();
+    let name = |database: &str, table: &str| (database.to_string(), table.to_string());
+    let rename = |from, to| catalog.rename_tables(&[(from, to)], NO_WAIT);
+    let refused = rename(name("d", "t"), name("d", "t")).unwrap_err();
+    assert_eq!(refused.mysql_code(), 1050);
+    rename(name("d", "t"), name("e", "u")).unwrap();
     assert!(catalog.tables("d").unwrap().is_empty());
     assert_eq!(
         values(&catalog.table("e", "u").unwrap()),
