@@ -298,9 +298,6 @@ impl Connection {
         if !goes_on || self.packets.is_broken() {
             return Served::Over;
         }
-        if !owes {
-            self.packets.shrink();
-        }
         request.clear();
         request.shrink_to(KEPT_REQUEST_BYTES);
         self.request = request;

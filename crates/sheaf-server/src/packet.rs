@@ -31,10 +31,9 @@ use sheaf_sql::{Encryption, SqlError};
 pub const MAX_FRAME_BYTES: usize = 0xFF_FFFF;
 const HEADER_BYTES: usize = 4;
 const RECEIVE_BUFFER_BYTES: usize = 16 << 10;
-/// The send buffer goes out when it holds this much. One packet may make it longer.
-const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// What a connection keeps of its send buffer between two commands.
-const KEPT_SEND_BUFFER_BYTES: usize = 4 << 10;
+/// The send buffer goes out when it holds this much, so that the client reads the beginning of a long answer while the rest is
+/// made. One packet may make it longer.
+const SEND_BUFFER_BYTES: usize = 16 << 10;
 /// A connection that has waited so long for a command is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// A request's buffer grows in steps of this, so a header that promises 16 MiB costs nothing before they come.
@@ -558,8 +557,7 @@ impl<T: Transport> PacketStream<T> {
             .and_then(|()| self.transport.flush());
         self.sent_bytes += self.send.len() as u64;
         self.send.clear();
-        // A long packet must not keep its buffer until the connection ends.
-        self.send.shrink_to(2 * SEND_BUFFER_BYTES);
+        self.trim();
         result.map_err(|error| {
             self.broken = true;
             match error.kind() {
@@ -583,10 +581,16 @@ impl<T: Transport> PacketStream<T> {
                 Err(_) => self.broken = true,
             }
         }
+        self.trim();
         match self.broken {
             true => Err(net_error_on_write()),
             false => Ok(true),
         }
+    }
+
+    /// A long packet must not keep its buffer until the connection ends.
+    fn trim(&mut self) {
+        self.send.shrink_to(2 * SEND_BUFFER_BYTES);
     }
 
     /// Whether something is buffered that was not sent.
@@ -605,11 +609,6 @@ impl<T: Transport> PacketStream<T> {
             self.sequence = *first;
         }
         self.send.clear();
-    }
-
-    /// Gives back the buffers of a long answer. Called between two commands.
-    pub fn shrink(&mut self) {
-        self.send.shrink_to(KEPT_SEND_BUFFER_BYTES);
     }
 }
 
@@ -738,7 +737,8 @@ pub(crate) mod tests {
     #[test]
     fn small_packets_leave_together() {
         let mut packets = stream(Vec::new());
-        for _ in 0..1000 {
+        let packet = HEADER_BYTES + b"a row of a result".len();
+        for _ in 0..SEND_BUFFER_BYTES / packet {
             write(&mut packets, b"a row of a result");
         }
         packets.sent();
