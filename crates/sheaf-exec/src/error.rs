@@ -19,3 +19,15 @@ pub enum ExecError {
     #[error("cannot start the query runtime: {0}")]
     Start(#[source] std::io::Error),
 }
+
+impl ExecError {
+    /// Whether an operator has found too little memory for what it has to hold.
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            ExecError::DataFusion(error) => {
+                matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+            }
+            _ => false,
+        }
+    }
+}

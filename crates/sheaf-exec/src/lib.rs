@@ -22,6 +22,7 @@ pub mod keyed_join_exec;
 pub mod lookup_record;
 pub mod lookup_switch;
 pub mod measuring_exec;
+mod memory_pool;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
 pub mod runtime;

@@ -14,8 +14,9 @@
 //!
 //! Each resource group has a runtime of its own, whose workers run where the group says ([`QueryRuntime::placed`]).
 //!
-//! Memory: all statements of all runtimes share one pool of `query_memory_bytes`. Operators that can spill divide it fairly; the
-//! others fail with an error that names the biggest consumers. Spill files go to the storage's temporary directory.
+//! Memory: all statements of all runtimes share one pool of `query_memory_bytes`. Operators that can spill
+//! [divide it fairly](crate::memory_pool); the others fail with an error that names the biggest consumers. Spill files go to
+//! the storage's temporary directory.
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
@@ -28,7 +29,7 @@ use datafusion_common::DataFusionError;
 use datafusion_execution::TaskContext;
 use datafusion_execution::config::SessionConfig;
 use datafusion_execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion_execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion_execution::memory_pool::TrackConsumersPool;
 use datafusion_execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion_physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
@@ -36,6 +37,7 @@ use sheaf_access::CancelFlag;
 use tokio::sync::mpsc;
 
 use crate::error::ExecError;
+use crate::memory_pool::QueryMemoryPool;
 use crate::thread_placement::ThreadPlacement;
 
 /// Batches that wait between the plan and its reader.
@@ -73,7 +75,7 @@ impl QueryRuntime {
     pub fn new(options: RuntimeOptions) -> Result<Arc<QueryRuntime>, ExecError> {
         std::fs::create_dir_all(&options.temp_dir).map_err(ExecError::Start)?;
         let pool = TrackConsumersPool::new(
-            FairSpillPool::new(options.query_memory_bytes),
+            QueryMemoryPool::new(options.query_memory_bytes),
             REPORTED_CONSUMERS,
         );
         let spill = DiskManagerBuilder::default()
@@ -143,7 +145,7 @@ impl QueryRuntime {
             .with_round_robin_repartition(false)
             .with_collect_statistics(false);
         // A sort sets this much aside for merging its spilled runs; it must leave room for the runs themselves.
-        let merge_reserve = (self.options.query_memory_bytes / 16).min(10 << 20);
+        let merge_reserve = (self.options.query_memory_bytes / 32).min(10 << 20);
         config = config.with_sort_spill_reservation_bytes(merge_reserve);
         let options = config.options_mut();
         options.sql_parser.parse_float_as_decimal = true;
@@ -283,6 +285,12 @@ pub struct QueryStream {
 impl QueryStream {
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    /// Waits until a plan that has failed is gone, with the memory that it held.
+    pub fn settle(mut self) {
+        self.task.abort();
+        sheaf_storage::sync::waiting(|| while self.receiver.blocking_recv().is_some() {});
     }
 }
 

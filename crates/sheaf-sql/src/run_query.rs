@@ -21,7 +21,8 @@ use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
-    Expectation, PhysicalQuery, PlannerContext, PlannerSettings, optimize_logical, plan_physical,
+    Expectation, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
+    plan_physical,
 };
 use sheaf_storage::ReadView;
 use sheaf_table::{
@@ -70,7 +71,24 @@ pub(crate) struct PlannedQuery {
     pub(crate) task: Arc<TaskContext>,
     /// The view that it reads through, if it is of SERIALIZABLE and what it reads is still to be locked.
     pub(crate) to_lock: Option<ReadView>,
+    /// How the statement goes on if there is too little memory for this plan.
+    thrifty: Option<Box<ThriftyPlan>>,
     _guards: Vec<ReadGuard>,
+}
+
+/// A query that may be planned once more, without tables in memory. Estimates of what they take are often low, and joins that
+/// sort both sides can spill.
+struct ThriftyPlan {
+    query: LogicalPlan,
+    context: PlannerContext,
+}
+
+impl ThriftyPlan {
+    fn plan(mut self) -> Result<PhysicalQuery> {
+        self.context.settings.query_memory_bytes = 0;
+        self.context.trace = Trace::default();
+        Ok(plan_physical(&self.query, &self.context)?)
+    }
 }
 
 impl PlannedQuery {
@@ -80,6 +98,8 @@ impl PlannedQuery {
 
     /// Prepares the plan for EXPLAIN ANALYZE.
     pub(crate) fn measure(&mut self) -> Result<()> {
+        // It tells of the plan that is shown.
+        self.thrifty = None;
         if let Some(physical) = Arc::get_mut(&mut self.physical) {
             physical.measure()?;
         }
@@ -216,25 +236,42 @@ impl Session {
         self.run_planned_until(planned, |batch| take(batch).map(ControlFlow::Continue))
     }
 
-    /// As [`Self::run_planned`], until `take` has enough.
+    /// As [`Self::run_planned`], until `take` has enough. A plan that runs out of memory before its first rows come makes room
+    /// for one that needs less.
     pub(crate) fn run_planned_until(
         &mut self,
-        planned: PlannedQuery,
+        mut planned: PlannedQuery,
         mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let _running = self.handle.show_plan(&planned.physical);
-        let plan = Arc::clone(&planned.physical.plan);
-        let stream = self.runtime()?.run(
-            plan,
-            Arc::clone(&planned.task),
-            self.handle.cancel_flag().clone(),
-        );
-        for batch in stream {
-            if take(&batch?)?.is_break() {
-                break;
+        loop {
+            let _running = self.handle.show_plan(&planned.physical);
+            let plan = Arc::clone(&planned.physical.plan);
+            let mut stream = self.runtime()?.run(
+                plan,
+                Arc::clone(&planned.task),
+                self.handle.cancel_flag().clone(),
+            );
+            let failed = loop {
+                match stream.next() {
+                    None => return Ok(()),
+                    Some(Ok(batch)) => {
+                        planned.thrifty = None;
+                        if take(&batch)?.is_break() {
+                            return Ok(());
+                        }
+                    }
+                    Some(Err(error)) => break error,
+                }
+            };
+            match planned.thrifty.take() {
+                Some(thrifty) if failed.is_out_of_memory() => {
+                    stream.settle();
+                    planned.physical = Arc::new(thrifty.plan()?);
+                    self.handle.counters.sheaf_plan_switches.add(1);
+                }
+                _ => return Err(failed.into()),
             }
         }
-        Ok(())
     }
 
     /// Plans a query and locks its tables against changes of their definition. `extra` is a table that exists for this
@@ -331,6 +368,10 @@ impl Session {
                     let mode = self.read_lock_mode(query)?;
                     self.lock_all_it_reads(&planned, mode, self.row_lock_wait(lock_wait(query)))?;
                 }
+                if locks_all || purpose == Purpose::Change {
+                    // Another plan would read what is not locked, or find its rows in another order.
+                    planned.thrifty = None;
+                }
                 return Ok(planned);
             }
         }
@@ -390,12 +431,15 @@ impl Session {
         let optimized = optimize_logical(lowered.plan, &context)?;
         let mut physical = plan_physical(&optimized, &context)?;
         self.warn_of_conflicts(std::mem::take(&mut physical.conflicting_hints));
+        let task = Arc::clone(&context.task);
+        let query = optimized;
         Ok(PlannedQuery {
             physical: Arc::new(physical),
             columns,
             tables,
-            task: context.task,
+            task,
             to_lock: None,
+            thrifty: Some(Box::new(ThriftyPlan { query, context })),
             _guards: guards,
         })
     }

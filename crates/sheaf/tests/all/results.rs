@@ -192,6 +192,34 @@ fn values_longer_than_a_page_come_back_through_a_pool_that_is_smaller_than_they_
     }
 }
 
+/// A table in memory would do by its estimate, but its strings are longer than strings are taken to be.
+#[test]
+fn a_join_that_does_not_fit_in_memory_is_done_by_sorting() {
+    let server = TestServer::start_with_pool(160 << 20, 2 << 20);
+    let mut connection = server.connect_to_new("wide");
+    for sql in [
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT, s VARCHAR(250))",
+        "SET cte_max_recursion_depth = 400000",
+        "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)
+            SELECT i, i * 7919 % 400000, REPEAT(CHAR(97 + i % 26), 200 + i % 50) FROM n",
+        "SET optimizer_switch = 'batched_key_access=off'",
+        "FLUSH STATUS",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let joined: Option<(u64, u64, u64)> = connection
+        .query_first(
+            "SELECT COUNT(*), SUM(LENGTH(a.s)), COUNT(DISTINCT LEFT(b.s, 1)) FROM t a JOIN t b ON a.k = b.k",
+        )
+        .expect("it spills");
+    let bytes = (1..=400_000).map(|i| 200 + i % 50).sum();
+    assert_eq!(joined, Some((400_000, bytes, 26)));
+    let switches: Option<(String, u64)> = connection
+        .query_first("SHOW STATUS LIKE 'Sheaf_plan_switches'")
+        .expect("there is such a counter");
+    assert_eq!(switches.map(|(_, count)| count), Some(1));
+}
+
 #[test]
 fn columns_are_described_as_mysql_does() {
     use mysql::consts::{ColumnFlags, ColumnType};
