@@ -40,6 +40,8 @@ use crate::statement_timer::ArmedTimer;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
+/// Rows of a batch where memory is short: an operator that spills holds some batches at least.
+const THRIFTY_BATCH_ROWS: usize = 1024;
 /// How often a statement is planned again because a table changed under it.
 pub(crate) const MAX_REPLANS: usize = 8;
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
@@ -76,19 +78,11 @@ pub(crate) struct PlannedQuery {
     _guards: Vec<ReadGuard>,
 }
 
-/// A query that may be planned once more, without tables in memory. Estimates of what they take are often low, and joins that
-/// sort both sides can spill.
+/// A query that may be planned once more, without tables in memory and with small batches. Estimates of what such tables take
+/// are often low, and joins that sort both sides can spill.
 struct ThriftyPlan {
     query: LogicalPlan,
     context: PlannerContext,
-}
-
-impl ThriftyPlan {
-    fn plan(mut self) -> Result<PhysicalQuery> {
-        self.context.settings.query_memory_bytes = 0;
-        self.context.trace = Trace::default();
-        Ok(plan_physical(&self.query, &self.context)?)
-    }
 }
 
 impl PlannedQuery {
@@ -266,12 +260,22 @@ impl Session {
             match planned.thrifty.take() {
                 Some(thrifty) if failed.is_out_of_memory() => {
                     stream.settle();
-                    planned.physical = Arc::new(thrifty.plan()?);
+                    (planned.physical, planned.task) = self.plan_thriftily(*thrifty)?;
                     self.handle.counters.sheaf_plan_switches.add(1);
                 }
                 _ => return Err(failed.into()),
             }
         }
+    }
+
+    fn plan_thriftily(&self, plan: ThriftyPlan) -> Result<(Arc<PhysicalQuery>, Arc<TaskContext>)> {
+        let ThriftyPlan { query, mut context } = plan;
+        context.settings.query_memory_bytes = 0;
+        context.settings.batch_rows = THRIFTY_BATCH_ROWS;
+        context.task = self.new_task_context(THRIFTY_BATCH_ROWS);
+        context.trace = Trace::default();
+        let physical = plan_physical(&query, &context)?;
+        Ok((Arc::new(physical), context.task))
     }
 
     /// Plans a query and locks its tables against changes of their definition. `extra` is a table that exists for this
@@ -497,12 +501,17 @@ impl Session {
     }
 
     pub(crate) fn task_context(&mut self) -> Arc<TaskContext> {
+        let task = match self.task.take() {
+            Some(task) => task,
+            None => self.new_task_context(BATCH_ROWS),
+        };
+        Arc::clone(self.task.insert(task))
+    }
+
+    fn new_task_context(&self, batch_rows: usize) -> Arc<TaskContext> {
         let (id, threads) = (self.handle.id(), self.worker_threads());
         let runtime = self.engine.runtime();
-        let task = self.task.get_or_insert_with(|| {
-            runtime.task_context(id.to_string(), runtime.session_config(BATCH_ROWS, threads))
-        });
-        Arc::clone(task)
+        runtime.task_context(id.to_string(), runtime.session_config(batch_rows, threads))
     }
 
     /// Waits for a lock in slices, until the session's limit or a kill.

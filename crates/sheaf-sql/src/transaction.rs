@@ -92,8 +92,6 @@ pub(crate) struct SessionTransaction {
     savepoints: Vec<(String, usize)>,
     isolation: Isolation,
     read_only: bool,
-    /// What plain reads see, where that is one snapshot for the whole transaction.
-    view: Option<ReadView>,
 }
 
 /// What is left of a commit whose statement has returned: the wait for the log.
@@ -354,10 +352,9 @@ impl Session {
         match open.isolation {
             Isolation::ReadUncommitted => Ok(ReadView::newest()),
             Isolation::ReadCommitted => Ok(open.transaction.read_view()?),
-            Isolation::RepeatableRead | Isolation::Serializable => match &open.view {
-                Some(view) => Ok(view.clone()),
-                None => Ok(open.view.insert(open.transaction.read_view()?).clone()),
-            },
+            Isolation::RepeatableRead | Isolation::Serializable => {
+                Ok(open.transaction.keep_view()?)
+            }
         }
     }
 
@@ -418,7 +415,6 @@ impl Session {
             savepoints: Vec::new(),
             isolation,
             read_only: read_only.unwrap_or_else(|| self.variables.transaction_read_only()),
-            view: None,
         }
     }
 

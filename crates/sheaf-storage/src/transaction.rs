@@ -97,6 +97,8 @@ pub struct Transaction {
     undo: UndoStack,
     /// Where it was last in the trees that it visits.
     visited: VisitedLeaves,
+    /// What its reads see that have one view to its end.
+    kept_view: Option<ReadView>,
     /// Something about this transaction is in the log.
     is_logged: bool,
     /// A rollback has failed: only the next start can take the rest back.
@@ -121,6 +123,7 @@ impl Transaction {
             deletes: 0,
             undo: UndoStack::default(),
             visited: VisitedLeaves::default(),
+            kept_view: None,
             is_logged: false,
             is_broken: false,
             limit,
@@ -149,6 +152,7 @@ impl Transaction {
             deletes: 0,
             undo,
             visited: VisitedLeaves::default(),
+            kept_view: None,
             is_logged: true,
             is_broken: false,
             limit: usize::MAX,
@@ -177,6 +181,25 @@ impl Transaction {
     pub fn read_view(&self) -> Result<ReadView> {
         let snapshots = &self.store.transactions.snapshots;
         ReadView::take(snapshots, Some(self.status.clone()))
+    }
+
+    /// The view that the transaction's reads keep to its end, taken at the first call. Who changes an entry that others have
+    /// changed since shows all that belongs to it: see [`Self::kept_view`].
+    ///
+    /// # Errors
+    /// `TooManySnapshots`.
+    pub fn keep_view(&mut self) -> Result<ReadView> {
+        match &self.kept_view {
+            Some(view) => Ok(view.clone()),
+            None => Ok(self.kept_view.insert(self.read_view()?).clone()),
+        }
+    }
+
+    /// The view of [`Self::keep_view`], if there is one. It shows the transaction's own changes on top of a past that others may
+    /// have changed before: an entry that the transaction has not changed is seen as it was, though another one that
+    /// belongs to it was changed.
+    pub fn kept_view(&self) -> Option<&ReadView> {
+        self.kept_view.as_ref()
     }
 
     /// What to do from now on when a lock is not free. At first: wait for at most 50 seconds.
@@ -219,6 +242,7 @@ impl Transaction {
     /// What the transaction may have seen of others could not be made durable.
     pub fn commit_later(self) -> Result<Option<PendingCommit>> {
         let mut transaction = self;
+        transaction.kept_view = None;
         if !transaction.is_logged {
             transaction.end_without_changes();
             // Its locks may have shown it what others had committed and the log had not made durable.
@@ -247,6 +271,7 @@ impl Transaction {
     }
 
     fn rollback_all(&mut self) -> Result<()> {
+        self.kept_view = None;
         // If this fails, the versions of what is left stay as well, and nobody ever sees it.
         self.take_back_to(0)?;
         if self.is_logged {

@@ -853,3 +853,77 @@ fn entries_are_read_as_their_rows_are() {
         assert_eq!(query_text(&mut reader, tested), ["40"], "{direct}");
     }
 }
+
+/// Others have changed the rows since the snapshot, and what comes on top of that is the transaction's own: each row is seen
+/// once, by every index as it is by the primary key.
+#[test]
+fn own_changes_hide_what_the_snapshot_has_of_the_row() {
+    let server = TestServer::start();
+    let mut reader = server.connect_to_new("own");
+    let mut writer = server.connect();
+    let run = |c: &mut Conn, sql: &str| c.query_drop(sql).expect(sql);
+    run(&mut writer, "use own");
+    for direct in ["on", "off"] {
+        run(&mut writer, "drop table if exists t");
+        run(
+            &mut writer,
+            "create table t (id int primary key, b varchar(20), c int, unique key by_b (b, id), key by_c (c))",
+        );
+        run(
+            &mut writer,
+            "insert into t values (1, 'a', 1), (2, 'b', 2), (3, 'c', 3), (4, 'd', 4), (5, 'e', 5)",
+        );
+        let switch = format!("set optimizer_switch = 'direct={direct}'");
+        run(&mut reader, &switch);
+        run(&mut reader, "begin");
+        let by_key = "select id, b, c from t where id between 1 and 9 order by id";
+        let snapshot = query_text(&mut reader, by_key);
+        for sql in [
+            "update t set b = concat(b, b) where id in (1, 2, 3)",
+            "delete from t where id = 4",
+            "update t set id = 6, c = 6 where id = 5",
+        ] {
+            run(&mut writer, sql);
+        }
+        assert_eq!(query_text(&mut reader, by_key), snapshot, "{direct}");
+        for sql in [
+            // What an index has, what only the row has, the row itself, a row of the same key, another row's key.
+            "update t set b = 'own' where id = 1",
+            "update t set c = 20 where id = 2",
+            "delete from t where id = 3",
+            "insert into t values (4, 'new', 40)",
+            "update t set id = 5 where id = 6",
+        ] {
+            run(&mut reader, sql);
+        }
+        let own = ["1\town\t1", "2\tbb\t20", "4\tnew\t40", "5\te\t6"];
+        for when in ["before", "after a savepoint"] {
+            assert_eq!(query_text(&mut reader, by_key), own, "{direct}, {when}");
+            for index in ["by_b", "by_c"] {
+                let column = &index[3..];
+                let forced = format!("from t force index ({index}) where {column} > ''");
+                let forced = match index {
+                    "by_c" => forced.replace("''", "0"),
+                    _ => forced,
+                };
+                let rows = format!("select id, b, c {forced} order by id");
+                assert_eq!(
+                    query_text(&mut reader, &rows),
+                    own,
+                    "{direct}, {index}, {when}"
+                );
+                let ids = format!("select id {forced} order by id");
+                assert_eq!(
+                    query_text(&mut reader, &ids),
+                    ["1", "2", "4", "5"],
+                    "{direct}, {index} alone, {when}"
+                );
+            }
+            run(&mut reader, "savepoint s");
+            run(&mut reader, "update t set b = 'later', c = c + 1");
+            run(&mut reader, "rollback to s");
+        }
+        run(&mut reader, "commit");
+        assert_eq!(query_text(&mut writer, by_key), own, "{direct}");
+    }
+}
