@@ -215,18 +215,8 @@ impl Session {
             }
             targets.push(target);
         }
-        let (database, name) = (request.database.clone(), request.name.clone());
-        self.engine.catalog().create_table(request)?;
-        match self.insert_planned(&database, &name, targets, planned) {
-            Ok(written) => self.ok(sink, written.rows, written.info(self.warnings.count())),
-            Err(error) => {
-                // The table came with the statement and goes with it.
-                let catalog = self.engine.catalog();
-                let made = [(database, name)];
-                self.with_definition_lock(|wait| catalog.drop_tables(&made, wait))?;
-                Err(error)
-            }
-        }
+        let written = self.insert_into_new(request, targets, planned)?;
+        self.ok(sink, written.rows, written.info(self.warnings.count()))
     }
 
     fn table_request(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sheaf_table::convert::Mode;
-use sheaf_table::{Table, Value};
+use sheaf_table::{CreateTable, Table, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -430,36 +430,28 @@ impl Session {
         self.now_utc_micros() + i64::from(self.time_zone_offset_seconds()) * 1_000_000
     }
 
-    /// Inserts what a planned query returns, for CREATE TABLE … SELECT.
-    pub(crate) fn insert_planned(
+    /// Makes a table of what a planned query returns, for CREATE TABLE … SELECT: it comes with all rows, or not at all.
+    pub(crate) fn insert_into_new(
         &mut self,
-        database: &str,
-        table: &str,
+        request: CreateTable,
         targets: Vec<usize>,
         planned: PlannedQuery,
     ) -> Result<Written> {
-        let destination = Destination {
-            database: database.to_string(),
-            table: table.to_string(),
-            columns: Vec::new(),
-            options: WriteOptions {
-                mode: self.insert_mode(false),
-                on_duplicate: OnDuplicate::Fail,
-                ignore: false,
-                bulk: true,
-                keeps_zero: self.keeps_zero(),
-            },
-            assignments: Vec::new(),
-            alias: None,
-            returning: None,
+        let options = WriteOptions {
+            mode: self.insert_mode(false),
+            on_duplicate: OnDuplicate::Fail,
+            ignore: false,
+            bulk: true,
+            keeps_zero: self.keeps_zero(),
         };
-        if destination.options.mode == Mode::Strict {
+        if options.mode == Mode::Strict {
             self.truncated_texts.refuse();
         }
-        let inserted = self.insert_rows_of(&destination, targets, planned, "")?;
+        let mut writer = self.open_new_writer(request, options)?;
+        let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));
+        let written = self.close_writer(writer, done)?;
         self.warn_of_truncated_texts();
-        self.finish_commit()?;
-        Ok(inserted.written)
+        Ok(written)
     }
 
     fn insert_rows_of(

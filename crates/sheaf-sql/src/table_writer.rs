@@ -11,7 +11,7 @@ use sheaf_storage::{LockMode, LockWait};
 use sheaf_table::convert::{Mode, text_to_column, to_column};
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, ChangeSet, Column, ColumnIssue, ColumnProblem, ColumnType,
-    DefaultValue, InsertOutcome, Table, TableError, Value,
+    CreateTable, DefaultValue, InsertOutcome, Table, TableError, Value,
 };
 
 use crate::change_query::{is_ignorable, position_of};
@@ -570,37 +570,58 @@ impl Session {
             return self.row_writer(table, tables, options);
         }
         let guard = self.lock_for_write(database, table)?;
-        let table = Arc::clone(&guard);
         let memory = self.sort_memory()?;
-        let load = BulkLoad::new(
-            self.engine.catalog(),
-            guard,
-            BulkLoadOptions {
-                memory_bytes: memory.bytes(),
-                threads: self.worker_threads(),
-            },
-            Arc::new(SessionProgress::new(self.handle())),
-        );
-        match load {
-            Ok(load) => Ok(TableWriter {
-                table,
-                target: Target::Bulk {
-                    load: Box::new(load),
-                    _memory: memory,
-                },
-                options,
-                update: None,
-                lock_wait: self.row_lock_wait(None),
-                kept: None,
-                written: Written::default(),
-                handle: self.handle(),
-            }),
+        let (sort, progress) = self.load_options(&memory);
+        match BulkLoad::new(self.engine.catalog(), guard, sort, progress) {
+            Ok(load) => Ok(self.bulk_writer(load, memory, options)),
             // The estimate was wrong.
             Err(TableError::TableNotEmpty { .. }) => {
-                let tables = self.lock_table(database, &table.definition.name)?;
+                let tables = self.lock_table(database, table)?;
+                let table = self.engine.catalog().table(database, table)?;
                 self.row_writer(table, tables, options)
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A writer of a table that comes with its rows: it is made when the writer is closed.
+    pub(crate) fn open_new_writer(
+        &mut self,
+        request: CreateTable,
+        options: WriteOptions,
+    ) -> Result<TableWriter> {
+        let memory = self.sort_memory()?;
+        let (sort, progress) = self.load_options(&memory);
+        let load = BulkLoad::of_new_table(self.engine.catalog(), request, sort, progress)?;
+        Ok(self.bulk_writer(load, memory, options))
+    }
+
+    fn load_options(&self, memory: &SortMemory) -> (BulkLoadOptions, Arc<SessionProgress>) {
+        let options = BulkLoadOptions {
+            memory_bytes: memory.bytes(),
+            threads: self.worker_threads(),
+        };
+        (options, Arc::new(SessionProgress::new(self.handle())))
+    }
+
+    fn bulk_writer(
+        &self,
+        load: BulkLoad,
+        memory: SortMemory,
+        options: WriteOptions,
+    ) -> TableWriter {
+        TableWriter {
+            table: Arc::clone(load.table()),
+            target: Target::Bulk {
+                load: Box::new(load),
+                _memory: memory,
+            },
+            options,
+            update: None,
+            lock_wait: self.row_lock_wait(None),
+            kept: None,
+            written: Written::default(),
+            handle: self.handle(),
         }
     }
 

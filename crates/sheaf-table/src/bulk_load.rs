@@ -1,4 +1,4 @@
-//! Bulk load: fills an empty table by writing its trees from left to right.
+//! Bulk load: fills an empty table, or one that it makes, by writing its trees from left to right.
 //!
 //! ```text
 //!   append(row) --> encode --> clustered tree, while rows come in primary key order
@@ -10,8 +10,9 @@
 //! ```
 //!
 //! The loader holds the table's writer lock; readers see an empty table until the new trees take the place of the old
-//! ones, in one change of the catalog. Dropped before that, by an error or on purpose, a load leaves nothing behind: the
-//! trees are freed, and the temporary files have no names.
+//! ones, in one change of the catalog. A table that is made for its rows is not there before that change. Dropped before
+//! it, by an error or on purpose, a load leaves nothing behind: the trees are freed, and the temporary files have no
+//! names.
 //!
 //! If rows come out of order, what was written so far is finished as a tree of its own, and read again when the sorted
 //! rest is merged with it.
@@ -28,7 +29,8 @@ use sheaf_storage::{
     BulkBuilder, Direction, KeyRange, LeafCursor, MAX_ENTRY_BYTES, ReadAhead, StorageError, TreeId,
 };
 
-use crate::catalog::{Catalog, WriteGuard};
+use crate::catalog::{Catalog, WriteGuard, trees_of};
+use crate::catalog_foreign_keys::{check_rows, parents_of};
 use crate::error::{Result, TableError};
 use crate::external_sort::{ExternalSort, SortedEntries};
 use crate::index_build::{IndexSorts, IndexTree, LongValue, PROGRESS_STEP};
@@ -36,10 +38,12 @@ use crate::key_codec::KeyLayout;
 use crate::overflow::{OverflowReference, chunks};
 use crate::progress::Progress;
 use crate::row_codec::ValueRef;
+use crate::schema::{CreateTable, TableDefinition};
 use crate::table::{InsertOutcome, Table};
 use crate::value::Value;
 
-/// How long the new trees wait for the readers of the empty table: MySQL's default for lock waits.
+/// How long the new trees wait for the readers of the empty table, or a new table for the writers of its parents: MySQL's
+/// default for lock waits.
 const LOCK_WAIT: Duration = Duration::from_secs(50);
 /// Batches that are full and not yet taken by the second thread.
 const BATCHES_WAITING: usize = 2;
@@ -65,6 +69,8 @@ pub struct BulkLoad {
     options: BulkLoadOptions,
     progress: Arc<dyn Progress>,
     guard: WriteGuard,
+    /// The table is new.
+    new: Option<NewTable>,
     clustered: Clustered,
     overflow: Option<BulkBuilder>,
     indexer: Option<Indexer>,
@@ -74,6 +80,11 @@ pub struct BulkLoad {
     sort_bytes: usize,
     key: Vec<u8>,
     row: Vec<u8>,
+}
+
+/// A table that the load enters.
+struct NewTable {
+    check_foreign_keys: bool,
 }
 
 /// The rows, sorted so far or not.
@@ -215,6 +226,36 @@ impl BulkLoad {
                 table: table.definition.name.clone(),
             });
         }
+        BulkLoad::start(catalog, table, options, progress)
+    }
+
+    /// Starts loading a table that comes with its rows: [`finish`](Self::finish) enters it with all of them.
+    ///
+    /// # Errors
+    /// As [`Catalog::create_table`].
+    pub fn of_new_table(
+        catalog: &Arc<Catalog>,
+        request: CreateTable,
+        options: BulkLoadOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<BulkLoad> {
+        let check_foreign_keys = request.check_foreign_keys;
+        let table = catalog.prepare_table(request)?;
+        let trees = trees_of(&table.definition);
+        let started = WriteGuard::of_new(table)
+            .and_then(|guard| BulkLoad::start(catalog, guard, options, progress));
+        let mut load = started.inspect_err(|_| catalog.drop_trees(&trees))?;
+        load.new = Some(NewTable { check_foreign_keys });
+        load.written = trees;
+        Ok(load)
+    }
+
+    fn start(
+        catalog: &Arc<Catalog>,
+        table: WriteGuard,
+        options: BulkLoadOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<BulkLoad> {
         let storage = catalog.storage();
         let indexes = table.secondary_layouts.len();
         let batch_bytes = (options.memory_bytes / 64).clamp(BATCH_BYTES.0, BATCH_BYTES.1);
@@ -244,9 +285,15 @@ impl BulkLoad {
             options,
             progress,
             guard: table,
+            new: None,
             key: Vec::new(),
             row: Vec::new(),
         })
+    }
+
+    /// The table as the rows are to fit it.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.guard
     }
 
     /// Adds a row: one value per column, of the column's type. NULL in the AUTO_INCREMENT column asks for the next value.
@@ -361,7 +408,8 @@ impl BulkLoad {
     ///
     /// # Errors
     /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if somebody reads the empty table for long, and whatever the
-    /// storage reports. The table is empty then.
+    /// storage reports; for a new table also `NoParentRow` and what [`Catalog::create_table`] reports. The table is empty
+    /// then, and a new one is not there.
     pub fn finish(mut self) -> Result<u64> {
         self.progress.advance(self.rows % PROGRESS_STEP);
         let sorts = match self.indexer.take() {
@@ -415,20 +463,46 @@ impl BulkLoad {
         self.enter(definition, replaced, first)
     }
 
-    /// Puts the new definition in place of the old one and frees the trees that are left over.
+    /// Enters the new definition, in place of the old one if there was one, and frees the trees that are left over.
     fn enter(
         mut self,
-        definition: crate::schema::TableDefinition,
+        definition: TableDefinition,
         mut left_over: Vec<TreeId>,
         first: Option<TreeId>,
     ) -> Result<u64> {
         self.guard.unlock_shared();
-        self.catalog
-            .redefine(&self.guard.writer, &self.guard.table, definition, LOCK_WAIT)?;
+        match &self.new {
+            None => {
+                let (writer, table) = (&self.guard.writer, &self.guard.table);
+                self.catalog
+                    .redefine(writer, table, definition, LOCK_WAIT)?;
+            }
+            Some(new) => self.enter_new(definition, new.check_foreign_keys)?,
+        }
         self.written.clear();
         left_over.extend(first);
         self.catalog.drop_trees(&left_over);
         Ok(self.rows)
+    }
+
+    /// Enters a new table whose rows all have their parents. These stay until it is known that they are ones.
+    fn enter_new(&self, definition: TableDefinition, check_foreign_keys: bool) -> Result<()> {
+        let catalog = &self.catalog;
+        let state = self.guard.state.clone();
+        let table = Arc::new(Table::open(catalog.storage(), definition, state)?);
+        let definition = &table.definition;
+        let mut parents = Vec::new();
+        if check_foreign_keys {
+            let names = parents_of(&definition.foreign_keys, definition);
+            parents = catalog.lock_writers(names, LOCK_WAIT)?;
+            for key in &definition.foreign_keys {
+                let parent = catalog.check_foreign_key(key, definition)?;
+                check_rows(&table, key, parent.as_ref(), &*self.progress)?;
+            }
+        }
+        let entered = catalog.enter_new(&table, check_foreign_keys);
+        drop(parents);
+        entered
     }
 
     /// Writes trees, several at a time. The result names them by position among the secondary indexes (`None`: rows).

@@ -42,7 +42,7 @@ use crate::table_lock::{BorrowedSharedLock, ExclusiveLock, RowWriterLock, Shared
 type Tables = BTreeMap<String, Arc<Table>>;
 
 /// Database and table.
-type QualifiedName = (String, String);
+pub(crate) type QualifiedName = (String, String);
 
 /// All databases and tables of a data directory.
 pub struct Catalog {
@@ -106,6 +106,18 @@ pub struct WriteGuard {
 }
 
 impl WriteGuard {
+    /// Opens a table that nobody knows yet.
+    pub(crate) fn of_new(table: Table) -> Result<WriteGuard> {
+        table.publish(Lsn(0));
+        let writer = table.state.lock.writer(Duration::ZERO)?;
+        let shared = table.state.lock.shared(Duration::ZERO)?;
+        Ok(WriteGuard {
+            table: Arc::new(table),
+            shared: Some(shared),
+            writer,
+        })
+    }
+
     /// Gives the shared lock back, so that the exclusive one can be taken.
     pub(crate) fn unlock_shared(&mut self) {
         self.shared = None;
@@ -448,52 +460,71 @@ impl Catalog {
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, and the MySQL error for whatever is wrong with the request.
     pub fn create_table(&self, request: CreateTable) -> Result<Arc<Table>> {
-        let mut definitions = self.definitions.lock();
-        let exists = match self.databases.read().get(&request.database) {
-            None => {
-                return Err(TableError::UnknownDatabase {
-                    name: request.database,
-                });
-            }
-            Some(tables) => tables.contains_key(&request.name),
-        };
-        if exists {
-            return Err(TableError::TableExists {
-                table: request.name,
-            });
-        }
         let check = request.check_foreign_keys;
-        let mut definition = resolve_table(definitions.next_table_id, request)?;
-        for foreign_key in definition.foreign_keys.iter().filter(|_| check) {
-            self.check_foreign_key(foreign_key, &definition)?;
+        let table = Arc::new(self.prepare_table(request)?);
+        match self.enter_new(&table, check) {
+            Ok(()) => Ok(table),
+            Err(error) => {
+                self.drop_trees(&trees_of(&table.definition));
+                Err(error)
+            }
         }
+    }
+
+    /// Makes the trees of a new table, which nobody knows before it [is entered](Self::enter_new).
+    ///
+    /// # Errors
+    /// As [`create_table`](Self::create_table).
+    pub(crate) fn prepare_table(&self, request: CreateTable) -> Result<Table> {
+        let check = request.check_foreign_keys;
+        let mut definitions = self.definitions.lock();
+        self.check_is_free(&request.database, &request.name)?;
+        let mut definition = resolve_table(definitions.next_table_id, request)?;
+        self.check_new_foreign_keys(&definition, check)?;
         let mut trees = Vec::new();
         let made = self
             .create_trees(&mut definition, &mut trees)
-            .and_then(|()| {
-                let table = Table::open(&self.storage, definition, Arc::default())?;
-                self.change(|tree, transaction| {
-                    put(
-                        tree,
-                        transaction,
-                        &[kind::HEADER],
-                        &header(definitions.next_table_id + 1),
-                    )?;
-                    put_definition(tree, transaction, &table.definition)
-                })?;
-                Ok(Arc::new(table))
-            });
-        let table = match made {
-            Ok(table) => table,
-            Err(error) => {
-                self.drop_trees(&trees);
-                return Err(error);
-            }
-        };
-        definitions.next_table_id += 1;
+            .and_then(|()| Table::open(&self.storage, definition, Arc::default()));
+        match made {
+            Ok(_) => definitions.next_table_id += 1,
+            Err(_) => self.drop_trees(&trees),
+        }
+        made
+    }
+
+    /// Enters a new table.
+    ///
+    /// # Errors
+    /// As [`create_table`](Self::create_table): others may have made and dropped tables since it was prepared.
+    pub(crate) fn enter_new(&self, table: &Arc<Table>, check_foreign_keys: bool) -> Result<()> {
+        let definition = &table.definition;
+        let definitions = self.definitions.lock();
+        self.check_is_free(&definition.database, &definition.name)?;
+        self.check_new_foreign_keys(definition, check_foreign_keys)?;
+        self.change(|tree, transaction| {
+            let next = header(definitions.next_table_id);
+            put(tree, transaction, &[kind::HEADER], &next)?;
+            put_definition(tree, transaction, definition)
+        })?;
         table.publish(self.storage.newest_commit());
-        self.enter(table.clone());
-        Ok(table)
+        self.enter(Arc::clone(table));
+        Ok(())
+    }
+
+    /// Error `TableExists` if a table has this name.
+    fn check_is_free(&self, database: &str, name: &str) -> Result<()> {
+        match self.table(database, name) {
+            Ok(_) => Err(TableError::TableExists {
+                table: name.to_string(),
+            }),
+            Err(TableError::UnknownTable { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn check_new_foreign_keys(&self, definition: &TableDefinition, check: bool) -> Result<()> {
+        let mut keys = definition.foreign_keys.iter().filter(|_| check);
+        keys.try_for_each(|key| self.check_foreign_key(key, definition).map(drop))
     }
 
     fn create_trees(&self, definition: &mut TableDefinition, made: &mut Vec<TreeId>) -> Result<()> {
@@ -550,7 +581,7 @@ impl Catalog {
     }
 
     /// Locks out the writers of tables, waiting at most `wait` for each.
-    fn lock_writers(
+    pub(crate) fn lock_writers(
         &self,
         names: impl IntoIterator<Item = QualifiedName>,
         wait: Duration,
@@ -718,15 +749,7 @@ impl Catalog {
         let old = &table.definition;
         let is_renamed = old.database != definition.database || old.name != definition.name;
         if is_renamed {
-            match self.table(&definition.database, &definition.name) {
-                Ok(_) => {
-                    return Err(TableError::TableExists {
-                        table: definition.name,
-                    });
-                }
-                Err(TableError::UnknownTable { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            self.check_is_free(&definition.database, &definition.name)?;
         }
         let next = Arc::new(Table::open(&self.storage, definition, table.state.clone())?);
         self.change(|tree, transaction| {

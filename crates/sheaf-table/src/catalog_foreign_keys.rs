@@ -3,11 +3,12 @@
 //! A foreign key is part of its table's definition. What refers to a table is not written down: it is found by looking at
 //! the definitions, which are all in memory.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, QualifiedName};
 use crate::change_set::Lookup;
 use crate::error::{Result, TableError};
 use crate::foreign_key::{ForeignKey, check_parent, referenced_positions};
@@ -55,6 +56,22 @@ impl Catalog {
         }
         found
     }
+}
+
+/// The other tables that foreign keys of a table refer to.
+pub(crate) fn parents_of(
+    foreign_keys: &[ForeignKey],
+    child: &TableDefinition,
+) -> BTreeSet<QualifiedName> {
+    let others = foreign_keys
+        .iter()
+        .filter(|key| !key.refers_to(&child.database, &child.name));
+    others
+        .map(|key| {
+            let parent = (&key.referenced_database, &key.referenced_table);
+            (parent.0.clone(), parent.1.clone())
+        })
+        .collect()
 }
 
 /// Error `NoParentRow` if a row of the child has no parent; `None`: the child is its own parent.

@@ -319,6 +319,9 @@ impl Tables {
             }
         }
         let request = create_request(&name, &table.indexes);
+        if !self.model.is_empty() && machine.random.below(3) == 0 {
+            return self.fill(machine, &name, table, Some(request));
+        }
         let after = vec![(name.clone(), Some(table))];
         self.define(machine, &name, after, false, |catalog| {
             catalog.create_table(request).map(drop)
@@ -424,6 +427,17 @@ impl Tables {
     }
 
     fn load_into(&mut self, machine: &mut Machine, name: &str) -> Result<(), Stop> {
+        self.fill(machine, name, self.model[name].clone(), None)
+    }
+
+    /// Loads a table, which a `request` makes together with its rows.
+    fn fill(
+        &mut self,
+        machine: &mut Machine,
+        name: &str,
+        mut table: TableModel,
+        request: Option<CreateTable>,
+    ) -> Result<(), Stop> {
         let random = &mut machine.random;
         let count = (random.below(2) * 1_500 + random.below(200)) as i64;
         let mut rows: Vec<Row> = (0..count)
@@ -434,12 +448,18 @@ impl Tables {
             rows.swap(0, random.below(count as u64) as usize);
         }
         let is_given_up = random.below(6) == 0;
-        let mut table = self.model[name].clone();
-        let Ok(open) = self.catalog().table(DATABASE, name) else {
-            panic!("there is no table {name}");
+        // All tables have the same primary key.
+        let mut names = self.model.keys();
+        let other = names
+            .next()
+            .map(|name| self.catalog().table(DATABASE, name));
+        let Some(Ok(other)) = other else {
+            panic!("there is no table");
         };
         for row in &rows {
-            table.rows.insert(open.encode_primary_key(row), row.clone());
+            table
+                .rows
+                .insert(other.encode_primary_key(row), row.clone());
         }
         let fails = table.indexes.contains(UNIQUE) && table.has_duplicate_numbers();
         let after = match is_given_up {
@@ -451,8 +471,14 @@ impl Tables {
                 memory_bytes: SORT_BYTES,
                 threads: 1,
             };
-            let guard = catalog.open_for_write(DATABASE, name, NO_WAIT)?;
-            let mut load = BulkLoad::new(catalog, guard, options, Arc::new(NoProgress))?;
+            let progress = Arc::new(NoProgress);
+            let mut load = match request {
+                Some(request) => BulkLoad::of_new_table(catalog, request, options, progress)?,
+                None => {
+                    let guard = catalog.open_for_write(DATABASE, name, NO_WAIT)?;
+                    BulkLoad::new(catalog, guard, options, progress)?
+                }
+            };
             for row in &rows {
                 load.append(row)?;
             }

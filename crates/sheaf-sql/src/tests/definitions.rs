@@ -195,6 +195,26 @@ fn a_table_made_of_a_query_has_all_of_its_columns() {
     assert!(bench.rows("SHOW TABLES").is_empty());
     bench.ok("CREATE TABLE t (a INT PRIMARY KEY) SELECT 2 AS b, 1 AS a");
     assert_eq!(bench.table_rows("t"), ["1|2"]);
+    // What fails leaves no table behind, and nothing of it.
+    let trees = bench.engine.storage().tree_ids().unwrap();
+    for (wrong, code) in [
+        ("(a INT PRIMARY KEY) SELECT 1 AS a UNION ALL SELECT 1", 1062),
+        ("(b INT NOT NULL) SELECT a FROM t", 1364),
+        (
+            "(p INT, FOREIGN KEY (p) REFERENCES t (a)) SELECT 2 AS p",
+            1452,
+        ),
+    ] {
+        assert_eq!(bench.error(&format!("CREATE TABLE u {wrong}")), code);
+        assert_eq!(bench.rows("SHOW TABLES"), ["t"]);
+    }
+    assert_eq!(bench.engine.storage().tree_ids().unwrap(), trees);
+    bench.ok("CREATE TABLE u (p INT, FOREIGN KEY (p) REFERENCES t (a)) SELECT a AS p FROM t");
+    assert_eq!(bench.table_rows("u"), ["1"]);
+    assert_eq!(bench.error("DELETE FROM t"), 1451);
+    assert_eq!(bench.error("CREATE TABLE u SELECT 1 AS a"), 1050);
+    bench.ok("CREATE TABLE IF NOT EXISTS u SELECT 7 AS p");
+    assert_eq!(bench.table_rows("u"), ["1"]);
 }
 
 #[test]

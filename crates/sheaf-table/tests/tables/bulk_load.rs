@@ -153,6 +153,74 @@ fn failed_bulk_loads_leave_the_table_empty() {
     assert!(matches!(again, Err(TableError::TableNotEmpty { .. })));
 }
 
+/// Loads a table that is made with its rows.
+fn load_new(
+    catalog: &Arc<Catalog>,
+    rows: impl Iterator<Item = Vec<Value>>,
+    progress: Arc<dyn Progress>,
+) -> Result<u64, TableError> {
+    let options = BulkLoadOptions {
+        memory_bytes: 1 << 20,
+        threads: 2,
+    };
+    let mut load = BulkLoad::of_new_table(catalog, example(), options, progress)?;
+    for row in rows {
+        load.append(&row)?;
+        assert!(catalog.table("d", "t").is_err());
+    }
+    load.finish()
+}
+
+#[test]
+fn a_table_is_made_with_its_rows_or_not_at_all() {
+    let (directory, catalog) = scratch();
+    let trees = catalog.storage().tree_ids().unwrap();
+    let quiet = || Arc::new(NoProgress);
+    let duplicate = many_rows(3000, |i| i * 31 % 3000).chain([row(9999, "name 5", "", 0)]);
+    let refused = load_new(&catalog, duplicate, quiet()).unwrap_err();
+    assert_eq!(refused.mysql_code(), 1062);
+    let cancelled = Arc::new(Counting {
+        units: AtomicU64::new(0),
+        stop_after: 1,
+    });
+    let refused = load_new(&catalog, many_rows(10_000, |i| i), cancelled);
+    assert!(matches!(refused, Err(TableError::Interrupted)));
+    // Somebody makes a table of this name meanwhile.
+    let options = BulkLoadOptions {
+        memory_bytes: 1 << 20,
+        threads: 1,
+    };
+    let mut late = BulkLoad::of_new_table(&catalog, example(), options, quiet()).unwrap();
+    late.append(&row(1, "a", "b", 1)).unwrap();
+    catalog.create_table(example()).unwrap();
+    assert!(matches!(late.finish(), Err(TableError::TableExists { .. })));
+    assert!(matches!(
+        load_new(&catalog, many_rows(1, |i| i), quiet()),
+        Err(TableError::TableExists { .. })
+    ));
+    assert!(catalog.table("d", "t").unwrap().is_empty().unwrap());
+    drop_table(&catalog, "t").unwrap();
+    assert_eq!(catalog.storage().tree_ids().unwrap(), trees);
+
+    let scrambled = many_rows(3000, |i| i * 31 % 3000);
+    assert_eq!(load_new(&catalog, scrambled, quiet()).unwrap(), 3000);
+    let table = catalog.table("d", "t").unwrap();
+    assert!(table.is_current());
+    assert!(values(&table).into_iter().eq(many_rows(3000, |i| i)));
+    let next = vec![Value::Null, Value::Null, Value::Null, Value::Null];
+    insert(&catalog, &[next]).unwrap();
+    assert_eq!(values(&table)[3000][0], Value::Int(3001));
+    assert_eq!(catalog.storage().tree_ids().unwrap().len(), trees.len() + 5);
+    catalog.storage().close().unwrap();
+    drop((table, catalog));
+    let catalog = open(directory.path());
+    assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 3001);
+    let mut other = example();
+    other.name = "u".into();
+    let other = catalog.create_table(other).unwrap();
+    assert!(other.definition.id > catalog.table("d", "t").unwrap().definition.id);
+}
+
 #[test]
 fn a_full_disk_while_loading_leaves_the_table_as_it_was() {
     let disk = SimulatedDisk::new(SimulationOptions::new(7));

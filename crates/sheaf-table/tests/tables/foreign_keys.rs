@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_table::{
-    Alteration, Catalog, ChangeSet, Column, ColumnType, CreateTable, ForeignKeySpec, IndexPartSpec,
-    IndexSpec, ReferentialAction, Table, TableError, Value,
+    Alteration, BulkLoad, BulkLoadOptions, Catalog, ChangeSet, Column, ColumnType, CreateTable,
+    ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, ReferentialAction, Table, TableError,
+    Value,
 };
 
 use crate::fixture::{alter, drop_index, open, scratch};
@@ -368,4 +369,33 @@ fn foreign_keys_change_together_with_their_indexes() {
     let refused = alter(&catalog, "t", &[add, Alteration::AddIndex(by_b)]);
     assert!(matches!(refused, Err(TableError::NoParentRow { .. })));
     assert_eq!(catalog.storage().tree_ids().unwrap(), trees);
+}
+
+#[test]
+fn a_table_that_comes_with_its_rows_keeps_its_foreign_keys() {
+    let (_directory, catalog) = family(NoAction, NoAction);
+    let load = |name: &str, parent: &str, a: i64| {
+        let mut request = table(name);
+        request.foreign_keys = vec![references(&["a"], parent, &["id"], NoAction, NoAction)];
+        let options = BulkLoadOptions {
+            memory_bytes: 1 << 20,
+            threads: 1,
+        };
+        let progress = Arc::new(NoProgress);
+        let mut load = BulkLoad::of_new_table(&catalog, request, options, progress)?;
+        load.append(&row([Some(1), Some(a), None]))?;
+        load.append(&row([Some(2), None, None]))?;
+        load.finish()
+    };
+    let trees = catalog.storage().tree_ids().unwrap();
+    let orphan = load("e", "p", 9).unwrap_err();
+    assert_eq!(orphan.mysql_code(), 1452);
+    assert_eq!(load("e", "missing", 1).unwrap_err().mysql_code(), 1824);
+    assert!(load("e", "e", 9).is_err());
+    assert!(catalog.table("d", "e").is_err());
+    assert_eq!(catalog.storage().tree_ids().unwrap(), trees);
+    assert_eq!(load("e", "p", 3).unwrap(), 2);
+    assert_eq!(load("f", "f", 2).unwrap(), 2);
+    let refused = change(&catalog, "p", Delete(3)).unwrap_err();
+    assert_eq!(refused.mysql_code(), 1451);
 }
