@@ -5,6 +5,9 @@
 //!                    -> lock all others out -> enter the definition -> free trees that it does not name
 //! ```
 //!
+//! Writers of the tables that new foreign keys refer to are locked out as well, so that no row loses its parent between the
+//! check and the moment from which on deleting it looks for children.
+//!
 //! The definition is entered by one transaction of the catalog, and only then anybody sees the new trees. If something fails
 //! before that, they are freed; after a crash [`Catalog::open`] frees whatever no definition names, old or new.
 //!
@@ -17,7 +20,7 @@ use std::time::Duration;
 use sheaf_storage::TreeId;
 
 use crate::catalog::{Catalog, trees_of};
-use crate::catalog_foreign_keys::check_rows;
+use crate::catalog_foreign_keys::{check_rows, parents_of};
 use crate::definition_check::{
     NO_TREE, check_auto_increment, check_key_lengths, check_name, index_for, resolve_index,
 };
@@ -51,7 +54,8 @@ pub enum Alteration {
 
 impl Catalog {
     /// Makes all these changes of a table, or none. Indexes are built while others read the table: external sort within
-    /// `memory_bytes`, then a sorted bulk build. Waits at most `wait` for writers, and again for readers when all is ready.
+    /// `memory_bytes`, then a sorted bulk build. Waits at most `wait` for the writers of each table, and again for readers
+    /// when all is ready.
     ///
     /// # Errors
     /// `DuplicateKey` for a unique index, `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, and
@@ -64,7 +68,15 @@ impl Catalog {
         progress: &dyn Progress,
         wait: Duration,
     ) -> Result<()> {
+        // Says which tables are to be locked, and what is wrong before anybody waits.
+        let seen = self.table(database, table)?;
+        let (definition, to_check) = self.altered(&seen, changes)?;
+        let mut before = parents_of(&to_check, &definition);
+        let after = before.split_off(&(database.to_string(), table.to_string()));
+        // Tables are locked in the order of their names.
+        let _before = self.lock_writers(before, wait)?;
         let (table, writer) = self.lock_writer(database, table, wait)?;
+        let _after = self.lock_writers(after, wait)?;
         let (mut definition, to_check) = self.altered(&table, changes)?;
         let mut built = Vec::new();
         let altered = self
@@ -202,7 +214,6 @@ impl Catalog {
         let (definition, state) = (definition.clone(), table.state.clone());
         let child = Arc::new(Table::open(self.storage(), definition, state)?);
         for key in keys {
-            // It may have become another one since.
             let parent = self.check_foreign_key(key, &child.definition)?;
             check_rows(&child, key, parent.as_ref(), progress)?;
         }

@@ -1,12 +1,13 @@
 //! Foreign keys: what they ask of definitions, and what they make of changes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sheaf_table::{
     Alteration, BulkLoad, BulkLoadOptions, Catalog, ChangeSet, Column, ColumnType, CreateTable,
-    ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, ReferentialAction, Table, TableError,
-    Value,
+    ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, Progress, ReferentialAction, Table,
+    TableError, Value,
 };
 
 use crate::fixture::{alter, drop_index, open, scratch};
@@ -398,4 +399,54 @@ fn a_table_that_comes_with_its_rows_keeps_its_foreign_keys() {
     assert_eq!(load("f", "f", 2).unwrap(), 2);
     let refused = change(&catalog, "p", Delete(3)).unwrap_err();
     assert_eq!(refused.mysql_code(), 1451);
+}
+
+/// Tries to write the parent in the middle of the work.
+struct WritesParent<'a> {
+    catalog: &'a Catalog,
+    tried: AtomicU64,
+}
+
+impl Progress for WritesParent<'_> {
+    fn begin(&self, _name: &str, _total: Option<u64>) {}
+
+    fn advance(&self, _units: u64) {}
+
+    fn is_cancelled(&self) -> bool {
+        let opened = self.catalog.open_for_row_writes("d", "p", Duration::ZERO);
+        assert!(matches!(opened, Err(TableError::LockWaitTimeout)));
+        assert!(self.catalog.open_for_read("d", "p", Duration::ZERO).is_ok());
+        self.tried.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+}
+
+#[test]
+fn nobody_deletes_parents_while_a_new_foreign_key_is_checked() {
+    // The parent's name comes after one of the children's, and before the other's.
+    for child in ["c", "q"] {
+        let (_directory, catalog) = scratch();
+        for name in ["p", child] {
+            catalog.create_table(table(name)).unwrap();
+            change(&catalog, name, Insert([Some(1), Some(1), None])).unwrap();
+        }
+        let add = [Alteration::AddForeignKey {
+            spec: references(&["a"], "p", &["id"], NoAction, NoAction),
+            check: true,
+        }];
+        let writer = catalog.open_for_row_writes("d", "p", NO_WAIT).unwrap();
+        let refused = alter(&catalog, child, &add);
+        assert!(matches!(refused, Err(TableError::LockWaitTimeout)));
+        drop(writer);
+        let progress = WritesParent {
+            catalog: &catalog,
+            tried: AtomicU64::new(0),
+        };
+        catalog
+            .alter_table(("d", child), &add, 1 << 20, &progress, Duration::ZERO)
+            .unwrap();
+        assert!(progress.tried.load(Ordering::Relaxed) > 1);
+        let refused = change(&catalog, "p", Delete(1)).unwrap_err();
+        assert_eq!(refused.mysql_code(), 1451);
+    }
 }
