@@ -107,6 +107,7 @@ impl Catalog {
         changes: &[Alteration],
     ) -> Result<(TableDefinition, Vec<ForeignKey>)> {
         let mut next = table.definition.clone();
+        let first_id = table.first_free_index_id();
         for change in changes {
             let absent = |name: &String| TableError::CannotDropIndex { name: name.clone() };
             match change {
@@ -128,7 +129,7 @@ impl Catalog {
         }
         for change in changes {
             if let Alteration::AddIndex(spec) = change {
-                let index = resolve_index(&next, spec)?;
+                let index = resolve_index(&next, spec, first_id)?;
                 next.secondary.push(index);
             }
         }
@@ -137,7 +138,7 @@ impl Catalog {
             if let Alteration::AddForeignKey { spec, check } = change {
                 let key = resolve_foreign_key(&next, spec)?;
                 if leading_index(&next, &key.columns).is_none() {
-                    let index = resolve_index(&next, &index_for(&next, spec))?;
+                    let index = resolve_index(&next, &index_for(&next, spec), first_id)?;
                     next.secondary.push(index);
                 }
                 if *check {

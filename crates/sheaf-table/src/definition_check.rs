@@ -97,13 +97,13 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
         definition.primary.parts = resolve_parts(&definition, parts)?;
     }
     for spec in &request.indexes {
-        let index = resolve_index(&definition, spec)?;
+        let index = resolve_index(&definition, spec, 1)?;
         definition.secondary.push(index);
     }
     for spec in &request.foreign_keys {
         let foreign_key = resolve_foreign_key(&definition, spec)?;
         if leading_index(&definition, &foreign_key.columns).is_none() {
-            let index = resolve_index(&definition, &index_for(&definition, spec))?;
+            let index = resolve_index(&definition, &index_for(&definition, spec), 1)?;
             definition.secondary.push(index);
         }
         definition.foreign_keys.push(foreign_key);
@@ -114,11 +114,15 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
     Ok(definition)
 }
 
-/// A new secondary index of a table, without a tree.
+/// A new secondary index of a table, without a tree. Ids from `first_id` on may be its.
 ///
 /// # Errors
 /// The MySQL error for whatever is wrong with the request.
-pub(crate) fn resolve_index(definition: &TableDefinition, spec: &IndexSpec) -> Result<Index> {
+pub(crate) fn resolve_index(
+    definition: &TableDefinition,
+    spec: &IndexSpec,
+    first_id: u32,
+) -> Result<Index> {
     if definition.secondary.len() >= MAX_INDEXES {
         return Err(TableError::TooManyIndexes { limit: MAX_INDEXES });
     }
@@ -138,13 +142,8 @@ pub(crate) fn resolve_index(definition: &TableDefinition, spec: &IndexSpec) -> R
         }
         None => free_name(definition, &definition.columns[parts[0].column].name),
     };
-    let id = definition
-        .secondary
-        .iter()
-        .map(|index| index.id)
-        .max()
-        .unwrap_or(0)
-        + 1;
+    let taken = definition.secondary.iter().map(|index| index.id);
+    let id = taken.max().map_or(first_id, |id| first_id.max(id + 1));
     let (unique, comment) = (spec.unique, spec.comment.clone());
     Ok(Index {
         id,

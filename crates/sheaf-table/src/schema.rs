@@ -74,7 +74,7 @@ pub struct IndexPart {
 /// An index: the primary key's clustered tree, or a secondary tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
-    /// Unique in its table, 0 for the primary key.
+    /// Unique in its table, also among the dropped indexes that statistics still know; 0 for the primary key.
     pub id: u32,
     pub name: String,
     /// In key order. Empty only for the primary index of a table with a hidden row id.

@@ -224,6 +224,16 @@ impl Table {
         Some(index.distinct_prefixes.clone())
     }
 
+    /// Neither an index of the table has this id, or a greater one, nor one that was dropped and that the statistics still
+    /// know: what they say of it is not about another one.
+    pub(crate) fn first_free_index_id(&self) -> u32 {
+        let indexes = self.definition.secondary.iter().map(|index| index.id);
+        let last = indexes.max().unwrap_or(0);
+        let analyzed = self.statistics();
+        let analyzed = analyzed.and_then(|known| known.indexes.keys().next_back().copied());
+        analyzed.map_or(last, |id| last.max(id)) + 1
+    }
+
     /// Estimates conditions on a column, by position, from ANALYZE TABLE; `None`: never analyzed.
     pub fn column_estimator(&self, column: usize) -> Option<ColumnEstimator> {
         let statistics = self.statistics()?;

@@ -257,3 +257,26 @@ fn analyze_estimates_distinct_values_and_keeps_them() {
     let by_note = table.distinct_prefixes(Some(2)).unwrap();
     assert!(by_note[0] > 40 && by_note[0] < 400, "{by_note:?}");
 }
+
+#[test]
+fn a_new_index_has_no_statistics_of_a_dropped_one() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    insert(&catalog, &many_rows(500, |i| i).collect::<Vec<_>>()).unwrap();
+    catalog.analyze("d", "t", NO_WAIT).unwrap();
+    let found = |catalog: &Catalog| {
+        let table = catalog.table("d", "t").unwrap();
+        let position = table.definition.secondary_position("by_note").unwrap();
+        table.distinct_prefixes(Some(position))
+    };
+    assert!(found(&catalog).is_some());
+    let without = Alteration::DropIndex("by_note".into());
+    let with = Alteration::AddIndex(index("by_note", &["price"], false));
+    alter(&catalog, "t", &[without.clone(), with.clone()]).unwrap();
+    assert_eq!(found(&catalog), None);
+    alter(&catalog, "t", std::slice::from_ref(&without)).unwrap();
+    alter(&catalog, "t", std::slice::from_ref(&with)).unwrap();
+    assert_eq!(found(&catalog), None);
+    catalog.analyze("d", "t", NO_WAIT).unwrap();
+    assert!(found(&catalog).is_some());
+}
