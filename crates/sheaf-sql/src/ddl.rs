@@ -25,6 +25,7 @@ use crate::query::SessionValues;
 use crate::result::ResultSink;
 use crate::rows::{Cells, Rows};
 use crate::session::{Session, SessionHandle};
+use crate::values::{hybrid_number, literal};
 use crate::variables;
 
 /// How long an index build waits at most for the table's writers, and at its end for its readers; `lock_wait_timeout` may
@@ -356,7 +357,8 @@ impl Session {
                 Err(SqlError::invalid_default(&column.name))
             };
         }
-        let Some(value) = crate::values::literal(default) else {
+        let number = hybrid_number(default, &column.ty);
+        let Some(value) = literal(number.as_ref().unwrap_or(default)) else {
             // MySQL 8 takes any expression in parentheses; constants are what can be kept.
             if let ast::Expr::Nested(inner) = default {
                 let value = self.evaluate(inner, text)?;

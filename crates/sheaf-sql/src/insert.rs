@@ -19,7 +19,7 @@ use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::update::is_default;
-use crate::values::{divisors, is_zero};
+use crate::values::{divisors, hybrid_number, is_zero};
 
 /// Rows that RETURNING shows are kept in memory until the end: at most this part of the query memory.
 const RETURNING_SHARE: usize = 4;
@@ -116,7 +116,7 @@ impl Session {
         }
         let info_wanted = rows.len() > 1;
         let opened = self.begin_for_reads_that_lock();
-        let inserted = self.insert_values(&destination, &rows, text);
+        let inserted = self.insert_values(&destination, rows, text);
         let inserted = self.end_implicit(opened, inserted)?;
         self.warn_of_truncated_texts();
         let info = if info_wanted {
@@ -232,7 +232,7 @@ impl Session {
     fn insert_values(
         &mut self,
         destination: &Destination,
-        rows: &[Vec<ast::Expr>],
+        mut rows: Vec<Vec<ast::Expr>>,
         text: &str,
     ) -> Result<Inserted> {
         let Destination {
@@ -250,10 +250,16 @@ impl Session {
         } else {
             Self::target_columns(&table, columns)?
         };
-        check_value_counts(rows, targets.len())?;
+        check_value_counts(&rows, targets.len())?;
+        for (expression, target) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(&targets)) {
+            let column = &table.definition.columns[*target];
+            if let Some(number) = hybrid_number(expression, &column.ty) {
+                *expression = number;
+            }
+        }
         // What SET TRANSACTION said is not about reads of the values alone.
         let next = self.next_transaction;
-        let values = self.values_of(rows, options.ignore, text)?;
+        let values = self.values_of(&rows, options.ignore, text)?;
         self.next_transaction = next;
         let mut writer = self.open_writer(database, &table.definition.name, *options)?;
         let targets = if all_default {

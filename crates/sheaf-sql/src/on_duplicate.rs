@@ -18,6 +18,7 @@ use crate::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
 use crate::table_writer::{current_timestamp, default_of};
 use crate::update::{assign, is_default};
+use crate::values::hybrid_number;
 use crate::warnings::Warnings;
 
 /// What the rows are called in the planned expressions. No identifier is written like this.
@@ -89,7 +90,8 @@ impl Session {
                 planned.push((column, None));
                 continue;
             }
-            let mut value = assignment.value.clone();
+            let number = hybrid_number(&assignment.value, &definition.columns[column].ty);
+            let mut value = number.unwrap_or_else(|| assignment.value.clone());
             walk_expression(&mut value, &mut naming);
             planned.push((column, Some(items.len())));
             items.push(ast::SelectItem::ExprWithAlias {

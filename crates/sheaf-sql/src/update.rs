@@ -30,7 +30,7 @@ use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::{ROWS_PER_CANCEL_CHECK, current_timestamp, default_of, issue};
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
-use crate::values::{divisors, is_zero};
+use crate::values::{divisors, hybrid_number, is_zero};
 use crate::warnings::Warnings;
 
 /// Columns that are replaced by what was assigned to them before, in one statement: each may repeat a whole expression.
@@ -389,12 +389,20 @@ fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<V
                 return Err(SqlError::not_supported_yet("SET of a row"));
             };
             let (reference, column) = references.column(name)?;
+            let value = &assignment.value;
+            let table = references.0[reference].table.as_ref();
+            let number = table.and_then(|table| {
+                let column = &table.definition.columns[column];
+                hybrid_number(value, &column.ty)
+            });
             Ok(Assignment {
                 reference,
                 column,
-                value: match is_default(&assignment.value) {
+                value: match is_default(value) {
                     true => NewValue::Default,
-                    false => NewValue::Expression(Box::new(assignment.value.clone())),
+                    false => {
+                        NewValue::Expression(Box::new(number.unwrap_or_else(|| value.clone())))
+                    }
                 },
             })
         })

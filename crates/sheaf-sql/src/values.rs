@@ -2,7 +2,7 @@
 
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
-use sheaf_table::{Collation, Value};
+use sheaf_table::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -161,6 +161,29 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
             expr,
         }
         | ast::Expr::Nested(expr) => literal(expr),
+        _ => None,
+    }
+}
+
+/// The number that a hexadecimal literal is in a column of this type; `None` for other columns and other expressions.
+pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<ast::Expr> {
+    let is_number = ty.is_integer()
+        || matches!(
+            ty,
+            ColumnType::Decimal { .. }
+                | ColumnType::Float { .. }
+                | ColumnType::Double { .. }
+                | ColumnType::Year
+        );
+    match expression {
+        ast::Expr::Nested(inner) => hybrid_number(inner, ty),
+        ast::Expr::Value(value) if is_number => match &value.value {
+            ast::Value::HexStringLiteral(digits) => {
+                let number = u128::from_str_radix(digits, 16).ok()?.to_string();
+                Some(ast::Expr::value(ast::Value::Number(number, false)))
+            }
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -16,6 +16,11 @@ fn double(_: &Operands<'_>) -> Result<Field> {
     Ok(field::double())
 }
 
+/// Whether the function of this name is one of these, whose arguments are numbers.
+pub(crate) fn takes_numbers(name: &str) -> bool {
+    FUNCTIONS.iter().any(|function| function.name == name)
+}
+
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("abs", (1, 1), same_number, abs),
     Function::strict("ceil", (1, 1), whole_number, |call| {

@@ -37,7 +37,7 @@ use sheaf_table::Collation;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::truncated::{NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, SqlType, field};
-use crate::functions::{as_function, call};
+use crate::functions::{as_function, call, mathematics};
 
 pub use plan::{resolve_plan, rewrite_changed, schema_of_operands};
 
@@ -128,7 +128,10 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                 "$first_part" => choose::first_part(first(args), schema),
                 name => {
                     let wanted = wanted_number(name);
-                    let args = match wanted.is_some() || CASTS_TO_NUMBERS.contains(&name) {
+                    let takes_numbers = wanted.is_some()
+                        || CASTS_TO_NUMBERS.contains(&name)
+                        || mathematics::takes_numbers(name);
+                    let args = match takes_numbers {
                         true => args.into_iter().map(number_of_hybrid).collect(),
                         false => args,
                     };
@@ -329,6 +332,7 @@ fn aggregate_arguments(
     schema: &DFSchema,
 ) -> Result<Vec<Expr>> {
     let as_double = |expr: Expr, always: bool| -> Result<Expr> {
+        let expr = number_of_hybrid(expr);
         let ty = type_of(&expr, schema)?;
         let number = ty.is_exact_number() || ty == SqlType::Double;
         Ok(if always && ty != SqlType::Double || !always && !number {
@@ -348,7 +352,7 @@ fn aggregate_arguments(
         }
         "bit_and" | "bit_or" | "bit_xor" => Ok(args
             .into_iter()
-            .map(|expr| fold(call("$cast_unsigned", vec![expr]), schema))
+            .map(|expr| fold(call("$cast_unsigned", vec![number_of_hybrid(expr)]), schema))
             .collect()),
         _ => Ok(args),
     }

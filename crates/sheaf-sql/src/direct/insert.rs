@@ -15,7 +15,7 @@ use crate::result::ResultSink;
 use crate::session::Session;
 use crate::table_writer::{RowShape, TableWriter};
 use crate::update::is_default;
-use crate::values::literal;
+use crate::values::{hybrid_number, literal};
 
 /// See the module's comment.
 pub(super) struct Insert {
@@ -78,6 +78,14 @@ impl Insert {
             true => Vec::new(),
             false => Session::target_columns(&table, &destination.columns).ok()?,
         };
+        let rows_given = values.rows.iter();
+        let mut given = rows_given.flat_map(|row| row.content.iter().zip(&targets));
+        let is_hybrid = |(expr, target): (&ast::Expr, &usize)| {
+            hybrid_number(expr, &table.definition.columns[*target].ty).is_some()
+        };
+        if given.any(is_hybrid) {
+            return None;
+        }
         let fits = |row: &Vec<Place>| row.len() == targets.len();
         rows.iter().all(fits).then_some(Insert {
             destination,
