@@ -248,6 +248,11 @@ impl SessionHandle {
         statement.push_str(&text[..end]);
     }
 
+    /// When the running statement began.
+    pub(crate) fn statement_began(&self) -> Instant {
+        lock(&self.activity).since
+    }
+
     /// Returns how long the statement took.
     pub(crate) fn end_statement(&self) -> Duration {
         let mut activity = lock(&self.activity);

@@ -54,11 +54,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl StatementTimer {
-    /// Ends the session's running statement after `limit`, unless what is returned is dropped before. `None` if there
-    /// is no thread to be had: then the statement has no limit.
+    /// Ends the session's running statement when `limit` has passed since it began, unless what is returned is dropped
+    /// before. `None` if there is no thread to be had: then the statement has no limit.
     pub(crate) fn arm(&self, session: Arc<SessionHandle>, limit: Duration) -> Option<ArmedTimer> {
         self.start()?;
-        let deadline = Instant::now().checked_add(limit)?;
+        let deadline = session.statement_began().checked_add(limit)?;
         let mut state = lock(&self.shared.state);
         let key = (deadline, state.next_number);
         state.next_number += 1;
@@ -158,5 +158,21 @@ mod tests {
         assert!(!quick.is_timed_out() && !patient.is_timed_out());
         drop((armed, long));
         assert!(lock(&timer.shared.state).deadlines.is_empty());
+    }
+
+    #[test]
+    fn a_statement_has_one_time_however_often_it_is_begun_again() {
+        let (timer, session) = (StatementTimer::default(), session());
+        let deadline = || {
+            let armed = timer.arm(Arc::clone(&session), Duration::from_secs(3600));
+            armed.map(|armed| armed.key.0)
+        };
+        session.begin_statement("SELECT 1");
+        let first = deadline();
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(first.is_some());
+        assert_eq!(deadline(), first);
+        session.begin_statement("SELECT 2");
+        assert!(deadline() > first);
     }
 }
