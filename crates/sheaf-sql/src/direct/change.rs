@@ -615,6 +615,7 @@ impl Session {
             view: &view,
             access,
             handle: &self.handle,
+            counters: &self.handle.counters,
         };
         // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by then.
         let known = reader.known_keys(bound);

@@ -62,6 +62,7 @@ impl Walk<'_> {
             view: self.view,
             access: &joined.access,
             handle: &self.session.handle,
+            counters: &self.session.handle.counters,
         };
         let mut progress = Progress::GoOn;
         reader.for_each(&bound, Direction::Forward, |_, row| {

@@ -140,6 +140,7 @@ impl Session {
             view: &view,
             access: &read.access,
             handle: &self.handle,
+            counters: &self.handle.counters,
         };
         // A sort needs all rows, and what it has looked at is locked.
         let wanted = match read.sorts() {
@@ -214,6 +215,7 @@ impl Session {
             view: &view,
             access: &read.access,
             handle: &self.handle,
+            counters: &self.handle.counters,
         };
         let mut left = match read.sorts() {
             true => u64::MAX,

@@ -255,8 +255,12 @@ impl Session {
         })
     }
 
-    /// How a plan without parameters would run, for EXPLAIN; `None`: it would not.
+    /// How a plan without parameters would run, for EXPLAIN; `None`: it would not. Error 1142 if the session may not read its
+    /// tables.
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
+        for need in &plan.needs {
+            self.require_on_table(&need.database, &need.table, need.privileges)?;
+        }
         match &plan.action {
             Action::Read(read, table) => self.would_read(read, table),
             Action::Join(join) => Ok(join.would_run(self)?.then_some(Way::Through)),

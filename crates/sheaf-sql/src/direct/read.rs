@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
+use sheaf_access::SessionCounters;
 use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{BorrowedReadGuard, RowView, Table, TableDefinition, Value};
 use sqlparser::ast;
@@ -590,11 +591,12 @@ impl Session {
             return Ok(false);
         };
         if ready.way != Way::Through {
-            let Some(mut rows) = self.walk_for_a_while(read, (table, &open.view), &ready)? else {
+            let (seen, counters) = ((table, &open.view), &self.handle.counters);
+            let Some(mut rows) = self.walk_for_a_while(read, seen, &ready, counters)? else {
                 return Ok(false);
             };
             let window = (ready.limit, ready.offset);
-            return self.send_sorted(read, (table, &open.view), &mut rows, window, sink);
+            return self.send_sorted(read, seen, &mut rows, window, sink);
         }
         let Ready {
             bound,
@@ -607,6 +609,7 @@ impl Session {
             view: &open.view,
             access: &read.access,
             handle: &self.handle,
+            counters: &self.handle.counters,
         };
         let items = match &read.shown {
             Shown::Columns(items) => items,
@@ -687,6 +690,7 @@ impl Session {
         read: &Read,
         (table, view): (&Arc<Table>, &ReadView),
         ready: &Ready,
+        counters: &SessionCounters,
     ) -> Result<Option<Sorter>> {
         let (access, direction) = read.access_of(ready.way);
         let reader = RowReader {
@@ -694,6 +698,7 @@ impl Session {
             view,
             access,
             handle: &self.handle,
+            counters,
         };
         let mut rows = Sorter::default();
         let mut left = ready.limit.saturating_add(ready.offset);
@@ -726,10 +731,11 @@ impl Session {
             return Ok(None);
         };
         if ready.way != Way::Through {
-            // Whether it ends soon is told by trying.
+            // Whether it ends soon is told by trying, which counts as nothing.
             let view = self.current_view()?;
             table.check_view(&view)?;
-            let rows = self.walk_for_a_while(read, (table, &view), &ready)?;
+            let counters = SessionCounters::default();
+            let rows = self.walk_for_a_while(read, (table, &view), &ready, &counters)?;
             return Ok(rows.map(|_| ready.way));
         }
         Ok(Some(ready.way))

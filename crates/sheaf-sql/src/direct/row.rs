@@ -149,6 +149,8 @@ pub(super) struct RowReader<'a> {
     pub(super) view: &'a ReadView,
     pub(super) access: &'a Access,
     pub(super) handle: &'a SessionHandle,
+    /// What is read is counted here.
+    pub(super) counters: &'a SessionCounters,
 }
 
 /// What was counted on the way.
@@ -195,7 +197,7 @@ impl RowReader<'_> {
             ..Counts::default()
         };
         let outcome = self.walk(access, direction, &mut counts, &mut take);
-        let counters: &SessionCounters = &self.handle.counters;
+        let counters = self.counters;
         let (steps, first): (&Counter, &Counter) = match direction {
             Direction::Forward => (&counters.handler_read_next, &counters.handler_read_first),
             Direction::Backward => (&counters.handler_read_prev, &counters.handler_read_last),
@@ -253,7 +255,7 @@ impl RowReader<'_> {
 
     /// Counts lookups of keys that another than [`Self::for_each`] has done.
     pub(super) fn note_points(&self, keys: u64, rows: u64) {
-        let counters: &SessionCounters = &self.handle.counters;
+        let counters = self.counters;
         counters.handler_read_key.add(keys);
         counters.rows_read.add(rows);
     }
@@ -274,7 +276,7 @@ impl RowReader<'_> {
                 rows += leaf.len() as u64;
             }
         }
-        let counters: &SessionCounters = &self.handle.counters;
+        let counters = self.counters;
         counters.handler_read_key.add(positioned);
         if let Keys::Ranges(_) = access.keys {
             counters.handler_read_next.add(rows);

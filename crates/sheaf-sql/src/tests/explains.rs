@@ -284,6 +284,25 @@ fn a_direct_plan_is_explained_and_analyzed_by_its_own_index() {
     assert_eq!(bench.rows("SELECT COUNT(*) FROM t"), ["1000"]);
 }
 
+/// Whether a LIMIT ends a walk soon is found out by walking.
+#[test]
+fn explaining_a_walk_counts_no_reads() {
+    let mut bench = bench();
+    let reads = |bench: &Bench| -> Vec<_> {
+        let counts = bench.session.handle().counters.entries().into_iter();
+        counts
+            .filter(|(name, _)| name.starts_with("Handler_read"))
+            .collect()
+    };
+    let sql = "SELECT c FROM t WHERE c = 'c5' ORDER BY id LIMIT 1";
+    let before = reads(&bench);
+    let rows = bench.rows(&format!("EXPLAIN {sql}"));
+    assert!(rows[0].ends_with("Direct"), "{rows:?}");
+    assert_eq!(reads(&bench), before);
+    assert_eq!(bench.rows(sql), ["c5"]);
+    assert_ne!(reads(&bench), before);
+}
+
 #[test]
 fn analyze_counts_the_runs_of_a_recursive_query() {
     let mut bench = bench();

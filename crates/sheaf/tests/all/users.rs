@@ -216,6 +216,7 @@ fn tables_are_read_and_changed_by_those_who_may() {
         "WITH x AS (SELECT 1) SELECT * FROM salaries",
         "SELECT * FROM orders UNION ALL SELECT id, id, id FROM salaries",
         "EXPLAIN SELECT * FROM salaries WHERE id = 1",
+        "EXPLAIN SELECT * FROM salaries WHERE amount = 1 ORDER BY id LIMIT 1",
         "EXPLAIN ANALYZE SELECT * FROM salaries",
         "SET @a = (SELECT MAX(amount) FROM salaries)",
         "DO (SELECT MAX(amount) FROM salaries)",
