@@ -73,6 +73,9 @@ pub(crate) use shared_plans::{Known, SharedPlans, SharedPlansGauges};
 use statement_cache::MAX_STATEMENT_BYTES;
 pub(crate) use statement_cache::{Cached, StatementCache};
 
+/// `Last_query_cost` of a query that ran directly and was not estimated: what MySQL says of a lookup by key.
+const COST_WITHOUT_ESTIMATE: f64 = 1.0;
+
 /// What a plan, or the finding that there is none, depends on besides the statement.
 #[derive(Clone)]
 pub(crate) struct Circumstances {
@@ -283,7 +286,8 @@ impl Session {
         }
         self.begin_implicitly();
         let parameters = operand::as_literals(parameters);
-        let _timer = self.limit_time(matches!(plan.action, Action::Read(..) | Action::Join(_)));
+        let is_query = matches!(plan.action, Action::Read(..) | Action::Join(_));
+        let _timer = self.limit_time(is_query);
         let outcome = match &plan.action {
             Action::Read(read, table) => match read.locking {
                 Some(locking) => {
@@ -304,6 +308,9 @@ impl Session {
         match outcome {
             Ok(false) => self.warnings = warnings,
             _ => {
+                if is_query {
+                    self.last_query_cost = COST_WITHOUT_ESTIMATE;
+                }
                 self.handle.commands.count(plan.command());
                 self.handle.commands.count(Command::Direct);
             }

@@ -91,6 +91,23 @@ fn a_direct_read_keeps_to_its_time() {
 }
 
 #[test]
+fn a_direct_query_has_a_cost_of_its_own() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (1), (2)");
+    let cost = "SHOW STATUS LIKE 'Last_query_cost'";
+    bench.ok("SELECT COUNT(*) FROM t AS x, t AS y WHERE x.a <> y.a");
+    assert_ne!(bench.rows(cost), ["Last_query_cost|1.000000"]);
+    let mut sink = RowSink::default();
+    direct(&mut bench, &mut sink, "SELECT a FROM t WHERE a = 1").expect("a row");
+    assert_eq!(bench.rows(cost), ["Last_query_cost|1.000000"]);
+    // Changes are no queries.
+    bench.ok("SELECT COUNT(*) FROM t AS x, t AS y WHERE x.a <> y.a");
+    let estimated = bench.rows(cost);
+    direct(&mut bench, &mut sink, "DELETE FROM t WHERE a = 1").expect("it is deleted");
+    assert_eq!(bench.rows(cost), estimated);
+}
+
+#[test]
 fn a_sum_beyond_every_decimal_is_an_error() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (a INT PRIMARY KEY, d DECIMAL(38,0), b BIGINT)");
