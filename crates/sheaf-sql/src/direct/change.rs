@@ -574,18 +574,18 @@ impl Session {
         let mut outcome = None;
         for _ in 0..MAX_RESTARTS {
             let attempt = self.attempt(access, tables, work, &mut statement, &mut warnings);
+            // Errors of taking back end the statement as others do.
+            let attempt = attempt.and_then(|attempt| {
+                if !matches!(attempt, Attempt::Done(_)) {
+                    warnings.clone_from(&before);
+                    statement.start_again()?;
+                }
+                Ok(attempt)
+            });
             outcome = Some(match attempt {
                 Ok(Attempt::Done(changed)) => Ok(Some(changed)),
-                Ok(Attempt::RowChanged) => {
-                    statement.start_again()?;
-                    warnings.clone_from(&before);
-                    continue;
-                }
-                Ok(Attempt::NotDirect) => {
-                    statement.start_again()?;
-                    warnings = before;
-                    Ok(None)
-                }
+                Ok(Attempt::RowChanged) => continue,
+                Ok(Attempt::NotDirect) => Ok(None),
                 Err(error) => Err(error),
             });
             break;
