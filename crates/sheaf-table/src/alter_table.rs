@@ -28,9 +28,9 @@ use crate::error::{Result, TableError};
 use crate::foreign_key::{
     ForeignKey, ForeignKeySpec, leading_index, referenced_positions, resolve_foreign_key,
 };
-use crate::index_build::build_index;
+use crate::index_build::build_indexes;
 use crate::progress::Progress;
-use crate::schema::{IndexSpec, TableDefinition, same_name};
+use crate::schema::{Index, IndexSpec, TableDefinition, same_name};
 use crate::table::Table;
 
 /// One change of a table.
@@ -80,7 +80,7 @@ impl Catalog {
         let (mut definition, to_check) = self.altered(&table, changes)?;
         let mut built = Vec::new();
         let altered = self
-            .build_indexes(&table, &mut definition, &mut built, memory_bytes, progress)
+            .build_new_indexes(&table, &mut definition, &mut built, memory_bytes, progress)
             .and_then(|()| self.check_new_keys(&table, &definition, &to_check, progress))
             .and_then(|()| {
                 rename(&mut definition, changes);
@@ -184,7 +184,7 @@ impl Catalog {
     }
 
     /// `built`: the trees that were made, also if it fails.
-    fn build_indexes(
+    fn build_new_indexes(
         &self,
         table: &Table,
         definition: &mut TableDefinition,
@@ -192,11 +192,14 @@ impl Catalog {
         memory_bytes: usize,
         progress: &dyn Progress,
     ) -> Result<()> {
-        for index in &mut definition.secondary {
-            if index.tree == NO_TREE {
-                index.tree = build_index(self.storage(), table, index, memory_bytes, progress)?;
-                built.push(index.tree);
-            }
+        let new = |index: &Index| index.tree == NO_TREE;
+        let indexes = definition.secondary.iter();
+        let indexes: Vec<&Index> = indexes.filter(|index| new(index)).collect();
+        let storage = self.storage();
+        build_indexes(storage, table, &indexes, memory_bytes, progress, built)?;
+        let indexes = definition.secondary.iter_mut();
+        for (index, tree) in indexes.filter(|index| new(index)).zip(built.iter()) {
+            index.tree = *tree;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Builds secondary indexes from rows: encode the entries, sort them, write the tree from left to right.
 //!
-//! CREATE INDEX reads the clustered tree; a [bulk load](crate::bulk_load) hands over the rows as they come.
+//! ALTER TABLE reads the clustered tree, once for all of its indexes; a [bulk load](crate::bulk_load) hands over the rows as they come.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,23 +76,33 @@ impl IndexSorts {
     }
 }
 
-/// Builds a new index over the rows of a table.
+/// Builds new indexes over the rows of a table, which are read once. The sorts share `memory_bytes`. `built`: the trees, in
+/// the order of the indexes, also those that are finished if it fails.
 ///
 /// # Errors
-/// `DuplicateKey`, `Interrupted`, and whatever the storage reports. Nothing of the tree remains.
-pub(crate) fn build_index(
+/// `DuplicateKey`, `Interrupted`, and whatever the storage reports.
+pub(crate) fn build_indexes(
     storage: &Arc<Storage>,
     table: &Table,
-    index: &Index,
+    indexes: &[&Index],
     memory_bytes: usize,
     progress: &dyn Progress,
-) -> Result<TreeId> {
-    let layout = KeyLayout::secondary(&table.definition, index);
-    let mut sorts = IndexSorts::new(vec![layout.clone()], &storage.temp_dir(), memory_bytes);
+    built: &mut Vec<TreeId>,
+) -> Result<()> {
+    if indexes.is_empty() {
+        return Ok(());
+    }
+    let share = memory_bytes / indexes.len();
+    let layouts = indexes.iter();
+    let layouts = layouts.map(|index| KeyLayout::secondary(&table.definition, index));
+    let mut sorts = IndexSorts::new(layouts.collect(), &storage.temp_dir(), share);
+    let names: Vec<&str> = indexes.iter().map(|index| index.name.as_str()).collect();
     progress.begin(
-        &format!("sorting index {}", index.name),
+        &format!("sorting index {}", names.join(", ")),
         Some(table.row_count_estimate()),
     );
+    let parts = indexes.iter().flat_map(|index| &index.parts);
+    let columns: BTreeSet<usize> = parts.map(|part| part.column).collect();
     let read_ahead = ReadAhead::Pages(READ_AHEAD_PAGES);
     let mut rows = table
         .clustered
@@ -104,11 +115,11 @@ pub(crate) fn build_index(
         for entry in 0..leaf.len() {
             let row = table.view(leaf.value(entry))?;
             let mut long = Vec::new();
-            for part in &index.parts {
-                if row.is_overflow(part.column) {
+            for column in &columns {
+                if row.is_overflow(*column) {
                     let mut value = Vec::new();
-                    table.read_overflow(row.get_bytes(part.column), &mut value)?;
-                    long.push((part.column, value));
+                    table.read_overflow(row.get_bytes(*column), &mut value)?;
+                    long.push((*column, value));
                 }
             }
             let long: Vec<LongValue<'_>> = long
@@ -124,19 +135,16 @@ pub(crate) fn build_index(
         }
         progress.advance(leaf.len() as u64);
     }
-    let build = IndexTree {
-        definition: &table.definition,
-        index,
-        layout: &layout,
-    };
-    let Some((_, sort)) = sorts.into_sorts()?.pop() else {
-        return Err(TableError::corrupt(
-            &table.definition.name,
-            "an index build has no sort",
-        ));
-    };
-    progress.begin(&format!("building index {}", index.name), Some(sort.len()));
-    build.write(storage, sort.finish(memory_bytes)?, progress)
+    for (&index, (layout, sort)) in indexes.iter().zip(sorts.into_sorts()?) {
+        progress.begin(&format!("building index {}", index.name), Some(sort.len()));
+        let build = IndexTree {
+            definition: &table.definition,
+            index,
+            layout: &layout,
+        };
+        built.push(build.write(storage, sort.finish(share)?, progress)?);
+    }
+    Ok(())
 }
 
 /// A secondary index about to be written from sorted entries.

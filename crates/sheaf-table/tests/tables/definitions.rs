@@ -1,8 +1,8 @@
 //! Tables, databases and indexes come and go while others use them; statistics are kept.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use sheaf_table::{Alteration, Catalog, CreateTable, NoProgress, TableError, Value};
+use sheaf_table::{Alteration, Catalog, CreateTable, NoProgress, Progress, TableError, Value};
 
 use crate::fixture::*;
 
@@ -106,6 +106,44 @@ fn a_table_is_altered_whole_or_not_at_all() {
         ["by_name", "by_price", "by_note", "more"]
     );
     assert_eq!(rows(&catalog.table("d", "u").unwrap()).len(), 100);
+}
+
+/// Notes down the phases of the work.
+#[derive(Default)]
+struct Phases(Mutex<Vec<String>>);
+
+impl Progress for Phases {
+    fn begin(&self, name: &str, _total: Option<u64>) {
+        self.0.lock().unwrap().push(name.to_string());
+    }
+
+    fn advance(&self, _units: u64) {}
+}
+
+#[test]
+fn the_rows_are_read_once_for_several_indexes() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    let memory_bytes = 1 << 20;
+    let inserted: Vec<_> = many_rows(10_000, |i| i * 31 % 10_000).collect();
+    insert(&catalog, &inserted).unwrap();
+    let changes = [
+        Alteration::AddIndex(index("a", &["note(300)", "price"], false)),
+        Alteration::AddIndex(index("b", &["name", "note(2)"], true)),
+        Alteration::AddIndex(index("c", &["price"], false)),
+    ];
+    let phases = Phases::default();
+    catalog
+        .alter_table(("d", "t"), &changes, memory_bytes, &phases, NO_WAIT)
+        .unwrap();
+    let expected = [
+        "sorting index a, b, c",
+        "building index a",
+        "building index b",
+        "building index c",
+    ];
+    assert_eq!(*phases.0.lock().unwrap(), expected);
+    assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 10_000);
 }
 
 #[test]
