@@ -5,7 +5,8 @@
 //! after a DECIMAL's point, lost trailing spaces and the time of day lost by a DATE are never errors.
 //!
 //! MySQL stores 0000-00-00 for what is no date in lenient mode. There is no such date here; NULL is stored, or
-//! 0000-01-01 where NULL is not allowed.
+//! 0000-01-01 where NULL is not allowed. And it keeps the sign of a zero in FLOAT and DOUBLE; here zero has none, because
+//! keys are equal where values are, and what an index shows in place of a row is to be what the row shows.
 
 use crate::collation::Collation;
 use crate::error::ColumnProblem;
@@ -493,10 +494,11 @@ fn float(ty: &ColumnType, value: f64) -> Converted {
     } else {
         value.clamp(least, greatest)
     };
+    // Adding zero makes 0.0 of -0.0.
     let nearest = if single {
-        Value::Float(nearest as f32)
+        Value::Float(nearest as f32 + 0.0)
     } else {
-        Value::Double(nearest)
+        Value::Double(nearest + 0.0)
     };
     if fits {
         Converted::fine(nearest)

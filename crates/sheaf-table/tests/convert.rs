@@ -255,6 +255,17 @@ fn lenient_mode_stores_the_nearest_value_with_a_warning() {
 }
 
 #[test]
+fn zero_has_no_sign() {
+    for ty in ["float", "double", "double unsigned"] {
+        for given in [Value::Double(-0.0), Value::Float(-0.0), text("-0")] {
+            assert_eq!(store(ty, given), Ok("0".into()), "{ty}");
+        }
+    }
+    assert_eq!(store("float", Value::Double(-1e-60)), Ok("0".into()));
+    assert_eq!(store("double", Value::Double(-1e-60)), Ok("-1e-60".into()));
+}
+
+#[test]
 fn lost_decimals_are_a_note() {
     let (value, problem) =
         to_column(&column("decimal(5,2)"), &text("1.234"), Mode::Strict).unwrap();
