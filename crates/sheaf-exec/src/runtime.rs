@@ -46,6 +46,10 @@ const CHANNEL_BATCHES: usize = 2;
 /// How many consumers of memory the "resources exhausted" error lists.
 const REPORTED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
 
+/// Spilled runs that a sort merges at a time. Without a bound, the first merge takes all memory that is left, and the other
+/// operators of its plan fail for want of it. With it, a sort of many runs merges in several passes.
+const MAX_MERGED_RUNS: usize = 8;
+
 /// Stack of a worker thread. Plans and expressions are trees that operators walk recursively; address space only.
 const WORKER_STACK_BYTES: usize = 8 << 20;
 
@@ -80,7 +84,8 @@ impl QueryRuntime {
         );
         let spill = DiskManagerBuilder::default()
             .with_mode(DiskManagerMode::Directories(vec![options.temp_dir.clone()]))
-            .with_max_temp_directory_size(options.max_temp_bytes);
+            .with_max_temp_directory_size(options.max_temp_bytes)
+            .with_max_spill_merge_fan_in(MAX_MERGED_RUNS);
         let environment = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(pool))
             .with_disk_manager_builder(spill)
