@@ -1,8 +1,9 @@
 //! Cursors: leaf by leaf through a range, in either direction.
 //!
-//! A cursor delivers whole leaves as private copies. Copying 16 KiB costs about a microsecond, once for a hundred
-//! entries or more, and buys that no page is held while the caller filters, converts or waits: a scan cannot stand in
-//! the way of a writer, and a writer cannot pull the page from under a scan.
+//! A cursor delivers leaves as private copies. Copying 16 KiB costs about a microsecond, once for a hundred entries or
+//! more, and buys that no page is held while the caller filters, converts or waits: a scan cannot stand in the way of a
+//! writer, and a writer cannot pull the page from under a scan. Of a range that ends after a few entries, only those are
+//! copied.
 //!
 //! Between calls the cursor keeps a key, not a page: going forward, the high fence of the leaf that it delivered, which
 //! is where the next leaf begins whatever was split or merged in the meantime; going backward, the low fence. So every
@@ -94,6 +95,7 @@ impl LeafCursor {
                     Bound::Unbounded => Target::Last,
                 },
             };
+            let mut few = None;
             if !self.exact.has(target, self.direction, &self.leaf) {
                 if let Some(read_ahead) = &mut self.read_ahead {
                     read_ahead.advance(&self.tree, target, ahead, self.direction)?;
@@ -102,14 +104,15 @@ impl LeafCursor {
                 let LeafEntries {
                     page, differences, ..
                 } = &mut self.leaf;
-                self.tree
+                few = self
+                    .tree
                     .copy_leaf_at(&self.view, target, ahead, page, differences)?;
                 // What a snapshot sees stays as it is, so a key that is sought later may be found in this copy.
-                if !self.view.is_newest() {
+                if few.is_none() && !self.view.is_newest() {
                     self.exact.note(target);
                 }
             }
-            let slots = slots_in_range(Node(&self.leaf.page), ahead);
+            let slots = few.unwrap_or_else(|| ahead.slots_in(&Node(&self.leaf.page).view()));
             self.leaf.select(slots, ahead);
             let node = Node(&self.leaf.page);
             let rest = match self.direction {
@@ -235,33 +238,9 @@ impl Exact {
     }
 }
 
-/// The slots of a leaf whose keys lie in the range.
-fn slots_in_range(node: Node<'_>, range: &KeyRange) -> Range<usize> {
-    // The search is for keys between the fences only; a bound outside of them takes in the whole side.
-    let start = match &range.lower {
-        Bound::Included(key) if key.as_slice() > node.low_fence() => {
-            node.view().lower_bound(key).slot
-        }
-        Bound::Excluded(key) if key.as_slice() >= node.low_fence() => {
-            let position = node.view().lower_bound(key);
-            position.slot + usize::from(position.found)
-        }
-        _ => 0,
-    };
-    let is_inside = |key: &[u8]| node.high_fence().is_none_or(|high| key < high);
-    let end = match &range.upper {
-        Bound::Included(key) if is_inside(key) => {
-            let position = node.view().lower_bound(key);
-            position.slot + usize::from(position.found)
-        }
-        Bound::Excluded(key) if is_inside(key) => node.view().lower_bound(key).slot,
-        _ => node.count(),
-    };
-    start..end.max(start)
-}
-
 /// The entries of one leaf that the cursor's view sees, ascending by key in both scan directions.
 pub struct LeafEntries {
+    /// A copy of the leaf; of one that has few entries in the range perhaps only those, see [`Tree::copy_leaf_at`].
     page: PageBuffer,
     /// Where the view sees something else than the page holds.
     differences: Differences,

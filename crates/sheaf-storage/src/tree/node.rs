@@ -24,6 +24,7 @@
 //! it to the caller to validate before it believes anything.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::guard::OptimisticGuard;
 use crate::page::{
@@ -261,12 +262,19 @@ impl<P: PageBytes> NodeView<'_, P> {
 
     /// Whether `low fence <= key < high fence`.
     pub fn covers(&self, key: &[u8]) -> bool {
-        let (low, low_length) = self.low_fence_extent();
-        if self.0.compare(low, low_length, key) == Ordering::Greater {
-            return false;
-        }
+        self.compare_low_fence(key) != Ordering::Greater && self.is_below_high_fence(key)
+    }
+
+    /// How the low fence compares with `key`.
+    pub fn compare_low_fence(&self, key: &[u8]) -> Ordering {
+        let (offset, length) = self.low_fence_extent();
+        self.0.compare(offset, length, key)
+    }
+
+    /// Whether `key` lies below the high fence.
+    pub fn is_below_high_fence(&self, key: &[u8]) -> bool {
         self.high_fence_extent()
-            .is_none_or(|(high, length)| self.0.compare(high, length, key) == Ordering::Greater)
+            .is_none_or(|(offset, length)| self.0.compare(offset, length, key) == Ordering::Greater)
     }
 
     /// Replaces `fence` by the high fence; false if there is none.
@@ -327,6 +335,26 @@ impl<P: PageBytes> NodeView<'_, P> {
             offset,
             (self.0.u16_at(record) as usize).min(PAGE_SIZE - offset),
         )
+    }
+
+    /// Copies header, fences, and these slots with their records to where they are in the page. The rest of `page` stays as
+    /// it is.
+    pub fn copy_entries(&self, slots: Range<usize>, page: &mut PageImage) {
+        let mut copy = |from: usize, to: usize| {
+            let to = to.min(PAGE_SIZE);
+            if let Some(bytes) = page.get_mut(from..to) {
+                self.0.copy(from, bytes);
+            }
+        };
+        copy(0, SLOTS);
+        let (low_fence, _) = self.low_fence_extent();
+        let fences = self.high_fence_extent().map_or(low_fence, |(high, _)| high);
+        copy(fences, PAGE_SIZE);
+        copy(Self::slot(slots.start), Self::slot(slots.end));
+        for slot in slots {
+            let (value, length) = self.value_extent(slot);
+            copy(self.record(slot), value + length);
+        }
     }
 
     /// Compares the suffix in `slot` with `suffix`, of which `head` is the head.

@@ -4,7 +4,10 @@
 //! it, or be absent. Prefix ranges are ordinary ranges: every key that starts with `p` lies in `[p, successor(p))`,
 //! where the successor is the smallest byte string greater than all strings that start with `p`.
 
-use std::ops::Bound;
+use std::cmp::Ordering;
+use std::ops::{Bound, Range};
+
+use crate::tree::node::{NodeView, PageBytes};
 
 /// Keys between two bounds. A range whose bounds cross is empty, not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +101,38 @@ impl KeyRange {
         match (&self.lower, &self.upper) {
             (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
             _ => None,
+        }
+    }
+
+    /// The slots of a leaf whose keys lie in the range, if the range begins and ends on this leaf or beyond it.
+    pub(super) fn slots_in<P: PageBytes>(&self, leaf: &NodeView<'_, P>) -> Range<usize> {
+        // The search is for keys between the fences only; a bound outside of them takes in the whole side.
+        let start = match &self.lower {
+            Bound::Included(key) if leaf.compare_low_fence(key) == Ordering::Less => {
+                leaf.lower_bound(key).slot
+            }
+            Bound::Excluded(key) if leaf.compare_low_fence(key) != Ordering::Greater => {
+                let position = leaf.lower_bound(key);
+                position.slot + usize::from(position.found)
+            }
+            _ => 0,
+        };
+        let end = match &self.upper {
+            Bound::Included(key) if leaf.is_below_high_fence(key) => {
+                let position = leaf.lower_bound(key);
+                position.slot + usize::from(position.found)
+            }
+            Bound::Excluded(key) if leaf.is_below_high_fence(key) => leaf.lower_bound(key).slot,
+            _ => leaf.count(),
+        };
+        start..end.max(start)
+    }
+
+    /// Whether the upper bound lies below the leaf's high fence.
+    pub(super) fn ends_in<P: PageBytes>(&self, leaf: &NodeView<'_, P>) -> bool {
+        match &self.upper {
+            Bound::Included(key) | Bound::Excluded(key) => leaf.is_below_high_fence(key),
+            Bound::Unbounded => false,
         }
     }
 

@@ -22,6 +22,9 @@ use crate::tree::visited_leaves::VisitedLeaves;
 use crate::tree::{KeyRange, Tree};
 use crate::versions::{NewestWriter, Seen};
 
+/// Most entries that a scan copies one by one. Beyond that, copying the whole leaf costs about as little.
+const FEW_ENTRIES: usize = 32;
+
 /// Where a view sees something else in a leaf than the leaf's newest state. Keys ascend.
 #[derive(Default)]
 pub(super) struct Differences {
@@ -173,7 +176,8 @@ impl Tree {
     }
 
     /// A private copy of the leaf for `target`, and where the view sees something else in it, from the lower bound of
-    /// `range` on.
+    /// `range` on. If the range ends on this leaf and has few entries there, the copy has the leaf's header and fences and
+    /// those entries alone, whose slots are returned; what else lies in `copy` means nothing then.
     pub(super) fn copy_leaf_at(
         &self,
         view: &ReadView,
@@ -181,16 +185,24 @@ impl Tree {
         range: &KeyRange,
         copy: &mut PageImage,
         differences: &mut Differences,
-    ) -> Result<()> {
+    ) -> Result<Option<Range<usize>>> {
         self.retry(|failures| {
             differences.clear();
             let leaf = self.find_leaf(target, failures)?;
-            leaf.guard().copy_out(0, copy);
-            if self.may_see_versions(&leaf, view) {
+            let node = leaf.view();
+            let may_differ = self.may_see_versions(&leaf, view);
+            let few = (!may_differ && range.ends_in(&node))
+                .then(|| range.slots_in(&node))
+                .filter(|slots| slots.len() <= FEW_ENTRIES);
+            match &few {
+                Some(slots) => node.copy_entries(slots.clone(), copy),
+                None => leaf.guard().copy_out(0, copy),
+            }
+            if may_differ {
                 self.read_differences(&leaf, view, range, differences)?;
             }
             leaf.validate()?;
-            Ok(())
+            Ok(few)
         })
     }
 
