@@ -339,7 +339,7 @@ impl TableReference<'_> {
             path.fetch = Fetch::Lookup;
         }
         self.estimate(context, &mut path, wanted)?;
-        if let Some(fetch) = self.multi_range(context, &path, wanted) {
+        if let Some(fetch) = self.multi_range(context, &path, wanted)? {
             // The order of the index is lost.
             let mut sorted = AccessPath {
                 fetch,
@@ -384,27 +384,31 @@ impl TableReference<'_> {
         context: &PlannerContext,
         path: &AccessPath,
         wanted: &Wanted,
-    ) -> Option<Fetch> {
+    ) -> Result<Option<Fetch>> {
         let switches = self.switches(context, path.index);
         if !switches.mrr || matches!(path.fetch, Fetch::Covering) {
-            return None;
+            return Ok(None);
         }
         let buffer_bytes = context.settings.mrr_buffer_bytes;
         if !switches.mrr_cost_based {
-            return Some(Fetch::MultiRange {
+            return Ok(Some(Fetch::MultiRange {
                 buffer_bytes,
                 sort: SortKeys::Always,
-            });
+            }));
         }
-        let limit = wanted
+        let mut lookups = path.lookups;
+        // What is to be sorted is fetched as a whole, whatever the limit.
+        if let Some(limit) = wanted
             .limit
             .or(self.fetch)
-            .map_or(f64::MAX, |limit| limit as f64);
-        let lookups = path.lookups.min(limit);
-        (lookups >= MIN_MRR_LOOKUPS).then_some(Fetch::MultiRange {
+            .filter(|_| wanted.order.is_empty())
+        {
+            lookups *= self.match_spread(path)?.walked(limit as f64, self.rows);
+        }
+        Ok((lookups >= MIN_MRR_LOOKUPS).then_some(Fetch::MultiRange {
             buffer_bytes,
             sort: SortKeys::Auto,
-        })
+        }))
     }
 
     /// A condition of the access method from some of the filters: what can be, on encoded bytes.

@@ -66,6 +66,20 @@ fn between<'t>(trace: &'t str, start: &str, end: &str) -> &'t str {
     rest.split_once(end).map_or(rest, |(part, _)| part)
 }
 
+/// A limit makes multi-range reads pointless only where it ends the walk.
+#[test]
+fn what_is_to_be_sorted_may_be_fetched_by_multi_range_reads_whatever_the_limit() {
+    let mut lab = lab();
+    let sql = "SELECT * FROM orders WHERE customer = 7";
+    let trace = |lab: &mut Lab, rest: &str| trace(lab, &format!("{sql} {rest}"));
+    let all = trace(&mut lab, "");
+    assert!(!all.contains("too few rows"), "{all}");
+    let first = trace(&mut lab, "LIMIT 1");
+    assert!(first.contains("too few rows"), "{first}");
+    let sorted = trace(&mut lab, "ORDER BY id + 1 LIMIT 1");
+    assert!(!sorted.contains("too few rows"), "{sorted}");
+}
+
 #[test]
 fn every_index_is_named_with_its_ranges_and_its_verdict() {
     let mut lab = lab();
