@@ -1,58 +1,25 @@
-//! Bulk load: fills an empty table, or one that it makes, by writing its trees from left to right.
-//!
-//! ```text
-//!   append(row) --> encode --> clustered tree, while rows come in primary key order
-//!                     |   '--> external sort, from the first row that does not
-//!                     |
-//!                     '--> batch --> second thread: entries of all indexes --> one external sort each
-//!
-//!   finish()    --> merge and write the trees, several at a time --> enter them into the catalog
-//! ```
+//! Bulk load: fills an empty table, or one that it makes, by writing its trees from left to right (`tree_load.rs`).
 //!
 //! The loader holds the table's writer lock; readers see an empty table until the new trees take the place of the old
 //! ones, in one change of the catalog. A table that is made for its rows is not there before that change. Dropped before
 //! it, by an error or on purpose, a load leaves nothing behind: the trees are freed, and the temporary files have no
 //! names.
-//!
-//! If rows come out of order, what was written so far is finished as a tree of its own, and read again when the sorted
-//! rest is merged with it.
-//!
-//! Memory: the sorts and batches share `memory_bytes`, and so do the merges.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
-
-use sheaf_storage::sync::Mutex;
-use sheaf_storage::{
-    BulkBuilder, Direction, KeyRange, LeafCursor, MAX_ENTRY_BYTES, ReadAhead, StorageError, TreeId,
-};
 
 use crate::catalog::{Catalog, WriteGuard, trees_of};
 use crate::catalog_foreign_keys::{check_rows, parents_of};
 use crate::error::{Result, TableError};
-use crate::external_sort::{ExternalSort, SortedEntries};
-use crate::index_build::{IndexSorts, IndexTree, LongValue, PROGRESS_STEP};
-use crate::key_codec::KeyLayout;
-use crate::overflow::{OverflowReference, chunks};
 use crate::progress::Progress;
-use crate::row_codec::ValueRef;
 use crate::schema::{CreateTable, TableDefinition};
 use crate::table::{InsertOutcome, Table};
+use crate::tree_load::TreeLoad;
 use crate::value::Value;
 
 /// How long the new trees wait for the readers of the empty table, or a new table for the writers of its parents: MySQL's
 /// default for lock waits.
 const LOCK_WAIT: Duration = Duration::from_secs(50);
-/// Batches that are full and not yet taken by the second thread.
-const BATCHES_WAITING: usize = 2;
-/// Bytes of a batch, least and most.
-const BATCH_BYTES: (usize, usize) = (64 << 10, 1 << 20);
-/// Bytes of a long value that an index may need: the longest prefix of the widest characters.
-const LONG_VALUE_PREFIX: usize = 4 * 3072;
-/// Leaves that are read ahead when rows are merged with those already written.
-const READ_AHEAD_PAGES: usize = 64;
 
 /// How a bulk load may work.
 #[derive(Debug, Clone)]
@@ -65,149 +32,18 @@ pub struct BulkLoadOptions {
 
 /// A bulk load in progress: rows in, trees out. Dropped without [`finish`](Self::finish): nothing remains.
 pub struct BulkLoad {
+    // Dropped in this order: the trees go before another writer comes.
+    trees: TreeLoad,
     catalog: Arc<Catalog>,
-    options: BulkLoadOptions,
     progress: Arc<dyn Progress>,
     guard: WriteGuard,
     /// The table is new.
     new: Option<NewTable>,
-    clustered: Clustered,
-    overflow: Option<BulkBuilder>,
-    indexer: Option<Indexer>,
-    /// Trees that are finished but not entered in the catalog.
-    written: Vec<TreeId>,
-    rows: u64,
-    sort_bytes: usize,
-    key: Vec<u8>,
-    row: Vec<u8>,
 }
 
 /// A table that the load enters.
 struct NewTable {
     check_foreign_keys: bool,
-}
-
-/// The rows, sorted so far or not.
-enum Clustered {
-    Sorted(Box<BulkBuilder>),
-    Unsorted {
-        first: TreeId,
-        sort: ExternalSort,
-    },
-    /// Between two states, and after an error.
-    Taken,
-}
-
-/// Rows on their way to the second thread.
-#[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    rows: Vec<BatchRow>,
-    long: Vec<BatchLongValue>,
-}
-
-struct BatchRow {
-    row_id: u64,
-    start: usize,
-    end: usize,
-}
-
-struct BatchLongValue {
-    /// Position among the rows of the batch.
-    row: usize,
-    column: usize,
-    start: usize,
-    end: usize,
-}
-
-/// The second thread and what it is sent.
-struct Indexer {
-    batch: Batch,
-    batch_bytes: usize,
-    sender: SyncSender<Batch>,
-    thread: JoinHandle<Result<IndexSorts>>,
-}
-
-impl Indexer {
-    fn new(table: Arc<Table>, mut sorts: IndexSorts, batch_bytes: usize) -> Indexer {
-        let (sender, receiver) = sync_channel::<Batch>(BATCHES_WAITING);
-        let thread = std::thread::spawn(move || {
-            while let Ok(batch) = receiver.recv() {
-                add_batch(&table, &mut sorts, &batch)?;
-            }
-            Ok(sorts)
-        });
-        Indexer {
-            batch: Batch::default(),
-            batch_bytes,
-            sender,
-            thread,
-        }
-    }
-
-    fn add(&mut self, row_id: u64, row: &[u8]) {
-        let start = self.batch.bytes.len();
-        self.batch.bytes.extend_from_slice(row);
-        self.batch.rows.push(BatchRow {
-            row_id,
-            start,
-            end: self.batch.bytes.len(),
-        });
-    }
-
-    /// Keeps the beginning of a long value of the row added last.
-    fn add_long(&mut self, column: usize, value: &[u8]) {
-        let start = self.batch.bytes.len();
-        self.batch
-            .bytes
-            .extend_from_slice(&value[..value.len().min(LONG_VALUE_PREFIX)]);
-        let (row, end) = (self.batch.rows.len() - 1, self.batch.bytes.len());
-        self.batch.long.push(BatchLongValue {
-            row,
-            column,
-            start,
-            end,
-        });
-    }
-
-    fn is_full(&self) -> bool {
-        self.batch.bytes.len() >= self.batch_bytes
-    }
-
-    /// False: the thread has ended, with an error.
-    fn send(&mut self) -> bool {
-        let next = Batch {
-            bytes: Vec::with_capacity(self.batch.bytes.len() + (self.batch.bytes.len() >> 3)),
-            rows: Vec::with_capacity(self.batch.rows.len() + (self.batch.rows.len() >> 3)),
-            long: Vec::new(),
-        };
-        self.sender
-            .send(std::mem::replace(&mut self.batch, next))
-            .is_ok()
-    }
-
-    fn finish(mut self) -> Result<IndexSorts> {
-        self.send();
-        drop(self.sender);
-        match self.thread.join() {
-            Ok(sorts) => sorts,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-}
-
-fn add_batch(table: &Table, sorts: &mut IndexSorts, batch: &Batch) -> Result<()> {
-    let mut long_values = batch.long.iter().peekable();
-    let mut long: Vec<LongValue<'_>> = Vec::new();
-    for (position, row) in batch.rows.iter().enumerate() {
-        long.clear();
-        while let Some(value) = long_values.next_if(|value| value.row == position) {
-            long.push((value.column, &batch.bytes[value.start..value.end]));
-        }
-        let view = table.view(&batch.bytes[row.start..row.end])?;
-        sorts.add(&view, row.row_id, &long)?;
-    }
-    Ok(())
 }
 
 impl BulkLoad {
@@ -226,7 +62,15 @@ impl BulkLoad {
                 table: table.definition.name.clone(),
             });
         }
-        BulkLoad::start(catalog, table, options, progress)
+        progress.begin(&format!("loading {}", table.definition.name), None);
+        let trees = TreeLoad::new(catalog.storage(), Arc::clone(&table), Vec::new(), options)?;
+        Ok(BulkLoad {
+            trees,
+            catalog: Arc::clone(catalog),
+            progress,
+            guard: table,
+            new: None,
+        })
     }
 
     /// Starts loading a table that comes with its rows: [`finish`](Self::finish) enters it with all of them.
@@ -241,53 +85,16 @@ impl BulkLoad {
     ) -> Result<BulkLoad> {
         let check_foreign_keys = request.check_foreign_keys;
         let table = catalog.prepare_table(request)?;
-        let trees = trees_of(&table.definition);
-        let started = WriteGuard::of_new(table)
-            .and_then(|guard| BulkLoad::start(catalog, guard, options, progress));
-        let mut load = started.inspect_err(|_| catalog.drop_trees(&trees))?;
-        load.new = Some(NewTable { check_foreign_keys });
-        load.written = trees;
-        Ok(load)
-    }
-
-    fn start(
-        catalog: &Arc<Catalog>,
-        table: WriteGuard,
-        options: BulkLoadOptions,
-        progress: Arc<dyn Progress>,
-    ) -> Result<BulkLoad> {
-        let storage = catalog.storage();
-        let indexes = table.secondary_layouts.len();
-        let batch_bytes = (options.memory_bytes / 64).clamp(BATCH_BYTES.0, BATCH_BYTES.1);
-        // One being filled, those that wait, and one being read.
-        let batches = if indexes > 0 {
-            (BATCHES_WAITING + 2) * batch_bytes
-        } else {
-            0
-        };
-        // A share for the rows themselves, in case they come out of order; row ids are in order.
-        let shares = indexes + usize::from(!table.definition.has_hidden_row_id());
-        let sort_bytes = options.memory_bytes.saturating_sub(batches) / shares.max(1);
-        let indexer = (indexes > 0).then(|| {
-            let layouts = table.secondary_layouts.clone();
-            let sorts = IndexSorts::new(layouts, &storage.temp_dir(), sort_bytes);
-            Indexer::new(Arc::clone(&table), sorts, batch_bytes)
-        });
         progress.begin(&format!("loading {}", table.definition.name), None);
+        let empty = trees_of(&table.definition);
+        let guard = WriteGuard::of_new(table).inspect_err(|_| catalog.drop_trees(&empty))?;
+        let trees = TreeLoad::new(catalog.storage(), Arc::clone(&guard), empty, options)?;
         Ok(BulkLoad {
-            catalog: catalog.clone(),
-            clustered: Clustered::Sorted(Box::new(BulkBuilder::new(storage)?)),
-            overflow: None,
-            indexer,
-            written: Vec::new(),
-            rows: 0,
-            sort_bytes,
-            options,
+            trees,
+            catalog: Arc::clone(catalog),
             progress,
-            guard: table,
-            new: None,
-            key: Vec::new(),
-            row: Vec::new(),
+            guard,
+            new: Some(NewTable { check_foreign_keys }),
         })
     }
 
@@ -303,105 +110,7 @@ impl BulkLoad {
     /// `DuplicateKey` (if the rows are in key order; otherwise `finish` finds it), `Interrupted`, and whatever the
     /// storage reports.
     pub fn append(&mut self, row: &[Value]) -> Result<InsertOutcome> {
-        let table = Arc::clone(&self.guard);
-        let generated = table.take_auto_increment(row)?;
-        let row_id = table.take_row_id()?;
-        let values = |column: usize| generated.value(row, column);
-        self.key.clear();
-        self.row.clear();
-        // The clustered layout has no payload.
-        table
-            .clustered_layout
-            .encode_entry(values, row_id, &mut self.key, &mut Vec::new());
-        let limit = MAX_ENTRY_BYTES - self.key.len().min(MAX_ENTRY_BYTES);
-        let mut moved = Vec::new();
-        if table
-            .row_layout
-            .encode(values, &[], limit, &mut self.row)
-            .is_err()
-        {
-            moved = table.values_to_move(values, limit)?;
-            let references = self.write_long_values(&moved)?;
-            table.encode_with_references(values, &references, limit, &mut self.row)?;
-        }
-        self.append_clustered(&table, values)?;
-        if let Some(indexer) = &mut self.indexer {
-            indexer.add(row_id, &self.row);
-            for (column, _, value) in &moved {
-                indexer.add_long(*column, value);
-            }
-            if indexer.is_full() && !indexer.send() {
-                return Err(self.error_of_indexer());
-            }
-        }
-        self.rows += 1;
-        if self.rows.is_multiple_of(PROGRESS_STEP) {
-            if self.progress.is_cancelled() {
-                return Err(TableError::Interrupted);
-            }
-            self.progress.advance(PROGRESS_STEP);
-        }
-        Ok(InsertOutcome {
-            auto_increment: generated.generated,
-        })
-    }
-
-    fn write_long_values(
-        &mut self,
-        values: &[(usize, u64, &[u8])],
-    ) -> Result<Vec<(usize, [u8; crate::row_codec::OVERFLOW_REFERENCE_BYTES])>> {
-        let builder = match &mut self.overflow {
-            Some(builder) => builder,
-            none => none.insert(BulkBuilder::new(self.catalog.storage())?),
-        };
-        let mut references = Vec::with_capacity(values.len());
-        for (column, number, value) in values {
-            let reference = OverflowReference::new(*number, value);
-            for (key, chunk) in chunks(reference, value) {
-                builder.append(&key, chunk)?;
-            }
-            references.push((*column, reference.to_bytes()));
-        }
-        Ok(references)
-    }
-
-    fn append_clustered<'v>(
-        &mut self,
-        table: &Table,
-        values: impl Fn(usize) -> ValueRef<'v>,
-    ) -> Result<()> {
-        match &mut self.clustered {
-            Clustered::Sorted(builder) => match builder.append(&self.key, &self.row) {
-                Err(StorageError::UnsortedKeys) => self.start_to_sort(),
-                appended => or_duplicate(appended, || {
-                    table.duplicate(&table.definition.primary, values)
-                }),
-            },
-            Clustered::Unsorted { sort, .. } => sort.push(&self.key, &self.row),
-            Clustered::Taken => Err(TableError::Interrupted),
-        }
-    }
-
-    /// The current row is the first that came out of order.
-    fn start_to_sort(&mut self) -> Result<()> {
-        let Clustered::Sorted(builder) = std::mem::replace(&mut self.clustered, Clustered::Taken)
-        else {
-            return Err(TableError::Interrupted);
-        };
-        let first = builder.finish()?;
-        self.written.push(first);
-        let mut sort = ExternalSort::new(&self.catalog.storage().temp_dir(), self.sort_bytes);
-        sort.push(&self.key, &self.row)?;
-        self.clustered = Clustered::Unsorted { first, sort };
-        Ok(())
-    }
-
-    fn error_of_indexer(&mut self) -> TableError {
-        let result = self.indexer.take().map(Indexer::finish);
-        match result {
-            Some(Err(error)) => error,
-            _ => TableError::Interrupted,
-        }
+        self.trees.append(row, &*self.progress)
     }
 
     /// Sorts, builds, and puts the new trees in place. Returns the number of rows.
@@ -410,324 +119,55 @@ impl BulkLoad {
     /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if somebody reads the empty table for long, and whatever the
     /// storage reports; for a new table also `NoParentRow` and what [`Catalog::create_table`] reports. The table is empty
     /// then, and a new one is not there.
-    pub fn finish(mut self) -> Result<u64> {
-        self.progress.advance(self.rows % PROGRESS_STEP);
-        let sorts = match self.indexer.take() {
-            Some(indexer) => indexer.finish()?.into_sorts()?,
-            None => Vec::new(),
+    pub fn finish(self) -> Result<u64> {
+        let BulkLoad {
+            trees,
+            catalog,
+            progress,
+            mut guard,
+            new,
+        } = self;
+        let loaded = trees.finish(&*progress)?;
+        guard.unlock_shared();
+        let kept = trees_of(&loaded.definition);
+        let mut left_over = loaded.trees;
+        let entered = match new {
+            None => catalog
+                .redefine(&guard.writer, &guard.table, loaded.definition, LOCK_WAIT)
+                .map(|_| left_over.extend(trees_of(&guard.table.definition))),
+            Some(new) => new.enter(&catalog, &guard, loaded.definition, &*progress),
         };
-        let mut tasks: Vec<Task> = Vec::new();
-        let mut primary = None;
-        let mut first = None;
-        match std::mem::replace(&mut self.clustered, Clustered::Taken) {
-            Clustered::Sorted(builder) => {
-                let tree = builder.finish()?;
-                self.written.push(tree);
-                primary = Some(tree);
-            }
-            Clustered::Unsorted {
-                first: tree,
-                mut sort,
-            } => {
-                sort.seal()?;
-                first = Some(tree);
-                tasks.push(Task::Rows { first: tree, sort });
-            }
-            Clustered::Taken => return Err(TableError::Interrupted),
+        if entered.is_ok() {
+            left_over.retain(|tree| !kept.contains(tree));
         }
-        let indexes = sorts.into_iter().enumerate();
-        tasks.extend(indexes.map(|(position, (layout, sort))| Task::Index {
-            position,
-            layout,
-            sort,
-        }));
-        let trees = self.run(tasks)?;
-        let mut definition = self.guard.definition.clone();
-        let mut replaced: Vec<TreeId> = Vec::new();
-        let mut replace =
-            |old: &mut TreeId, new: TreeId| replaced.push(std::mem::replace(old, new));
-        if let Some(tree) = primary {
-            replace(&mut definition.primary.tree, tree);
-        }
-        for (target, tree) in trees {
-            match target {
-                None => replace(&mut definition.primary.tree, tree),
-                Some(position) => replace(&mut definition.secondary[position].tree, tree),
-            }
-        }
-        if let (Some(builder), Some(tree)) = (self.overflow.take(), &mut definition.overflow) {
-            let new = builder.finish()?;
-            self.written.push(new);
-            replace(tree, new);
-        }
-        self.enter(definition, replaced, first)
+        catalog.drop_trees(&left_over);
+        entered.map(|()| loaded.rows)
     }
+}
 
-    /// Enters the new definition, in place of the old one if there was one, and frees the trees that are left over.
+impl NewTable {
+    /// Enters the table, whose rows all have their parents. These stay until it is known that they are ones.
     fn enter(
-        mut self,
+        self,
+        catalog: &Catalog,
+        prepared: &Table,
         definition: TableDefinition,
-        mut left_over: Vec<TreeId>,
-        first: Option<TreeId>,
-    ) -> Result<u64> {
-        self.guard.unlock_shared();
-        match &self.new {
-            None => {
-                let (writer, table) = (&self.guard.writer, &self.guard.table);
-                self.catalog
-                    .redefine(writer, table, definition, LOCK_WAIT)?;
-            }
-            Some(new) => self.enter_new(definition, new.check_foreign_keys)?,
-        }
-        self.written.clear();
-        left_over.extend(first);
-        self.catalog.drop_trees(&left_over);
-        Ok(self.rows)
-    }
-
-    /// Enters a new table whose rows all have their parents. These stay until it is known that they are ones.
-    fn enter_new(&self, definition: TableDefinition, check_foreign_keys: bool) -> Result<()> {
-        let catalog = &self.catalog;
-        let state = self.guard.state.clone();
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let state = prepared.state.clone();
         let table = Arc::new(Table::open(catalog.storage(), definition, state)?);
         let definition = &table.definition;
         let mut parents = Vec::new();
-        if check_foreign_keys {
+        if self.check_foreign_keys {
             let names = parents_of(&definition.foreign_keys, definition);
             parents = catalog.lock_writers(names, LOCK_WAIT)?;
             for key in &definition.foreign_keys {
                 let parent = catalog.check_foreign_key(key, definition)?;
-                check_rows(&table, key, parent.as_ref(), &*self.progress)?;
+                check_rows(&table, key, parent.as_ref(), progress)?;
             }
         }
-        let entered = catalog.enter_new(&table, check_foreign_keys);
+        let entered = catalog.enter_new(&table, self.check_foreign_keys);
         drop(parents);
         entered
-    }
-
-    /// Writes trees, several at a time. The result names them by position among the secondary indexes (`None`: rows).
-    fn run(&mut self, tasks: Vec<Task>) -> Result<Vec<(Option<usize>, TreeId)>> {
-        let entries = tasks.iter().map(Task::entries).sum();
-        self.progress.begin(
-            &format!("indexing {}", self.guard.definition.name),
-            Some(entries),
-        );
-        let threads = self.options.threads.clamp(1, tasks.len().max(1));
-        // Sorts that fit in memory still have their half.
-        let merge_bytes = self.options.memory_bytes / threads / 2;
-        let queue = Mutex::new(tasks.into_iter());
-        let (table, catalog, progress) = (&self.guard.table, &self.catalog, &*self.progress);
-        let work = || -> Result<Vec<(Option<usize>, TreeId)>> {
-            let mut done = Vec::new();
-            let result = loop {
-                let Some(task) = queue.lock().next() else {
-                    break Ok(());
-                };
-                match task.run(table, catalog, merge_bytes, progress) {
-                    Ok(tree) => done.push(tree),
-                    Err(error) => break Err(error),
-                }
-            };
-            match result {
-                Ok(()) => Ok(done),
-                Err(error) => {
-                    // Let the others end early.
-                    queue.lock().by_ref().for_each(drop);
-                    let trees: Vec<TreeId> = done.iter().map(|(_, tree)| *tree).collect();
-                    catalog.drop_trees(&trees);
-                    Err(error)
-                }
-            }
-        };
-        let results: Vec<Result<_>> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut results = vec![work()];
-            for other in others {
-                results.push(
-                    other
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                );
-            }
-            results
-        });
-        let mut trees = Vec::new();
-        let mut failed = None;
-        for result in results {
-            match result {
-                Ok(done) => trees.extend(done),
-                Err(error) => failed = Some(error),
-            }
-        }
-        self.written.extend(trees.iter().map(|(_, tree)| *tree));
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(trees),
-        }
-    }
-}
-
-impl Drop for BulkLoad {
-    fn drop(&mut self) {
-        if let Some(indexer) = self.indexer.take() {
-            drop(indexer.sender);
-            // Its result is of no interest any more, nor is a panic that was reported already.
-            drop(indexer.thread.join());
-        }
-        self.catalog.drop_trees(&self.written);
-    }
-}
-
-/// The result of an append, with equal keys as the error that names them.
-fn or_duplicate(
-    appended: Result<(), StorageError>,
-    duplicate: impl FnOnce() -> TableError,
-) -> Result<()> {
-    match appended {
-        Err(StorageError::DuplicateKey { .. }) => Err(duplicate()),
-        other => Ok(other?),
-    }
-}
-
-/// A tree to write.
-enum Task {
-    Rows {
-        first: TreeId,
-        sort: ExternalSort,
-    },
-    Index {
-        position: usize,
-        layout: KeyLayout,
-        sort: ExternalSort,
-    },
-}
-
-impl Task {
-    fn entries(&self) -> u64 {
-        match self {
-            Task::Rows { sort, .. } | Task::Index { sort, .. } => sort.len(),
-        }
-    }
-
-    fn run(
-        self,
-        table: &Table,
-        catalog: &Catalog,
-        merge_bytes: usize,
-        progress: &dyn Progress,
-    ) -> Result<(Option<usize>, TreeId)> {
-        let storage = catalog.storage();
-        match self {
-            Task::Index {
-                position,
-                layout,
-                sort,
-            } => {
-                let index = &table.definition.secondary[position];
-                let tree = IndexTree {
-                    definition: &table.definition,
-                    index,
-                    layout: &layout,
-                };
-                let tree = tree.write(storage, sort.finish(merge_bytes)?, progress)?;
-                Ok((Some(position), tree))
-            }
-            Task::Rows { first, sort } => {
-                let first = storage.tree(first)?;
-                let read_ahead = ReadAhead::Pages(READ_AHEAD_PAGES);
-                let first = first.scan(KeyRange::all(), Direction::Forward, read_ahead);
-                let rows = MergedRows {
-                    first: TreeRows::new(first),
-                    rest: sort.finish(merge_bytes)?,
-                };
-                Ok((None, rows.write(table, catalog, progress)?))
-            }
-        }
-    }
-}
-
-/// The rows of the tree written first, one at a time.
-struct TreeRows {
-    cursor: LeafCursor,
-    key: Vec<u8>,
-    row: Vec<u8>,
-    /// Entries of the leaf not yet delivered; a copy, because the cursor lends its leaf only until the next one.
-    entries: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
-}
-
-impl TreeRows {
-    fn new(cursor: LeafCursor) -> TreeRows {
-        TreeRows {
-            cursor,
-            key: Vec::new(),
-            row: Vec::new(),
-            entries: Vec::new().into_iter(),
-        }
-    }
-
-    fn advance(&mut self) -> Result<bool> {
-        loop {
-            if let Some((key, row)) = self.entries.next() {
-                (self.key, self.row) = (key, row);
-                return Ok(true);
-            }
-            let Some(leaf) = self.cursor.next_leaf()? else {
-                return Ok(false);
-            };
-            let entry = |at: usize| {
-                let mut key = Vec::new();
-                leaf.key_into(at, &mut key);
-                (key, leaf.value(at).to_vec())
-            };
-            self.entries = (0..leaf.len()).map(entry).collect::<Vec<_>>().into_iter();
-        }
-    }
-}
-
-/// Rows that came in order, merged with the sorted rest.
-struct MergedRows {
-    first: TreeRows,
-    rest: SortedEntries,
-}
-
-impl MergedRows {
-    fn write(
-        mut self,
-        table: &Table,
-        catalog: &Catalog,
-        progress: &dyn Progress,
-    ) -> Result<TreeId> {
-        let mut builder = BulkBuilder::new(catalog.storage())?;
-        let mut has_first = self.first.advance()?;
-        let mut has_rest = self.rest.advance()?;
-        let mut written = 0u64;
-        while has_first || has_rest {
-            let from_first =
-                has_first && (!has_rest || self.first.key.as_slice() <= self.rest.entry().0);
-            let (key, row) = match from_first {
-                true => (self.first.key.as_slice(), self.first.row.as_slice()),
-                false => self.rest.entry(),
-            };
-            or_duplicate(builder.append(key, row), || match table.view(row) {
-                Ok(view) => {
-                    table.duplicate(&table.definition.primary, |column| view.value_ref(column))
-                }
-                Err(error) => error,
-            })?;
-            if from_first {
-                has_first = self.first.advance()?;
-            } else {
-                has_rest = self.rest.advance()?;
-                written += 1;
-                if written.is_multiple_of(PROGRESS_STEP) {
-                    if progress.is_cancelled() {
-                        return Err(TableError::Interrupted);
-                    }
-                    progress.advance(PROGRESS_STEP);
-                }
-            }
-        }
-        progress.advance(written % PROGRESS_STEP);
-        Ok(builder.finish()?)
     }
 }

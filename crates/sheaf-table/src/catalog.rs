@@ -543,13 +543,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Frees trees that nobody can reach any more. What cannot be freed is lost space, not an error of the statement.
+    /// Frees trees that nobody can reach any more.
     pub(crate) fn drop_trees(&self, trees: &[TreeId]) {
-        for tree in trees {
-            if let Err(error) = self.storage.drop_tree(*tree) {
-                tracing::warn!(tree = tree.0, %error, "the pages of a dropped tree could not be freed");
-            }
-        }
+        free_trees(&self.storage, trees);
     }
 
     /// Drops tables, given with their databases, once nobody uses them: all or none. Waits at most `wait` for each.
@@ -868,6 +864,15 @@ fn delete_table(
     delete_statistics(tree, transaction, *id, 0)?;
     tree.delete(transaction, &key_of_table(kind::AUTO_INCREMENT, *id))?;
     Ok(())
+}
+
+/// Frees trees that no definition names. What cannot be freed is lost space, not an error of the statement.
+pub(crate) fn free_trees(storage: &Storage, trees: &[TreeId]) {
+    for tree in trees {
+        if let Err(error) = storage.drop_tree(*tree) {
+            tracing::warn!(tree = tree.0, %error, "the pages of a dropped tree could not be freed");
+        }
+    }
 }
 
 pub(crate) fn trees_of(definition: &TableDefinition) -> Vec<TreeId> {

@@ -1,6 +1,7 @@
 //! Builds secondary indexes from rows: encode the entries, sort them, write the tree from left to right.
 //!
-//! ALTER TABLE reads the clustered tree, once for all of its indexes; a [bulk load](crate::bulk_load) hands over the rows as they come.
+//! ALTER TABLE reads the clustered tree, once for all of its indexes; a [load](crate::tree_load) hands over the rows as
+//! they come.
 
 use std::collections::BTreeSet;
 use std::path::Path;

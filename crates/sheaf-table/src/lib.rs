@@ -41,6 +41,7 @@ pub mod table;
 mod table_lock;
 pub mod temporal;
 pub mod temporal_text;
+mod tree_load;
 pub mod types;
 pub mod value;
 
