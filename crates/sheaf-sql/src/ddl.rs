@@ -1,7 +1,7 @@
 //! Changes of definitions: databases, tables, indexes.
 //!
 //! The catalog checks and carries out; this module turns what the statement says into what the catalog is asked for:
-//! it resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds.
+//! it resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +12,9 @@ use sheaf_access::CancelFlag;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{
-    Alteration, AnalyzeOptions, Collation, Column, ColumnType, CreateTable, DefaultValue,
-    ForeignKey, ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, Progress, Table,
-    TableDefinition, TableError, Value,
+    AlterOptions, AlterWork, Alteration, AnalyzeOptions, Collation, Column, ColumnPlace,
+    ColumnType, CreateTable, DefaultValue, ForeignKey, ForeignKeySpec, IndexPartSpec, IndexSpec,
+    NoProgress, Progress, Table, TableDefinition, TableError, Value,
 };
 use sqlparser::ast;
 
@@ -28,8 +28,8 @@ use crate::session::{Session, SessionHandle};
 use crate::values::{hybrid_number, literal};
 use crate::variables;
 
-/// How long an index build waits at most for the table's writers, and at its end for its readers; `lock_wait_timeout` may
-/// say less. The second wait cannot be interrupted, so it is short against that variable's default.
+/// How long an index build or a copy waits at most for the table's writers, and at its end for its readers;
+/// `lock_wait_timeout` may say less. The second wait cannot be interrupted, so it is short against that variable's default.
 const INDEX_LOCK_WAIT: Duration = Duration::from_secs(60);
 
 /// Pages that CHECK TABLE reads ahead.
@@ -162,10 +162,7 @@ impl Session {
                 .note(1050, SqlError::table_exists(&name).message);
             return self.ok(sink, 0, String::new());
         }
-        for clause in &create.ignored {
-            self.warnings
-                .warn(1235, format!("{clause} is read and not enforced yet"));
-        }
+        self.warn_of_ignored(&create.ignored);
         let request = match &create.like {
             Some(other) => {
                 let (other_database, other_table) = self.resolve(other)?;
@@ -455,71 +452,161 @@ impl Session {
     }
 }
 
-/// Indexes.
+/// ALTER TABLE.
 impl Session {
     pub(crate) fn alter_table(
         &mut self,
         name: &TableName,
-        changes: Vec<TableChange>,
+        changes: &[TableChange],
+        text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let (database, table) = self.resolve_for_change(name)?;
-        self.engine.catalog().table(&database, &table)?;
-        check_demands(&changes)?;
-        let alterations = self.alterations((&database, &table), &changes)?;
-        if changes.iter().any(takes_long) {
+        let current = self.engine.catalog().table(&database, &table)?;
+        let alterations = self.alterations(&current.definition, changes, text)?;
+        let name = (database.as_str(), table.as_str());
+        let work = self.engine.catalog().alter_work(name, &alterations)?;
+        check_demands(changes, work)?;
+        let mut options = AlterOptions {
+            memory_bytes: 0,
+            threads: self.worker_threads(),
+            mode: self.insert_mode(false),
+            keeps_zero: self.keeps_zero(),
+            now_micros: self.local_now_micros(),
+            check_foreign_keys: self.variables.foreign_key_checks(),
+        };
+        let altered = if work > AlterWork::Definition {
             let progress = SessionProgress::new(self.handle());
             let memory = self.sort_memory()?;
+            options.memory_bytes = memory.bytes();
             // One wait, not one in slices: the second wait comes after the build, which must not be done again.
-            self.engine.catalog().alter_table(
-                (&database, &table),
-                &alterations,
-                memory.bytes(),
-                &progress,
-                self.index_lock_wait(),
-            )?;
+            let wait = self.index_lock_wait();
+            let catalog = self.engine.catalog();
+            Some(catalog.alter_table(name, &alterations, &options, &progress, wait)?)
         } else if !alterations.is_empty() {
             let catalog = self.engine.catalog();
-            self.with_definition_lock(|wait| {
-                catalog.alter_table((&database, &table), &alterations, 0, &NoProgress, wait)
-            })?;
+            Some(self.with_definition_lock(|wait| {
+                catalog.alter_table(name, &alterations, &options, &NoProgress, wait)
+            })?)
+        } else {
+            None
+        };
+        let mut records = 0;
+        if let Some(altered) = altered {
+            for issue in &altered.issues {
+                self.warnings.warn(issue.mysql_code(), issue.to_string());
+            }
+            self.warnings.count_others(altered.more_issues);
+            // MySQL counts rows where it converts them.
+            if altered.work == AlterWork::Copy {
+                records = altered.rows;
+            }
         }
-        self.ok(
-            sink,
-            0,
-            "Records: 0  Duplicates: 0  Warnings: 0".to_string(),
-        )
+        let warnings = self.warnings.count();
+        let info = format!("Records: {records}  Duplicates: 0  Warnings: {warnings}");
+        self.ok(sink, records, info)
     }
 
     /// What the catalog is asked for. What is not supported is refused before anything is done.
     fn alterations(
-        &self,
-        (database, table): (&str, &str),
+        &mut self,
+        definition: &TableDefinition,
         changes: &[TableChange],
+        text: &str,
     ) -> Result<Vec<Alteration>> {
-        let mut alterations = Vec::with_capacity(changes.len());
+        let (database, table) = (definition.database.as_str(), definition.name.as_str());
+        // Columns have the collation that the table has in the end, wherever the statement says so.
+        let mut collation = definition.collation;
         for change in changes {
-            alterations.push(match change {
-                TableChange::AddKey(key) if key.kind == KeyKind::Primary => {
-                    return Err(SqlError::not_supported_yet(
-                        "ALTER TABLE ... ADD PRIMARY KEY",
-                    ));
+            let chosen = match change {
+                TableChange::DefaultCollation {
+                    character_set,
+                    collation,
+                } => self.collation_of(character_set.as_deref(), collation.as_deref())?,
+                TableChange::ConvertTo {
+                    character_set,
+                    collation,
+                } => self.collation_of(Some(character_set.as_str()), collation.as_deref())?,
+                _ => None,
+            };
+            collation = chosen.unwrap_or(collation);
+        }
+        let mut alterations: Vec<Alteration> = Vec::with_capacity(changes.len());
+        for change in changes {
+            let alteration = match change {
+                TableChange::AddColumn {
+                    column,
+                    keys,
+                    place,
+                    ignored,
+                } => {
+                    self.warn_of_ignored(ignored);
+                    alterations.extend(keys.iter().map(key_alteration));
+                    Alteration::AddColumn {
+                        column: self.column(column, collation, keys, text)?,
+                        place: place.as_ref().map_or(ColumnPlace::Last, column_place),
+                    }
                 }
-                TableChange::AddKey(key) => Alteration::AddIndex(index_spec(key)),
+                TableChange::ChangeColumn {
+                    name,
+                    column,
+                    keys,
+                    place,
+                    ignored,
+                } => {
+                    self.warn_of_ignored(ignored);
+                    alterations.extend(keys.iter().map(key_alteration));
+                    Alteration::ChangeColumn {
+                        name: name.clone(),
+                        new: self.column(column, collation, keys, text)?,
+                        place: place.as_ref().map(column_place),
+                    }
+                }
+                TableChange::RenameColumn { old, new } => Alteration::RenameColumn {
+                    name: old.clone(),
+                    new: new.clone(),
+                },
+                TableChange::SetDefault { column, default } => {
+                    let position = definition.column_position(column);
+                    let position = position.ok_or_else(|| TableError::UnknownColumn {
+                        column: column.clone(),
+                        table: table.to_string(),
+                    })?;
+                    let default = match default {
+                        Some(default) => {
+                            let column = &definition.columns[position];
+                            Some(self.default_value(column, default, text)?)
+                        }
+                        None => None,
+                    };
+                    Alteration::SetDefault {
+                        column: column.clone(),
+                        default,
+                    }
+                }
+                TableChange::DropColumn { name } => Alteration::DropColumn(name.clone()),
+                TableChange::AddKey(key) => key_alteration(key),
                 TableChange::DropKey { name } => Alteration::DropIndex(name.clone()),
-                TableChange::DropPrimaryKey => {
-                    return Err(SqlError::not_supported_yet(
-                        "ALTER TABLE ... DROP PRIMARY KEY",
-                    ));
-                }
-                TableChange::RenameKey { .. } => {
-                    return Err(SqlError::not_supported_yet("ALTER TABLE ... RENAME KEY"));
-                }
+                TableChange::DropPrimaryKey => Alteration::DropPrimaryKey,
+                TableChange::RenameKey { old, new } => Alteration::RenameIndex {
+                    name: old.clone(),
+                    new: new.clone(),
+                },
                 TableChange::AddForeignKey(key) => Alteration::AddForeignKey {
                     spec: foreign_key_spec(key, database),
                     check: self.variables.foreign_key_checks(),
                 },
                 TableChange::DropForeignKey { name } => Alteration::DropForeignKey(name.clone()),
+                TableChange::AutoIncrement(first) => Alteration::SetAutoIncrement(*first),
+                TableChange::Comment(comment) => Alteration::SetComment(comment.clone()),
+                TableChange::DefaultCollation { .. } => Alteration::SetCollation(collation),
+                TableChange::ConvertTo { .. } if collation == Collation::Binary => {
+                    return Err(SqlError::not_supported_yet(
+                        "ALTER TABLE ... CONVERT TO CHARACTER SET binary",
+                    ));
+                }
+                TableChange::ConvertTo { .. } => Alteration::ConvertTo(collation),
+                TableChange::Rebuild => Alteration::Rebuild,
                 // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked for.
                 TableChange::RenameTo(new) => {
                     let (new_database, new_table) = self.resolve_for_change(new)?;
@@ -531,7 +618,8 @@ impl Session {
                 }
                 TableChange::Algorithm(_) | TableChange::Lock(_) | TableChange::Nothing => continue,
                 TableChange::Unsupported(what) => return Err(SqlError::not_supported_yet(what)),
-            });
+            };
+            alterations.push(alteration);
         }
         let refers_to_itself = |alteration: &Alteration| match alteration {
             Alteration::AddForeignKey { spec, .. } => {
@@ -547,64 +635,93 @@ impl Session {
         Ok(alterations)
     }
 
+    fn warn_of_ignored(&mut self, clauses: &[String]) {
+        for clause in clauses {
+            self.warnings
+                .warn(1235, format!("{clause} is read and not enforced yet"));
+        }
+    }
+
     fn index_lock_wait(&self) -> Duration {
         let chosen = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
         chosen.min(INDEX_LOCK_WAIT)
     }
 }
 
-/// Whether a change reads all rows of the table.
-fn takes_long(change: &TableChange) -> bool {
-    matches!(
-        change,
-        TableChange::AddKey(_) | TableChange::AddForeignKey(_)
-    )
+/// A key that is added.
+fn key_alteration(key: &KeyDefinition) -> Alteration {
+    match key.kind {
+        KeyKind::Primary => Alteration::AddPrimaryKey(part_specs(key)),
+        KeyKind::Unique | KeyKind::Plain => Alteration::AddIndex(index_spec(key)),
+    }
+}
+
+fn column_place(place: &parsed::ColumnPlace) -> ColumnPlace {
+    match place {
+        parsed::ColumnPlace::First => ColumnPlace::First,
+        parsed::ColumnPlace::After(column) => ColumnPlace::After(column.clone()),
+    }
 }
 
 fn renames_parent() -> SqlError {
     SqlError::not_supported_yet("renaming a table that foreign keys refer to")
 }
 
-/// Whether changes of a table are done as ALGORITHM and LOCK ask for. An index is built in place, while others read the table
-/// and do not write it; everything else only changes the definition. Errors 1845 and 1846 for what is not kept, 1800 and 1801
-/// for words that are none.
-fn check_demands(changes: &[TableChange]) -> Result<()> {
-    let builds = changes.iter().any(takes_long);
+/// Whether changes of a table are done as ALGORITHM and LOCK ask for. Indexes are built, and rows copied, while others read
+/// the table and do not write it; everything else only changes the definition. Errors 1845 and 1846 for what is not kept, 1800
+/// and 1801 for words that are none.
+fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
+    let (cannot_write, can_read) = match work.copies() {
+        true => (
+            "the table cannot be changed while its rows are copied",
+            "the table can be read while its rows are copied",
+        ),
+        false => (
+            "the table cannot be changed while an index is built",
+            "the table can be read while an index is built",
+        ),
+    };
     for change in changes {
         match change {
-            TableChange::Algorithm(word) => match word.as_str() {
-                // Whoever asks for a copy gets the same index with less work.
-                "DEFAULT" | "INPLACE" | "COPY" => {}
-                "INSTANT" if builds => {
+            TableChange::Algorithm(word) => match (word.as_str(), work) {
+                // Whoever asks for a copy gets the same with less work.
+                ("DEFAULT" | "COPY", _) | ("INSTANT", AlterWork::Definition) => {}
+                ("INPLACE" | "INSTANT", AlterWork::Copy) => {
+                    return Err(SqlError::alter_not_supported_because(
+                        &format!("ALGORITHM={word}"),
+                        "values are converted to another type, or the rows lose their order",
+                        "ALGORITHM=COPY",
+                    ));
+                }
+                ("INPLACE", _) => {}
+                ("INSTANT", _) => {
                     return Err(SqlError::alter_not_supported(
                         "ALGORITHM=INSTANT",
                         "ALGORITHM=INPLACE",
                     ));
                 }
-                "INSTANT" => {}
-                other => {
+                (other, _) => {
                     let message = format!("Unknown ALGORITHM '{other}'");
                     return Err(SqlError::new(1800, "HY000", message));
                 }
             },
-            TableChange::Lock(word) => match word.as_str() {
-                "DEFAULT" | "SHARED" => {}
-                "NONE" if builds => {
+            TableChange::Lock(word) => match (word.as_str(), work) {
+                ("DEFAULT" | "SHARED", _) | ("NONE" | "EXCLUSIVE", AlterWork::Definition) => {}
+                ("NONE", _) => {
                     return Err(SqlError::alter_not_supported_because(
                         "LOCK=NONE",
-                        "the table cannot be changed while an index is built",
+                        cannot_write,
                         "LOCK=SHARED",
                     ));
                 }
-                "EXCLUSIVE" if builds => {
+                ("EXCLUSIVE", _) => {
                     return Err(SqlError::alter_not_supported_because(
                         "LOCK=EXCLUSIVE",
-                        "the table can be read while an index is built",
+                        can_read,
                         "LOCK=SHARED",
                     ));
                 }
-                "NONE" | "EXCLUSIVE" => {}
-                other => {
+                (other, _) => {
                     let message = format!("Unknown LOCK type '{other}'");
                     return Err(SqlError::new(1801, "HY000", message));
                 }

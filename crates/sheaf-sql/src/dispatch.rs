@@ -83,7 +83,9 @@ impl Session {
                 }
                 self.ok(sink, 0, String::new())
             }
-            Statement::AlterTable { name, changes } => self.alter_table(&name, changes, sink),
+            Statement::AlterTable { name, changes } => {
+                self.alter_table(&name, &changes, text, sink)
+            }
             Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
             Statement::TruncateTable(name) => self.truncate_table(&name, sink),
             Statement::Maintain { verb, names } => self.maintain(verb, &names, sink),

@@ -19,7 +19,7 @@ use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::update::is_default;
-use crate::values::{divisors, hybrid_number, is_zero};
+use crate::values::{divisors, hybrid_number};
 
 /// Rows that RETURNING shows are kept in memory until the end: at most this part of the query memory.
 const RETURNING_SHARE: usize = 4;
@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// Strict or lenient, as sql_mode and IGNORE say.
-    fn insert_mode(&self, ignore: bool) -> Mode {
+    pub(crate) fn insert_mode(&self, ignore: bool) -> Mode {
         if ignore || !self.variables.sql_mode().is_strict() {
             Mode::Lenient
         } else {
@@ -388,7 +388,7 @@ impl Session {
             }
         }
         for divisor in found {
-            if is_zero(&self.evaluate(divisor, text)?) {
+            if self.evaluate(divisor, text)?.is_zero() {
                 let error = SqlError::division_by_zero();
                 if mode.is_strict() && !ignore {
                     return Err(error);

@@ -9,14 +9,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::convert::Mode;
+use sheaf_table::convert::{Mode, current_timestamp, default_of};
 use sheaf_table::{Table, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
 use crate::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
-use crate::table_writer::{current_timestamp, default_of};
 use crate::update::{assign, is_default};
 use crate::values::hybrid_number;
 use crate::warnings::Warnings;

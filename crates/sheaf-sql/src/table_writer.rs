@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::{LockMode, LockWait};
-use sheaf_table::convert::{Mode, text_to_column, to_column};
+use sheaf_table::convert::{Mode, default_of, text_to_column, to_column};
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, ChangeSet, Column, ColumnIssue, ColumnProblem, ColumnType,
-    CreateTable, DefaultValue, InsertOutcome, Table, TableError, Value,
+    CreateTable, InsertOutcome, Table, TableError, Value,
 };
 
 use crate::change_query::{is_ignorable, position_of};
@@ -22,7 +22,6 @@ use crate::run_query::MAX_REPLANS;
 use crate::session::{Session, SessionHandle};
 use crate::sort_memory::SortMemory;
 use crate::transaction::StatementTransaction;
-use crate::values::is_zero;
 use crate::warnings::Warnings;
 
 /// How many rows go in between two looks at the kill flag.
@@ -189,7 +188,7 @@ impl RowShape {
 
     /// 0 asks for the next value as NULL does.
     fn ask_for_next(&self, column: &Column, value: &mut Value) {
-        if column.auto_increment && !self.keeps_zero && is_zero(value) {
+        if column.auto_increment && !self.keeps_zero && value.is_zero() {
             *value = Value::Null;
         }
     }
@@ -268,28 +267,6 @@ pub(crate) fn issue(column: &Column, problem: ColumnProblem, row: u64) -> Column
         problem,
         column: column.name.clone(),
         row,
-    }
-}
-
-/// A column's default; `None` if it has none and cannot be NULL.
-pub(crate) fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
-    match &column.default {
-        Some(DefaultValue::Value(value)) => Some(value.clone()),
-        Some(DefaultValue::CurrentTimestamp) => Some(current_timestamp(&column.ty, now_micros)),
-        None if column.nullable || column.auto_increment => Some(Value::Null),
-        None => None,
-    }
-}
-
-pub(crate) fn current_timestamp(ty: &ColumnType, now_micros: i64) -> Value {
-    let cut = |fsp: u8| {
-        let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
-        now_micros - now_micros.rem_euclid(unit)
-    };
-    match ty {
-        ColumnType::Timestamp { fsp } => Value::Timestamp(cut(*fsp)),
-        ColumnType::DateTime { fsp } => Value::DateTime(cut(*fsp)),
-        _ => Value::Null,
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::convert::{Mode, to_column};
+use sheaf_table::convert::{Mode, current_timestamp, default_of, to_column};
 use sheaf_table::{ChangeSet, Column, ColumnProblem, ColumnType, Privileges, Table, Value};
 use sqlparser::ast;
 
@@ -28,9 +28,9 @@ use crate::result::ResultSink;
 use crate::row_spool::SpooledRows;
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
-use crate::table_writer::{ROWS_PER_CANCEL_CHECK, current_timestamp, default_of, issue};
+use crate::table_writer::{ROWS_PER_CANCEL_CHECK, issue};
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
-use crate::values::{divisors, hybrid_number, is_zero};
+use crate::values::{divisors, hybrid_number};
 use crate::warnings::Warnings;
 
 /// Columns that are replaced by what was assigned to them before, in one statement: each may repeat a whole expression.
@@ -342,7 +342,7 @@ impl Target {
 }
 
 fn is_zero_or_null(value: &Value) -> bool {
-    value.is_null() || is_zero(value)
+    value.is_null() || value.is_zero()
 }
 
 /// Converts a value for a column that exists already: NULL is not turned into the next AUTO_INCREMENT value.

@@ -376,16 +376,6 @@ pub(crate) fn divisors<'a>(expression: &'a ast::Expr, found: &mut Vec<&'a ast::E
     }
 }
 
-/// True for a number that is 0.
-pub(crate) fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Decimal { unscaled, .. } => *unscaled == 0,
-        Value::Float(number) => *number == 0.0,
-        Value::Double(number) => *number == 0.0,
-        value => value.as_i128() == Some(0),
-    }
-}
-
 /// The query that selects these expressions from no table.
 pub(crate) fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
     let items = expressions

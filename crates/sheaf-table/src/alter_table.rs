@@ -1,8 +1,9 @@
 //! ALTER TABLE: several changes of one table, all of them or none.
 //!
 //! ```text
-//!   lock writers out -> work out the new definition -> build new indexes, check new foreign keys
-//!                    -> lock all others out -> enter the definition -> free trees that it does not name
+//!   lock writers out -> work out the new definition -> build new indexes, or copy the rows to new trees
+//!                    -> check new foreign keys -> lock all others out -> enter the definition
+//!                    -> free trees that it does not name
 //! ```
 //!
 //! Writers of the tables that new foreign keys refer to are locked out as well, so that no row loses its parent between the
@@ -11,32 +12,69 @@
 //! The definition is entered by one transaction of the catalog, and only then anybody sees the new trees. If something fails
 //! before that, they are freed; after a crash [`Catalog::open`] frees whatever no definition names, old or new.
 //!
-//! What is dropped goes first, then come indexes, then foreign keys, then the new name, in whatever order the statement
-//! has them: so an index may be replaced by another one of its name, and a foreign key may use an index that comes with it.
+//! What is dropped goes first, then columns change, then come indexes, then foreign keys, then the new name, in whatever
+//! order the statement has them: so an index may be replaced by another one of its name, and a foreign key may use an index
+//! that comes with it. `altered_definition.rs` works that out; `table_copy.rs` copies rows.
+//!
+//! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
+//! entered together with it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_storage::TreeId;
 
-use crate::catalog::{Catalog, trees_of};
+use crate::altered_definition::{
+    AlterWork, AlteredDefinition, ColumnPlace, altered_definition, keeps_values, renames_column,
+};
+use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
 use crate::catalog_foreign_keys::{check_rows, parents_of};
-use crate::definition_check::{
-    NO_TREE, check_auto_increment, check_key_lengths, check_name, index_for, resolve_index,
-};
-use crate::error::{Result, TableError};
-use crate::foreign_key::{
-    ForeignKey, ForeignKeySpec, leading_index, referenced_positions, resolve_foreign_key,
-};
+use crate::collation::Collation;
+use crate::convert::Mode;
+use crate::definition_check::NO_TREE;
+use crate::error::{ColumnIssue, Result, TableError};
+use crate::foreign_key::{ForeignKey, ForeignKeySpec, leading_index, referenced_positions};
 use crate::index_build::build_indexes;
 use crate::progress::Progress;
-use crate::schema::{Index, IndexSpec, TableDefinition, same_name};
-use crate::table::Table;
+use crate::schema::{
+    Column, DefaultValue, Index, IndexPartSpec, IndexSpec, PRIMARY, TableDefinition, same_name,
+};
+use crate::table::{Table, TableState};
+use crate::table_lock::WriterLock;
 
 /// One change of a table.
 #[derive(Debug, Clone)]
 pub enum Alteration {
+    AddColumn {
+        column: Column,
+        place: ColumnPlace,
+    },
+    /// MODIFY and CHANGE: the column becomes another one; `None`: where it is.
+    ChangeColumn {
+        name: String,
+        new: Column,
+        place: Option<ColumnPlace>,
+    },
+    RenameColumn {
+        name: String,
+        new: String,
+    },
+    /// SET DEFAULT, or DROP DEFAULT.
+    SetDefault {
+        column: String,
+        default: Option<DefaultValue>,
+    },
+    /// The column leaves the indexes too.
+    DropColumn(String),
+    AddPrimaryKey(Vec<IndexPartSpec>),
+    DropPrimaryKey,
     AddIndex(IndexSpec),
+    RenameIndex {
+        name: String,
+        new: String,
+    },
+    /// Also `PRIMARY`.
     DropIndex(String),
     /// An index comes with it, if none begins with its columns.
     AddForeignKey {
@@ -46,182 +84,377 @@ pub enum Alteration {
     },
     /// Its index stays.
     DropForeignKey(String),
+    /// The next value to give out, unless there is a greater one.
+    SetAutoIncrement(u64),
+    SetComment(String),
+    /// Of columns that are added later.
+    SetCollation(Collation),
+    /// Of all texts.
+    ConvertTo(Collation),
+    /// The rows are written into new trees.
+    Rebuild,
     RenameTo {
         database: String,
         table: String,
     },
 }
 
+/// How an ALTER TABLE goes about it.
+#[derive(Debug, Clone)]
+pub struct AlterOptions {
+    /// Memory for sorting and merging, in bytes.
+    pub memory_bytes: usize,
+    /// Threads that write trees, 1 or more.
+    pub threads: usize,
+    /// Whether a value that a changed column cannot hold is an error.
+    pub mode: Mode,
+    /// 0 stays 0 in a column that becomes AUTO_INCREMENT.
+    pub keeps_zero: bool,
+    /// What CURRENT_TIMESTAMP stands for as the default of a new column.
+    pub now_micros: i64,
+    /// Types of columns that foreign keys compare stay (the variable `foreign_key_checks`).
+    pub check_foreign_keys: bool,
+}
+
+impl Default for AlterOptions {
+    fn default() -> Self {
+        AlterOptions {
+            memory_bytes: 1 << 20,
+            threads: 1,
+            mode: Mode::Strict,
+            keeps_zero: false,
+            now_micros: 0,
+            check_foreign_keys: true,
+        }
+    }
+}
+
+/// What an ALTER TABLE has done.
+#[derive(Debug, Clone)]
+pub struct Altered {
+    pub work: AlterWork,
+    /// Rows that were copied.
+    pub rows: u64,
+    /// Values that were not quite kept.
+    pub issues: Vec<ColumnIssue>,
+    /// How many more such values there were.
+    pub more_issues: u64,
+}
+
+/// A table that is being altered, and others that nobody may write meanwhile.
+struct LockedTables {
+    table: Arc<Table>,
+    writer: WriterLock,
+    others: Vec<(Arc<Table>, WriterLock)>,
+}
+
 impl Catalog {
-    /// Makes all these changes of a table, or none. Indexes are built while others read the table: external sort within
-    /// `memory_bytes`, then a sorted bulk build. Waits at most `wait` for the writers of each table, and again for readers
-    /// when all is ready.
+    /// What the changes of a table ask for, as it is now.
     ///
     /// # Errors
-    /// `DuplicateKey` for a unique index, `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, and
-    /// the MySQL error for whatever is wrong with the request. The table is as before.
+    /// The MySQL error for whatever is wrong with the request.
+    pub fn alter_work(
+        &self,
+        (database, table): (&str, &str),
+        changes: &[Alteration],
+    ) -> Result<AlterWork> {
+        let table = self.table(database, table)?;
+        Ok(altered_definition(&table.definition, changes, table.first_free_index_id())?.work)
+    }
+
+    /// What the definition becomes. The parents of new foreign keys are there and fit.
+    fn altered(&self, table: &Table, changes: &[Alteration]) -> Result<AlteredDefinition> {
+        let first_index_id = table.first_free_index_id();
+        let altered = altered_definition(&table.definition, changes, first_index_id)?;
+        for key in &altered.to_check {
+            self.check_foreign_key(key, &altered.definition)?;
+        }
+        Ok(altered)
+    }
+
+    /// Makes all these changes of a table, or none. Indexes are built, and rows copied, while others read the table: external
+    /// sort within the memory of the options, then a sorted bulk build. Waits at most `wait` for writers, and again for
+    /// readers when all is ready.
+    ///
+    /// # Errors
+    /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any more,
+    /// `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, and the MySQL error for whatever is wrong
+    /// with the request. The table is as before.
     pub fn alter_table(
         &self,
         (database, table): (&str, &str),
         changes: &[Alteration],
-        memory_bytes: usize,
+        options: &AlterOptions,
         progress: &dyn Progress,
         wait: Duration,
-    ) -> Result<()> {
-        // Says which tables are to be locked, and what is wrong before anybody waits.
-        let seen = self.table(database, table)?;
-        let (definition, to_check) = self.altered(&seen, changes)?;
-        let mut before = parents_of(&to_check, &definition);
-        let after = before.split_off(&(database.to_string(), table.to_string()));
-        // Tables are locked in the order of their names.
-        let _before = self.lock_writers(before, wait)?;
-        let (table, writer) = self.lock_writer(database, table, wait)?;
-        let _after = self.lock_writers(after, wait)?;
-        let (mut definition, to_check) = self.altered(&table, changes)?;
-        let mut built = Vec::new();
-        let altered = self
-            .build_new_indexes(&table, &mut definition, &mut built, memory_bytes, progress)
-            .and_then(|()| self.check_new_keys(&table, &definition, &to_check, progress))
-            .and_then(|()| {
-                rename(&mut definition, changes);
-                self.redefine(&writer, &table, definition, wait)
-            });
-        let altered = match altered {
-            Ok(altered) => altered,
-            Err(error) => {
-                self.drop_trees(&built);
-                return Err(error);
-            }
+    ) -> Result<Altered> {
+        let name = (database.to_string(), table.to_string());
+        let locked = self.lock_to_alter(&name, changes, wait)?;
+        let table = &locked.table;
+        let mut altered = self.altered(table, changes)?;
+        self.check_old_keys(table, &altered, changes, options)?;
+        let mut done = Altered {
+            work: altered.work,
+            rows: 0,
+            issues: Vec::new(),
+            more_issues: 0,
         };
-        let kept = trees_of(&altered.definition);
-        let mut dropped = trees_of(&table.definition);
-        dropped.retain(|tree| !kept.contains(tree));
-        self.drop_trees(&dropped);
-        Ok(())
+        // The trees that were made, also if it fails.
+        let mut made = Vec::new();
+        let entered = self
+            .make_trees(table, &mut altered, options, progress, &mut made, &mut done)
+            .and_then(|state| {
+                let sharing = state.as_ref().unwrap_or(&table.state);
+                self.check_new_keys(&altered, sharing, progress)?;
+                let mut definition = altered.definition;
+                rename(&mut definition, changes);
+                let kept = trees_of(&definition);
+                self.enter_altered(
+                    &locked,
+                    changes,
+                    definition,
+                    state,
+                    altered.sets_auto_increment,
+                    wait,
+                )?;
+                Ok(kept)
+            });
+        let mut left_over = made;
+        if entered.is_ok() {
+            left_over.extend(trees_of(&table.definition));
+        }
+        let kept = entered.as_deref().unwrap_or_default();
+        left_over.retain(|tree| !kept.contains(tree));
+        self.drop_trees(&left_over);
+        entered.map(|_| done)
     }
 
-    /// The definition as the changes leave it, new indexes still without trees, and the new foreign keys that are to hold.
-    fn altered(
+    /// Locks out the writers of a table, and of those that [must stay](Self::others_to_lock) as they are with it.
+    fn lock_to_alter(
+        &self,
+        name: &QualifiedName,
+        changes: &[Alteration],
+        wait: Duration,
+    ) -> Result<LockedTables> {
+        loop {
+            // Says also what is wrong before anybody waits.
+            let table = self.table(&name.0, &name.1)?;
+            // Who alters some of the same tables locks them in the same order.
+            let mut names = self.others_to_lock(&table, changes)?;
+            names.insert(name.clone());
+            let mut others = match self.lock_writers(names.iter().cloned(), wait) {
+                // Another table went; another look tells.
+                Err(TableError::UnknownTable { table, .. }) if table != name.1 => continue,
+                locked => locked?,
+            };
+            let is_own = |(table, _): &(Arc<Table>, WriterLock)| {
+                table.definition.database == name.0 && table.definition.name == name.1
+            };
+            let Some(own) = others.iter().position(is_own) else {
+                continue;
+            };
+            let (table, writer) = others.remove(own);
+            // Children may have come while this waited.
+            if self.others_to_lock(&table, changes)?.is_subset(&names) {
+                return Ok(LockedTables {
+                    table,
+                    writer,
+                    others,
+                });
+            }
+        }
+    }
+
+    /// The tables whose foreign keys have to follow a new name of a column, and the parents of new foreign keys.
+    fn others_to_lock(
         &self,
         table: &Table,
         changes: &[Alteration],
-    ) -> Result<(TableDefinition, Vec<ForeignKey>)> {
-        let mut next = table.definition.clone();
-        let first_id = table.first_free_index_id();
-        for change in changes {
-            let absent = |name: &String| TableError::CannotDropIndex { name: name.clone() };
-            match change {
-                Alteration::DropIndex(name) => {
-                    let position = next.secondary_position(name);
-                    next.secondary.remove(position.ok_or_else(|| absent(name))?);
-                }
-                Alteration::DropForeignKey(name) => {
-                    let known = |key: &ForeignKey| same_name(&key.name, name);
-                    let position = next.foreign_keys.iter().position(known);
-                    next.foreign_keys
-                        .remove(position.ok_or_else(|| absent(name))?);
-                }
-                Alteration::RenameTo { table, .. } => {
-                    check_name(table, |name| TableError::IncorrectTableName { name })?;
-                }
-                Alteration::AddIndex(_) | Alteration::AddForeignKey { .. } => {}
-            }
-        }
-        for change in changes {
-            if let Alteration::AddIndex(spec) = change {
-                let index = resolve_index(&next, spec, first_id)?;
-                next.secondary.push(index);
-            }
-        }
-        let mut to_check = Vec::new();
-        for change in changes {
-            if let Alteration::AddForeignKey { spec, check } = change {
-                let key = resolve_foreign_key(&next, spec)?;
-                if leading_index(&next, &key.columns).is_none() {
-                    let index = resolve_index(&next, &index_for(&next, spec), first_id)?;
-                    next.secondary.push(index);
-                }
-                if *check {
-                    to_check.push(key.clone());
-                }
-                next.foreign_keys.push(key);
-            }
-        }
-        check_key_lengths(&next)?;
-        check_auto_increment(&next)?;
-        self.check_needed_indexes(table, &next)?;
-        for key in &to_check {
-            self.check_foreign_key(key, &next)?;
-        }
-        Ok((next, to_check))
+    ) -> Result<BTreeSet<QualifiedName>> {
+        let altered = self.altered(table, changes)?;
+        let mut names = parents_of(&altered.to_check, &altered.definition);
+        names.append(&mut self.children_to_follow(table, changes));
+        Ok(names)
     }
 
-    /// Error `IndexNeededByForeignKey` if an index goes that a foreign key of either side has used, and no other one does.
-    fn check_needed_indexes(&self, table: &Table, next: &TableDefinition) -> Result<()> {
-        let old = &table.definition;
-        let mut needed: Vec<Vec<usize>> = Vec::new();
-        for key in &next.foreign_keys {
-            needed.push(key.columns.clone());
-            if key.refers_to(&old.database, &old.name) {
-                needed.extend(referenced_positions(key, next));
+    /// Other tables whose foreign keys name columns of this one that get another name.
+    fn children_to_follow(&self, table: &Table, changes: &[Alteration]) -> BTreeSet<QualifiedName> {
+        let mut children = BTreeSet::new();
+        for (child, key) in self.referencing(table) {
+            let child = &child.definition;
+            let mut names = key.referenced_columns.iter();
+            if child.id != table.definition.id && names.any(|name| renames_column(changes, name)) {
+                children.insert((child.database.clone(), child.name.clone()));
             }
+        }
+        children
+    }
+
+    /// Whether the foreign keys that stay, of either side, can be kept: errors `ColumnNeededByChild`,
+    /// `ColumnUsedByForeignKey`, `ColumnUsedByChild`, and `IndexNeededByForeignKey` if an index goes that one of them has
+    /// used, and no other one does.
+    fn check_old_keys(
+        &self,
+        table: &Table,
+        altered: &AlteredDefinition,
+        changes: &[Alteration],
+        options: &AlterOptions,
+    ) -> Result<()> {
+        let (old, next) = (&table.definition, &altered.definition);
+        let drops = |change: &Alteration, key: &ForeignKey| match change {
+            Alteration::DropForeignKey(name) => same_name(name, &key.name),
+            _ => false,
+        };
+        let stays = |key: &ForeignKey| !changes.iter().any(|change| drops(change, key));
+        let converts = |column: &usize| {
+            let before = &old.columns[*column].ty;
+            let position = altered.position_of(*column);
+            options.check_foreign_keys
+                && position
+                    .is_some_and(|position| !keeps_values(before, &next.columns[position].ty))
+        };
+        let mut needed: Vec<Vec<usize>> = Vec::new();
+        for key in old.foreign_keys.iter().filter(|key| stays(key)) {
+            if let Some(column) = key.columns.iter().find(|&column| converts(column)) {
+                return Err(TableError::ColumnUsedByForeignKey {
+                    column: old.columns[*column].name.clone(),
+                    name: key.name.clone(),
+                });
+            }
+            needed.push(key.columns.clone());
         }
         for (child, key) in self.referencing(table) {
-            if child.definition.id != old.id {
-                needed.extend(referenced_positions(&key, next));
+            let child = &child.definition;
+            if child.id == old.id && !stays(&key) {
+                continue;
             }
+            let Some(columns) = referenced_positions(&key, old) else {
+                continue;
+            };
+            let gone = |column: &&usize| altered.position_of(**column).is_none();
+            if let Some(column) = columns.iter().find(gone) {
+                return Err(TableError::ColumnNeededByChild {
+                    column: old.columns[*column].name.clone(),
+                    name: key.name,
+                    table: child.name.clone(),
+                });
+            }
+            if let Some(column) = columns.iter().find(|&column| converts(column)) {
+                return Err(TableError::ColumnUsedByChild {
+                    column: old.columns[*column].name.clone(),
+                    name: key.name,
+                    table: child.name.clone(),
+                });
+            }
+            needed.push(columns);
         }
         for columns in needed {
-            if leading_index(next, &columns).is_none()
-                && let Some(Some(position)) = leading_index(old, &columns)
+            let now = altered.positions_of(&columns).unwrap_or_default();
+            if leading_index(next, &now).is_none()
+                && let Some(position) = leading_index(old, &columns)
             {
+                let index =
+                    position.map_or(PRIMARY, |position| old.secondary[position].name.as_str());
                 return Err(TableError::IndexNeededByForeignKey {
-                    index: old.secondary[position].name.clone(),
+                    index: index.to_string(),
                 });
             }
         }
         Ok(())
     }
 
-    /// `built`: the trees that were made, also if it fails.
-    fn build_new_indexes(
+    /// Makes the trees that the new definition lacks, and names them in it. If these are all of them, the table gets a state
+    /// of its own. `made`: the trees, also if it fails.
+    fn make_trees(
         &self,
-        table: &Table,
-        definition: &mut TableDefinition,
-        built: &mut Vec<TreeId>,
-        memory_bytes: usize,
+        table: &Arc<Table>,
+        altered: &mut AlteredDefinition,
+        options: &AlterOptions,
         progress: &dyn Progress,
-    ) -> Result<()> {
+        made: &mut Vec<TreeId>,
+        done: &mut Altered,
+    ) -> Result<Option<Arc<TableState>>> {
+        if altered.work.copies() {
+            return self
+                .copy_rows(table, altered, options, progress, made, done)
+                .map(Some);
+        }
         let new = |index: &Index| index.tree == NO_TREE;
-        let indexes = definition.secondary.iter();
+        let indexes = altered.definition.secondary.iter();
         let indexes: Vec<&Index> = indexes.filter(|index| new(index)).collect();
-        let storage = self.storage();
-        build_indexes(storage, table, &indexes, memory_bytes, progress, built)?;
-        let indexes = definition.secondary.iter_mut();
-        for (index, tree) in indexes.filter(|index| new(index)).zip(built.iter()) {
+        let (storage, memory_bytes) = (self.storage(), options.memory_bytes);
+        build_indexes(storage, table, &indexes, memory_bytes, progress, made)?;
+        let indexes = altered.definition.secondary.iter_mut();
+        for (index, tree) in indexes.filter(|index| new(index)).zip(made.iter()) {
             index.tree = *tree;
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Whether the rows keep the new foreign keys, whose indexes are built.
     fn check_new_keys(
         &self,
-        table: &Table,
-        definition: &TableDefinition,
-        keys: &[ForeignKey],
+        altered: &AlteredDefinition,
+        state: &Arc<TableState>,
         progress: &dyn Progress,
     ) -> Result<()> {
-        if keys.is_empty() {
+        if altered.to_check.is_empty() {
             return Ok(());
         }
-        let (definition, state) = (definition.clone(), table.state.clone());
+        let (definition, state) = (altered.definition.clone(), Arc::clone(state));
         let child = Arc::new(Table::open(self.storage(), definition, state)?);
-        for key in keys {
+        for key in &altered.to_check {
             let parent = self.check_foreign_key(key, &child.definition)?;
             check_rows(&child, key, parent.as_ref(), progress)?;
         }
         Ok(())
+    }
+
+    /// Enters the new definition, and those of the tables that follow.
+    fn enter_altered(
+        &self,
+        locked: &LockedTables,
+        changes: &[Alteration],
+        definition: TableDefinition,
+        state: Option<Arc<TableState>>,
+        forgets_auto_increment: bool,
+        wait: Duration,
+    ) -> Result<()> {
+        let old = &locked.table.definition;
+        let mut entries = Vec::with_capacity(1 + locked.others.len());
+        for (other, writer) in &locked.others {
+            let mut following = other.definition.clone();
+            for key in &mut following.foreign_keys {
+                if key.refers_to(&old.database, &old.name) {
+                    follow_names(key, changes);
+                }
+            }
+            if following.foreign_keys != other.definition.foreign_keys {
+                entries.push(Redefinition::new(writer, other, following));
+            }
+        }
+        entries.push(Redefinition {
+            state,
+            forgets_auto_increment,
+            ..Redefinition::new(&locked.writer, &locked.table, definition)
+        });
+        self.redefine(entries, wait)
+    }
+}
+
+/// The new names of the columns that a foreign key refers to.
+fn follow_names(key: &mut ForeignKey, changes: &[Alteration]) {
+    for referenced in &mut key.referenced_columns {
+        let renamed = changes.iter().find_map(|change| match change {
+            Alteration::RenameColumn { name, new } if same_name(name, referenced) => Some(new),
+            Alteration::ChangeColumn { name, new, .. } if same_name(name, referenced) => {
+                Some(&new.name)
+            }
+            _ => None,
+        });
+        if let Some(new) = renamed {
+            referenced.clone_from(new);
+        }
     }
 }
 

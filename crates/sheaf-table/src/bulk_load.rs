@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::catalog::{Catalog, WriteGuard, trees_of};
+use crate::catalog::{Catalog, Redefinition, WriteGuard, trees_of};
 use crate::catalog_foreign_keys::{check_rows, parents_of};
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
@@ -132,9 +132,11 @@ impl BulkLoad {
         let kept = trees_of(&loaded.definition);
         let mut left_over = loaded.trees;
         let entered = match new {
-            None => catalog
-                .redefine(&guard.writer, &guard.table, loaded.definition, LOCK_WAIT)
-                .map(|_| left_over.extend(trees_of(&guard.table.definition))),
+            None => {
+                let entry = Redefinition::new(&guard.writer, &guard.table, loaded.definition);
+                let entered = catalog.redefine(vec![entry], LOCK_WAIT);
+                entered.map(|()| left_over.extend(trees_of(&guard.table.definition)))
+            }
             Some(new) => new.enter(&catalog, &guard, loaded.definition, &*progress),
         };
         if entered.is_ok() {

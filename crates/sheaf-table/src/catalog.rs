@@ -527,7 +527,12 @@ impl Catalog {
         keys.try_for_each(|key| self.check_foreign_key(key, definition).map(drop))
     }
 
-    fn create_trees(&self, definition: &mut TableDefinition, made: &mut Vec<TreeId>) -> Result<()> {
+    /// Makes an empty tree for each place of a definition. `made`: the trees, also if it fails.
+    pub(crate) fn create_trees(
+        &self,
+        definition: &mut TableDefinition,
+        made: &mut Vec<TreeId>,
+    ) -> Result<()> {
         let mut create = || -> Result<TreeId> {
             let tree = self.storage.create_tree()?;
             made.push(tree);
@@ -728,38 +733,45 @@ impl Catalog {
         Ok(names)
     }
 
-    /// Puts a new definition in the place of a table's, also under another name. The old one's trees that it does not name
-    /// are left to the caller.
+    /// Puts new definitions in the places of tables', also under other names, all or none, once nobody uses the tables. The
+    /// trees that are not named any more are left to the caller.
     ///
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
-    pub(crate) fn redefine(
-        &self,
-        writer: &WriterLock,
-        table: &Table,
-        definition: TableDefinition,
-        wait: Duration,
-    ) -> Result<Arc<Table>> {
-        let _exclusive = writer.exclusive(wait)?;
+    pub(crate) fn redefine(&self, entries: Vec<Redefinition<'_>>, wait: Duration) -> Result<()> {
+        let writers = entries.iter().map(|entry| entry.writer);
+        let _exclusive = writers
+            .map(|writer| writer.exclusive(wait))
+            .collect::<Result<Vec<ExclusiveLock<'_>>>>()?;
         let _changing = self.definitions.lock();
-        let old = &table.definition;
-        let is_renamed = old.database != definition.database || old.name != definition.name;
-        if is_renamed {
-            self.check_is_free(&definition.database, &definition.name)?;
+        for entry in entries.iter().filter(|entry| entry.is_renamed()) {
+            self.check_is_free(&entry.definition.database, &entry.definition.name)?;
         }
-        let next = Arc::new(Table::open(&self.storage, definition, table.state.clone())?);
+        let mut opened = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            let state = entry.state.as_ref().unwrap_or(&entry.table.state);
+            let definition = entry.definition.clone();
+            opened.push(Table::open(&self.storage, definition, Arc::clone(state))?);
+        }
         self.change(|tree, transaction| {
-            if is_renamed {
-                delete_definition(tree, transaction, &old.database, &old.name)?;
-            }
-            put_definition(tree, transaction, &next.definition)
+            let mut entries = entries.iter();
+            entries.try_for_each(|entry| put_redefinition(tree, transaction, entry))
         })?;
-        if is_renamed {
-            self.remove(table);
+        let now = self.storage.newest_commit();
+        for (entry, next) in entries.iter().zip(opened) {
+            if entry.is_renamed() {
+                self.remove(entry.table);
+            }
+            if entry.forgets_auto_increment {
+                next.state.forget_auto_increment();
+            }
+            next.publish(now);
+            if entry.state.is_some() {
+                entry.table.retire();
+            }
+            self.enter(Arc::new(next));
         }
-        next.publish(self.storage.newest_commit());
-        self.enter(next.clone());
-        Ok(next)
+        Ok(())
     }
 
     /// Writes down how far AUTO_INCREMENT has come in each table, so that a value is not given out again although its
@@ -840,6 +852,66 @@ impl Catalog {
         }
         self.schema_version.fetch_add(1, Ordering::AcqRel);
     }
+}
+
+/// A table, and what it becomes.
+pub(crate) struct Redefinition<'a> {
+    pub(crate) writer: &'a WriterLock,
+    pub(crate) table: &'a Table,
+    pub(crate) definition: TableDefinition,
+    /// That of a table with other trees, which has no statistics yet; `None`: the table's own goes on.
+    pub(crate) state: Option<Arc<TableState>>,
+    /// How far AUTO_INCREMENT has come is to be found from the rows, and from the definition.
+    pub(crate) forgets_auto_increment: bool,
+}
+
+impl<'a> Redefinition<'a> {
+    /// The table goes on with its state.
+    pub(crate) fn new(
+        writer: &'a WriterLock,
+        table: &'a Table,
+        definition: TableDefinition,
+    ) -> Redefinition<'a> {
+        Redefinition {
+            writer,
+            table,
+            definition,
+            state: None,
+            forgets_auto_increment: false,
+        }
+    }
+
+    fn is_renamed(&self) -> bool {
+        let (old, new) = (&self.table.definition, &self.definition);
+        old.database != new.database || old.name != new.name
+    }
+}
+
+fn put_redefinition(
+    tree: &Tree,
+    transaction: &mut Transaction,
+    entry: &Redefinition<'_>,
+) -> Result<()> {
+    let TableDefinition {
+        id, database, name, ..
+    } = &entry.table.definition;
+    if entry.is_renamed() {
+        delete_definition(tree, transaction, database, name)?;
+    }
+    if entry.state.is_some() {
+        delete_statistics(tree, transaction, *id, 0)?;
+    }
+    let key = key_of_table(kind::AUTO_INCREMENT, *id);
+    let next = entry
+        .state
+        .as_ref()
+        .and_then(|state| state.known_auto_increment());
+    if let Some(next) = next.filter(|_| !entry.forgets_auto_increment) {
+        put(tree, transaction, &key, &next.to_le_bytes())?;
+    } else if entry.state.is_some() || entry.forgets_auto_increment {
+        tree.delete(transaction, &key)?;
+    }
+    put_definition(tree, transaction, &entry.definition)
 }
 
 /// Waits, at most `wait` for each, until nobody uses the tables.

@@ -11,7 +11,7 @@
 use crate::collation::Collation;
 use crate::error::ColumnProblem;
 use crate::number_text::{NumberText, power_of_ten, rescale};
-use crate::schema::Column;
+use crate::schema::{Column, DefaultValue};
 use crate::temporal::{self, DAY, MAX_DATE, MIN_DATE, SECOND};
 use crate::temporal_text::{
     datetime_from_number, parse_datetime, parse_time, round_datetime, round_time, time_from_number,
@@ -121,6 +121,29 @@ pub fn text_to_column(
             *into = converted.value;
             Ok(problem)
         }
+    }
+}
+
+/// A column's default; `None` if it has none and cannot be NULL. `now_micros`: what CURRENT_TIMESTAMP stands for.
+pub fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
+    match &column.default {
+        Some(DefaultValue::Value(value)) => Some(value.clone()),
+        Some(DefaultValue::CurrentTimestamp) => Some(current_timestamp(&column.ty, now_micros)),
+        None if column.nullable || column.auto_increment => Some(Value::Null),
+        None => None,
+    }
+}
+
+/// The moment as a value of the type, cut to its digits; NULL for types without a clock.
+pub fn current_timestamp(ty: &ColumnType, now_micros: i64) -> Value {
+    let cut = |fsp: u8| {
+        let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
+        now_micros - now_micros.rem_euclid(unit)
+    };
+    match ty {
+        ColumnType::Timestamp { fsp } => Value::Timestamp(cut(*fsp)),
+        ColumnType::DateTime { fsp } => Value::DateTime(cut(*fsp)),
+        _ => Value::Null,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What CREATE TABLE and CREATE INDEX may ask for: names, types, defaults and keys are checked and resolved here, before
+//! What CREATE TABLE, ALTER TABLE and CREATE INDEX may ask for: names, types, defaults and keys are checked and resolved here, before
 //! anything is made.
 
 use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
@@ -179,7 +179,10 @@ fn free_name(definition: &TableDefinition, column: &str) -> String {
         .unwrap_or_else(|| column.to_string())
 }
 
-fn resolve_parts(definition: &TableDefinition, specs: &[IndexPartSpec]) -> Result<Vec<IndexPart>> {
+pub(crate) fn resolve_parts(
+    definition: &TableDefinition,
+    specs: &[IndexPartSpec],
+) -> Result<Vec<IndexPart>> {
     if specs.is_empty() || specs.len() > MAX_INDEX_PARTS {
         return Err(TableError::TooManyIndexParts {
             limit: MAX_INDEX_PARTS,
@@ -197,32 +200,7 @@ fn resolve_parts(definition: &TableDefinition, specs: &[IndexPartSpec]) -> Resul
                 column: spec.column.clone(),
             });
         }
-        let ty = &definition.columns[column].ty;
-        let prefix_length = match spec.prefix_length {
-            None if ty.is_long() => {
-                return Err(TableError::LongColumnNeedsPrefix {
-                    column: spec.column.clone(),
-                });
-            }
-            None => None,
-            Some(length) => {
-                let longest = match ty {
-                    ColumnType::Char { length, .. }
-                    | ColumnType::VarChar { length, .. }
-                    | ColumnType::Binary { length }
-                    | ColumnType::VarBinary { length } => u64::from(*length),
-                    ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => {
-                        *max_bytes
-                    }
-                    _ => 0,
-                };
-                if length == 0 || u64::from(length) > longest {
-                    return Err(TableError::IncorrectPrefix);
-                }
-                // A prefix as long as the column is no prefix.
-                Some(length).filter(|length| ty.is_long() || u64::from(*length) < longest)
-            }
-        };
+        let prefix_length = resolve_prefix(&definition.columns[column], spec.prefix_length)?;
         parts.push(IndexPart {
             column,
             prefix_length,
@@ -230,6 +208,35 @@ fn resolve_parts(definition: &TableDefinition, specs: &[IndexPartSpec]) -> Resul
         });
     }
     Ok(parts)
+}
+
+/// The prefix of a column that an index has; `None`: the whole column.
+///
+/// # Errors
+/// `LongColumnNeedsPrefix`, `IncorrectPrefix`.
+pub(crate) fn resolve_prefix(column: &Column, prefix_length: Option<u32>) -> Result<Option<u32>> {
+    let ty = &column.ty;
+    let Some(length) = prefix_length else {
+        return match ty.is_long() {
+            true => Err(TableError::LongColumnNeedsPrefix {
+                column: column.name.clone(),
+            }),
+            false => Ok(None),
+        };
+    };
+    let longest = match ty {
+        ColumnType::Char { length, .. }
+        | ColumnType::VarChar { length, .. }
+        | ColumnType::Binary { length }
+        | ColumnType::VarBinary { length } => u64::from(*length),
+        ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => *max_bytes,
+        _ => 0,
+    };
+    if length == 0 || u64::from(length) > longest {
+        return Err(TableError::IncorrectPrefix);
+    }
+    // A prefix as long as the column is no prefix.
+    Ok(Some(length).filter(|length| ty.is_long() || u64::from(*length) < longest))
 }
 
 /// MySQL's limit on declared lengths. Characters outside of ASCII may take more bytes in a key than in a row; a key that
@@ -271,7 +278,7 @@ pub(crate) fn check_auto_increment(definition: &TableDefinition) -> Result<()> {
 }
 
 /// With all long values moved out, a row and its key must fit an entry.
-fn check_row_length(definition: &TableDefinition) -> Result<()> {
+pub(crate) fn check_row_length(definition: &TableDefinition) -> Result<()> {
     let layout = RowLayout::new(&definition.columns);
     let strings = definition
         .columns
@@ -301,7 +308,7 @@ pub(crate) fn needs_overflow(definition: &TableDefinition) -> bool {
     row + row * 3 / 2 > MAX_ENTRY_BYTES as u64
 }
 
-fn check_column(column: &mut Column) -> Result<()> {
+pub(crate) fn check_column(column: &mut Column) -> Result<()> {
     check_name(&column.name, |name| TableError::IncorrectColumnName {
         name,
     })?;

@@ -145,6 +145,26 @@ pub enum TableError {
          '{table}'"
     )]
     ForeignKeyMissingIndex { name: String, table: String },
+    #[error("Cannot drop column '{column}': needed in a foreign key constraint '{name}'")]
+    ColumnNeededByForeignKey { column: String, name: String },
+    #[error(
+        "Cannot drop column '{column}': needed in a foreign key constraint '{name}' of table '{table}'"
+    )]
+    ColumnNeededByChild {
+        column: String,
+        name: String,
+        table: String,
+    },
+    #[error("Cannot change column '{column}': used in a foreign key constraint '{name}'")]
+    ColumnUsedByForeignKey { column: String, name: String },
+    #[error(
+        "Cannot change column '{column}': used in a foreign key constraint '{name}' of table '{table}'"
+    )]
+    ColumnUsedByChild {
+        column: String,
+        name: String,
+        table: String,
+    },
     #[error("Cannot drop index '{index}': needed in a foreign key constraint")]
     IndexNeededByForeignKey { index: String },
     #[error(
@@ -177,6 +197,14 @@ pub enum TableError {
     TooManyIndexes { limit: usize },
     #[error("Too many key parts specified; max {limit} parts allowed")]
     TooManyIndexParts { limit: usize },
+    #[error("Unknown column '{column}' in '{table}'")]
+    UnknownColumn { column: String, table: String },
+    #[error("You can't delete all columns with ALTER TABLE; use DROP TABLE instead")]
+    CannotDropAllColumns,
+    #[error("Key '{key}' doesn't exist in table '{table}'")]
+    KeyDoesNotExist { key: String, table: String },
+    #[error("Invalid use of NULL value")]
+    InvalidUseOfNull,
     #[error("Too many columns")]
     TooManyColumns,
     #[error("A table must have at least 1 column")]
@@ -270,6 +298,10 @@ impl TableError {
             TableError::ForeignKeyMissingColumn { .. } => 3734,
             TableError::ForeignKeyIncompatible { .. } => 3780,
             TableError::ForeignKeyMissingIndex { .. } => 1822,
+            TableError::ColumnNeededByForeignKey { .. } => 1828,
+            TableError::ColumnNeededByChild { .. } => 1829,
+            TableError::ColumnUsedByForeignKey { .. } => 1832,
+            TableError::ColumnUsedByChild { .. } => 1833,
             TableError::IndexNeededByForeignKey { .. } => 1553,
             TableError::ReferencedTable { .. } => 3730,
             TableError::UnknownDatabase { .. } => 1049,
@@ -283,6 +315,10 @@ impl TableError {
             TableError::MultiplePrimaryKeys => 1068,
             TableError::TooManyIndexes { .. } => 1069,
             TableError::TooManyIndexParts { .. } => 1070,
+            TableError::UnknownColumn { .. } => 1054,
+            TableError::CannotDropAllColumns => 1090,
+            TableError::KeyDoesNotExist { .. } => 1176,
+            TableError::InvalidUseOfNull => 1138,
             TableError::TooManyColumns => 1117,
             TableError::NoColumns => 1113,
             TableError::KeyTooLong { .. } => 1071,
@@ -328,6 +364,8 @@ impl TableError {
             TableError::TableExists { .. } => "42S01",
             TableError::UnknownTable { .. } | TableError::CannotDropTable { .. } => "42S02",
             TableError::DuplicateColumn { .. } => "42S21",
+            TableError::UnknownColumn { .. } => "42S22",
+            TableError::InvalidUseOfNull => "22004",
             TableError::Interrupted => "70100",
             TableError::UnknownDatabase { .. }
             | TableError::ForeignKeyColumnCount { .. }
@@ -336,6 +374,8 @@ impl TableError {
             | TableError::TooManyIndexes { .. }
             | TableError::TooManyIndexParts { .. }
             | TableError::NoColumns
+            | TableError::CannotDropAllColumns
+            | TableError::KeyDoesNotExist { .. }
             | TableError::KeyTooLong { .. }
             | TableError::UnknownKeyColumn { .. }
             | TableError::LongColumnNeedsPrefix { .. }

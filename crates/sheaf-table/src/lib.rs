@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod alter_table;
+mod altered_definition;
 mod amend;
 pub mod bulk_load;
 pub mod catalog;
@@ -38,6 +39,7 @@ pub mod search_lock;
 pub mod show_create;
 pub mod statistics;
 pub mod table;
+mod table_copy;
 mod table_lock;
 pub mod temporal;
 pub mod temporal_text;
@@ -46,7 +48,8 @@ pub mod types;
 pub mod value;
 
 pub use account::{Account, AccountName, Accounts, AuthenticationMethod};
-pub use alter_table::Alteration;
+pub use alter_table::{AlterOptions, Alteration, Altered};
+pub use altered_definition::{AlterWork, ColumnPlace};
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::{BorrowedReadGuard, Catalog, ReadGuard, RowWriteGuard, WriteGuard};
 pub use catalog_statistics::AutoAnalyze;

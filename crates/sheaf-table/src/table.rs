@@ -90,6 +90,19 @@ impl TableState {
         let _ = self.changes.fetch_update(relaxed, relaxed, rest);
     }
 
+    /// The next value of AUTO_INCREMENT as far as it is known without the rows.
+    pub(crate) fn known_auto_increment(&self) -> Option<u64> {
+        let next = self.auto_increment.load(Ordering::Relaxed);
+        let saved = self.saved_auto_increment.load(Ordering::Relaxed);
+        Some(next.max(saved)).filter(|next| *next != UNKNOWN)
+    }
+
+    /// The next value of AUTO_INCREMENT is to be found from the rows, and from the definition.
+    pub(crate) fn forget_auto_increment(&self) {
+        self.auto_increment.store(UNKNOWN, Ordering::Relaxed);
+        self.saved_auto_increment.store(0, Ordering::Relaxed);
+    }
+
     /// The next value of AUTO_INCREMENT, if it is known and not what the catalog has.
     pub(crate) fn unsaved_auto_increment(&self) -> Option<u64> {
         let next = self.auto_increment.load(Ordering::Relaxed);

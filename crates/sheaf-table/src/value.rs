@@ -45,6 +45,16 @@ impl Value {
         matches!(self, Value::Null)
     }
 
+    /// True for the number zero.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Value::Decimal { unscaled, .. } => *unscaled == 0,
+            Value::Float(number) => *number == 0.0,
+            Value::Double(number) => *number == 0.0,
+            value => value.as_i128() == Some(0),
+        }
+    }
+
     /// The value of an integer-like variant.
     pub fn as_i128(&self) -> Option<i128> {
         match self {

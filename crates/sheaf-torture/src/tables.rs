@@ -14,8 +14,8 @@ use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, ReadAhead, Storage, StorageError, Transaction,
 };
 use sheaf_table::{
-    Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec,
-    IndexSpec, NoProgress, RowWriteGuard, Table, TableError, Value,
+    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable,
+    IndexPartSpec, IndexSpec, NoProgress, RowWriteGuard, Table, TableError, Value,
 };
 
 use crate::machine::{Machine, Stop, Workload};
@@ -377,7 +377,7 @@ impl Tables {
         })
     }
 
-    /// Makes, drops and replaces indexes, and may rename the table, in one statement.
+    /// Makes, drops and replaces indexes, and may copy the rows and rename the table, in one statement.
     fn alter_table(&mut self, machine: &mut Machine) -> Result<(), Stop> {
         let Some(from) = self.any_table(&mut machine.random) else {
             return Ok(());
@@ -400,6 +400,9 @@ impl Tables {
                 fails |= is_unique && table.has_duplicate_numbers();
             }
         }
+        if machine.random.below(4) == 0 {
+            changes.push(Alteration::Rebuild);
+        }
         let mut after = Vec::new();
         let mut name = from.clone();
         if machine.random.below(4) == 0 {
@@ -413,7 +416,12 @@ impl Tables {
         after.push((name, Some(table)));
         self.define(machine, &from, after, fails, |catalog| {
             let table = (DATABASE, from.as_str());
-            catalog.alter_table(table, &changes, SORT_BYTES, &NoProgress, NO_WAIT)
+            let options = AlterOptions {
+                memory_bytes: SORT_BYTES,
+                ..AlterOptions::default()
+            };
+            let altered = catalog.alter_table(table, &changes, &options, &NoProgress, NO_WAIT);
+            altered.map(drop)
         })
     }
 

@@ -4,8 +4,8 @@ use sheaf_table::ReferentialAction;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{
-    ColumnDefinition, CreateTable, ForeignKeyDefinition, KeyDefinition, KeyKind, KeyPart,
-    TableChange, TableName,
+    ColumnDefinition, ColumnPlace, CreateTable, ForeignKeyDefinition, KeyDefinition, KeyKind,
+    KeyPart, TableChange, TableName,
 };
 use super::{Parsed, Statement, StatementParser};
 use crate::error::SqlError;
@@ -655,38 +655,41 @@ impl StatementParser<'_> {
             return self.unsupported("ALTER of anything but a TABLE");
         }
         let name = self.table_name()?;
-        let changes = self.list(Self::table_change)?;
+        let changes = self.list(Self::table_changes)?.concat();
         Ok(Statement::AlterTable { name, changes })
     }
 
-    fn table_change(&mut self) -> Parsed<TableChange> {
+    /// What stands between two commas: ADD with columns in parentheses is several changes, and so are options of the table.
+    fn table_changes(&mut self) -> Parsed<Vec<TableChange>> {
         if self.accept("ADD") {
             return self.add_to_table();
         }
+        let mut options = Vec::new();
+        loop {
+            if self.peek_table_option() {
+                options.push(self.changed_option()?);
+            } else if self.ignored_table_option()? {
+                options.push(TableChange::Nothing);
+            } else if options.is_empty() {
+                return Ok(vec![self.table_change()?]);
+            } else {
+                return Ok(options);
+            }
+        }
+    }
+
+    fn table_change(&mut self) -> Parsed<TableChange> {
         if self.accept("DROP") {
-            if self.accept("PRIMARY KEY") {
-                return Ok(TableChange::DropPrimaryKey);
-            }
-            if self.accept_one_of(&["KEY", "INDEX"]).is_some() {
-                return Ok(TableChange::DropKey {
-                    name: self.identifier()?,
-                });
-            }
-            if self.accept_one_of(&["FOREIGN KEY", "CONSTRAINT"]).is_some() {
-                self.accept("IF EXISTS");
-                return Ok(TableChange::DropForeignKey {
-                    name: self.identifier()?,
-                });
-            }
-            if self.accept("CHECK") {
-                self.identifier()?;
-                return Ok(TableChange::Unsupported("DROP CONSTRAINT".into()));
-            }
+            return self.drop_from_table();
+        }
+        if self.accept("MODIFY") {
             self.accept("COLUMN");
-            self.identifier()?;
-            return Ok(TableChange::Unsupported(
-                "ALTER TABLE ... DROP COLUMN".into(),
-            ));
+            return self.changed_column(None);
+        }
+        if self.accept("CHANGE") {
+            self.accept("COLUMN");
+            let name = self.identifier()?;
+            return self.changed_column(Some(name));
         }
         if self.accept("RENAME") {
             if self.accept_one_of(&["INDEX", "KEY"]).is_some() {
@@ -697,14 +700,39 @@ impl StatementParser<'_> {
                     new: self.identifier()?,
                 });
             }
-            if self.peek("COLUMN") {
-                return self.unsupported_change("ALTER TABLE ... RENAME COLUMN");
+            if self.accept("COLUMN") {
+                let old = self.identifier()?;
+                self.expect("TO")?;
+                return Ok(TableChange::RenameColumn {
+                    old,
+                    new: self.identifier()?,
+                });
             }
             let _ = self.accept_one_of(&["TO", "AS"]);
             return Ok(TableChange::RenameTo(self.table_name()?));
         }
+        if self.accept("ALTER") {
+            return self.changed_default();
+        }
+        if self.accept("CONVERT TO") {
+            if self.accept_one_of(&["CHARACTER SET", "CHARSET"]).is_none() {
+                return self.unexpected("CHARACTER SET");
+            }
+            let character_set = self.word_or_string()?;
+            let mut collation = None;
+            if self.accept("COLLATE") {
+                collation = Some(self.word_or_string()?);
+            }
+            return Ok(TableChange::ConvertTo {
+                character_set,
+                collation,
+            });
+        }
+        if self.accept("FORCE") {
+            return Ok(TableChange::Rebuild);
+        }
         if self
-            .accept_one_of(&["DISABLE KEYS", "ENABLE KEYS", "FORCE"])
+            .accept_one_of(&["DISABLE KEYS", "ENABLE KEYS"])
             .is_some()
         {
             return Ok(TableChange::Nothing);
@@ -712,44 +740,178 @@ impl StatementParser<'_> {
         if let Some(demand) = self.algorithm_or_lock()? {
             return Ok(demand);
         }
-        if self.ignored_table_option()? {
-            return Ok(TableChange::Nothing);
-        }
-        for what in [
-            "MODIFY",
-            "CHANGE",
-            "ALTER",
-            "CONVERT",
-            "ORDER",
-            "COMMENT",
-            "DEFAULT",
-            "AUTO_INCREMENT",
-            "COLLATE",
-            "CHARSET",
-            "CHARACTER",
-        ] {
-            if self.peek(what) {
-                return self.unsupported_change(&format!("ALTER TABLE ... {what}"));
-            }
+        if self.peek("ORDER BY") {
+            self.skip_rest();
+            return Ok(TableChange::Unsupported(
+                "ALTER TABLE ... ORDER BY: rows are in the order of the primary key".into(),
+            ));
         }
         self.unexpected("ADD or DROP")
     }
 
-    fn unsupported_change(&mut self, what: &str) -> Parsed<TableChange> {
-        self.skip_rest();
-        Ok(TableChange::Unsupported(what.to_string()))
+    fn drop_from_table(&mut self) -> Parsed<TableChange> {
+        if self.accept("PRIMARY KEY") {
+            return Ok(TableChange::DropPrimaryKey);
+        }
+        if self.accept_one_of(&["KEY", "INDEX"]).is_some() {
+            return Ok(TableChange::DropKey {
+                name: self.identifier()?,
+            });
+        }
+        if self.accept_one_of(&["FOREIGN KEY", "CONSTRAINT"]).is_some() {
+            self.accept("IF EXISTS");
+            return Ok(TableChange::DropForeignKey {
+                name: self.identifier()?,
+            });
+        }
+        if self.accept("CHECK") {
+            self.identifier()?;
+            return Ok(TableChange::Unsupported("DROP CONSTRAINT".into()));
+        }
+        self.accept("COLUMN");
+        let name = self.identifier()?;
+        let _ = self.accept_one_of(&["RESTRICT", "CASCADE"]);
+        Ok(TableChange::DropColumn { name })
     }
 
-    fn add_to_table(&mut self) -> Parsed<TableChange> {
+    /// The new definition of a column; `None`: it keeps its name.
+    fn changed_column(&mut self, name: Option<String>) -> Parsed<TableChange> {
+        let mut ignored = Vec::new();
+        let (column, keys) = self.column_definition(&mut ignored)?;
+        Ok(TableChange::ChangeColumn {
+            name: name.unwrap_or_else(|| column.name.clone()),
+            column: Box::new(column),
+            keys,
+            place: self.column_place()?,
+            ignored,
+        })
+    }
+
+    fn column_place(&mut self) -> Parsed<Option<ColumnPlace>> {
+        if self.accept("FIRST") {
+            return Ok(Some(ColumnPlace::First));
+        }
+        if self.accept("AFTER") {
+            return Ok(Some(ColumnPlace::After(self.identifier()?)));
+        }
+        Ok(None)
+    }
+
+    /// ALTER [COLUMN] column SET DEFAULT or DROP DEFAULT.
+    fn changed_default(&mut self) -> Parsed<TableChange> {
+        for what in ["INDEX", "CHECK", "CONSTRAINT"] {
+            if self.peek(what) {
+                self.skip_rest();
+                let what = format!("ALTER TABLE ... ALTER {what}");
+                return Ok(TableChange::Unsupported(what));
+            }
+        }
+        self.accept("COLUMN");
+        let column = self.identifier()?;
+        let default = if self.accept("SET DEFAULT") {
+            Some(Box::new(self.tokens.parse_prefix()?))
+        } else if self.accept("DROP DEFAULT") {
+            None
+        } else {
+            return self.unexpected("SET DEFAULT or DROP DEFAULT");
+        };
+        Ok(TableChange::SetDefault { column, default })
+    }
+
+    /// Options that ALTER TABLE changes.
+    fn peek_table_option(&self) -> bool {
+        [
+            "AUTO_INCREMENT",
+            "COMMENT",
+            "CHARACTER SET",
+            "CHARSET",
+            "COLLATE",
+            "DEFAULT CHARACTER SET",
+            "DEFAULT CHARSET",
+            "DEFAULT COLLATE",
+            "ENGINE",
+        ]
+        .iter()
+        .any(|option| self.peek(option))
+    }
+
+    fn changed_option(&mut self) -> Parsed<TableChange> {
+        self.accept("DEFAULT");
+        let option = self.accept_one_of(&[
+            "AUTO_INCREMENT",
+            "COMMENT",
+            "CHARACTER SET",
+            "CHARSET",
+            "COLLATE",
+            "ENGINE",
+        ]);
+        self.accept_token(&Token::Eq);
+        Ok(match option {
+            Some("AUTO_INCREMENT") => TableChange::AutoIncrement(self.number()?),
+            Some("COMMENT") => TableChange::Comment(self.string()?),
+            Some("COLLATE") => TableChange::DefaultCollation {
+                character_set: None,
+                collation: Some(self.word_or_string()?),
+            },
+            // Whichever engine is asked for, this one remains.
+            Some("ENGINE") => {
+                self.word_or_string()?;
+                TableChange::Rebuild
+            }
+            _ => {
+                let character_set = self.word_or_string()?;
+                let mut collation = None;
+                if self.accept("COLLATE") || self.accept("DEFAULT COLLATE") {
+                    self.accept_token(&Token::Eq);
+                    collation = Some(self.word_or_string()?);
+                }
+                TableChange::DefaultCollation {
+                    character_set: Some(character_set),
+                    collation,
+                }
+            }
+        })
+    }
+
+    fn add_to_table(&mut self) -> Parsed<Vec<TableChange>> {
+        if self.peek_parenthesis() || self.peek("COLUMN") {
+            self.accept("COLUMN");
+            if self.accept_token(&Token::LParen) {
+                let changes = self.list(Self::added_element)?.concat();
+                self.expect_token(&Token::RParen)?;
+                return Ok(changes);
+            }
+            return self.added_column();
+        }
+        self.added_element()
+    }
+
+    /// A key, a foreign key, or a column.
+    fn added_element(&mut self) -> Parsed<Vec<TableChange>> {
         let (mut keys, mut foreign_keys, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
         if self.key_or_constraint(&mut keys, &mut foreign_keys, &mut ignored)? {
-            return Ok(match (keys.pop(), foreign_keys.pop()) {
+            return Ok(vec![match (keys.pop(), foreign_keys.pop()) {
                 (Some(key), _) => TableChange::AddKey(key),
                 (None, Some(foreign_key)) => TableChange::AddForeignKey(foreign_key),
                 (None, None) => TableChange::Unsupported("ALTER TABLE ... ADD CHECK".into()),
-            });
+            }]);
         }
-        self.unsupported_change("ALTER TABLE ... ADD COLUMN")
+        self.added_column()
+    }
+
+    fn added_column(&mut self) -> Parsed<Vec<TableChange>> {
+        let mut ignored = Vec::new();
+        let (column, keys) = self.column_definition(&mut ignored)?;
+        Ok(vec![TableChange::AddColumn {
+            column: Box::new(column),
+            keys,
+            place: self.column_place()?,
+            ignored,
+        }])
+    }
+
+    fn peek_parenthesis(&self) -> bool {
+        self.tokens.peek_token_ref().token == Token::LParen
     }
 }
 

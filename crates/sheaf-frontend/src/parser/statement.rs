@@ -256,8 +256,44 @@ pub struct ForeignKeyDefinition {
     pub on_update: ReferentialAction,
 }
 
+/// Where a column goes among the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnPlace {
+    First,
+    After(String),
+}
+
 #[derive(Clone, Debug)]
 pub enum TableChange {
+    AddColumn {
+        column: Box<ColumnDefinition>,
+        /// Those that the column's definition declares.
+        keys: Vec<KeyDefinition>,
+        /// `None`: behind the others.
+        place: Option<ColumnPlace>,
+        ignored: Vec<String>,
+    },
+    /// MODIFY, and CHANGE with another name.
+    ChangeColumn {
+        name: String,
+        column: Box<ColumnDefinition>,
+        keys: Vec<KeyDefinition>,
+        /// `None`: where it is.
+        place: Option<ColumnPlace>,
+        ignored: Vec<String>,
+    },
+    RenameColumn {
+        old: String,
+        new: String,
+    },
+    /// SET DEFAULT; `None`: DROP DEFAULT.
+    SetDefault {
+        column: String,
+        default: Option<Box<ast::Expr>>,
+    },
+    DropColumn {
+        name: String,
+    },
     AddKey(KeyDefinition),
     AddForeignKey(ForeignKeyDefinition),
     DropForeignKey {
@@ -271,12 +307,26 @@ pub enum TableChange {
         old: String,
         new: String,
     },
+    AutoIncrement(u64),
+    Comment(String),
+    /// [DEFAULT] CHARACTER SET and COLLATE: for columns to come.
+    DefaultCollation {
+        character_set: Option<String>,
+        collation: Option<String>,
+    },
+    /// CONVERT TO CHARACTER SET: for all texts.
+    ConvertTo {
+        character_set: String,
+        collation: Option<String>,
+    },
+    /// FORCE, ENGINE=InnoDB: the rows are written anew.
+    Rebuild,
     RenameTo(TableName),
     /// ALGORITHM=…, in upper case: not a change, but a demand on the others.
     Algorithm(String),
     /// LOCK=…, the same.
     Lock(String),
-    /// ENGINE=…, DISABLE KEYS and the like: read, nothing to do.
+    /// DISABLE KEYS, ROW_FORMAT=… and the like: read, nothing to do.
     Nothing,
     /// The text names what is not supported.
     Unsupported(String),

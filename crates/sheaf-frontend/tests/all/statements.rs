@@ -273,6 +273,40 @@ fn alter_adds_and_drops_keys() {
 }
 
 #[test]
+fn alter_changes_columns_and_options() {
+    let Statement::AlterTable { changes, .. } = parsed(
+        "ALTER TABLE t ADD (a INT, KEY (a)), ADD COLUMN b INT NOT NULL DEFAULT 3 AFTER a, MODIFY c BIGINT FIRST, \
+         CHANGE COLUMN d e INT UNIQUE, DROP f, RENAME COLUMN g TO h, ALTER i SET DEFAULT 5, \
+         ENGINE=InnoDB COMMENT='x' AUTO_INCREMENT 7, CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+    ) else {
+        panic!("not ALTER TABLE");
+    };
+    assert_eq!(changes.len(), 12);
+    assert!(matches!(&changes[1], TableChange::AddKey(_)));
+    assert!(
+        matches!(&changes[2], TableChange::AddColumn { column, place, .. }
+            if column.not_null && *place == Some(ColumnPlace::After("a".into())))
+    );
+    assert!(
+        matches!(&changes[3], TableChange::ChangeColumn { name, place, .. }
+            if name == "c" && *place == Some(ColumnPlace::First))
+    );
+    assert!(
+        matches!(&changes[4], TableChange::ChangeColumn { name, column, keys, place: None, .. }
+            if name == "d" && column.name == "e" && keys.len() == 1)
+    );
+    assert!(matches!(&changes[9], TableChange::Comment(comment) if comment == "x"));
+    assert!(matches!(&changes[10], TableChange::AutoIncrement(7)));
+    assert!(matches!(
+        &changes[11],
+        TableChange::ConvertTo {
+            collation: Some(_),
+            ..
+        }
+    ));
+}
+
+#[test]
 fn parameters_are_literals_wherever_they_stand() {
     let dialect = SheafDialect::default();
     let text = "SELECT ?, a - ? FROM t WHERE b = ? AND c = '?' LIMIT ?";

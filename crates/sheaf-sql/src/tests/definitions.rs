@@ -93,7 +93,72 @@ fn wrong_definitions_are_mysqls_errors() {
     assert_eq!(bench.error("CREATE TABLE t (a INT)"), 1050);
     assert_eq!(bench.ok("CREATE TABLE IF NOT EXISTS t (a INT)").warnings, 1);
     assert_eq!(bench.error("ALTER TABLE t DROP KEY k"), 1091);
-    assert_eq!(bench.error("ALTER TABLE t ADD COLUMN b INT"), 1235);
+    assert_eq!(bench.error("ALTER TABLE t ORDER BY a"), 1235);
+}
+
+#[test]
+fn wrong_changes_of_columns_are_mysqls_errors() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE p (id INT PRIMARY KEY, x INT)");
+    bench.ok("CREATE TABLE c (id INT PRIMARY KEY, p INT, s VARCHAR(20), KEY p (p), CONSTRAINT f FOREIGN KEY (p) REFERENCES p (id) ON DELETE SET NULL)");
+    bench.ok("INSERT INTO p VALUES (1, NULL)");
+    bench.ok("INSERT INTO c VALUES (1, 1, 'no number')");
+    for (sql, code) in [
+        ("ALTER TABLE c DROP COLUMN p", 1828),
+        ("ALTER TABLE p DROP COLUMN id", 1829),
+        ("ALTER TABLE c MODIFY p BIGINT", 1832),
+        ("ALTER TABLE p MODIFY id BIGINT", 1833),
+        ("ALTER TABLE c MODIFY p INT NOT NULL", 1830),
+        ("ALTER TABLE p DROP PRIMARY KEY", 1553),
+        ("ALTER TABLE p MODIFY x INT NOT NULL", 1138),
+        ("ALTER TABLE c MODIFY s INT", 1366),
+        ("ALTER TABLE c MODIFY s VARCHAR(3)", 1265),
+        ("ALTER TABLE c ADD d DATE NOT NULL", 1292),
+        ("ALTER TABLE c ADD d INT PRIMARY KEY", 1068),
+        ("ALTER TABLE c ALTER s SET DEFAULT CURRENT_TIMESTAMP", 1067),
+        ("ALTER TABLE c RENAME KEY p TO `PRIMARY`", 1280),
+        ("ALTER TABLE c MODIFY s VARCHAR(9) COLLATE klingon_ci", 1273),
+        ("ALTER TABLE c CONVERT TO CHARACTER SET binary", 1235),
+        ("ALTER TABLE c ALTER INDEX p INVISIBLE", 1235),
+        ("ALTER TABLE c MODIFY s", 1064),
+    ] {
+        assert_eq!(bench.error(sql), code, "{sql}");
+    }
+    assert_eq!(bench.table_rows("c"), ["1|1|no number"]);
+    // What foreign keys do not look at may change, and without checks all may.
+    bench.ok("ALTER TABLE c DROP FOREIGN KEY f, DROP COLUMN p");
+    bench.ok("ALTER TABLE p MODIFY id BIGINT");
+    assert_eq!(bench.table_rows("c"), ["1|no number"]);
+}
+
+#[test]
+fn a_changed_table_is_shown_as_it_is() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id INT, v VARCHAR(10) DEFAULT 'x', KEY v (v(3)))");
+    bench.ok("INSERT INTO t VALUES (0, 'a'), (0, NULL)");
+    let done = bench.ok("ALTER TABLE t MODIFY id INT AUTO_INCREMENT PRIMARY KEY COMMENT 'numbered', CHANGE v w VARCHAR(20) FIRST, ADD (e ENUM('a','b') NOT NULL, KEY (e)), RENAME KEY v TO w, COMMENT 'changed'");
+    assert_eq!(done.ok.info, "Records: 2  Duplicates: 0  Warnings: 0");
+    assert_eq!(bench.table_rows("t"), ["a|1|1", "NULL|2|1"]);
+    let shown = bench.rows("SHOW CREATE TABLE t").concat();
+    for line in [
+        "`w` varchar(20) DEFAULT NULL,",
+        "`id` int NOT NULL AUTO_INCREMENT COMMENT 'numbered',",
+        "`e` enum('a','b') NOT NULL,",
+        "PRIMARY KEY (`id`),",
+        "KEY `w` (`w`(3)),",
+        "KEY `e` (`e`)",
+        "COMMENT='changed'",
+    ] {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+    bench.ok("SET sql_mode = ''");
+    let done = bench.ok("ALTER TABLE t MODIFY w VARCHAR(20) NOT NULL");
+    assert_eq!(
+        bench.rows("SHOW WARNINGS"),
+        ["Warning|1265|Data truncated for column 'w' at row 2"]
+    );
+    assert_eq!(done.warnings, 1);
+    assert_eq!(bench.rows("CHECK TABLE t"), ["test.t|check|status|OK"]);
 }
 
 #[test]

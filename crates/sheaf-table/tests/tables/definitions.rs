@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use sheaf_table::{Alteration, Catalog, CreateTable, NoProgress, Progress, TableError, Value};
+use sheaf_table::{
+    AlterOptions, Alteration, Catalog, CreateTable, NoProgress, Progress, TableError, Value,
+};
 
 use crate::fixture::*;
 
@@ -124,7 +126,6 @@ impl Progress for Phases {
 fn the_rows_are_read_once_for_several_indexes() {
     let (_directory, catalog) = scratch();
     catalog.create_table(example()).unwrap();
-    let memory_bytes = 1 << 20;
     let inserted: Vec<_> = many_rows(10_000, |i| i * 31 % 10_000).collect();
     insert(&catalog, &inserted).unwrap();
     let changes = [
@@ -134,7 +135,13 @@ fn the_rows_are_read_once_for_several_indexes() {
     ];
     let phases = Phases::default();
     catalog
-        .alter_table(("d", "t"), &changes, memory_bytes, &phases, NO_WAIT)
+        .alter_table(
+            ("d", "t"),
+            &changes,
+            &AlterOptions::default(),
+            &phases,
+            NO_WAIT,
+        )
         .unwrap();
     let expected = [
         "sorting index a, b, c",

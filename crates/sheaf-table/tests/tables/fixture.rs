@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Storage, StorageOptions, Tree};
 use sheaf_table::{
-    Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec,
-    IndexSpec, KeyLayout, NoProgress, Progress, Table, TableError, Value, ValueRef,
+    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable,
+    IndexPartSpec, IndexSpec, KeyLayout, NoProgress, Progress, Table, TableError, Value, ValueRef,
 };
 
 pub const NO_WAIT: Duration = Duration::ZERO;
@@ -82,7 +82,9 @@ pub fn example() -> CreateTable {
 
 /// Changes a table of the database `d`.
 pub fn alter(catalog: &Catalog, table: &str, changes: &[Alteration]) -> Result<(), TableError> {
-    catalog.alter_table(("d", table), changes, 1 << 20, &NoProgress, NO_WAIT)
+    let options = AlterOptions::default();
+    let altered = catalog.alter_table(("d", table), changes, &options, &NoProgress, NO_WAIT);
+    altered.map(drop)
 }
 
 pub fn drop_index(catalog: &Catalog, table: &str, index: &str) -> Result<(), TableError> {

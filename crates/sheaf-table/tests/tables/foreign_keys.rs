@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sheaf_table::{
-    Alteration, BulkLoad, BulkLoadOptions, Catalog, ChangeSet, Column, ColumnType, CreateTable,
-    ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, Progress, ReferentialAction, Table,
-    TableError, Value,
+    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, ChangeSet, Column, ColumnType,
+    CreateTable, ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, Progress, ReferentialAction,
+    Table, TableError, Value,
 };
 
 use crate::fixture::{alter, drop_index, open, scratch};
@@ -443,7 +443,13 @@ fn nobody_deletes_parents_while_a_new_foreign_key_is_checked() {
             tried: AtomicU64::new(0),
         };
         catalog
-            .alter_table(("d", child), &add, 1 << 20, &progress, Duration::ZERO)
+            .alter_table(
+                ("d", child),
+                &add,
+                &AlterOptions::default(),
+                &progress,
+                Duration::ZERO,
+            )
             .unwrap();
         assert!(progress.tried.load(Ordering::Relaxed) > 1);
         let refused = change(&catalog, "p", Delete(1)).unwrap_err();

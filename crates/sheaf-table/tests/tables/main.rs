@@ -1,6 +1,7 @@
 //! Tables on real storage, in one test binary.
 
 mod accounts;
+mod altered_columns;
 mod bulk_load;
 mod check;
 mod definitions;

@@ -286,3 +286,81 @@ fn a_table_that_is_truncated_is_there_all_the_time() {
         }
     });
 }
+
+/// Rows are copied while others read and write: readers find all rows, writers lose none.
+#[test]
+fn columns_change_while_others_read_and_write() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("changing");
+    c.query_drop("create table t (id int auto_increment primary key, n int, key n (n))")
+        .expect("a table");
+    let values: Vec<String> = (1..=1000).map(|n| format!("({n})")).collect();
+    c.query_drop(format!("insert into t (n) values {}", values.join(", ")))
+        .expect("rows");
+    let mut other = server.connect();
+    // It may have changed again and again while it was planned.
+    let is_fine = |result: Result<(), mysql::Error>| match result {
+        Ok(()) => true,
+        Err(mysql::Error::MySqlError(error)) if error.code == 1412 => false,
+        Err(error) => panic!("{error}"),
+    };
+    let written = std::thread::scope(|scope| {
+        let altering = scope.spawn(|| {
+            for round in 0..15 {
+                for change in [
+                    format!("add column c{round} int not null default {round} first"),
+                    format!("modify n {}", ["bigint", "int"][round % 2]),
+                    format!("rename key n to m, rename column c{round} to d"),
+                    "drop column d, rename key m to n".to_string(),
+                ] {
+                    c.query_drop(format!("alter table t {change}"))
+                        .unwrap_or_else(|error| panic!("{change}: {error}"));
+                }
+            }
+        });
+        let mut written = 0;
+        while !altering.is_finished() {
+            let insert = "insert into changing.t (n) values (5000)";
+            written += u64::from(is_fine(other.query_drop(insert)));
+            let found = other.query_first::<u64, _>("select count(*) from changing.t");
+            match found {
+                Ok(found) => assert_eq!(found, Some(1000 + written)),
+                Err(error) => assert!(!is_fine(Err(error))),
+            }
+        }
+        written
+    });
+    let mut c = server.connect();
+    for index in ["primary", "n"] {
+        let sql = format!("select count(n), sum(n = 5000) from changing.t force index ({index})");
+        let found: Vec<(u64, u64)> = c.query(sql).expect("counts");
+        assert_eq!(found, [(1000 + written, written)]);
+    }
+}
+
+/// A snapshot from before a change of columns cannot be told what it should see.
+#[test]
+fn old_snapshots_do_not_see_changed_columns() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("snapshots");
+    for sql in [
+        "create table t (id int primary key)",
+        "create table s (id int primary key)",
+        "insert into t values (1)",
+    ] {
+        c.query_drop(sql).expect(sql);
+    }
+    let mut other = server.connect();
+    for sql in ["start transaction", "select * from snapshots.s"] {
+        other.query_drop(sql).expect(sql);
+    }
+    c.query_drop("alter table t add n int default 5")
+        .expect("nobody uses it");
+    let refused = error_of(other.query_drop("select * from snapshots.t"));
+    assert_eq!(refused.0, 1412);
+    other.query_drop("rollback").expect("the end");
+    assert_eq!(
+        query_text(&mut other, "select * from snapshots.t"),
+        ["1\t5"]
+    );
+}

@@ -388,6 +388,24 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
             "ALTER TABLE u ADD KEY (b), ALGORITHM=COPY",
         ],
     );
+    for (statement, expected) in [
+        ("ALTER TABLE u ADD d INT, ALGORITHM=INSTANT", 1845),
+        ("ALTER TABLE u DROP c, LOCK=NONE", 1846),
+        ("ALTER TABLE u DROP c, LOCK=EXCLUSIVE", 1846),
+        ("ALTER TABLE u MODIFY c BIGINT, ALGORITHM=INPLACE", 1846),
+        ("ALTER TABLE u MODIFY c BIGINT, ALGORITHM=INSTANT", 1846),
+    ] {
+        assert_eq!(code(&mut connection, statement), expected, "{statement}");
+    }
+    run(
+        &mut connection,
+        &[
+            "ALTER TABLE u ADD d INT, ALGORITHM=INPLACE, LOCK=SHARED",
+            "ALTER TABLE u MODIFY c BIGINT, ALGORITHM=COPY",
+            "ALTER TABLE u RENAME COLUMN d TO e, RENAME KEY b TO f, ALGORITHM=INSTANT, LOCK=NONE",
+            "ALTER TABLE u ALTER e SET DEFAULT 5, ALGORITHM=INSTANT",
+        ],
+    );
 }
 
 #[test]
