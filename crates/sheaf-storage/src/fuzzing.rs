@@ -129,6 +129,7 @@ mod tests {
             change: Change::Update,
             key: &key,
             before: &value,
+            start: 0,
         };
         let mut node = Page::zeroed();
         NodeMut(&mut node).format(0, &key, None);

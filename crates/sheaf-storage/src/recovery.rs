@@ -42,7 +42,7 @@ use crate::spill_file::SpillFile;
 use crate::sync;
 use crate::transaction::{Change, TransactionId};
 use crate::tree::node::PageImage;
-use crate::undo_stack::{UndoRecord, UndoStack};
+use crate::undo_stack::{UndoRecord, UndoStack, part_before};
 
 use redo_window::RedoWindow;
 
@@ -194,17 +194,22 @@ impl Analysis {
                 change,
                 key,
                 before,
+                start,
             } => {
                 self.next_transaction = self.next_transaction.max(transaction.0 + 1);
                 let loser = self.losers.entry(transaction).or_insert_with(|| Loser {
                     first: Lsn(lsn.0 - 1),
                     undo: UndoStack::default(),
                 });
+                let part = match change {
+                    Change::UpdatePart => Some(part_before(start, before)),
+                    _ => None,
+                };
                 loser.undo.push(UndoRecord {
                     tree,
                     change,
                     key,
-                    before,
+                    before: part.as_deref().unwrap_or(before),
                 });
                 if loser.undo.is_large() && self.spills {
                     // Recovery must not fail for want of room.
@@ -231,7 +236,7 @@ impl Analysis {
         };
         let entries = match change {
             Change::Insert | Change::Revive => 1,
-            Change::Update => 0,
+            Change::Update | Change::UpdatePart => 0,
             Change::Delete => -1,
         };
         if entries != 0 {

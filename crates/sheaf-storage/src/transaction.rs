@@ -46,6 +46,9 @@ pub(crate) enum Change {
     Update = 2,
     /// An entry was made a ghost.
     Delete = 3,
+    /// A part of a value was replaced by as many bytes. Only the log and what recovery reads from it know this change: a
+    /// transaction that goes on keeps the whole value before, for those who still see it.
+    UpdatePart = 4,
 }
 
 impl Change {
@@ -56,6 +59,7 @@ impl Change {
             1 => Some(Change::Revive),
             2 => Some(Change::Update),
             3 => Some(Change::Delete),
+            4 => Some(Change::UpdatePart),
             _ => None,
         }
     }
@@ -406,6 +410,15 @@ impl Transaction {
             Change::Revive => tree.hide(record.key, &self.status)?,
             Change::Update | Change::Delete => {
                 tree.restore(record.key, record.before, &self.status)?
+            }
+            Change::UpdatePart => {
+                // Whatever came later is taken back, and nobody else may change the key: this is the value that the change left.
+                let mut value = Vec::new();
+                if !tree.get(record.key, &mut value)? || !record.put_part_back(&mut value) {
+                    let reason = "an entry is not what the log has made of it";
+                    return Err(self.store.malformed(tree.id(), tree.root(), reason));
+                }
+                tree.restore(record.key, &value, &self.status)?
             }
         };
         Ok(())

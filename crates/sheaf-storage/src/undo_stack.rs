@@ -80,7 +80,29 @@ pub(crate) struct UndoRecord<'a> {
     pub before: &'a [u8],
 }
 
+/// Bytes of a part's place.
+const PLACE_BYTES: usize = size_of::<u16>();
+
+/// What a record of [`Change::UpdatePart`] has of the value before: where the part begins in it, and the part.
+pub(crate) fn part_before(start: usize, part: &[u8]) -> Vec<u8> {
+    let place = u16::try_from(start).unwrap_or(u16::MAX);
+    [&place.to_le_bytes()[..], part].concat()
+}
+
 impl UndoRecord<'_> {
+    /// Makes the value that the change left the one that was before. False: it is not that value.
+    pub(crate) fn put_part_back(&self, value: &mut [u8]) -> bool {
+        let Some((place, part)) = self.before.split_first_chunk::<PLACE_BYTES>() else {
+            return false;
+        };
+        let start = usize::from(u16::from_le_bytes(*place));
+        let found = value.get_mut(start..start + part.len());
+        found.is_some_and(|found| {
+            found.copy_from_slice(part);
+            true
+        })
+    }
+
     /// Bytes that a record of this key and value takes.
     pub(crate) fn bytes(key: &[u8], before: &[u8]) -> usize {
         RECORD_HEADER_BYTES + key.len() + before.len()

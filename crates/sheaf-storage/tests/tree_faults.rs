@@ -273,6 +273,76 @@ fn a_file_that_was_in_use_is_recovered() {
     storage.close().unwrap();
 }
 
+/// The log has only the parts of values that were changed; what is around them has to be there when it is their turn.
+#[test]
+fn changes_of_parts_of_values_are_taken_back_after_a_crash() {
+    let first = disk(20);
+    let storage = open(&first);
+    let (tree, mut model) = filled(&storage, 500);
+    let before: Vec<u8> = (0..200).collect();
+    let keys = [b"part a", b"part b", b"part c"];
+    let mut committed = storage.begin_transaction();
+    for key in keys {
+        tree.insert(&mut committed, key, &before).unwrap();
+        model.insert(key.to_vec(), before.clone());
+    }
+    committed.commit().unwrap();
+    let with = |value: &[u8], range: std::ops::Range<usize>| {
+        let mut value = value.to_vec();
+        value[range].fill(7);
+        value
+    };
+    let mut unfinished = storage.begin_transaction();
+    let mut update = |key: &[u8], value: &[u8]| {
+        assert!(tree.update(&mut unfinished, key, value).unwrap());
+    };
+    // Parts that overlap, another length, the first byte, the last byte, and no change at all.
+    let once = with(&before, 50..90);
+    let twice = with(&once, 80..120);
+    let longer = [&twice[..], &[9; 30]].concat();
+    let values = [
+        &once,
+        &twice,
+        &longer,
+        &with(&longer, 0..1),
+        &with(&longer, 229..230),
+    ];
+    for value in values {
+        update(keys[0], value);
+    }
+    update(keys[0], values[4]);
+    update(keys[1], &once);
+    tree.delete(&mut unfinished, keys[1]).unwrap();
+    tree.insert(&mut unfinished, keys[1], &twice).unwrap();
+    assert!(
+        tree.update(&mut unfinished, keys[1], &with(&twice, 3..5))
+            .unwrap()
+    );
+    assert!(tree.update(&mut unfinished, keys[2], &once).unwrap());
+    let savepoint = unfinished.savepoint();
+    assert!(tree.update(&mut unfinished, keys[2], &twice).unwrap());
+    unfinished.rollback_to(savepoint).unwrap();
+    assert!(
+        tree.update(&mut unfinished, keys[2], &with(&once, 199..200))
+            .unwrap()
+    );
+    // So the log has them all.
+    let mut other = storage.begin_transaction();
+    tree.insert(&mut other, b"zzz", b"committed").unwrap();
+    other.commit().unwrap();
+    model.insert(b"zzz".to_vec(), b"committed".to_vec());
+    let found = first.power_loss(sheaf_storage::disk::simulated::SimulationOptions::new(21));
+    drop((unfinished, tree, storage));
+
+    let storage = open(&found);
+    let id = storage.tree_ids().unwrap().pop().unwrap();
+    let tree = storage.tree(id).unwrap();
+    check(&tree, &model);
+    let expected: Vec<_> = model.into_iter().collect();
+    assert!(contents(&tree, KeyRange::all(), ReadAhead::Off) == expected);
+    storage.close().unwrap();
+}
+
 #[test]
 fn a_statement_that_cannot_be_rolled_back_stops_all_changes() {
     let disk = disk(9);

@@ -14,8 +14,13 @@ use crate::sync;
 /// First bytes of a control block.
 const MAGIC: [u8; 8] = *b"SHEAFLOG";
 
-/// Version of the log's format. A log of another version is refused.
-const LOG_VERSION: u32 = 2;
+/// Version of the log's format. A log of a version that is not [readable](is_readable) is refused.
+const LOG_VERSION: u32 = 3;
+
+/// Whether a log of this version can be read. Version 2 is version 3 without updates of parts; opened, it becomes one.
+fn is_readable(version: u32) -> bool {
+    (2..=LOG_VERSION).contains(&version)
+}
 
 /// Bytes of a control block that are used; the checksum of the others comes first.
 const USED_BYTES: usize = 120;
@@ -119,7 +124,7 @@ impl Control {
             {
                 newest = Some(control);
             }
-            other_version = other_version.or(version_of(&block).filter(|&it| it != LOG_VERSION));
+            other_version = other_version.or(version_of(&block).filter(|&it| !is_readable(it)));
         }
         match other_version {
             Some(version) if newest.is_none() => Err(file.damaged(format!(
@@ -167,10 +172,7 @@ impl Control {
     fn decode(block: &[u8]) -> Option<Control> {
         let used = block.get(..USED_BYTES)?;
         let checksum = crc32c::crc32c(&used[4..]).to_le_bytes();
-        if used[..4] != checksum
-            || used[4..12] != MAGIC
-            || used[12..16] != LOG_VERSION.to_le_bytes()
-        {
+        if used[..4] != checksum || !version_of(block).is_some_and(is_readable) {
             return None;
         }
         let field = |i: usize| -> u64 {
@@ -240,7 +242,7 @@ mod tests {
         file.write(&Arc::new(block), 0..length, 0).unwrap();
         let error = Control::read(&file).unwrap_err().to_string();
         assert!(
-            error.contains("version 1, and this program reads version 2"),
+            error.contains("version 1, and this program reads version 3"),
             "{error}"
         );
     }
@@ -272,5 +274,14 @@ mod tests {
             assert_eq!(Control::decode(&block), None);
             block[byte] ^= 1;
         }
+        let of_version = |version: u8| {
+            let mut block = block.clone();
+            block[12] = version;
+            let checksum = crc32c::crc32c(&block[4..USED_BYTES]);
+            block[..4].copy_from_slice(&checksum.to_le_bytes());
+            Control::decode(&block)
+        };
+        assert_eq!(of_version(2), Some(control));
+        assert_eq!((of_version(1), of_version(4)), (None, None));
     }
 }

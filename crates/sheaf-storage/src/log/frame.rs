@@ -17,7 +17,7 @@
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
 use crate::log::redo_codec;
-use crate::page::{PageId, TreeId};
+use crate::page::{PAGE_SIZE, PageId, TreeId};
 use crate::redo::RedoRecord;
 use crate::transaction::{Change, TransactionId};
 
@@ -51,8 +51,10 @@ pub(crate) enum Note<'a> {
         tree: TreeId,
         change: Change,
         key: &'a [u8],
-        /// The value before, of an update or a delete.
+        /// The value before, of an update or a delete; of the update of a part, that part.
         before: &'a [u8],
+        /// Where the part begins in the value; 0 for other changes.
+        start: usize,
     },
     /// The newest change of the transaction was taken back.
     Compensation { transaction: TransactionId },
@@ -176,12 +178,16 @@ fn put_note(out: &mut Vec<u8>, note: Note<'_>) {
             change,
             key,
             before,
+            start,
         } => {
             out.push(note::CHANGE);
             put_number(out, transaction.0);
             put_number(out, tree.0);
             out.push(change as u8);
             put_bytes(out, key);
+            if change == Change::UpdatePart {
+                put_number(out, start as u64);
+            }
             put_bytes(out, before);
         }
         Note::Compensation { transaction } => {
@@ -199,13 +205,24 @@ fn put_note(out: &mut Vec<u8>, note: Note<'_>) {
 fn take_note<'a>(input: &mut Reader<'a>) -> Result<Note<'a>, Damaged> {
     match input.byte()? {
         note::NONE => Ok(Note::None),
-        note::CHANGE => Ok(Note::Change {
-            transaction: TransactionId(input.number()?),
-            tree: TreeId(input.number()?),
-            change: Change::from_byte(input.byte()?).ok_or(Damaged)?,
-            key: input.bytes()?,
-            before: input.bytes()?,
-        }),
+        note::CHANGE => {
+            let transaction = TransactionId(input.number()?);
+            let tree = TreeId(input.number()?);
+            let change = Change::from_byte(input.byte()?).ok_or(Damaged)?;
+            let key = input.bytes()?;
+            let start = match change {
+                Change::UpdatePart => input.bounded(PAGE_SIZE)?,
+                _ => 0,
+            };
+            Ok(Note::Change {
+                transaction,
+                tree,
+                change,
+                key,
+                before: input.bytes()?,
+                start,
+            })
+        }
         note::COMPENSATION => Ok(Note::Compensation {
             transaction: TransactionId(input.number()?),
         }),
@@ -220,7 +237,6 @@ fn take_note<'a>(input: &mut Reader<'a>) -> Result<Note<'a>, Damaged> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::PAGE_SIZE;
 
     #[test]
     fn a_frame_reads_as_it_was_written() {
@@ -230,6 +246,15 @@ mod tests {
             change: Change::Update,
             key: b"key",
             before: &[1; 300],
+            start: 0,
+        };
+        let part = Note::Change {
+            transaction: TransactionId(78),
+            tree: TreeId(1000),
+            change: Change::UpdatePart,
+            key: b"key",
+            before: &[1; 30],
+            start: 1234,
         };
         let compensation = Note::Compensation {
             transaction: TransactionId(1),
@@ -246,7 +271,8 @@ mod tests {
             },
         ];
         let mut frame = Vec::new();
-        for note in [Note::None, change, compensation, counts, Note::PagesPastLog] {
+        let notes = [change, part, compensation, counts];
+        for note in notes.into_iter().chain([Note::None, Note::PagesPastLog]) {
             let changes = records.iter().enumerate();
             encode_mini_transaction(
                 &mut frame,

@@ -400,23 +400,33 @@ impl Tree {
             Past::Restored(writer) => Note::Compensation {
                 transaction: writer.id(),
             },
-            Past::Kept(writer) => Note::Change {
-                transaction: writer.id(),
-                tree: self.id,
-                change: match records {
-                    [RedoRecord::InsertEntry { .. }] => Change::Insert,
-                    [RedoRecord::SetGhost { .. }] => Change::Delete,
-                    [RedoRecord::SetValue { .. } | RedoRecord::ChangeValue { .. }] => {
-                        Change::Update
-                    }
-                    _ => Change::Revive,
-                },
-                key,
-                before: match before {
+            Past::Kept(writer) => {
+                let value = match before {
                     Before::Value(value) => value,
                     Before::Absent => &[],
-                },
-            },
+                };
+                let (change, start, before) = match *records {
+                    [RedoRecord::InsertEntry { .. }] => (Change::Insert, 0, value),
+                    [RedoRecord::SetGhost { .. }] => (Change::Delete, 0, value),
+                    [RedoRecord::ChangeValue { start, bytes, .. }] => {
+                        // What stays is found on the page when the change is taken back.
+                        match value.get(start..start + bytes.len()) {
+                            Some(part) => (Change::UpdatePart, start, part),
+                            None => (Change::Update, 0, value),
+                        }
+                    }
+                    [RedoRecord::SetValue { .. }] => (Change::Update, 0, value),
+                    _ => (Change::Revive, 0, value),
+                };
+                Note::Change {
+                    transaction: writer.id(),
+                    tree: self.id,
+                    change,
+                    key,
+                    before,
+                    start,
+                }
+            }
         }
     }
 }
