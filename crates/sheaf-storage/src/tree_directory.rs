@@ -187,12 +187,10 @@ impl TreeDirectory {
                 // Dropped meanwhile.
                 continue;
             }
-            put(
-                &self.directory,
-                tree.id(),
-                tree.root(),
-                tree.counts().read(),
-            )?;
+            let counts = tree.counts();
+            let written = put(&self.directory, tree.id(), tree.root(), counts.read());
+            // The next attempt must not take them for written.
+            written.inspect_err(|_| counts.note_change())?;
         }
         Ok(())
     }

@@ -21,6 +21,12 @@ fn what_was_acknowledged_survives_every_crash_and_nothing_else_does() {
     assert!(total.crashes > 0 && total.commits > 0);
 }
 
+/// 90586: what could not be written of a tree's counts was taken for written, and a clean shutdown left it out.
+#[test]
+fn seeds_that_once_found_something_find_it_no_more() {
+    assert!(torture(90586).crashes > 0);
+}
+
 #[test]
 fn a_run_is_a_function_of_its_seed() {
     for seed in 0..4 {

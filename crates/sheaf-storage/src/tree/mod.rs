@@ -135,7 +135,8 @@ impl LiveCounts {
         }
     }
 
-    fn note_change(&self) {
+    /// They differ from what the directory says.
+    pub(crate) fn note_change(&self) {
         if !self.changed.load(Ordering::Relaxed) {
             self.changed.store(true, Ordering::Relaxed);
         }
