@@ -34,6 +34,7 @@ mod guard;
 mod latch;
 mod log;
 mod log_bypass;
+mod lost_pages;
 mod mini_transaction;
 mod page;
 mod page_read;

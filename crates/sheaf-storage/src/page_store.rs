@@ -21,6 +21,7 @@ use crate::file_header::FileHeader;
 use crate::log::frame::{self, Note};
 use crate::log::{Log, LogState, SyncLog};
 use crate::log_bypass::LogBypass;
+use crate::lost_pages::LostPages;
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PageDamage, PageId, TreeId};
 use crate::redo::RedoRecord;
@@ -68,10 +69,7 @@ pub(crate) struct PageStore {
     live: Mutex<BTreeMap<TransactionId, LiveTransaction>>,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
-    /// Pages are marked as used that belong to no tree.
-    has_lost_pages: AtomicBool,
-    /// The frame after the last checkpoint that makes the next start look for them; 0: none.
-    lost_pages_mark: AtomicU64,
+    pub(crate) lost_pages: LostPages,
     /// Checkpoints that somebody waits for.
     awaited_checkpoints: AtomicU64,
     /// Bytes of log that recovery has read, while no checkpoint was made since.
@@ -166,8 +164,7 @@ impl PageStore {
                 refused: None,
             }),
             changes_ended: Condvar::new(),
-            has_lost_pages: AtomicBool::new(false),
-            lost_pages_mark: AtomicU64::new(0),
+            lost_pages: LostPages::none(),
             awaited_checkpoints: AtomicU64::new(0),
             recovered_bytes: AtomicU64::new(0),
             recovery_speed: AtomicU64::new(ASSUMED_RECOVERY_SPEED),
@@ -402,7 +399,7 @@ impl PageStore {
     /// Pages could not be freed. They are found again when recovery looks for pages without a tree, so a clean start must
     /// not skip it.
     pub(crate) fn note_lost_pages(&self) {
-        self.has_lost_pages.store(true, Ordering::Relaxed);
+        self.lost_pages.note();
     }
 
     /// A number that no transaction had before.
@@ -598,11 +595,12 @@ impl PageStore {
         }
         prepare()?;
         let volume = self.log.volume();
+        let ended = self.lost_pages.ended();
         let begin = self.log.end();
         let last = self.log.control();
-        let is_known = match self.has_lost_pages.load(Ordering::Relaxed) {
-            // Nothing has happened since the mark that makes the next start look for them.
-            true => begin.0 == self.lost_pages_mark.load(Ordering::Relaxed),
+        let is_known = match self.lost_pages.may_be_in_checkpoint(ended) {
+            // Nothing has happened since the mark.
+            true => self.lost_pages.mark() == Some(begin),
             false => {
                 begin == last.checkpoint_begin
                     && self.redo_start(begin) == last.redo_start
@@ -627,7 +625,7 @@ impl PageStore {
             }
         })?;
         // Before the checkpoint counts: after a crash in between, nobody would know of them.
-        let mark = match self.has_lost_pages.load(Ordering::Relaxed) {
+        let mark = match self.lost_pages.may_be_in_checkpoint(ended) {
             true => Some(self.leave_something_to_recover()?),
             false => None,
         };
@@ -638,9 +636,7 @@ impl PageStore {
             control.next_transaction = next_transaction;
             control.first_batch = first_batch;
         })?;
-        if let Some(mark) = mark {
-            self.lost_pages_mark.store(mark.0, Ordering::Relaxed);
-        }
+        self.lost_pages.set_mark(mark);
         self.checkpoint_volume.store(volume, Ordering::Relaxed);
         self.recovered_bytes.store(0, Ordering::Relaxed);
         Ok(())

@@ -22,6 +22,7 @@ use crate::extent::PageRequest;
 use crate::file_header::FileHeader;
 use crate::log::frame::Note;
 use crate::log::{Control, Log, LogCounters, LogOptions, LogState, MIN_SEGMENT_BYTES, SyncLog};
+use crate::lost_pages::UnownedPages;
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::{PageStore, Parts};
@@ -459,6 +460,7 @@ impl Storage {
     /// Makes an empty tree.
     pub fn create_tree(&self) -> Result<TreeId> {
         let _permit = self.store.begin_changes()?;
+        let _unowned = UnownedPages::of(&self.store);
         let tree = self.store.new_tree_id();
         let mut change = MiniTransaction::begin(&self.store);
         let page = change.allocate(PageRequest {
@@ -499,6 +501,7 @@ impl Storage {
         // All that has to be read is read first. Leaves in the tree's own extents are not looked at.
         let pages = tree.pages_in_shared_extents()?;
         let extents = self.store.space.extents_of(id);
+        let _unowned = UnownedPages::of(&self.store);
         self.trees.remove(id)?;
         self.store.transactions.versions.forget_tree(id);
         let freed: Vec<_> = extents.into_iter().map(|extent| (extent, 0)).collect();

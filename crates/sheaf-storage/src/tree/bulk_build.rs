@@ -28,6 +28,7 @@ use crate::error::{Result, StorageError};
 use crate::extent::{self, PAGES_PER_EXTENT, PageRequest, SMALL_TREE_LEAVES};
 use crate::log::frame::{self, Note};
 use crate::log_bypass::BypassingWrite;
+use crate::lost_pages::UnownedPages;
 use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::PageStore;
@@ -159,6 +160,8 @@ pub struct BulkBuilder {
     shared_leaves: Vec<PageId>,
     counts: Counts,
     finished: bool,
+    /// Until the tree is in the directory, and while pages are given back.
+    _unowned: UnownedPages,
 }
 
 impl BulkBuilder {
@@ -176,6 +179,7 @@ impl BulkBuilder {
             shared_leaves: Vec::new(),
             counts: Counts::default(),
             finished: false,
+            _unowned: UnownedPages::of(store),
         })
     }
 
@@ -710,6 +714,7 @@ impl ExtentWriter {
                 .begin_changes()
                 .and_then(|_permit| store.set_extents(&logged, self.tree, Note::None));
             if let Err(error) = freed {
+                store.note_lost_pages();
                 tracing::warn!("extents of an unfinished bulk build stay in use: {error}");
             }
         }
