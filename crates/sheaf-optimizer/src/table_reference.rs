@@ -175,6 +175,17 @@ impl<'a> TableReference<'a> {
     /// What the filters accept: from dives into indexes that they bind, from the statistics otherwise.
     fn estimate_filters(&mut self) -> Result<()> {
         let all: Vec<usize> = (0..self.filters.len()).collect();
+        if self.is_empty_set()? {
+            // Nothing needs to be known of any condition alone, and dives may have to read.
+            let none = vec![0.0; all.len()];
+            let group = Group {
+                filters: all,
+                share: 0.0,
+            };
+            self.shares = FilterShares::new(none, vec![group], Vec::new());
+            self.rows = LEAST_ROWS;
+            return Ok(());
+        }
         let mut alone = Vec::with_capacity(all.len());
         let mut single: Vec<Group> = Vec::new();
         let mut by_column: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -276,6 +287,12 @@ impl<'a> TableReference<'a> {
             _ => Ok(Transformed::no(expr)),
         })?;
         Ok(self.selectivity.of(&qualified.data, &self.qualified))
+    }
+
+    /// Whether the conditions contradict each other, so that no row can satisfy them.
+    fn is_empty_set(&self) -> Result<bool> {
+        let bound = self.bound(IndexRef::Clustered)?;
+        Ok(bound.ranges.ranges.is_empty())
     }
 
     /// The conditions as key ranges see them.
