@@ -1,6 +1,6 @@
 //! Where along a walk in order the rows lie that match: what decides whether a LIMIT stops it early.
 //!
-//! Two sources, the better one first:
+//! Three sources, the better ones first:
 //!
 //! - **An index that the conditions bind completely.** Behind its parts come primary keys, so the first and the last entry
 //!   of each of its ranges are the first and the last match in the clustered order. Looking at both ends of a range costs
@@ -8,6 +8,9 @@
 //! - **Correlation.** A condition on a column that goes with the order of the walk leaves a part of the walk: with a
 //!   correlation of 1, the rows between the 60th and the 70th percentile of the column are those between 60% and 70% of
 //!   the way. With a correlation of c, that is believed by c^2.
+//!
+//! - **Large groups.** Entries with the same values in all parts of an index are in clustered order. Where the walk itself
+//!   does not go with the conditions, its first group may, and a large one is most of what a small LIMIT reads.
 //!
 //! Otherwise matches are taken to be spread evenly from end to end.
 
@@ -40,19 +43,49 @@ impl TableReference<'_> {
         if open.is_empty() {
             return Ok(Spread::default());
         }
-        let ends = match path.index {
-            IndexRef::Clustered => self.ends_of_matches(&open)?,
-            IndexRef::Secondary(_) => None,
-        };
-        let spread = match ends {
-            Some(ends) => ends,
-            None => self.correlated_spread(path, &open)?,
-        };
-        let spread = self.within_ranges(path, spread)?;
-        Ok(match path.direction {
+        let along = |spread: Spread| match path.direction {
             Direction::Forward => spread,
             Direction::Backward => spread.reversed(),
+        };
+        if path.index == IndexRef::Clustered {
+            let spread = self.clustered_spread(&open)?;
+            return Ok(along(self.within_ranges(path, spread)?));
+        }
+        let of_walk = self.part_correlation(path.index, path.ranges.constant_parts);
+        let spread = self.correlated_spread(of_walk, &open);
+        let spread = self.within_ranges(path, spread)?;
+        if spread != Spread::default() {
+            return Ok(along(spread));
+        }
+        let in_group = along(self.clustered_spread(&open)?);
+        if in_group == Spread::default() {
+            return Ok(in_group);
+        }
+        Ok(in_group.in_first_group(self.first_group(path)?))
+    }
+
+    /// Where the matches of conditions lie along the clustered order.
+    fn clustered_spread(&self, open: &[usize]) -> Result<Spread> {
+        Ok(match self.ends_of_matches(open)? {
+            Some(ends) => ends,
+            None => self.correlated_spread(1.0, open),
         })
+    }
+
+    /// Share of the walk that has the same values in all declared parts of its index as the first entry; 0: not known.
+    fn first_group(&self, path: &AccessPath) -> Result<f64> {
+        let [range] = path.ranges.ranges.as_slice() else {
+            return Ok(0.0);
+        };
+        let Some(first) = self.first_key(path.index, range, path.direction)? else {
+            return Ok(0.0);
+        };
+        let declared = path.index.definition(self.table).parts.len();
+        let Ok(values) = layout(self.table, path.index).leading_parts(&first, declared) else {
+            return Ok(0.0);
+        };
+        let group = tree(self.table, path.index).estimate_entries(&KeyRange::prefix(values));
+        Ok((group.map_err(storage_error)? as f64 / path.entries.max(1.0)).min(1.0))
     }
 
     /// The first and the last match in the clustered order, from an index whose parts are all bound to single values by
@@ -109,6 +142,21 @@ impl TableReference<'_> {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Option<Vec<u8>>> {
+        let Some(key) = self.first_key(index, range, direction)? else {
+            return Ok(None);
+        };
+        let mut clustered = Vec::new();
+        let found = layout(self.table, index).primary_key_into(&key, &mut clustered);
+        Ok(found.is_ok().then_some(clustered))
+    }
+
+    /// The key of the first entry of a walk over a range; `None` if there is none, or none near.
+    fn first_key(
+        &self,
+        index: IndexRef,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Option<Vec<u8>>> {
         let mut cursor = tree(self.table, index).scan(range.clone(), direction, ReadAhead::Off);
         for _ in 0..MAX_EMPTY_LEAVES {
             let Some(leaf) = cursor.next_leaf().map_err(storage_error)? else {
@@ -121,10 +169,9 @@ impl TableReference<'_> {
                 Direction::Forward => 0,
                 Direction::Backward => last,
             };
-            let (mut key, mut clustered) = (Vec::new(), Vec::new());
+            let mut key = Vec::new();
             leaf.key_into(entry, &mut key);
-            let found = layout(self.table, index).primary_key_into(&key, &mut clustered);
-            return Ok(found.is_ok().then_some(clustered));
+            return Ok(Some(key));
         }
         Ok(None)
     }
@@ -140,12 +187,9 @@ impl TableReference<'_> {
         Ok((before as f64 / self.table_rows).min(1.0))
     }
 
-    /// What conditions on columns that go with the walk's order leave of it.
-    fn correlated_spread(&self, path: &AccessPath, open: &[usize]) -> Result<Spread> {
-        let of_walk = match path.index {
-            IndexRef::Clustered => 1.0,
-            index => self.part_correlation(index, path.ranges.constant_parts),
-        };
+    /// What conditions on columns that go with the order of a walk leave of it, if the walk goes with the clustered order
+    /// as far as `of_walk` says.
+    fn correlated_spread(&self, of_walk: f64, open: &[usize]) -> Spread {
         let mut spread = Spread::default();
         for filter in open {
             let Term::Column { column, set, .. } = &self.filters[*filter].term else {
@@ -164,7 +208,7 @@ impl TableReference<'_> {
             };
             spread = spread.intersect(&along.weakened(correlation * correlation));
         }
-        Ok(spread)
+        spread
     }
 
     /// Between which shares of a column's values a set lies; `None` if nothing is known.

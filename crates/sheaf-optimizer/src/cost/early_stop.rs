@@ -79,6 +79,20 @@ impl Spread {
         self.map(|piece| (relative(piece.first), relative(piece.last)))
     }
 
+    /// The same for a walk the first part of which, so long, is like this; no more is known of the rest.
+    pub(crate) fn in_first_group(&self, length: f64) -> Spread {
+        let mut spread = self.map(|piece| (piece.first * length, piece.last * length));
+        for piece in &mut spread.pieces {
+            piece.share *= length;
+        }
+        spread.pieces.push(Piece {
+            first: length,
+            last: 1.0,
+            share: 1.0 - length,
+        });
+        spread
+    }
+
     /// What two independent conditions leave: both have to match.
     pub(crate) fn intersect(&self, other: &Spread) -> Spread {
         let mut pieces = Vec::new();
@@ -153,6 +167,11 @@ mod tests {
         near(at_the_end.reversed().walked(20.0, 200.0), 0.01);
         near(at_the_end.walked(200.0, 200.0), 1.0);
         near(at_the_end.within(0.8, 0.2).walked(20.0, 200.0), 0.55);
+        let in_group = at_the_end.in_first_group(0.1);
+        near(in_group.walked(20.0, 1_000.0), 0.092);
+        near(in_group.walked(100.0 + 90.0, 1_000.0), 0.19);
+        near(at_the_end.in_first_group(0.0).walked(20.0, 200.0), 0.1);
+        near(at_the_end.in_first_group(1.0).walked(20.0, 200.0), 0.91);
         assert_eq!(at_the_end.weakened(0.0), Spread::default());
         assert_eq!(at_the_end.weakened(1.0), at_the_end);
     }
