@@ -539,6 +539,40 @@ impl SqlError {
         )
     }
 
+    // LOCK TABLES.
+
+    pub fn table_not_locked(alias: &str) -> Self {
+        Self::new(
+            1100,
+            "HY000",
+            format!("Table '{alias}' was not locked with LOCK TABLES"),
+        )
+    }
+
+    pub fn table_locked_for_read(alias: &str) -> Self {
+        Self::new(
+            1099,
+            "HY000",
+            format!("Table '{alias}' was locked with a READ lock and can't be updated"),
+        )
+    }
+
+    pub fn conflicting_read_lock() -> Self {
+        Self::new(
+            1223,
+            "HY000",
+            "Can't execute the query because you have a conflicting read lock",
+        )
+    }
+
+    pub fn locked_tables_are_active() -> Self {
+        Self::new(
+            1192,
+            "HY000",
+            "Can't execute the given command because you have active locked tables or an active transaction",
+        )
+    }
+
     // Prepared statements.
 
     pub fn unknown_statement_handler(handler: &str, caller: &str) -> Self {

@@ -1,18 +1,20 @@
-//! The walk over all expressions of a syntax tree.
+//! The walk over all expressions of a syntax tree, and the tables between them.
 //!
 //! Every visitor type that is given to sqlparser makes the compiler copy the walk over the whole syntax tree, a hundred
 //! kilobytes of code. So there is one, and visitors are called through a pointer.
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Query, VisitMut, VisitorMut};
+use sqlparser::ast::{Expr, Query, TableFactor, TableWithJoins, VisitMut, VisitorMut};
 
 /// Who is called for each expression.
 pub trait ExpressionVisitor {
     /// Before a subquery's expressions.
-    fn enter_query(&mut self) {}
+    fn enter_query(&mut self, _query: &Query) {}
     /// After them.
     fn leave_query(&mut self) {}
+    /// A table in a FROM.
+    fn enter_table(&mut self, _table: &TableFactor) {}
     /// After the expression's operands. Breaking ends the walk.
     fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()>;
 }
@@ -22,18 +24,35 @@ pub fn walk_expression(expression: &mut Expr, visitor: &mut dyn ExpressionVisito
     let _ = expression.visit(&mut Walk(visitor));
 }
 
+/// As [`walk_expression`], for a whole query.
+pub fn walk_query(query: &mut Query, visitor: &mut dyn ExpressionVisitor) {
+    let _ = query.visit(&mut Walk(visitor));
+}
+
+/// As [`walk_expression`], for a FROM.
+pub fn walk_tables(tables: &mut [TableWithJoins], visitor: &mut dyn ExpressionVisitor) {
+    for table in tables {
+        let _ = table.visit(&mut Walk(visitor));
+    }
+}
+
 struct Walk<'a>(&'a mut dyn ExpressionVisitor);
 
 impl VisitorMut for Walk<'_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.0.enter_query();
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.0.enter_query(query);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.0.leave_query();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        self.0.enter_table(table);
         ControlFlow::Continue(())
     }
 

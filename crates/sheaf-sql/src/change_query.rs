@@ -210,6 +210,7 @@ impl Session {
                 let (database, name) = (&table.definition.database, &table.definition.name);
                 self.check_changeable(database)?;
                 self.require_on_table(database, name, privilege)?;
+                self.check_locked_to_change(table, &references.0[target].alias)?;
                 tables.push(Arc::clone(table));
             }
             if let Some(locked) = self.lock_tables(&tables)? {
@@ -270,12 +271,13 @@ impl Session {
                 Cow::Owned(tables)
             }
         };
+        let is_free = self.holds_no_table();
         let mut guards = Vec::with_capacity(tables.len());
         for table in tables.iter() {
             let guard = match self.take_kept_table(table) {
                 Some(guard) => Ok(Some(guard)),
                 None => self
-                    .relock_for_change_of_rows(table)
+                    .relock_for_change_of_rows(table, is_free && guards.is_empty())
                     .map(|guard| guard.map(ChangeGuard::from)),
             };
             match guard {

@@ -14,7 +14,7 @@ use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{
     AlterOptions, AlterWork, Alteration, AnalyzeOptions, Collation, Column, ColumnPlace,
     ColumnType, CreateTable, DefaultValue, ForeignKey, ForeignKeySpec, IndexPartSpec, IndexSpec,
-    NoProgress, Progress, Table, TableDefinition, TableError, Value,
+    LockRequest, NoProgress, Progress, Table, TableDefinition, TableError, Value,
 };
 use sqlparser::ast;
 
@@ -403,6 +403,7 @@ impl Session {
         self.check_unreferenced(&found)?;
         let catalog = self.engine.catalog();
         self.with_definition_lock(|wait| catalog.drop_tables(&found, wait))?;
+        self.forget_locked(&found);
         self.ok(sink, 0, String::new())
     }
 
@@ -642,9 +643,13 @@ impl Session {
         }
     }
 
-    fn index_lock_wait(&self) -> Duration {
+    fn index_lock_wait(&self) -> LockRequest {
         let chosen = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-        chosen.min(INDEX_LOCK_WAIT)
+        LockRequest {
+            wait: chosen.min(INDEX_LOCK_WAIT),
+            session: self.id(),
+            is_first: false,
+        }
     }
 }
 

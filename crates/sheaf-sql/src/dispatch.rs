@@ -33,6 +33,7 @@ impl Session {
             self.clear_warnings();
         }
         self.check_requirements(&statement)?;
+        self.check_locked_tables(&statement)?;
         if changes_definitions(&statement) {
             self.check_writable()?;
         }
@@ -138,20 +139,9 @@ impl Session {
             Statement::Savepoint(name) => self.savepoint(name, sink),
             Statement::RollbackTo(name) => self.rollback_to(&name, sink),
             Statement::ReleaseSavepoint(name) => self.release_savepoint(&name, sink),
-            Statement::LockTables(tables) => {
-                for table in &tables {
-                    let (database, table) = self.resolve(table)?;
-                    self.engine.catalog().table(&database, &table)?;
-                }
-                // An error would keep mysqldump from its work.
-                self.warnings.warn(
-                    1235,
-                    "LOCK TABLES has no effect: other sessions may read and change these tables; \
-                     a transaction keeps the rows that it locks (SELECT ... FOR UPDATE)",
-                );
-                self.ok(sink, 0, String::new())
-            }
-            Statement::UnlockTables => self.ok(sink, 0, String::new()),
+            Statement::LockTables(tables) => self.lock_tables_by_name(&tables, sink),
+            Statement::UnlockTables => self.unlock(sink),
+            Statement::FlushWithReadLock(tables) => self.flush_with_read_lock(&tables, sink),
             Statement::Do(expressions) => {
                 for expression in &expressions {
                     self.evaluate(expression, text)?;
@@ -255,7 +245,7 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::Use(_) => Command::ChangeDb,
         Statement::Set(_) | Statement::SetTransaction { .. } => Command::SetOption,
         Statement::Show(_) => Command::Show,
-        Statement::Flush { .. } => Command::Flush,
+        Statement::Flush { .. } | Statement::FlushWithReadLock(_) => Command::Flush,
         Statement::Kill { .. } => Command::Kill,
         Statement::Prepare { .. } => Command::PrepareSql,
         Statement::Execute { .. } => Command::ExecuteSql,

@@ -23,6 +23,7 @@ pub mod information_schema;
 mod insert;
 mod kept_read;
 mod load_data;
+mod locked_tables;
 mod locking_read;
 mod maintenance;
 mod on_duplicate;

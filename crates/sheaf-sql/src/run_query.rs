@@ -26,7 +26,8 @@ use sheaf_optimizer::{
 };
 use sheaf_storage::ReadView;
 use sheaf_table::{
-    BorrowedReadGuard, Catalog, ReadGuard, RowWriteGuard, Table, TableError, WriteGuard,
+    BorrowedReadGuard, Catalog, LockRequest, ReadGuard, RowWriteGuard, Table, TableError,
+    WriteGuard,
 };
 use sqlparser::ast;
 
@@ -46,6 +47,27 @@ const THRIFTY_BATCH_ROWS: usize = 1024;
 pub(crate) const MAX_REPLANS: usize = 8;
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
 const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
+/// How long a statement lets those pass that wait for LOCK TABLES: they come to their turn within this time, unless they wait
+/// for a transaction that is longer.
+const MAX_COURTESY: Duration = Duration::from_secs(2);
+
+/// What a session waits for, for SHOW PROCESSLIST.
+#[derive(Clone, Copy)]
+pub(crate) enum WaitsFor {
+    Table,
+    GlobalReadLock,
+    CommitLock,
+}
+
+impl WaitsFor {
+    fn state(self) -> &'static str {
+        match self {
+            WaitsFor::Table => "Waiting for table metadata lock",
+            WaitsFor::GlobalReadLock => "Waiting for global read lock",
+            WaitsFor::CommitLock => "Waiting for commit lock",
+        }
+    }
+}
 
 /// What a query is run for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -330,9 +352,12 @@ impl Session {
             for table in &sources {
                 self.keep_definition(table)?;
             }
+            let is_free = matches!(purpose, Purpose::Read | Purpose::Kept { .. });
+            let is_free = is_free && self.holds_no_table();
             let guards = sources
                 .iter()
-                .map(|table| self.lock_for_read(table))
+                .enumerate()
+                .map(|(n, table)| self.lock_for_read(table, is_free && n == 0))
                 .collect::<Result<Vec<_>>>()?;
             if guards
                 .iter()
@@ -517,33 +542,46 @@ impl Session {
     /// Waits for a lock in slices, until the session's limit or a kill.
     fn wait_for_lock<T>(
         &self,
-        attempt: impl FnMut(Duration) -> Result<T, TableError>,
+        is_first: bool,
+        attempt: impl FnMut(LockRequest) -> Result<T, TableError>,
     ) -> Result<T> {
-        let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-        self.wait_within(limit, attempt)
+        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        self.wait_within(limit, WaitsFor::Table, is_first, attempt)
     }
 
-    fn wait_within<T>(
+    /// `limit` is asked for when the wait has begun. `is_first`: others do not wait for the session, so it lets those pass
+    /// that wait for LOCK TABLES, for a while.
+    pub(crate) fn wait_within<T>(
         &self,
-        limit: Duration,
-        mut attempt: impl FnMut(Duration) -> Result<T, TableError>,
+        limit: impl Fn() -> Duration,
+        what: WaitsFor,
+        is_first: bool,
+        mut attempt: impl FnMut(LockRequest) -> Result<T, TableError>,
     ) -> Result<T> {
-        let mut deadline = None;
+        let mut request = LockRequest {
+            wait: LOCK_WAIT_SLICE,
+            session: self.handle.id(),
+            is_first,
+        };
+        // The end of the first slice.
+        let mut began: Option<Instant> = None;
         loop {
-            match attempt(LOCK_WAIT_SLICE.min(limit)) {
+            match attempt(request) {
                 Err(TableError::LockWaitTimeout) => {
                     self.handle.cancel_flag().check()?;
-                    // The first slice is over.
-                    let now = Instant::now();
-                    let left = limit.saturating_sub(LOCK_WAIT_SLICE);
-                    if now >= *deadline.get_or_insert(now + left) {
+                    if self.handle.should_stop_waiting() {
+                        return Err(SqlError::query_interrupted());
+                    }
+                    let waited = LOCK_WAIT_SLICE + began.get_or_insert_with(Instant::now).elapsed();
+                    if waited >= limit() {
                         return Err(SqlError::lock_wait_timeout());
                     }
-                    self.handle.set_state("Waiting for table metadata lock");
+                    request.is_first &= waited < MAX_COURTESY;
+                    self.handle.set_state(what.state());
                 }
                 Err(error) => return Err(error.into()),
                 Ok(guard) => {
-                    if deadline.is_some() {
+                    if began.is_some() {
                         self.handle.set_state("executing");
                     }
                     return Ok(guard);
@@ -552,11 +590,13 @@ impl Session {
         }
     }
 
-    pub(crate) fn lock_for_read(&self, table: &Table) -> Result<ReadGuard> {
+    /// `is_first`: nobody waits for the session. Error 1100 if it has locked other tables.
+    pub(crate) fn lock_for_read(&self, table: &Table, is_first: bool) -> Result<ReadGuard> {
+        self.check_is_locked(table)?;
         let definition = &table.definition;
         let catalog = self.engine.catalog();
-        self.wait_for_lock(|wait| {
-            catalog.open_for_read(&definition.database, &definition.name, wait)
+        self.wait_for_lock(is_first, |request| {
+            catalog.open_for_read(&definition.database, &definition.name, request)
         })
     }
 
@@ -564,32 +604,50 @@ impl Session {
     pub(crate) fn borrow_for_read<'t>(
         &self,
         table: &'t Table,
+        is_first: bool,
     ) -> Result<Option<BorrowedReadGuard<'t>>> {
-        self.wait_for_lock(|wait| Catalog::borrow_for_read(table, wait))
+        self.wait_for_lock(is_first, |request| Catalog::borrow_for_read(table, request))
     }
 
     /// Opens a table as the one writer of it.
     pub(crate) fn lock_for_write(&self, database: &str, table: &str) -> Result<WriteGuard> {
         let catalog = self.engine.catalog();
-        let limit = Duration::from_secs(self.variables.innodb_lock_wait_timeout_seconds());
-        self.wait_within(limit, |wait| catalog.open_for_write(database, table, wait))
+        let limit = || {
+            let table = catalog.table(database, table);
+            self.write_lock_wait(table.is_ok_and(|table| table.is_locked_by_session()))
+        };
+        self.wait_within(limit, WaitsFor::Table, false, |request| {
+            catalog.open_for_write(database, table, request)
+        })
+    }
+
+    /// How long a statement waits to write a table: for LOCK TABLES as for a change of definitions, and for a load as for
+    /// rows.
+    fn write_lock_wait(&self, is_locked_by_session: bool) -> Duration {
+        Duration::from_secs(match is_locked_by_session {
+            true => self.variables.lock_wait_timeout_seconds(),
+            false => self.variables.innodb_lock_wait_timeout_seconds(),
+        })
     }
 
     /// Opens a table to change rows of it beside others; `None` if its definition has changed since it was looked up.
     pub(crate) fn relock_for_change_of_rows(
         &self,
         table: &Arc<Table>,
+        is_first: bool,
     ) -> Result<Option<RowWriteGuard>> {
-        let limit = Duration::from_secs(self.variables.innodb_lock_wait_timeout_seconds());
-        self.wait_within(limit, |wait| Catalog::reopen_for_row_writes(table, wait))
+        let limit = || self.write_lock_wait(table.is_locked_by_session());
+        self.wait_within(limit, WaitsFor::Table, is_first, |request| {
+            Catalog::reopen_for_row_writes(table, request)
+        })
     }
 
     /// Runs a change of definitions, which waits for the statements that use the table.
     pub(crate) fn with_definition_lock<T>(
         &self,
-        change: impl FnMut(Duration) -> Result<T, TableError>,
+        change: impl FnMut(LockRequest) -> Result<T, TableError>,
     ) -> Result<T> {
-        self.wait_for_lock(change)
+        self.wait_for_lock(false, change)
     }
 
     /// Measures the time of the running statement, if that is limited, until what is returned is dropped.

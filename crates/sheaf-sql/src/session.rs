@@ -15,7 +15,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::thread_placement;
-use sheaf_table::{AccountName, Value};
+use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked, Value};
 
 use crate::accounts::Rights;
 use crate::change_query::UnrelatedTables;
@@ -24,6 +24,7 @@ use crate::direct::{Cached, StatementCache};
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
+use crate::locked_tables::LockedTables;
 use crate::optimizer_traces::OptimizerTraces;
 use crate::parser::{self, Statement, scan};
 use crate::prepared::PreparedStatements;
@@ -160,6 +161,14 @@ pub struct Session {
     /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
     pub(crate) transaction: Option<Box<SessionTransaction>>,
     pub(crate) next_transaction: NextTransaction,
+    /// LOCK TABLES.
+    pub(crate) locked_tables: Option<Box<LockedTables>>,
+    /// FLUSH TABLES WITH READ LOCK.
+    pub(crate) global_read_lock: Option<GlobalReadLocked>,
+    /// The running statement changes something.
+    pub(crate) change_ticket: Option<ChangeTicket>,
+    /// Tables are locked for WRITE.
+    pub(crate) locks_ticket: Option<ChangeTicket>,
     /// See [`Session::is_released`].
     pub(crate) is_released: bool,
     /// See [`Session::leave_commits`].
@@ -207,6 +216,10 @@ impl Session {
             task: None,
             transaction: None,
             next_transaction: NextTransaction::default(),
+            locked_tables: None,
+            global_read_lock: None,
+            change_ticket: None,
+            locks_ticket: None,
             is_released: false,
             leaves_commits: false,
             unfinished_commit: None,
@@ -222,7 +235,9 @@ impl Session {
     /// The state of a new session of the same client.
     fn start_over(&mut self) -> Result<()> {
         self.next_transaction = NextTransaction::default();
-        self.roll_back_open()?;
+        let rolled_back = self.roll_back_open();
+        self.unlock_everything();
+        rolled_back?;
         self.variables = self.engine.globals();
         self.user_variables.clear();
         self.warnings.clear(self.variables.max_error_count());
@@ -359,6 +374,7 @@ impl Session {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             stacker::maybe_grow(red_zone, stack, || body(self))
         }));
+        self.end_change();
         match self.unfinished_commit.is_some() {
             true => self.handle.set_state("waiting for handler commit"),
             false => self.statement_ended(),
@@ -714,6 +730,7 @@ fn bytes_of(value: &Value) -> usize {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close_all_prepared();
+        self.unlock_everything();
         if let Err(error) = thread_placement::leave() {
             tracing::debug!(%error, "a thread stays where its session's resource group was");
         }

@@ -538,6 +538,7 @@ impl Session {
         let has_parents = !current.definition.foreign_keys.is_empty();
         if !options.bulk
             || self.in_transaction()
+            || self.locked_tables.is_some()
             || (has_parents && self.variables.foreign_key_checks())
             || options.on_duplicate != OnDuplicate::Fail
             || current.row_count_estimate() > 0

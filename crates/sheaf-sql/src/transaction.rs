@@ -170,8 +170,13 @@ impl Session {
         Err(SqlError::option_prevents_statement(option))
     }
 
-    /// Error 1792 in a transaction that only reads; those of [`Self::check_server_writable`].
-    pub(crate) fn check_writable(&self) -> Result<()> {
+    /// Waits while another session has locked everything (FLUSH TABLES WITH READ LOCK), and keeps it from doing so until the
+    /// statement ends.
+    ///
+    /// # Errors
+    /// 1792 in a transaction that only reads, 1223 if the session itself has locked everything; those of
+    /// [`Self::check_server_writable`].
+    pub(crate) fn check_writable(&mut self) -> Result<()> {
         self.check_server_writable()?;
         let read_only = match &self.transaction {
             Some(open) => open.read_only,
@@ -180,10 +185,11 @@ impl Session {
                 None => self.variables.transaction_read_only(),
             },
         };
-        match read_only {
-            true => Err(SqlError::read_only_transaction()),
-            false => Ok(()),
+        if read_only {
+            return Err(SqlError::read_only_transaction());
         }
+        self.check_no_read_lock()?;
+        self.begin_change()
     }
 
     /// Begins the changes of a statement.
@@ -299,6 +305,13 @@ impl Session {
         }
     }
 
+    /// Whether no table is kept as it is for the session, so that nobody waits for it.
+    pub(crate) fn holds_no_table(&self) -> bool {
+        let is_free =
+            |open: &SessionTransaction| open.writing.is_empty() && open.reading.is_empty();
+        self.locked_tables.is_none() && self.transaction.as_deref().is_none_or(is_free)
+    }
+
     /// True between BEGIN and COMMIT.
     pub(crate) fn in_transaction(&self) -> bool {
         self.transaction.is_some()
@@ -373,7 +386,7 @@ impl Session {
             guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table))
         };
         if !self.transaction.as_deref().is_none_or(is_kept) {
-            let guard = self.lock_for_read(table)?;
+            let guard = self.lock_for_read(table, self.holds_no_table())?;
             if let Some(open) = &mut self.transaction {
                 open.reading.push(guard);
             }
@@ -418,7 +431,7 @@ impl Session {
         }
     }
 
-    /// BEGIN and START TRANSACTION; an open transaction is committed.
+    /// BEGIN and START TRANSACTION; an open transaction is committed, and tables that were locked are unlocked.
     pub(crate) fn begin(
         &mut self,
         consistent_snapshot: bool,
@@ -426,6 +439,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.commit_open()?;
+        self.unlock_tables();
         self.transaction = Some(Box::new(self.new_transaction(read_only)));
         if consistent_snapshot {
             self.read_view()?;
@@ -487,7 +501,20 @@ impl Session {
             reading,
             ..
         } = open;
-        if let Some(pending) = transaction.commit_later()? {
+        let ticket = match transaction.savepoint() {
+            // There is nothing to commit.
+            0 => None,
+            _ => match self.begin_commit() {
+                Ok(ticket) => Some(ticket),
+                Err(error) => {
+                    transaction.rollback()?;
+                    return Err(error);
+                }
+            },
+        };
+        let pending = transaction.commit_later()?;
+        drop(ticket);
+        if let Some(pending) = pending {
             let unfinished = UnfinishedCommit {
                 pending,
                 writing,
@@ -648,6 +675,7 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
             | Statement::Maintain { .. }
             | Statement::Histograms { .. }
             | Statement::LockTables(_)
+            | Statement::FlushWithReadLock(_)
             | Statement::Backup { .. }
             | Statement::InstallRewriter
             | Statement::FlushRewriteRules

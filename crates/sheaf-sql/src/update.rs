@@ -460,7 +460,7 @@ struct Substitution<'a> {
 }
 
 impl ExpressionVisitor for Substitution<'_> {
-    fn enter_query(&mut self) {
+    fn enter_query(&mut self, _query: &ast::Query) {
         self.queries += 1;
     }
 

@@ -21,7 +21,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sheaf_storage::TreeId;
 
@@ -41,7 +40,7 @@ use crate::schema::{
     Column, DefaultValue, Index, IndexPartSpec, IndexSpec, PRIMARY, TableDefinition, same_name,
 };
 use crate::table::{Table, TableState};
-use crate::table_lock::WriterLock;
+use crate::table_lock::{LockRequest, WriterLock};
 
 /// One change of a table.
 #[derive(Debug, Clone)]
@@ -186,8 +185,9 @@ impl Catalog {
         changes: &[Alteration],
         options: &AlterOptions,
         progress: &dyn Progress,
-        wait: Duration,
+        wait: impl Into<LockRequest>,
     ) -> Result<Altered> {
+        let wait = wait.into();
         let name = (database.to_string(), table.to_string());
         let locked = self.lock_to_alter(&name, changes, wait)?;
         let table = &locked.table;
@@ -234,7 +234,7 @@ impl Catalog {
         &self,
         name: &QualifiedName,
         changes: &[Alteration],
-        wait: Duration,
+        wait: LockRequest,
     ) -> Result<LockedTables> {
         loop {
             // Says also what is wrong before anybody waits.
@@ -418,7 +418,7 @@ impl Catalog {
         definition: TableDefinition,
         state: Option<Arc<TableState>>,
         forgets_auto_increment: bool,
-        wait: Duration,
+        wait: LockRequest,
     ) -> Result<()> {
         let old = &locked.table.definition;
         let mut entries = Vec::with_capacity(1 + locked.others.len());

@@ -134,7 +134,7 @@ impl BulkLoad {
         let entered = match new {
             None => {
                 let entry = Redefinition::new(&guard.writer, &guard.table, loaded.definition);
-                let entered = catalog.redefine(vec![entry], LOCK_WAIT);
+                let entered = catalog.redefine(vec![entry], LOCK_WAIT.into());
                 entered.map(|()| left_over.extend(trees_of(&guard.table.definition)))
             }
             Some(new) => new.enter(&catalog, &guard, loaded.definition, &*progress),
@@ -162,7 +162,7 @@ impl NewTable {
         let mut parents = Vec::new();
         if self.check_foreign_keys {
             let names = parents_of(&definition.foreign_keys, definition);
-            parents = catalog.lock_writers(names, LOCK_WAIT)?;
+            parents = catalog.lock_writers(names, LOCK_WAIT.into())?;
             for key in &definition.foreign_keys {
                 let parent = catalog.check_foreign_key(key, definition)?;
                 check_rows(&table, key, parent.as_ref(), progress)?;

@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::sync::{Mutex, RwLock};
@@ -32,17 +32,21 @@ use crate::catalog_resource_groups::{ResourceGroupState, read_resource_group};
 use crate::definition_check::{check_name, needs_overflow, resolve_table};
 use crate::definition_codec::decode_definition;
 use crate::error::{Result, TableError};
+use crate::global_read_lock::GlobalReadLock;
 use crate::resource_group::ResourceGroups;
 use crate::schema::{CreateTable, TableDefinition};
 use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
 use crate::table::{Table, TableState};
-use crate::table_lock::{BorrowedSharedLock, ExclusiveLock, RowWriterLock, SharedLock, WriterLock};
+use crate::table_lock::{
+    Announced, BorrowedSharedLock, ExclusiveLock, LockRequest, RowWriterLock, SessionLock,
+    SessionLockMode, SharedLock, WriterLock,
+};
 
 type Tables = BTreeMap<String, Arc<Table>>;
 
 /// Database and table.
-pub(crate) type QualifiedName = (String, String);
+pub type QualifiedName = (String, String);
 
 /// All databases and tables of a data directory.
 pub struct Catalog {
@@ -51,6 +55,7 @@ pub struct Catalog {
     schema_version: AtomicU64,
     pub(crate) accounts: AccountState,
     pub(crate) resource_groups: ResourceGroupState,
+    global_read_lock: GlobalReadLock,
     /// Held while the catalog tree and what it says in memory change, until the change is durable.
     pub(crate) definitions: Mutex<Definitions>,
 }
@@ -109,8 +114,8 @@ impl WriteGuard {
     /// Opens a table that nobody knows yet.
     pub(crate) fn of_new(table: Table) -> Result<WriteGuard> {
         table.publish(Lsn(0));
-        let writer = table.state.lock.writer(Duration::ZERO)?;
-        let shared = table.state.lock.shared(Duration::ZERO)?;
+        let writer = table.state.lock.writer(Duration::ZERO.into())?;
+        let shared = table.state.lock.shared(Duration::ZERO.into())?;
         Ok(WriteGuard {
             table: Arc::new(table),
             shared: Some(shared),
@@ -215,6 +220,7 @@ impl Catalog {
             schema_version: AtomicU64::new(1),
             accounts: accounts.finish()?,
             resource_groups: ResourceGroupState::new(resource_groups),
+            global_read_lock: GlobalReadLock::default(),
             definitions: Mutex::new(Definitions { next_table_id }),
         });
         catalog.drop_trees(&orphans.into_iter().collect::<Vec<_>>());
@@ -223,6 +229,11 @@ impl Catalog {
 
     pub fn storage(&self) -> &Arc<Storage> {
         &self.storage
+    }
+
+    /// What FLUSH TABLES WITH READ LOCK locks.
+    pub fn global_read_lock(&self) -> &GlobalReadLock {
+        &self.global_read_lock
     }
 
     /// Grows with every change of a definition.
@@ -272,7 +283,8 @@ impl Catalog {
     ///
     /// # Errors
     /// `CannotDropDatabase` if there is none, `LockWaitTimeout`.
-    pub fn drop_database(&self, name: &str, wait: Duration) -> Result<usize> {
+    pub fn drop_database(&self, name: &str, wait: impl Into<LockRequest>) -> Result<usize> {
+        let wait = wait.into();
         loop {
             let cannot_drop = |_| TableError::CannotDropDatabase {
                 name: name.to_string(),
@@ -351,7 +363,13 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
-    pub fn open_for_read(&self, database: &str, name: &str, wait: Duration) -> Result<ReadGuard> {
+    pub fn open_for_read(
+        &self,
+        database: &str,
+        name: &str,
+        wait: impl Into<LockRequest>,
+    ) -> Result<ReadGuard> {
+        let wait = wait.into();
         loop {
             let table = self.table(database, name)?;
             // While this waited the table may have changed.
@@ -366,7 +384,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn reopen_for_read(table: &Arc<Table>, wait: Duration) -> Result<Option<ReadGuard>> {
+    pub fn reopen_for_read(
+        table: &Arc<Table>,
+        wait: impl Into<LockRequest>,
+    ) -> Result<Option<ReadGuard>> {
+        let wait = wait.into();
         let shared = table.state.lock.shared(wait)?;
         Ok(table.is_current().then(|| ReadGuard {
             table: Arc::clone(table),
@@ -379,7 +401,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn borrow_for_read(table: &Table, wait: Duration) -> Result<Option<BorrowedReadGuard<'_>>> {
+    pub fn borrow_for_read(
+        table: &Table,
+        wait: impl Into<LockRequest>,
+    ) -> Result<Option<BorrowedReadGuard<'_>>> {
+        let wait = wait.into();
         let shared = table.state.lock.borrow_shared(wait)?;
         Ok(table
             .is_current()
@@ -390,7 +416,13 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
-    pub fn open_for_write(&self, database: &str, name: &str, wait: Duration) -> Result<WriteGuard> {
+    pub fn open_for_write(
+        &self,
+        database: &str,
+        name: &str,
+        wait: impl Into<LockRequest>,
+    ) -> Result<WriteGuard> {
+        let wait = wait.into();
         loop {
             let (table, writer) = self.lock_writer(database, name, wait)?;
             let shared = table.state.lock.shared(wait)?;
@@ -412,8 +444,9 @@ impl Catalog {
         &self,
         database: &str,
         name: &str,
-        wait: Duration,
+        wait: impl Into<LockRequest>,
     ) -> Result<RowWriteGuard> {
+        let wait = wait.into();
         loop {
             let table = self.table(database, name)?;
             if let Some(guard) = Catalog::reopen_for_row_writes(&table, wait)? {
@@ -429,8 +462,9 @@ impl Catalog {
     /// `LockWaitTimeout`.
     pub fn reopen_for_row_writes(
         table: &Arc<Table>,
-        wait: Duration,
+        wait: impl Into<LockRequest>,
     ) -> Result<Option<RowWriteGuard>> {
+        let wait = wait.into();
         let rows = table.state.lock.row_writer(wait)?;
         let shared = table.state.lock.shared(wait)?;
         Ok(table.is_current().then(|| RowWriteGuard {
@@ -444,7 +478,7 @@ impl Catalog {
         &self,
         database: &str,
         name: &str,
-        wait: Duration,
+        wait: LockRequest,
     ) -> Result<(Arc<Table>, WriterLock)> {
         loop {
             let table = self.table(database, name)?;
@@ -452,6 +486,60 @@ impl Catalog {
             if table.is_current() {
                 return Ok((table, writer));
             }
+        }
+    }
+
+    /// Says that a session is about to [lock](Self::lock_for_session) tables, until what is returned is dropped: on a busy
+    /// table it does not come to its turn otherwise.
+    ///
+    /// # Errors
+    /// `UnknownDatabase`, `UnknownTable`.
+    pub fn announce_for_session(
+        &self,
+        wanted: &BTreeMap<QualifiedName, SessionLockMode>,
+    ) -> Result<Vec<Announced>> {
+        let announce = |((database, name), mode): (&QualifiedName, &SessionLockMode)| {
+            let table = self.table(database, name)?;
+            Ok(table.state.lock.announce(*mode))
+        };
+        wanted.iter().map(announce).collect()
+    }
+
+    /// Locks tables for a session, all or none: it holds none of them while it waits for another. They are taken in the order
+    /// of their names.
+    ///
+    /// # Errors
+    /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
+    pub fn lock_for_session(
+        &self,
+        wanted: &BTreeMap<QualifiedName, SessionLockMode>,
+        request: LockRequest,
+    ) -> Result<BTreeMap<QualifiedName, SessionLock>> {
+        let deadline = Instant::now() + request.wait;
+        loop {
+            let mut tables = Vec::with_capacity(wanted.len());
+            for (name, mode) in wanted {
+                tables.push((name, self.table(&name.0, &name.1)?, *mode));
+            }
+            let mut locked = BTreeMap::new();
+            let blocked = tables.iter().find(|(name, table, mode)| {
+                let lock = &table.state.lock;
+                match lock.for_session(*mode, request.session, Duration::ZERO) {
+                    Ok(lock) => locked.insert((*name).clone(), lock).is_some(),
+                    Err(_) => true,
+                }
+            });
+            let Some((_, table, mode)) = blocked else {
+                // While this waited, tables may have changed.
+                match tables.iter().all(|(_, table, _)| table.is_current()) {
+                    true => return Ok(locked),
+                    false => continue,
+                }
+            };
+            drop(locked);
+            let left = deadline.saturating_duration_since(Instant::now());
+            let lock = &table.state.lock;
+            drop(lock.for_session(*mode, request.session, left)?);
         }
     }
 
@@ -557,7 +645,8 @@ impl Catalog {
     ///
     /// # Errors
     /// `CannotDropTable` if one is not there, `LockWaitTimeout`.
-    pub fn drop_tables(&self, names: &[QualifiedName], wait: Duration) -> Result<()> {
+    pub fn drop_tables(&self, names: &[QualifiedName], wait: impl Into<LockRequest>) -> Result<()> {
+        let wait = wait.into();
         // Who drops some of the same tables locks them in the same order.
         let names: BTreeSet<_> = names.iter().cloned().collect();
         let locked = match self.lock_writers(names, wait) {
@@ -585,7 +674,7 @@ impl Catalog {
     pub(crate) fn lock_writers(
         &self,
         names: impl IntoIterator<Item = QualifiedName>,
-        wait: Duration,
+        wait: LockRequest,
     ) -> Result<Vec<(Arc<Table>, WriterLock)>> {
         let names = names.into_iter();
         names
@@ -609,7 +698,8 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownTable`, `LockWaitTimeout`, and the MySQL error for whatever is wrong with the request.
-    pub fn replace_table(&self, request: CreateTable, wait: Duration) -> Result<()> {
+    pub fn replace_table(&self, request: CreateTable, wait: impl Into<LockRequest>) -> Result<()> {
+        let wait = wait.into();
         let (table, writer) = self.lock_writer(&request.database, &request.name, wait)?;
         let exclusive = writer.exclusive(wait)?;
         let mut trees = Vec::new();
@@ -633,7 +723,8 @@ impl Catalog {
         let mut definitions = self.definitions.lock();
         let mut definition = resolve_table(definitions.next_table_id, request)?;
         self.create_trees(&mut definition, trees)?;
-        let table = Table::open(&self.storage, definition, Arc::default())?;
+        let state = TableState::with_lock_of(old);
+        let table = Table::open(&self.storage, definition, Arc::new(state))?;
         self.change(|tree, transaction| {
             delete_table(tree, transaction, &old.definition)?;
             let next = header(definitions.next_table_id + 1);
@@ -654,8 +745,9 @@ impl Catalog {
     pub fn rename_tables(
         &self,
         renames: &[(QualifiedName, QualifiedName)],
-        wait: Duration,
+        wait: impl Into<LockRequest>,
     ) -> Result<()> {
+        let wait = wait.into();
         for (_, (_, to)) in renames {
             check_name(to, |name| TableError::IncorrectTableName { name })?;
         }
@@ -738,7 +830,7 @@ impl Catalog {
     ///
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
-    pub(crate) fn redefine(&self, entries: Vec<Redefinition<'_>>, wait: Duration) -> Result<()> {
+    pub(crate) fn redefine(&self, entries: Vec<Redefinition<'_>>, wait: LockRequest) -> Result<()> {
         let writers = entries.iter().map(|entry| entry.writer);
         let _exclusive = writers
             .map(|writer| writer.exclusive(wait))
@@ -917,7 +1009,7 @@ fn put_redefinition(
 /// Waits, at most `wait` for each, until nobody uses the tables.
 fn lock_others_out(
     tables: &[(Arc<Table>, WriterLock)],
-    wait: Duration,
+    wait: LockRequest,
 ) -> Result<Vec<ExclusiveLock<'_>>> {
     let writers = tables.iter().map(|(_, writer)| writer);
     writers.map(|writer| writer.exclusive(wait)).collect()

@@ -12,6 +12,7 @@ use crate::statistics::{
     AnalyzeOptions, ColumnStatistics, MAX_BUCKETS, TableStatistics, analyze, analyze_columns,
 };
 use crate::table::Table;
+use crate::table_lock::LockRequest;
 
 /// When [`Catalog::analyze_step`] analyzes a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,7 +46,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As there.
-    pub fn analyze(&self, database: &str, table: &str, wait: Duration) -> Result<()> {
+    pub fn analyze(&self, database: &str, table: &str, wait: impl Into<LockRequest>) -> Result<()> {
         self.analyze_with(database, table, &AnalyzeOptions::default(), wait)
             .map(drop)
     }
@@ -59,7 +60,7 @@ impl Catalog {
         database: &str,
         table: &str,
         options: &AnalyzeOptions,
-        wait: Duration,
+        wait: impl Into<LockRequest>,
     ) -> Result<Arc<TableStatistics>> {
         let table = self.open_for_read(database, table, wait)?;
         let counted = table.state.counted_changes();
@@ -82,7 +83,7 @@ impl Catalog {
         columns: &[usize],
         buckets: usize,
         options: &AnalyzeOptions,
-        wait: Duration,
+        wait: impl Into<LockRequest>,
     ) -> Result<()> {
         let table = self.open_for_read(database, table, wait)?;
         let buckets = buckets.clamp(1, MAX_BUCKETS);
@@ -106,7 +107,7 @@ impl Catalog {
         database: &str,
         table: &str,
         columns: &[usize],
-        wait: Duration,
+        wait: impl Into<LockRequest>,
     ) -> Result<Vec<bool>> {
         let table = self.open_for_read(database, table, wait)?;
         let mut dropped = Vec::new();

@@ -30,6 +30,7 @@
 //! A key with a NULL refers to nothing (MATCH SIMPLE). An update that comes back to a table it is cascading through acts
 //! as RESTRICT, and cascades end after [`MAX_CASCADE_DEPTH`] tables, both as in InnoDB.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ use sheaf_storage::{
     Direction, KeyRange, LockMode, ReadAhead, ReadView, Settled, Transaction, Tree,
 };
 
-use crate::catalog::{Catalog, RowWriteGuard, WriteGuard};
+use crate::catalog::{Catalog, QualifiedName, RowWriteGuard, WriteGuard};
 use crate::convert::{Mode, to_column};
 use crate::error::{ColumnIssue, Result, TableError};
 use crate::foreign_key::{
@@ -46,6 +47,7 @@ use crate::foreign_key::{
 use crate::key_codec::KeyLayout;
 use crate::row_codec::RowView;
 use crate::table::{InsertOutcome, Table};
+use crate::table_lock::SessionLockMode;
 use crate::value::Value;
 
 /// The most tables that one change goes through.
@@ -112,10 +114,30 @@ impl Catalog {
     /// The tables that must be opened to change rows of `targets`: these, those that they refer to, and those that refer
     /// to them, as far as actions reach. Sorted by name, the order in which they are to be opened.
     pub fn related_tables(&self, targets: &[Arc<Table>]) -> Vec<Arc<Table>> {
-        let name = |table: &Arc<Table>| {
-            let definition = &table.definition;
-            (definition.database.clone(), definition.name.clone())
-        };
+        let (changed, mut related) = self.reach(targets);
+        related.extend(changed);
+        related.sort_by_key(name_of);
+        related.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        related
+    }
+
+    /// The locks that a session needs to change rows of `targets`: WRITE of those whose rows may change, READ of those that
+    /// are looked at.
+    pub fn locks_to_change(
+        &self,
+        targets: &[Arc<Table>],
+    ) -> BTreeMap<QualifiedName, SessionLockMode> {
+        let (changed, related) = self.reach(targets);
+        let related = related.iter().map(|table| (table, SessionLockMode::Read));
+        let changed = changed.iter().map(|table| (table, SessionLockMode::Write));
+        // The later ones count.
+        let locks = related.chain(changed);
+        locks.map(|(table, mode)| (name_of(table), mode)).collect()
+    }
+
+    /// The tables whose rows may change with those of `targets`, these among them, and the ones that foreign keys connect
+    /// with these.
+    fn reach(&self, targets: &[Arc<Table>]) -> (Vec<Arc<Table>>, Vec<Arc<Table>>) {
         let mut related: Vec<Arc<Table>> = Vec::new();
         let mut changed: Vec<Arc<Table>> = targets.to_vec();
         let mut next = 0;
@@ -137,11 +159,13 @@ impl Catalog {
                 related.push(child);
             }
         }
-        related.extend(changed);
-        related.sort_by_key(name);
-        related.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        related
+        (changed, related)
     }
+}
+
+fn name_of(table: &Arc<Table>) -> QualifiedName {
+    let definition = &table.definition;
+    (definition.database.clone(), definition.name.clone())
 }
 
 impl ChangeSet {

@@ -25,6 +25,7 @@ mod external_sort;
 pub mod foreign_key;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+pub mod global_read_lock;
 mod index_build;
 pub mod key_codec;
 pub mod key_range;
@@ -51,13 +52,16 @@ pub use account::{Account, AccountName, Accounts, AuthenticationMethod};
 pub use alter_table::{AlterOptions, Alteration, Altered};
 pub use altered_definition::{AlterWork, ColumnPlace};
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
-pub use catalog::{BorrowedReadGuard, Catalog, ReadGuard, RowWriteGuard, WriteGuard};
+pub use catalog::{
+    BorrowedReadGuard, Catalog, QualifiedName, ReadGuard, RowWriteGuard, WriteGuard,
+};
 pub use catalog_statistics::AutoAnalyze;
 pub use change_set::{ChangeGuard, ChangeSet};
 pub use collation::Collation;
 pub use cpu_set::CpuSet;
 pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
 pub use foreign_key::{ForeignKey, ForeignKeySpec, ReferentialAction};
+pub use global_read_lock::{ChangeTicket, GlobalReadLock, GlobalReadLocked};
 pub use key_codec::{KeyLayout, KeyPart, PartKind};
 pub use key_range::{EncodedRange, PartBounds};
 pub use privilege::{PrivilegeLevel, Privileges};
@@ -71,5 +75,6 @@ pub use schema::{
 pub use search_lock::Search;
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::{InsertOutcome, Table};
+pub use table_lock::{Announced, LockRequest, NO_SESSION, SessionLock, SessionLockMode};
 pub use types::ColumnType;
 pub use value::{Value, column_text};

@@ -55,6 +55,14 @@ pub(crate) struct TableState {
 }
 
 impl TableState {
+    /// The state of a new table in the place of another one: who waits for that, or has locked it, has to do with this one.
+    pub(crate) fn with_lock_of(table: &Table) -> TableState {
+        TableState {
+            lock: Arc::clone(&table.state.lock),
+            ..TableState::default()
+        }
+    }
+
     /// Takes over what the catalog wrote down.
     pub(crate) fn restore_auto_increment(&self, next: u64) {
         self.saved_auto_increment.store(next, Ordering::Relaxed);
@@ -213,6 +221,11 @@ impl Table {
     /// True while this is the table's newest definition; false after DDL: open it again.
     pub fn is_current(&self) -> bool {
         self.state.version.load(Ordering::Acquire) == self.version
+    }
+
+    /// Whether some session has LOCK TABLES on it.
+    pub fn is_locked_by_session(&self) -> bool {
+        self.state.lock.is_locked_by_session()
     }
 
     /// About how many rows there are.

@@ -48,7 +48,7 @@ impl Catalog {
         made: &mut Vec<TreeId>,
         done: &mut Altered,
     ) -> Result<Arc<TableState>> {
-        let state = TableState::default();
+        let state = TableState::with_lock_of(table);
         let column = table.definition.auto_increment_column();
         let goes_on = column.and_then(|column| altered.position_of(column));
         if goes_on.is_some() && !altered.sets_auto_increment {

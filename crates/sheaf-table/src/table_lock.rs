@@ -11,6 +11,11 @@
 //!
 //! So an index is built while others read the table, and only its entry into the catalog waits for them.
 //!
+//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind; WRITE keeps
+//! out everybody. Neither keeps out the session's own statements, which say for [which session](LockRequest) they ask. A busy
+//! table has no moment without writers, so who waits for LOCK TABLES [announces](TableLock::announce) it, and statements that
+//! hold no table yet let it pass; those that hold one go on, because somebody may be waiting for what they hold.
+//!
 //! **Order.** Writer before shared before exclusive, and whoever takes exclusive holds writer and no longer shared.
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
 //! the lock of a table it already holds (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a limit.
@@ -26,7 +31,8 @@
 //! ```
 //!
 //! If B misses a shard's 1, then 2 comes after A. Leaving goes the same way: who leaves takes its count back and then looks
-//! whether somebody waits; who waits says so and then counts. (All of these are sequentially consistent.)
+//! whether somebody waits; who waits says so and then counts. (All of these are sequentially consistent.) While WRITE is held
+//! or announced the lock stays closed, and readers ask under the mutex.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,12 +50,80 @@ const SHARDS: usize = 16;
 #[repr(align(64))]
 struct Shard(AtomicUsize);
 
+/// Who asks for a table's lock, and how long it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct LockRequest {
+    pub wait: Duration,
+    /// The session that asks, whose LOCK TABLES does not keep it out; [`NO_SESSION`]: none.
+    pub session: u64,
+    /// It holds no table yet, and lets those pass that wait for LOCK TABLES.
+    pub is_first: bool,
+}
+
+/// Who asks for a lock without being a session.
+pub const NO_SESSION: u64 = 0;
+
+impl From<Duration> for LockRequest {
+    fn from(wait: Duration) -> LockRequest {
+        LockRequest {
+            wait,
+            session: NO_SESSION,
+            is_first: false,
+        }
+    }
+}
+
+/// What a session locks a table for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SessionLockMode {
+    Read,
+    Write,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Statements that change rows beside each other.
     row_writers: usize,
     writer: bool,
     exclusive: bool,
+    /// The sessions that have LOCK TABLES ... READ.
+    readers: Vec<u64>,
+    /// The session that has LOCK TABLES ... WRITE, and how many times.
+    owner: Option<(u64, usize)>,
+    /// Those who wait for LOCK TABLES, and how many of them for WRITE.
+    announced: usize,
+    announced_writes: usize,
+}
+
+impl State {
+    fn is_others(&self, session: u64) -> bool {
+        self.owner.is_some_and(|(owner, _)| owner != session)
+    }
+
+    fn admits_shared(&self, request: &LockRequest) -> bool {
+        let passes = !request.is_first || self.announced_writes == 0;
+        passes && !self.exclusive && !self.is_others(request.session)
+    }
+
+    /// What a session has locked for READ it may have to look at beside other such sessions, where a foreign key leads
+    /// there. That it changes nothing is the session's business.
+    fn admits_row_writer(&self, request: &LockRequest) -> bool {
+        let passes = !request.is_first || self.announced == 0;
+        let is_kept_out = self.is_others(request.session)
+            || (!self.readers.is_empty() && !self.readers.contains(&request.session));
+        passes && !self.writer && !self.exclusive && !is_kept_out
+    }
+
+    fn admits_writer(&self, request: &LockRequest) -> bool {
+        !self.writer
+            && self.row_writers == 0
+            && !self.is_others(request.session)
+            && self.readers.iter().all(|reader| *reader == request.session)
+    }
+
+    fn stays_closed(&self) -> bool {
+        self.exclusive || self.owner.is_some() || self.announced_writes > 0
+    }
 }
 
 /// The lock of one table, which outlives its definitions.
@@ -116,7 +190,7 @@ impl TableLock {
     }
 
     /// Becomes a shared holder, counted in the shard that is returned.
-    fn enter(&self, wait: Duration) -> Result<usize> {
+    pub(crate) fn enter(&self, request: LockRequest) -> Result<usize> {
         let shard = thread_hint() % SHARDS;
         let holders = &self.shared[shard].0;
         holders.fetch_add(1, Ordering::SeqCst);
@@ -125,12 +199,13 @@ impl TableLock {
             let enter = |_: &mut State| {
                 holders.fetch_add(1, Ordering::SeqCst);
             };
-            self.acquire(wait, |state| !state.exclusive, enter)?;
+            self.acquire(request.wait, |state| state.admits_shared(&request), enter)?;
         }
         Ok(shard)
     }
 
-    fn leave(&self, shard: usize) {
+    /// Ends what [`Self::enter`] has begun.
+    pub(crate) fn leave(&self, shard: usize) {
         self.shared[shard].0.fetch_sub(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
             drop(self.state.lock());
@@ -139,20 +214,25 @@ impl TableLock {
     }
 
     /// Closes the lock if nobody is a shared holder. Called under the mutex.
-    fn close(&self) -> bool {
+    fn close(&self, state: &State) -> bool {
         self.closed.store(true, Ordering::SeqCst);
         let is_free = self
             .shared
             .iter()
             .all(|shard| shard.0.load(Ordering::SeqCst) == 0);
         if !is_free {
-            self.closed.store(false, Ordering::SeqCst);
+            self.open(state);
         }
         is_free
     }
 
-    pub(crate) fn shared(self: &Arc<Self>, wait: Duration) -> Result<SharedLock> {
-        let shard = self.enter(wait)?;
+    /// Opens the lock, unless there is a reason left to keep it closed. Called under the mutex.
+    fn open(&self, state: &State) {
+        self.closed.store(state.stays_closed(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn shared(self: &Arc<Self>, request: LockRequest) -> Result<SharedLock> {
+        let shard = self.enter(request)?;
         Ok(SharedLock {
             lock: self.clone(),
             shard,
@@ -160,21 +240,125 @@ impl TableLock {
     }
 
     /// As [`shared`](Self::shared), for who keeps the lock itself alive.
-    pub(crate) fn borrow_shared(&self, wait: Duration) -> Result<BorrowedSharedLock<'_>> {
-        let shard = self.enter(wait)?;
+    pub(crate) fn borrow_shared(&self, request: LockRequest) -> Result<BorrowedSharedLock<'_>> {
+        let shard = self.enter(request)?;
         Ok(BorrowedSharedLock { lock: self, shard })
     }
 
-    pub(crate) fn writer(self: &Arc<Self>, wait: Duration) -> Result<WriterLock> {
-        let free = |state: &State| !state.writer && state.row_writers == 0;
-        self.acquire(wait, free, |state| state.writer = true)?;
+    pub(crate) fn writer(self: &Arc<Self>, request: LockRequest) -> Result<WriterLock> {
+        let free = |state: &State| state.admits_writer(&request);
+        self.acquire(request.wait, free, |state| state.writer = true)?;
         Ok(WriterLock(self.clone()))
     }
 
-    pub(crate) fn row_writer(self: &Arc<Self>, wait: Duration) -> Result<RowWriterLock> {
-        let free = |state: &State| !state.writer && !state.exclusive;
-        self.acquire(wait, free, |state| state.row_writers += 1)?;
+    pub(crate) fn row_writer(self: &Arc<Self>, request: LockRequest) -> Result<RowWriterLock> {
+        let free = |state: &State| state.admits_row_writer(&request);
+        self.acquire(request.wait, free, |state| state.row_writers += 1)?;
         Ok(RowWriterLock(self.clone()))
+    }
+
+    /// Locks the table for a session, which holds no other lock of it.
+    pub(crate) fn for_session(
+        self: &Arc<Self>,
+        mode: SessionLockMode,
+        session: u64,
+        wait: Duration,
+    ) -> Result<SessionLock> {
+        let nobody_writes = |state: &State| {
+            !state.writer && !state.exclusive && state.row_writers == 0 && !state.is_others(session)
+        };
+        match mode {
+            SessionLockMode::Read => {
+                self.acquire(wait, nobody_writes, |state| state.readers.push(session))?;
+            }
+            SessionLockMode::Write => {
+                let is_free = |state: &State| {
+                    nobody_writes(state)
+                        && state.readers.is_empty()
+                        && (state.owner.is_some() || self.close(state))
+                };
+                self.acquire(wait, is_free, |state| {
+                    let times = state.owner.map_or(0, |(_, times)| times);
+                    state.owner = Some((session, times + 1));
+                })?;
+            }
+        }
+        Ok(SessionLock {
+            lock: Arc::clone(self),
+            mode,
+            session,
+        })
+    }
+
+    /// Says that a session is about to [lock](Self::for_session) the table.
+    pub(crate) fn announce(self: &Arc<Self>, mode: SessionLockMode) -> Announced {
+        let mut state = self.state.lock();
+        state.announced += 1;
+        if mode == SessionLockMode::Write {
+            state.announced_writes += 1;
+            self.open(&state);
+        }
+        drop(state);
+        Announced {
+            lock: Arc::clone(self),
+            mode,
+        }
+    }
+
+    /// Whether some session has LOCK TABLES.
+    pub(crate) fn is_locked_by_session(&self) -> bool {
+        let state = self.state.lock();
+        state.owner.is_some() || !state.readers.is_empty()
+    }
+}
+
+/// A table that a session has locked.
+#[derive(Debug)]
+pub struct SessionLock {
+    lock: Arc<TableLock>,
+    mode: SessionLockMode,
+    session: u64,
+}
+
+impl Drop for SessionLock {
+    fn drop(&mut self) {
+        let (lock, session) = (&self.lock, self.session);
+        lock.release(|state| match self.mode {
+            SessionLockMode::Read => {
+                let own = state.readers.iter().position(|reader| *reader == session);
+                if let Some(own) = own {
+                    state.readers.swap_remove(own);
+                }
+            }
+            SessionLockMode::Write => {
+                state.owner = state
+                    .owner
+                    .filter(|(_, times)| *times > 1)
+                    .map(|(owner, times)| (owner, times - 1));
+                lock.open(state);
+            }
+        });
+    }
+}
+
+/// Somebody waits for LOCK TABLES while this lives.
+#[derive(Debug)]
+#[must_use]
+pub struct Announced {
+    lock: Arc<TableLock>,
+    mode: SessionLockMode,
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        let lock = &self.lock;
+        lock.release(|state| {
+            state.announced -= 1;
+            if self.mode == SessionLockMode::Write {
+                state.announced_writes -= 1;
+                lock.open(state);
+            }
+        });
     }
 }
 
@@ -220,9 +404,10 @@ pub(crate) struct WriterLock(Arc<TableLock>);
 
 impl WriterLock {
     /// Waits until nobody reads the table. The holder must not hold a shared lock of it.
-    pub(crate) fn exclusive(&self, wait: Duration) -> Result<ExclusiveLock<'_>> {
-        let free = |state: &State| !state.exclusive && self.0.close();
-        self.0.acquire(wait, free, |state| state.exclusive = true)?;
+    pub(crate) fn exclusive(&self, request: LockRequest) -> Result<ExclusiveLock<'_>> {
+        let free = |state: &State| !state.exclusive && self.0.close(state);
+        self.0
+            .acquire(request.wait, free, |state| state.exclusive = true)?;
         Ok(ExclusiveLock(self))
     }
 }
@@ -242,7 +427,7 @@ impl Drop for ExclusiveLock<'_> {
         let lock = &self.0.0;
         lock.release(|state| {
             state.exclusive = false;
-            lock.closed.store(false, Ordering::SeqCst);
+            lock.open(state);
         });
     }
 }
@@ -251,8 +436,16 @@ impl Drop for ExclusiveLock<'_> {
 mod tests {
     use super::*;
 
-    const NO_WAIT: Duration = Duration::ZERO;
-    const LONG: Duration = Duration::from_secs(60);
+    const NO_WAIT: LockRequest = request(0, Duration::ZERO);
+    const LONG: LockRequest = request(0, Duration::from_secs(60));
+
+    const fn request(session: u64, wait: Duration) -> LockRequest {
+        LockRequest {
+            wait,
+            session,
+            is_first: false,
+        }
+    }
 
     #[test]
     fn readers_share_and_keep_ddl_out() {
@@ -338,5 +531,61 @@ mod tests {
             drop(reader);
             assert!(waiting.join().unwrap());
         });
+    }
+
+    #[test]
+    fn a_session_that_reads_keeps_all_writers_out() {
+        let lock = Arc::new(TableLock::default());
+        let read = |session| lock.for_session(SessionLockMode::Read, session, Duration::ZERO);
+        let row_writer = lock.row_writer(NO_WAIT).unwrap();
+        assert!(read(1).is_err());
+        drop(row_writer);
+        let (first, second) = (read(1).unwrap(), read(2).unwrap());
+        assert!(lock.shared(NO_WAIT).is_ok());
+        assert!(lock.row_writer(request(3, Duration::ZERO)).is_err());
+        assert!(lock.writer(request(1, Duration::ZERO)).is_err());
+        // A foreign key has led there.
+        assert!(lock.row_writer(request(1, Duration::ZERO)).is_ok());
+        drop(second);
+        assert!(lock.writer(request(1, Duration::ZERO)).is_ok());
+        drop(first);
+        assert!(lock.writer(NO_WAIT).is_ok());
+    }
+
+    #[test]
+    fn a_session_that_writes_keeps_everybody_else_out() {
+        let lock = Arc::new(TableLock::default());
+        let write = |session| lock.for_session(SessionLockMode::Write, session, Duration::ZERO);
+        let reader = lock.shared(NO_WAIT).unwrap();
+        assert!(write(1).is_err());
+        drop(reader);
+        let locked = write(1).unwrap();
+        assert!(write(2).is_err() && lock.is_locked_by_session());
+        let (own, others) = (request(1, Duration::ZERO), request(2, Duration::ZERO));
+        assert!(lock.shared(others).is_err() && lock.row_writer(others).is_err());
+        assert!(lock.shared(own).is_ok() && lock.row_writer(own).is_ok());
+        let writer = lock.writer(own).unwrap();
+        drop(writer.exclusive(own).unwrap());
+        drop(writer);
+        assert!(lock.shared(others).is_err());
+        drop(locked);
+        assert!(lock.shared(others).is_ok() && lock.row_writer(others).is_ok());
+    }
+
+    #[test]
+    fn who_holds_nothing_lets_those_pass_that_wait_for_a_session() {
+        let lock = Arc::new(TableLock::default());
+        let announced = lock.announce(SessionLockMode::Read);
+        let first = LockRequest {
+            is_first: true,
+            ..NO_WAIT
+        };
+        assert!(lock.shared(first).is_ok() && lock.row_writer(first).is_err());
+        assert!(lock.row_writer(NO_WAIT).is_ok());
+        drop(announced);
+        let announced = lock.announce(SessionLockMode::Write);
+        assert!(lock.shared(first).is_err() && lock.shared(NO_WAIT).is_ok());
+        drop(announced);
+        assert!(lock.shared(first).is_ok() && lock.row_writer(first).is_ok());
     }
 }

@@ -34,7 +34,7 @@ use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 pub use parameters::{Parameters, parameter_number};
 pub use statement::Statement;
-use statement::{PrepareSource, TableName, TransactionEnd};
+use statement::{LockedTable, PrepareSource, TableName, TransactionEnd};
 
 /// What sqlparser may recurse: parentheses, subqueries and unary operators each take a few levels.
 const RECURSION_LIMIT: usize = 4 * scan::MAX_PARENTHESES;
@@ -520,6 +520,7 @@ impl StatementParser<'_> {
         self.tokens.advance_token();
         let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
         let (mut status, mut optimizer_costs) = (false, false);
+        let mut with_read_lock = None;
         self.list(|parser| {
             if parser.accept("STATUS") {
                 status = true;
@@ -546,15 +547,23 @@ impl StatementParser<'_> {
                 if parser.accept_one_of(&["TABLES", "TABLE"]).is_none() {
                     return parser.unexpected("STATUS");
                 }
+                let mut tables = Vec::new();
                 if matches!(parser.tokens.peek_token_ref().token, Token::Word(_))
                     && !parser.peek("WITH")
                 {
-                    parser.table_names()?;
+                    tables = parser.table_names()?;
                 }
-                let _ = parser.accept_one_of(&["WITH READ LOCK", "FOR EXPORT"]);
+                let locks = parser.accept_one_of(&["WITH READ LOCK", "FOR EXPORT"]);
+                if locks == Some("FOR EXPORT") && tables.is_empty() {
+                    return parser.unexpected("WITH READ LOCK");
+                }
+                with_read_lock = locks.map(|_| tables);
             }
             Ok(())
         })?;
+        if let Some(tables) = with_read_lock {
+            return Ok(Statement::FlushWithReadLock(tables));
+        }
         Ok(Statement::Flush {
             status,
             optimizer_costs,
@@ -666,12 +675,18 @@ impl StatementParser<'_> {
         }
         let tables = self.list(|parser| {
             let name = parser.table_name()?;
-            parser.accept("AS");
-            if !parser.peek("READ") && !parser.peek("WRITE") && !parser.peek("LOW_PRIORITY") {
-                parser.identifier()?;
+            let mut alias = None;
+            let is_named = parser.accept("AS");
+            let kinds = ["READ", "WRITE", "LOW_PRIORITY"];
+            if is_named || !kinds.iter().any(|kind| parser.peek(kind)) {
+                alias = Some(parser.identifier()?);
             }
             match parser.accept_one_of(&["READ LOCAL", "READ", "WRITE", "LOW_PRIORITY WRITE"]) {
-                Some(_) => Ok(name),
+                Some(kind) => Ok(LockedTable {
+                    name,
+                    alias,
+                    write: kind.ends_with("WRITE"),
+                }),
                 None => parser.unexpected("READ or WRITE"),
             }
         })?;

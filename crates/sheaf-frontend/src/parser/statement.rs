@@ -77,7 +77,9 @@ pub enum Statement {
         read_only: Option<bool>,
     },
     Show(Show),
-    /// FLUSH. What it names besides has nothing to do here.
+    /// FLUSH TABLES [...] WITH READ LOCK: of these tables, or, if there are none, of everything.
+    FlushWithReadLock(Vec<TableName>),
+    /// FLUSH of other things. What it names besides has nothing to do here.
     Flush {
         status: bool,
         optimizer_costs: bool,
@@ -107,7 +109,7 @@ pub enum Statement {
     Savepoint(String),
     RollbackTo(String),
     ReleaseSavepoint(String),
-    LockTables(Vec<TableName>),
+    LockTables(Vec<LockedTable>),
     UnlockTables,
     Do(Vec<ast::Expr>),
     /// CREATE USER, GRANT and the like.
@@ -116,6 +118,15 @@ pub enum Statement {
     ResourceGroup(Box<ResourceGroupStatement>),
     /// Parsed, and not executed by this version; the text names the statement.
     Unsupported(String),
+}
+
+/// A table of LOCK TABLES.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockedTable {
+    pub name: TableName,
+    pub alias: Option<String>,
+    /// WRITE, not READ.
+    pub write: bool,
 }
 
 /// What COMMIT and ROLLBACK do besides.

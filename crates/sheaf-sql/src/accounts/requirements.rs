@@ -164,13 +164,14 @@ impl Session {
             Statement::Histograms { table, .. } => {
                 self.check_table_name(table, Privileges::SELECT | Privileges::INSERT)
             }
-            Statement::LockTables(names) => {
-                for name in names {
-                    let (database, _) = self.resolve(name)?;
-                    self.check_table_name(name, Privileges::SELECT)?;
-                    self.check_database(&database, Privileges::LOCK_TABLES)?;
-                }
-                Ok(())
+            Statement::LockTables(tables) => {
+                let mut names = tables.iter().map(|table| &table.name);
+                names.try_for_each(|name| self.check_table_to_lock(name))
+            }
+            Statement::FlushWithReadLock(names) => {
+                self.check_one_of(Privileges::RELOAD)?;
+                let mut names = names.iter();
+                names.try_for_each(|name| self.check_table_to_lock(name))
             }
             Statement::Backup { .. } => {
                 self.check_one_of(Privileges::BACKUP_ADMIN | Privileges::SUPER)
@@ -246,6 +247,12 @@ impl Session {
     fn check_table_name(&self, name: &TableName, privileges: Privileges) -> Result<()> {
         let (database, table) = self.resolve(name)?;
         self.require_on_table(&database, &table, privileges)
+    }
+
+    fn check_table_to_lock(&self, name: &TableName) -> Result<()> {
+        let (database, _) = self.resolve(name)?;
+        self.check_table_name(name, Privileges::SELECT)?;
+        self.check_database(&database, Privileges::LOCK_TABLES)
     }
 
     fn check_table_names(&self, names: &[TableName], privileges: Privileges) -> Result<()> {

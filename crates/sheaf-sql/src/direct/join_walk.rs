@@ -123,10 +123,11 @@ impl Session {
         if !sink.takes_rows() || self.reads_lock() {
             return Ok(false);
         }
+        let is_free = self.holds_no_table();
         let mut guards = Vec::with_capacity(join.tables.len());
         for joined in &join.tables {
             self.keep_definition(&joined.table)?;
-            match self.borrow_for_read(&joined.table)? {
+            match self.borrow_for_read(&joined.table, is_free && guards.is_empty())? {
                 Some(guard) => guards.push(guard),
                 None => return Ok(false),
             }
@@ -177,7 +178,7 @@ impl Join {
         let Some(first) = self.tables.first() else {
             return Ok(false);
         };
-        let Some(_guard) = session.borrow_for_read(&first.table)? else {
+        let Some(_guard) = session.borrow_for_read(&first.table, false)? else {
             return Ok(false);
         };
         let Some(bound) = first.access.bind(&first.table, &[]) else {

@@ -85,7 +85,7 @@ impl Session {
             return Ok(false);
         }
         self.keep_definition(table)?;
-        let Some(_guard) = self.borrow_for_read(table)? else {
+        let Some(_guard) = self.borrow_for_read(table, false)? else {
             return Ok(false);
         };
         let most = self.variables.sql_select_limit();

@@ -279,6 +279,10 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
+        // Locked tables go by the names of references, which it does not have.
+        if self.locked_tables.is_some() {
+            return Ok(false);
+        }
         let warnings = self.warnings.clone();
         self.clear_warnings();
         if !self.has_all_rights() {

@@ -560,7 +560,8 @@ impl Session {
             return Ok(None);
         }
         self.keep_definition(table)?;
-        let Some(guard) = self.borrow_for_read(table)? else {
+        let is_first = self.holds_no_table();
+        let Some(guard) = self.borrow_for_read(table, is_first)? else {
             return Ok(None);
         };
         let view = self.read_view()?;
@@ -720,7 +721,7 @@ impl Session {
 
     /// How a plan without parameters would run; `None`: it would not.
     pub(super) fn would_read(&self, read: &Read, table: &Arc<Table>) -> Result<Option<Way>> {
-        let Some(_guard) = self.borrow_for_read(table)? else {
+        let Some(_guard) = self.borrow_for_read(table, false)? else {
             return Ok(None);
         };
         if self.reads_lock() {

@@ -332,19 +332,6 @@ fn a_limit_in_with_recursive_counts() {
 }
 
 #[test]
-fn lock_tables_warns_that_it_locks_nothing() {
-    let server = TestServer::start();
-    let mut connection = server.connect_to_new("locks");
-    run(&mut connection, &["CREATE TABLE t (a INT)"]);
-    assert_eq!(
-        warnings(&mut connection, "LOCK TABLES t READ LOCAL"),
-        ["Warning 1235"]
-    );
-    assert_eq!(warnings(&mut connection, "UNLOCK TABLES"), [""; 0]);
-    assert_eq!(code(&mut connection, "LOCK TABLES absent WRITE"), 1146);
-}
-
-#[test]
 fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
     let server = TestServer::start();
     let mut connection = server.connect_to_new("online");
