@@ -68,19 +68,24 @@ impl TableReference<'_> {
         walking.worker_us += conditions_us(constants, path.walked, path.index_filters.len());
         let delivering = Work::of_workers(columns * constants.column_us);
         let workers = self.partitions(context, path, wanted)? as f64;
-        let work_us = |fetching: &Fetching| {
+        // Of a share of the walk.
+        let work_us = |fetching: &Fetching, share: f64| {
+            let (walking, delivering) = (walking.share(share), delivering.share(share));
             let fetched = fetching.work + delivering;
             match fetching.in_turns {
                 true => walking.elapsed_us(workers) + fetched.elapsed_us(workers),
                 false => (walking + fetched).elapsed_us(workers),
             }
         };
-        let fetching = self.fetching(context, path, path.lookups)?;
+        let fetching = self.fetching(context, path, path.lookups, path.walked)?;
         path.pages += fetching.pages;
-        let unstopped_us = work_us(&fetching);
+        let unstopped_us = work_us(&fetching, 1.0);
         let mut total = unstopped_us;
         let worst_us = match path.lookups < path.walked && path.lookups > 0.0 {
-            true => work_us(&self.fetching(context, path, path.walked)?),
+            true => {
+                let all = self.fetching(context, path, path.walked, path.walked)?;
+                work_us(&all, 1.0)
+            }
             false => unstopped_us,
         };
         let limit = match context.expectation {
@@ -89,7 +94,7 @@ impl TableReference<'_> {
         };
         let mut sorting_us = 0.0;
         if path.ordered || wanted.order.is_empty() {
-            // Stops when enough rows have come.
+            // Stops when enough rows have come. The first lookups find fewer pages in memory than the later ones.
             if let Some(limit) = limit {
                 let walked = self
                     .match_spread(path)?
@@ -97,7 +102,9 @@ impl TableReference<'_> {
                     .max(fetching.least_share);
                 let first = lookup_us(constants, scan.tree_pages)
                     + (1.0 - path.resident) * constants.random_read_us;
-                total = (total * walked).max(first.min(total));
+                let stopped =
+                    self.fetching(context, path, path.lookups * walked, path.walked * walked)?;
+                total = work_us(&stopped, walked).clamp(first.min(total), total);
             }
         } else {
             sorting_us = sort_us(constants, self.rows, limit.unwrap_or(self.rows));
@@ -113,16 +120,17 @@ impl TableReference<'_> {
         Ok(())
     }
 
-    /// What it costs to get the rows of a path that fetches so many, and to test them.
+    /// What it costs to get the rows of a path that fetches so many for so many entries, and to test them.
     fn fetching(
         &self,
         context: &PlannerContext,
         path: &AccessPath,
         lookups: f64,
+        walked: f64,
     ) -> Result<Fetching> {
         let constants = &context.settings.costs;
         let tested = match path.fetch {
-            Fetch::Covering => path.walked,
+            Fetch::Covering => walked,
             _ => lookups,
         };
         let conditions_us = conditions_us(constants, tested, path.row_filters.len());

@@ -28,6 +28,14 @@ impl Work {
         }
     }
 
+    /// A share of it (0 to 1).
+    pub(crate) fn share(self, share: f64) -> Self {
+        Work {
+            worker_us: self.worker_us * share,
+            device_us: self.device_us * share,
+        }
+    }
+
     /// ```text
     ///   busy = (worker + device / 2) / workers
     ///   max(device, busy) + min(device, busy) / 4
