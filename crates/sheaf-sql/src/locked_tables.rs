@@ -228,7 +228,7 @@ impl Session {
     }
 
     /// Changes are about to be committed.
-    pub(crate) fn begin_commit(&self) -> Result<CommitTicket<'_>> {
+    pub(crate) fn begin_commit(&self) -> Result<CommitTicket> {
         let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
         let global = self.engine.catalog().global_read_lock();
         self.wait_within(limit, WaitsFor::CommitLock, true, |request| {

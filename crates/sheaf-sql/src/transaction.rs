@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_storage::{LockWait, PendingCommit, ReadView, Transaction};
+use sheaf_table::global_read_lock::CommitTicket;
 use sheaf_table::{ChangeGuard, ChangeSet, Privileges, ReadGuard, Table};
 
 use crate::error::{Result, SqlError};
@@ -101,6 +102,8 @@ pub struct UnfinishedCommit {
     /// Nobody changes a definition before snapshots see the rows.
     writing: Vec<ChangeGuard>,
     _reading: Vec<ReadGuard>,
+    /// FLUSH TABLES WITH READ LOCK waits until all see the changes, or none will.
+    _ticket: Option<CommitTicket>,
 }
 
 impl UnfinishedCommit {
@@ -513,12 +516,12 @@ impl Session {
             },
         };
         let pending = transaction.commit_later()?;
-        drop(ticket);
         if let Some(pending) = pending {
             let unfinished = UnfinishedCommit {
                 pending,
                 writing,
                 _reading: reading,
+                _ticket: ticket,
             };
             // Answers of several statements may leave one by one, and this one's too early.
             let may_leave = self.leaves_commits && self.is_alone;

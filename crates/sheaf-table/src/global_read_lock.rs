@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::table_lock::{
-    Announced, BorrowedSharedLock, LockRequest, SessionLock, SessionLockMode, TableLock,
+    Announced, LockRequest, SessionLock, SessionLockMode, SharedLock, TableLock,
 };
 
 /// Who owns the locks while some session has the global read lock.
@@ -37,10 +37,10 @@ pub struct ChangeTicket {
     shard: usize,
 }
 
-/// A commit is under way.
+/// A commit is under way, until all can see it.
 #[derive(Debug)]
-pub struct CommitTicket<'a> {
-    _shared: BorrowedSharedLock<'a>,
+pub struct CommitTicket {
+    _shared: SharedLock,
 }
 
 /// Nothing changes while this lives.
@@ -69,8 +69,8 @@ impl GlobalReadLock {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn begin_commit(&self, request: LockRequest) -> Result<CommitTicket<'_>> {
-        let shared = self.commits.borrow_shared(request)?;
+    pub fn begin_commit(&self, request: LockRequest) -> Result<CommitTicket> {
+        let shared = self.commits.shared(request)?;
         Ok(CommitTicket { _shared: shared })
     }
 

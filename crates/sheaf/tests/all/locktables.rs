@@ -396,9 +396,10 @@ fn locking_waits_for_transactions_and_can_be_ended() {
 #[test]
 fn tables_that_others_write_all_the_time_can_be_locked() {
     let server = TestServer::start();
-    let (mut one, _) = two_sessions(&server);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // Unlocks what writers wait for if something fails.
+        let (mut one, _) = two_sessions(&server);
         for writer in 0..4 {
             let (done, mut connection) = (&done, another(&server));
             scope.spawn(move || {
