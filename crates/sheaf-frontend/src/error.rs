@@ -234,17 +234,6 @@ impl SqlError {
         Self::new(1066, "42000", format!("Not unique table/alias: '{table}'"))
     }
 
-    /// 1701: `constraint` refers to the table.
-    pub fn truncate_referenced(constraint: &str) -> Self {
-        Self::new(
-            1701,
-            "42000",
-            format!(
-                "Cannot truncate a table referenced in a foreign key constraint ({constraint})"
-            ),
-        )
-    }
-
     /// 1792: the transaction was begun with READ ONLY.
     pub fn read_only_transaction() -> Self {
         Self::new(

@@ -13,8 +13,8 @@ use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{
     AlterOptions, AlterWork, Alteration, AnalyzeOptions, Collation, Column, ColumnPlace,
-    ColumnType, CreateTable, DefaultValue, ForeignKey, ForeignKeySpec, IndexPartSpec, IndexSpec,
-    LockRequest, NoProgress, Progress, Table, TableDefinition, TableError, Value,
+    ColumnType, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec, LockRequest,
+    NoProgress, Progress, Table, TableDefinition, TableError, Value,
 };
 use sqlparser::ast;
 
@@ -120,13 +120,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.check_changeable(name)?;
-        let catalog = self.engine.catalog();
-        if let Ok(tables) = catalog.tables(name) {
-            let own = |table: &Arc<Table>| (name.to_string(), table.definition.name.clone());
-            self.check_unreferenced(&tables.iter().map(own).collect::<Vec<_>>())?;
-        }
+        let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
         let dropped =
-            self.with_definition_lock(|wait| match catalog.drop_database(name, wait) {
+            self.with_definition_lock(|wait| match catalog.drop_database(name, check, wait) {
                 Err(absent @ TableError::CannotDropDatabase { .. }) if if_exists => Ok(Err(absent)),
                 outcome => outcome.map(Ok),
             })?;
@@ -174,12 +170,16 @@ impl Session {
         if let Some(query) = create.query {
             return self.create_table_from_query(request, &query, text, sink);
         }
-        match self.engine.catalog().create_table(request) {
-            Err(TableError::TableExists { table }) if create.if_not_exists => {
-                self.warnings
-                    .note(1050, SqlError::table_exists(&table).message);
+        let catalog = self.engine.catalog();
+        let made = self.with_definition_lock(|wait| {
+            match catalog.create_table_within(request.clone(), wait) {
+                Err(TableError::TableExists { table }) if create.if_not_exists => Ok(Some(table)),
+                made => made.map(|_| None),
             }
-            result => drop(result?),
+        })?;
+        if let Some(existing) = made {
+            let note = SqlError::table_exists(&existing).message;
+            self.warnings.note(1050, note);
         }
         self.ok(sink, 0, String::new())
     }
@@ -400,9 +400,8 @@ impl Session {
                 self.warnings.note(1051, SqlError::bad_table(name).message);
             }
         }
-        self.check_unreferenced(&found)?;
-        let catalog = self.engine.catalog();
-        self.with_definition_lock(|wait| catalog.drop_tables(&found, wait))?;
+        let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
+        self.with_definition_lock(|wait| catalog.drop_tables(&found, check, wait))?;
         self.forget_locked(&found);
         self.ok(sink, 0, String::new())
     }
@@ -415,7 +414,6 @@ impl Session {
         let mut renames = Vec::with_capacity(pairs.len());
         for (old, new) in pairs {
             let (old, new) = (self.resolve_for_change(old)?, self.resolve_for_change(new)?);
-            self.check_renameable(&old.0, &old.1)?;
             renames.push((old, new));
         }
         let catalog = self.engine.catalog();
@@ -430,25 +428,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let (database, table) = self.resolve_for_change(name)?;
-        let catalog = self.engine.catalog();
-        let current = catalog.table(&database, &table)?;
-        let definition = current.definition.clone();
-        if self.variables.foreign_key_checks() {
-            for (child, foreign_key) in catalog.referencing(&current) {
-                if child.definition.id != definition.id {
-                    return Err(SqlError::truncate_referenced(
-                        &foreign_key.described(&child.definition),
-                    ));
-                }
-            }
-        }
-        let mut request = same_shape(&definition, database, table);
-        request.foreign_keys = definition
-            .foreign_keys
-            .iter()
-            .map(|key| same_foreign_key(key, &definition))
-            .collect();
-        self.with_definition_lock(|wait| catalog.replace_table(request.clone(), wait))?;
+        let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
+        let name = (database.as_str(), table.as_str());
+        self.with_definition_lock(|wait| catalog.truncate_table(name, check, wait))?;
         self.ok(sink, 0, String::new())
     }
 }
@@ -611,7 +593,6 @@ impl Session {
                 // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked for.
                 TableChange::RenameTo(new) => {
                     let (new_database, new_table) = self.resolve_for_change(new)?;
-                    self.check_renameable(database, table)?;
                     Alteration::RenameTo {
                         database: new_database,
                         table: new_table,
@@ -631,7 +612,7 @@ impl Session {
         let is_renamed =
             |alteration: &Alteration| matches!(alteration, Alteration::RenameTo { .. });
         if alterations.iter().any(is_renamed) && alterations.iter().any(refers_to_itself) {
-            return Err(renames_parent());
+            return Err(TableError::RenamedReferencedTable.into());
         }
         Ok(alterations)
     }
@@ -666,10 +647,6 @@ fn column_place(place: &parsed::ColumnPlace) -> ColumnPlace {
         parsed::ColumnPlace::First => ColumnPlace::First,
         parsed::ColumnPlace::After(column) => ColumnPlace::After(column.clone()),
     }
-}
-
-fn renames_parent() -> SqlError {
-    SqlError::not_supported_yet("renaming a table that foreign keys refer to")
 }
 
 /// Whether changes of a table are done as ALGORITHM and LOCK ask for. Indexes are built, and rows copied, while others read
@@ -737,44 +714,6 @@ fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
     Ok(())
 }
 
-/// Foreign keys.
-impl Session {
-    /// Error 3730 if a table that stays refers to one of these, unless `foreign_key_checks` is off.
-    fn check_unreferenced(&self, tables: &[(String, String)]) -> Result<()> {
-        if !self.variables.foreign_key_checks() {
-            return Ok(());
-        }
-        let catalog = self.engine.catalog();
-        for (database, name) in tables {
-            let table = catalog.table(database, name)?;
-            for (child, foreign_key) in catalog.referencing(&table) {
-                let definition = &child.definition;
-                let goes = |(database, name): &(String, String)| {
-                    *database == definition.database && *name == definition.name
-                };
-                if !tables.iter().any(goes) {
-                    return Err(TableError::ReferencedTable {
-                        table: name.clone(),
-                        name: foreign_key.name,
-                        child: definition.name.clone(),
-                    }
-                    .into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Foreign keys know their parents by name, which must stay.
-    fn check_renameable(&self, database: &str, table: &str) -> Result<()> {
-        let catalog = self.engine.catalog();
-        match catalog.table(database, table) {
-            Ok(table) if !catalog.referencing(&table).is_empty() => Err(renames_parent()),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE.
 impl Session {
     pub(crate) fn maintain(
@@ -839,19 +778,33 @@ impl Session {
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 
-    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries.
+    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries. If they
+    /// differ, others may have written between: then all is read once more while nobody does.
     fn check_table(&self, table: &Table) -> Result<()> {
+        if self.wrong_index(table)?.is_none() {
+            return Ok(());
+        }
+        let TableDefinition { database, name, .. } = &table.definition;
+        let guard = self.lock_for_write(database, name)?;
+        match self.wrong_index(&guard)? {
+            Some(message) => Err(SqlError::unknown(message)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is to be said of an index that has not one entry for each row.
+    fn wrong_index(&self, table: &Table) -> Result<Option<String>> {
         let rows = self.count_entries(&table.clustered)?;
         for (tree, index) in table.secondary.iter().zip(&table.definition.secondary) {
             let entries = self.count_entries(tree)?;
             if entries != rows {
-                return Err(SqlError::unknown(format!(
-                    "Index '{}' has {entries} entries and the table has {rows} rows",
-                    index.name
+                let name = &index.name;
+                return Ok(Some(format!(
+                    "Index '{name}' has {entries} entries and the table has {rows} rows"
                 )));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn count_entries(&self, tree: &Arc<Tree>) -> Result<u64> {
@@ -948,21 +901,6 @@ fn foreign_key_spec(key: &parsed::ForeignKeyDefinition, database: &str) -> Forei
             .unwrap_or_else(|| database.to_string()),
         referenced_table: key.table.table.clone(),
         referenced_columns: key.referenced.clone(),
-        on_delete: key.on_delete,
-        on_update: key.on_update,
-    }
-}
-
-/// The request for a foreign key that a table has.
-fn same_foreign_key(key: &ForeignKey, definition: &TableDefinition) -> ForeignKeySpec {
-    let name = |column: &usize| definition.columns[*column].name.clone();
-    ForeignKeySpec {
-        name: Some(key.name.clone()),
-        index_name: None,
-        columns: key.columns.iter().map(name).collect(),
-        referenced_database: key.referenced_database.clone(),
-        referenced_table: key.referenced_table.clone(),
-        referenced_columns: key.referenced_columns.clone(),
         on_delete: key.on_delete,
         on_update: key.on_update,
     }

@@ -103,7 +103,7 @@ impl Session {
                     let targets = Self::target_columns(&target, &destination.columns)?;
                     let opened = self.begin_for_reads_that_lock();
                     let inserted = self.plan_insert(&query, text).and_then(|planned| {
-                        self.insert_rows_of(&destination, targets, planned, text)
+                        self.insert_rows_of(&destination, targets.len(), planned, text)
                     });
                     let inserted = self.end_implicit(opened, inserted)?;
                     self.warn_of_truncated_texts();
@@ -267,8 +267,9 @@ impl Session {
         } else {
             Self::target_columns(writer.table(), columns)?
         };
-        let done = self
-            .prepare_writer(&mut writer, destination, &targets, text)
+        // The table may have got other columns before it was locked.
+        let done = check_value_counts(&values, targets.len())
+            .and_then(|()| self.prepare_writer(&mut writer, destination, &targets, text))
             .and_then(|()| self.write_values(&mut writer, targets, values));
         self.close_inserted(writer, done)
     }
@@ -460,19 +461,21 @@ impl Session {
         Ok(written)
     }
 
+    /// `columns`: how many the table, or the statement, has.
     fn insert_rows_of(
         &mut self,
         destination: &Destination,
-        targets: Vec<usize>,
+        columns: usize,
         planned: PlannedQuery,
         text: &str,
     ) -> Result<Inserted> {
-        if planned.schema().fields().len() != targets.len() {
+        if planned.schema().fields().len() != columns {
             return Err(SqlError::wrong_value_count_on_row(1));
         }
         let Destination {
             database,
             table,
+            columns: names,
             options,
             ..
         } = destination;
@@ -485,9 +488,14 @@ impl Session {
             false => RowsToInsert::Planned(planned),
         };
         let mut writer = self.open_writer(database, table, *options)?;
-        let done = self
-            .prepare_writer(&mut writer, destination, &targets, text)
-            .and_then(|()| self.write_rows(&mut writer, targets, rows));
+        // The table may have got other columns before it was locked.
+        let done = Self::target_columns(writer.table(), names).and_then(|targets| {
+            if targets.len() != columns {
+                return Err(SqlError::wrong_value_count_on_row(1));
+            }
+            self.prepare_writer(&mut writer, destination, &targets, text)?;
+            self.write_rows(&mut writer, targets, rows)
+        });
         self.close_inserted(writer, done)
     }
 

@@ -55,7 +55,6 @@ impl Session {
                 "LOAD DATA ... LINES TERMINATED BY ''",
             ));
         }
-        let table = self.engine.catalog().table(&database, &table_name)?;
         let lenient = load.local
             || load.on_duplicate == OnDuplicate::Ignore
             || !self.variables.sql_mode().is_strict();
@@ -70,23 +69,26 @@ impl Session {
             bulk: true,
             keeps_zero: self.keeps_zero(),
         };
-        let plan = FilePlan {
-            load: &load,
-            places: places_of(&table, &load.targets)?,
-            encoding: file_encoding(load.character_set.as_deref())?,
-            mode: options.mode,
-            text,
-        };
+        let encoding = file_encoding(load.character_set.as_deref())?;
         let mut writer = self.open_writer(&database, &table_name, options)?;
-        let done = if !load.local {
-            self.open_server_file(&load.file)
-                .and_then(|input| self.load_rows(&mut writer, input, &plan))
-        } else if self.info.local_infile && self.engine.globals().local_infile() {
-            sink.local_infile(&load.file)
-                .and_then(|input| self.load_rows(&mut writer, input, &plan))
-        } else {
-            Err(SqlError::local_infile_disabled())
-        };
+        let done = places_of(writer.table(), &load.targets).and_then(|places| {
+            let plan = FilePlan {
+                load: &load,
+                places,
+                encoding,
+                mode: options.mode,
+                text,
+            };
+            if !load.local {
+                let input = self.open_server_file(&load.file)?;
+                self.load_rows(&mut writer, input, &plan)
+            } else if self.info.local_infile && self.engine.globals().local_infile() {
+                let input = sink.local_infile(&load.file)?;
+                self.load_rows(&mut writer, input, &plan)
+            } else {
+                Err(SqlError::local_infile_disabled())
+            }
+        });
         let written = self.close_writer(writer, done)?;
         let info = format!(
             "Records: {}  Deleted: {}  Skipped: {}  Warnings: {}",

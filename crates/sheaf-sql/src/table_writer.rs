@@ -535,11 +535,12 @@ impl Session {
         let current = self.engine.catalog().table(database, table)?;
         // A bulk load is a transaction of its own, and its rows are in the table at its end only: too late to look for
         // their parents.
-        let has_parents = !current.definition.foreign_keys.is_empty();
+        let checks = self.variables.foreign_key_checks();
+        let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
         if !options.bulk
             || self.in_transaction()
             || self.locked_tables.is_some()
-            || (has_parents && self.variables.foreign_key_checks())
+            || has_parents(&current)
             || options.on_duplicate != OnDuplicate::Fail
             || current.row_count_estimate() > 0
         {
@@ -548,6 +549,11 @@ impl Session {
             return self.row_writer(table, tables, options);
         }
         let guard = self.lock_for_write(database, table)?;
+        if has_parents(&guard) {
+            // They came before it was locked.
+            drop(guard);
+            return self.open_writer(database, table, options);
+        }
         let memory = self.sort_memory()?;
         let (sort, progress) = self.load_options(&memory);
         match BulkLoad::new(self.engine.catalog(), guard, sort, progress) {

@@ -33,7 +33,9 @@ use crate::collation::Collation;
 use crate::convert::Mode;
 use crate::definition_check::NO_TREE;
 use crate::error::{ColumnIssue, Result, TableError};
-use crate::foreign_key::{ForeignKey, ForeignKeySpec, leading_index, referenced_positions};
+use crate::foreign_key::{
+    ForeignKey, ForeignKeySpec, leading_index, referenced_positions, rename_with_table,
+};
 use crate::index_build::build_indexes;
 use crate::progress::Progress;
 use crate::schema::{
@@ -165,6 +167,7 @@ impl Catalog {
     fn altered(&self, table: &Table, changes: &[Alteration]) -> Result<AlteredDefinition> {
         let first_index_id = table.first_free_index_id();
         let altered = altered_definition(&table.definition, changes, first_index_id)?;
+        self.check_foreign_key_names(&altered.definition, &table.definition.foreign_keys)?;
         for key in &altered.to_check {
             self.check_foreign_key(key, &altered.definition)?;
         }
@@ -290,9 +293,9 @@ impl Catalog {
         children
     }
 
-    /// Whether the foreign keys that stay, of either side, can be kept: errors `ColumnNeededByChild`,
-    /// `ColumnUsedByForeignKey`, `ColumnUsedByChild`, and `IndexNeededByForeignKey` if an index goes that one of them has
-    /// used, and no other one does.
+    /// Whether the foreign keys that stay, of either side, can be kept: errors `RenamedReferencedTable`,
+    /// `ColumnNeededByChild`, `ColumnUsedByForeignKey`, `ColumnUsedByChild`, and `IndexNeededByForeignKey` if an index goes
+    /// that one of them has used, and no other one does.
     fn check_old_keys(
         &self,
         table: &Table,
@@ -301,6 +304,10 @@ impl Catalog {
         options: &AlterOptions,
     ) -> Result<()> {
         let (old, next) = (&table.definition, &altered.definition);
+        let renames = |change: &Alteration| matches!(change, Alteration::RenameTo { .. });
+        if changes.iter().any(renames) && !self.referencing(table).is_empty() {
+            return Err(TableError::RenamedReferencedTable);
+        }
         let drops = |change: &Alteration, key: &ForeignKey| match change {
             Alteration::DropForeignKey(name) => same_name(name, &key.name),
             _ => false,
@@ -461,6 +468,9 @@ fn follow_names(key: &mut ForeignKey, changes: &[Alteration]) {
 fn rename(definition: &mut TableDefinition, changes: &[Alteration]) {
     for change in changes {
         if let Alteration::RenameTo { database, table } = change {
+            for key in &mut definition.foreign_keys {
+                rename_with_table(key, &definition.name, table);
+            }
             (definition.database, definition.name) = (database.clone(), table.clone());
         }
     }

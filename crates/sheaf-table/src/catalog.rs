@@ -32,6 +32,7 @@ use crate::catalog_resource_groups::{ResourceGroupState, read_resource_group};
 use crate::definition_check::{check_name, needs_overflow, resolve_table};
 use crate::definition_codec::decode_definition;
 use crate::error::{Result, TableError};
+use crate::foreign_key::rename_with_table;
 use crate::global_read_lock::GlobalReadLock;
 use crate::resource_group::ResourceGroups;
 use crate::schema::{CreateTable, TableDefinition};
@@ -279,11 +280,16 @@ impl Catalog {
     }
 
     /// Drops a database with its tables, all or nothing, once nobody uses them, waiting at most `wait` for each; returns how
-    /// many tables it had.
+    /// many tables it had. `check_foreign_keys`: no table of another database may refer to one of them.
     ///
     /// # Errors
-    /// `CannotDropDatabase` if there is none, `LockWaitTimeout`.
-    pub fn drop_database(&self, name: &str, wait: impl Into<LockRequest>) -> Result<usize> {
+    /// `CannotDropDatabase` if there is none, `ReferencedTable`, `LockWaitTimeout`.
+    pub fn drop_database(
+        &self,
+        name: &str,
+        check_foreign_keys: bool,
+        wait: impl Into<LockRequest>,
+    ) -> Result<usize> {
         let wait = wait.into();
         loop {
             let cannot_drop = |_| TableError::CannotDropDatabase {
@@ -303,6 +309,7 @@ impl Catalog {
             if self.tables(name).map_err(cannot_drop)?.len() != locked.len() {
                 continue;
             }
+            self.check_unreferenced(&locked, check_foreign_keys)?;
             self.change(|tree, transaction| {
                 for (table, _) in &locked {
                     delete_table(tree, transaction, &table.definition)?;
@@ -543,12 +550,26 @@ impl Catalog {
         }
     }
 
-    /// Makes an empty table.
+    /// Makes an empty table that waits for nobody.
     ///
     /// # Errors
-    /// `TableExists`, `UnknownDatabase`, and the MySQL error for whatever is wrong with the request.
+    /// As [`create_table_within`](Self::create_table_within).
     pub fn create_table(&self, request: CreateTable) -> Result<Arc<Table>> {
+        self.create_table_within(request, Duration::ZERO)
+    }
+
+    /// Makes an empty table. Waits at most `wait` for the writers of each of its parents, and for who changes or drops them.
+    ///
+    /// # Errors
+    /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`, and the MySQL error for whatever is wrong with the request.
+    pub fn create_table_within(
+        &self,
+        request: CreateTable,
+        wait: impl Into<LockRequest>,
+    ) -> Result<Arc<Table>> {
+        let wait = wait.into();
         let check = request.check_foreign_keys;
+        let _parents = self.lock_parents(&request, wait)?;
         let table = Arc::new(self.prepare_table(request)?);
         match self.enter_new(&table, check) {
             Ok(()) => Ok(table),
@@ -557,6 +578,34 @@ impl Catalog {
                 Err(error)
             }
         }
+    }
+
+    /// Locks the writers of the tables that foreign keys of a new table refer to out, where these are there.
+    fn lock_parents(
+        &self,
+        request: &CreateTable,
+        wait: LockRequest,
+    ) -> Result<Vec<(Arc<Table>, WriterLock)>> {
+        let keys = request.foreign_keys.iter();
+        let keys = keys.filter(|_| request.check_foreign_keys);
+        let names: BTreeSet<(&str, &str)> = keys
+            .map(|key| {
+                (
+                    key.referenced_database.as_str(),
+                    key.referenced_table.as_str(),
+                )
+            })
+            .collect();
+        let mut locked = Vec::with_capacity(names.len());
+        for (database, table) in names {
+            match self.lock_writer(database, table, wait) {
+                Ok(parent) => locked.push(parent),
+                // The check of the foreign keys says so.
+                Err(TableError::UnknownTable { .. } | TableError::UnknownDatabase { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(locked)
     }
 
     /// Makes the trees of a new table, which nobody knows before it [is entered](Self::enter_new).
@@ -611,6 +660,7 @@ impl Catalog {
     }
 
     fn check_new_foreign_keys(&self, definition: &TableDefinition, check: bool) -> Result<()> {
+        self.check_foreign_key_names(definition, &[])?;
         let mut keys = definition.foreign_keys.iter().filter(|_| check);
         keys.try_for_each(|key| self.check_foreign_key(key, definition).map(drop))
     }
@@ -642,10 +692,16 @@ impl Catalog {
     }
 
     /// Drops tables, given with their databases, once nobody uses them: all or none. Waits at most `wait` for each.
+    /// `check_foreign_keys`: no table that stays may refer to one of them.
     ///
     /// # Errors
-    /// `CannotDropTable` if one is not there, `LockWaitTimeout`.
-    pub fn drop_tables(&self, names: &[QualifiedName], wait: impl Into<LockRequest>) -> Result<()> {
+    /// `CannotDropTable` if one is not there, `ReferencedTable`, `LockWaitTimeout`.
+    pub fn drop_tables(
+        &self,
+        names: &[QualifiedName],
+        check_foreign_keys: bool,
+        wait: impl Into<LockRequest>,
+    ) -> Result<()> {
         let wait = wait.into();
         // Who drops some of the same tables locks them in the same order.
         let names: BTreeSet<_> = names.iter().cloned().collect();
@@ -658,6 +714,7 @@ impl Catalog {
         let exclusive = lock_others_out(&locked, wait)?;
         {
             let _changing = self.definitions.lock();
+            self.check_unreferenced(&locked, check_foreign_keys)?;
             self.change(|tree, transaction| {
                 let mut tables = locked.iter();
                 tables.try_for_each(|(table, _)| delete_table(tree, transaction, &table.definition))
@@ -693,17 +750,23 @@ impl Catalog {
         }
     }
 
-    /// Puts a new, empty table in the place of the one of the same name, once nobody uses that, waiting at most `wait`. At
-    /// every moment, and after a crash, one of them is there.
+    /// Puts a new, empty table of the same definition in the place of a table, once nobody uses it, waiting at most `wait`.
+    /// At every moment, and after a crash, one of them is there. `check_foreign_keys`: no other table may refer to it.
     ///
     /// # Errors
-    /// `UnknownTable`, `LockWaitTimeout`, and the MySQL error for whatever is wrong with the request.
-    pub fn replace_table(&self, request: CreateTable, wait: impl Into<LockRequest>) -> Result<()> {
+    /// `UnknownTable`, `TruncatedReferencedTable`, `LockWaitTimeout`.
+    pub fn truncate_table(
+        &self,
+        (database, table): (&str, &str),
+        check_foreign_keys: bool,
+        wait: impl Into<LockRequest>,
+    ) -> Result<()> {
         let wait = wait.into();
-        let (table, writer) = self.lock_writer(&request.database, &request.name, wait)?;
+        // What waited for others knows only now what the table is.
+        let (table, writer) = self.lock_writer(database, table, wait)?;
         let exclusive = writer.exclusive(wait)?;
         let mut trees = Vec::new();
-        if let Err(error) = self.enter_in_place_of(&table, request, &mut trees) {
+        if let Err(error) = self.enter_in_place_of(&table, check_foreign_keys, &mut trees) {
             self.drop_trees(&trees);
             return Err(error);
         }
@@ -717,11 +780,26 @@ impl Catalog {
     fn enter_in_place_of(
         &self,
         old: &Table,
-        request: CreateTable,
+        check_foreign_keys: bool,
         trees: &mut Vec<TreeId>,
     ) -> Result<()> {
         let mut definitions = self.definitions.lock();
-        let mut definition = resolve_table(definitions.next_table_id, request)?;
+        if check_foreign_keys {
+            let mut children = self.referencing(old).into_iter();
+            if let Some((child, key)) =
+                children.find(|(child, _)| child.definition.id != old.definition.id)
+            {
+                return Err(TableError::TruncatedReferencedTable {
+                    constraint: key.described(&child.definition),
+                });
+            }
+        }
+        let mut definition = TableDefinition {
+            id: definitions.next_table_id,
+            auto_increment_start: 1,
+            overflow: None,
+            ..old.definition.clone()
+        };
         self.create_trees(&mut definition, trees)?;
         let state = TableState::with_lock_of(old);
         let table = Table::open(&self.storage, definition, Arc::new(state))?;
@@ -741,7 +819,7 @@ impl Catalog {
     /// name. Waits at most `wait` for each until nobody uses it.
     ///
     /// # Errors
-    /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
+    /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `RenamedReferencedTable`, `LockWaitTimeout`.
     pub fn rename_tables(
         &self,
         renames: &[(QualifiedName, QualifiedName)],
@@ -757,9 +835,16 @@ impl Catalog {
         let _changing = self.definitions.lock();
         // Other tables may have come and gone meanwhile.
         let names = self.names_after(renames)?;
+        let mut tables = locked.iter();
+        if tables.any(|(table, _)| !self.referencing(table).is_empty()) {
+            return Err(TableError::RenamedReferencedTable);
+        }
         let mut renamed = Vec::with_capacity(locked.len());
         for ((table, _), (database, name)) in locked.iter().zip(names.into_values()) {
             let mut definition = table.definition.clone();
+            for key in &mut definition.foreign_keys {
+                rename_with_table(key, &definition.name, &name);
+            }
             (definition.database, definition.name) = (database, name);
             let state = table.state.clone();
             renamed.push(Table::open(&self.storage, definition, state)?);
@@ -830,7 +915,15 @@ impl Catalog {
     ///
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
-    pub(crate) fn redefine(&self, entries: Vec<Redefinition<'_>>, wait: LockRequest) -> Result<()> {
+    pub(crate) fn redefine(
+        &self,
+        mut entries: Vec<Redefinition<'_>>,
+        wait: LockRequest,
+    ) -> Result<()> {
+        entries.sort_by_key(|entry| {
+            let TableDefinition { database, name, .. } = &entry.table.definition;
+            (database.clone(), name.clone())
+        });
         let writers = entries.iter().map(|entry| entry.writer);
         let _exclusive = writers
             .map(|writer| writer.exclusive(wait))

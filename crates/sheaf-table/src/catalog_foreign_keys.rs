@@ -13,8 +13,9 @@ use crate::change_set::Lookup;
 use crate::error::{Result, TableError};
 use crate::foreign_key::{ForeignKey, check_parent, referenced_positions};
 use crate::progress::Progress;
-use crate::schema::TableDefinition;
+use crate::schema::{TableDefinition, same_name};
 use crate::table::Table;
+use crate::table_lock::WriterLock;
 use crate::value::Value;
 
 /// Pages that the check of a new foreign key reads ahead.
@@ -41,6 +42,56 @@ impl Catalog {
         })?;
         check_parent(foreign_key, child, &parent.definition)?;
         Ok(Some(parent))
+    }
+
+    /// Error `DuplicateForeignKey` if another table of the database has the name of a foreign key that is not among the
+    /// table's `old` ones.
+    pub(crate) fn check_foreign_key_names(
+        &self,
+        child: &TableDefinition,
+        old: &[ForeignKey],
+    ) -> Result<()> {
+        let is_new = |key: &&ForeignKey| !old.iter().any(|other| other.name == key.name);
+        let new: Vec<&ForeignKey> = child.foreign_keys.iter().filter(is_new).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        for table in self.tables(&child.database)? {
+            if table.definition.id == child.id {
+                continue;
+            }
+            let keys = table.definition.foreign_keys.iter();
+            let taken = |key: &&&ForeignKey| {
+                let mut keys = keys.clone();
+                keys.any(|other| same_name(&other.name, &key.name))
+            };
+            if let Some(key) = new.iter().find(taken) {
+                let name = key.name.clone();
+                return Err(TableError::DuplicateForeignKey { name });
+            }
+        }
+        Ok(())
+    }
+
+    /// Error `ReferencedTable` if a table that stays refers to one of these, which go, unless nobody wants to know. The
+    /// caller changes definitions.
+    pub(crate) fn check_unreferenced(
+        &self,
+        going: &[(Arc<Table>, WriterLock)],
+        check: bool,
+    ) -> Result<()> {
+        for (table, _) in going.iter().filter(|_| check) {
+            let goes = |id: u64| going.iter().any(|(other, _)| other.definition.id == id);
+            let mut children = self.referencing(table).into_iter();
+            if let Some((child, key)) = children.find(|(child, _)| !goes(child.definition.id)) {
+                return Err(TableError::ReferencedTable {
+                    table: table.definition.name.clone(),
+                    name: key.name,
+                    child: child.definition.name.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The foreign keys that refer to a table, each with the table it belongs to.

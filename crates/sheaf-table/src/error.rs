@@ -175,6 +175,14 @@ pub enum TableError {
         name: String,
         child: String,
     },
+    /// Foreign keys know their parents by name, which must stay.
+    #[error(
+        "This version of Sheaf doesn't yet support 'renaming a table that foreign keys refer to'"
+    )]
+    RenamedReferencedTable,
+    /// `constraint`: the child and the constraint, as MySQL prints them.
+    #[error("Cannot truncate a table referenced in a foreign key constraint ({constraint})")]
+    TruncatedReferencedTable { constraint: String },
     #[error("Unknown database '{name}'")]
     UnknownDatabase { name: String },
     #[error("Can't create database '{name}'; database exists")]
@@ -304,6 +312,8 @@ impl TableError {
             TableError::ColumnUsedByChild { .. } => 1833,
             TableError::IndexNeededByForeignKey { .. } => 1553,
             TableError::ReferencedTable { .. } => 3730,
+            TableError::RenamedReferencedTable => 1235,
+            TableError::TruncatedReferencedTable { .. } => 1701,
             TableError::UnknownDatabase { .. } => 1049,
             TableError::DatabaseExists { .. } => 1007,
             TableError::CannotDropDatabase { .. } => 1008,
@@ -392,6 +402,8 @@ impl TableError {
             | TableError::NameTooLong { .. }
             | TableError::CannotDropIndex { .. }
             | TableError::RowTooLarge { .. }
+            | TableError::RenamedReferencedTable
+            | TableError::TruncatedReferencedTable { .. }
             | TableError::UnknownType { .. } => "42000",
             _ => "HY000",
         }

@@ -228,6 +228,14 @@ fn free_name(definition: &TableDefinition) -> String {
     format!("{prefix}{}", largest.unwrap_or(0) + 1)
 }
 
+/// Gives a key that was named after its table the name that goes with another name of the table.
+pub(crate) fn rename_with_table(key: &mut ForeignKey, old: &str, new: &str) {
+    let number = key.name.strip_prefix(&format!("{old}_ibfk_"));
+    if let Some(number) = number.and_then(|number| number.parse::<u64>().ok()) {
+        key.name = format!("{new}_ibfk_{number}");
+    }
+}
+
 /// Checks a foreign key against its parent.
 ///
 /// # Errors

@@ -174,12 +174,10 @@ impl<'a> Conversion<'a> {
                 false => value,
             });
         }
-        let is_string = |ty: &ColumnType| ty.max_bytes().is_some();
-        let between_strings = is_string(&old.ty) && is_string(&new.ty);
         let value = match value {
             // Values do not know their labels and digits.
             Value::Text(_) | Value::Bytes(_) => value,
-            value if is_string(&new.ty) || is_label(&old.ty, &new.ty) => {
+            value if new.ty.max_bytes().is_some() || is_label(&old.ty, &new.ty) => {
                 Value::Text(column_text(&old.ty, &value))
             }
             value => value,
@@ -187,9 +185,11 @@ impl<'a> Conversion<'a> {
         let (value, problem) = match to_column(new, &value, self.mode) {
             Ok(converted) => converted,
             Err(problem) => {
-                // MySQL says so where it copies strings.
+                // MySQL says so where it cuts strings and does not convert them.
                 let problem = match problem {
-                    ColumnProblem::TooLong if between_strings => ColumnProblem::Truncated,
+                    ColumnProblem::TooLong if is_shorter(&old.ty, &new.ty) => {
+                        ColumnProblem::Truncated
+                    }
                     problem => problem,
                 };
                 return Err(self.issue(position, problem).into());
@@ -242,6 +242,13 @@ fn is_label(old: &ColumnType, new: &ColumnType) -> bool {
         (old, new),
         (ColumnType::Enum { .. }, ColumnType::Enum { .. })
     )
+}
+
+/// True if both are the same type of short strings, but for their lengths.
+fn is_shorter(old: &ColumnType, new: &ColumnType) -> bool {
+    std::mem::discriminant(old) == std::mem::discriminant(new)
+        && !old.is_long()
+        && old.collation() == new.collation()
 }
 
 /// What a new column holds. MySQL's zero dates are no dates: error 1292 in strict mode.

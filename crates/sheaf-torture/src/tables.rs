@@ -345,7 +345,7 @@ impl Tables {
         let named = |name: &String| (DATABASE.to_string(), name.clone());
         let dropped: Vec<_> = names.iter().map(named).collect();
         self.define(machine, "some", after, false, |catalog| {
-            catalog.drop_tables(&dropped, NO_WAIT)
+            catalog.drop_tables(&dropped, true, NO_WAIT)
         })
     }
 

@@ -217,19 +217,21 @@ fn tables_are_dropped_together_or_not_at_all() {
         let tables = tables.iter();
         tables.map(|name| ("d".into(), name.to_string())).collect()
     };
-    let absent = catalog.drop_tables(&names(&["a", "x", "b"]), NO_WAIT);
+    let absent = catalog.drop_tables(&names(&["a", "x", "b"]), true, NO_WAIT);
     assert!(matches!(absent, Err(TableError::CannotDropTable { table, .. }) if table == "x"));
     let reader = catalog.open_for_read("d", "b", NO_WAIT).unwrap();
-    let refused = catalog.drop_tables(&names(&["a", "b", "c"]), NO_WAIT);
+    let refused = catalog.drop_tables(&names(&["a", "b", "c"]), true, NO_WAIT);
     assert!(matches!(refused, Err(TableError::LockWaitTimeout)));
-    let refused = catalog.drop_database("d", NO_WAIT);
+    let refused = catalog.drop_database("d", true, NO_WAIT);
     assert!(matches!(refused, Err(TableError::LockWaitTimeout)));
     assert_eq!(catalog.tables("d").unwrap().len(), 3);
     assert!(catalog.open_for_read("d", "a", NO_WAIT).is_ok());
     drop(reader);
-    catalog.drop_tables(&names(&["c", "a"]), NO_WAIT).unwrap();
+    catalog
+        .drop_tables(&names(&["c", "a"]), true, NO_WAIT)
+        .unwrap();
     assert_eq!(catalog.tables("d").unwrap().len(), 1);
-    assert_eq!(catalog.drop_database("d", NO_WAIT).unwrap(), 1);
+    assert_eq!(catalog.drop_database("d", true, NO_WAIT).unwrap(), 1);
     assert_eq!(catalog.storage().tree_ids().unwrap(), trees);
 }
 
@@ -256,10 +258,10 @@ fn databases_and_tables_come_and_go() {
         values(&catalog.table("e", "u").unwrap()),
         [row(1, "a", "b", 1)]
     );
-    assert_eq!(catalog.drop_database("e", NO_WAIT).unwrap(), 1);
+    assert_eq!(catalog.drop_database("e", true, NO_WAIT).unwrap(), 1);
     assert_eq!(
         catalog
-            .drop_database("e", NO_WAIT)
+            .drop_database("e", true, NO_WAIT)
             .unwrap_err()
             .mysql_code(),
         1008

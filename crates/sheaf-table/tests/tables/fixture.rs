@@ -92,7 +92,7 @@ pub fn drop_index(catalog: &Catalog, table: &str, index: &str) -> Result<(), Tab
 }
 
 pub fn drop_table(catalog: &Catalog, table: &str) -> Result<(), TableError> {
-    catalog.drop_tables(&[("d".into(), table.into())], NO_WAIT)
+    catalog.drop_tables(&[("d".into(), table.into())], true, NO_WAIT)
 }
 
 pub fn text(text: &str) -> Value {

@@ -250,6 +250,74 @@ fn keys_of_several_columns_with_null_refer_to_nothing() {
 }
 
 #[test]
+fn names_of_foreign_keys_are_unique_and_follow_their_tables() {
+    let (_directory, catalog) = family(NoAction, NoAction);
+    let mut key = references(&["a"], "p", &["id"], NoAction, NoAction);
+    key.name = Some("C_ibfk_1".into());
+    let mut second = table("e");
+    second.foreign_keys = vec![key.clone()];
+    let refused = catalog.create_table(second).expect_err("a name of c");
+    assert_eq!(refused.mysql_code(), 1826);
+    catalog.create_table(table("e")).unwrap();
+    let check = true;
+    let add = [Alteration::AddForeignKey { spec: key, check }];
+    assert_eq!(alter(&catalog, "e", &add).unwrap_err().mysql_code(), 1826);
+    let named = |table: &str| ("d".to_string(), table.to_string());
+    let name_of = |table: &str| {
+        let table = catalog.table("d", table).unwrap();
+        table.definition.foreign_keys[0].name.clone()
+    };
+    catalog
+        .rename_tables(&[(named("c"), named("f"))], NO_WAIT)
+        .unwrap();
+    assert_eq!(name_of("f"), "f_ibfk_1");
+    alter(&catalog, "e", &add).unwrap();
+    let (database, table) = named("g");
+    for table_now in ["f", "e"] {
+        let (database, table) = (database.clone(), format!("{table}{table_now}"));
+        let rename = Alteration::RenameTo { database, table };
+        alter(&catalog, table_now, &[rename]).unwrap();
+    }
+    assert_eq!(
+        (name_of("gf"), name_of("ge")),
+        ("gf_ibfk_1".into(), "C_ibfk_1".into())
+    );
+}
+
+/// A child waits for those who write or change its parent, and a parent goes only with its children.
+#[test]
+fn parents_stay_while_they_have_children() {
+    let (_directory, catalog) = family(NoAction, NoAction);
+    let mut child = table("e");
+    child.foreign_keys = vec![references(&["a"], "p", &["id"], NoAction, NoAction)];
+    let writer = catalog.open_for_write("d", "p", NO_WAIT).unwrap();
+    let refused = catalog.create_table_within(child.clone(), NO_WAIT);
+    assert!(matches!(refused, Err(TableError::LockWaitTimeout)));
+    drop(writer);
+    catalog.create_table_within(child, NO_WAIT).unwrap();
+    let drop_tables = |names: &[&str]| {
+        let names = names.iter().map(|name| ("d".to_string(), name.to_string()));
+        catalog.drop_tables(&names.collect::<Vec<_>>(), true, NO_WAIT)
+    };
+    for names in [&["p"][..], &["c", "p"]] {
+        assert_eq!(drop_tables(names).unwrap_err().mysql_code(), 3730);
+    }
+    let named = |table: &str| ("d".to_string(), table.to_string());
+    let renamed = catalog.rename_tables(&[(named("p"), named("q"))], NO_WAIT);
+    assert_eq!(renamed.unwrap_err().mysql_code(), 1235);
+    let (database, table) = named("q");
+    let rename = Alteration::RenameTo { database, table };
+    let renamed = alter(&catalog, "p", &[rename]);
+    assert_eq!(renamed.unwrap_err().mysql_code(), 1235);
+    let truncate = |check| catalog.truncate_table(("d", "p"), check, NO_WAIT);
+    assert_eq!(truncate(true).unwrap_err().mysql_code(), 1701);
+    truncate(false).unwrap();
+    assert!(rows(&catalog, "p").is_empty());
+    drop_tables(&["p", "c", "e"]).unwrap();
+    assert!(catalog.tables("d").unwrap().is_empty());
+}
+
+#[test]
 fn definitions_that_do_not_fit_are_refused() {
     let (_directory, catalog) = scratch();
     catalog.create_table(table("p")).unwrap();

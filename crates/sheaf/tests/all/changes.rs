@@ -1,5 +1,7 @@
 //! What the OK of a statement that changes rows says: affected rows, the given-out id, the text.
 
+use std::time::Duration;
+
 use mysql::consts::CapabilityFlags;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
@@ -336,6 +338,100 @@ fn columns_change_while_others_read_and_write() {
         let found: Vec<(u64, u64)> = c.query(sql).expect("counts");
         assert_eq!(found, [(1000 + written, written)]);
     }
+}
+
+/// Runs a statement while ALTER TABLE has copied `t` and waits for a reader of it; `Err`: the error's code.
+fn run_behind(server: &TestServer, database: &str, alter: &str, sql: &str) -> Result<(), u16> {
+    let connect = || {
+        let mut c = server.connect();
+        c.query_drop(format!("use {database}")).expect("a database");
+        c
+    };
+    let [mut reader, mut altering, mut other] = [connect(), connect(), connect()];
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let slow = "select sleep(1) from t limit 1";
+            reader.query_drop(slow).expect("a reader");
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        scope.spawn(move || altering.query_drop(alter).expect(alter));
+        std::thread::sleep(Duration::from_millis(300));
+        match other.query_drop(sql) {
+            Ok(()) => Ok(()),
+            Err(mysql::Error::MySqlError(error)) => Err(error.code),
+            Err(error) => panic!("{error}"),
+        }
+    })
+}
+
+/// A statement that waits for ALTER TABLE finds the columns that there are then.
+#[test]
+fn what_waits_for_a_change_of_columns_keeps_to_the_new_ones() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("behind");
+    c.query_drop("create table s (a int, b int)")
+        .expect("a table");
+    c.query_drop("insert into s values (10, 20)")
+        .expect("a row");
+    for (sql, outcome, left) in [
+        ("truncate table t", Ok(()), ""),
+        ("insert into t (a, b) select * from s", Ok(()), "312,31020"),
+        ("insert into t select * from s", Err(1136), "312"),
+        ("insert into t (a, b) values (10, 20)", Ok(()), "312,31020"),
+        ("insert into t values (10, 20)", Err(1136), "312"),
+        ("update t set a = b", Ok(()), "322"),
+    ] {
+        c.query_drop("create table t (a int, b int)")
+            .expect("a table");
+        c.query_drop("insert into t values (1, 2)").expect("a row");
+        let alter = "alter table t add column c int default 3 first";
+        assert_eq!(run_behind(&server, "behind", alter, sql), outcome, "{sql}");
+        let rows: Option<Option<String>> = c
+            .query_first("select group_concat(c, a, b order by a) from t")
+            .expect("the column that was added");
+        assert_eq!(rows.flatten().unwrap_or_default(), left, "{sql}");
+        c.query_drop("drop table t").expect("it is there");
+    }
+}
+
+/// A table that comes while its parent is altered refers to the columns that the parent has then.
+#[test]
+fn a_child_of_a_table_that_changes_waits_for_it() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("parents");
+    c.query_drop("create table t (a int, b int, key (b))")
+        .expect("a table");
+    c.query_drop("insert into t values (1, 2)").expect("a row");
+    let alter = "alter table t drop column b";
+    let child = "create table c (b int, foreign key (b) references t (b))";
+    assert_eq!(run_behind(&server, "parents", alter, child), Err(3734));
+}
+
+/// Rows that come and go while the entries of indexes are counted are nothing wrong.
+#[test]
+fn a_table_is_checked_while_others_write() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("checked");
+    c.query_drop("create table t (id int auto_increment primary key, n int, key (n))")
+        .expect("a table");
+    let values: Vec<String> = (1..=5000).map(|n| format!("({n})")).collect();
+    c.query_drop(format!("insert into t (n) values {}", values.join(", ")))
+        .expect("rows");
+    let mut other = server.connect();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(move || {
+            for n in 0..300 {
+                let insert = format!("insert into checked.t (n) values ({n}), ({n}), ({n})");
+                other.query_drop(insert).expect("rows");
+            }
+        });
+        while !writing.is_finished() {
+            let found: Vec<(String, String, String, String)> =
+                c.query("check table t").expect("a check");
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0].3, "OK");
+        }
+    });
 }
 
 /// A snapshot from before a change of columns cannot be told what it should see.
