@@ -28,6 +28,9 @@ const COM_QUIT: u8 = Command::COM_QUIT as u8;
 const COM_INIT_DB: u8 = Command::COM_INIT_DB as u8;
 const COM_QUERY: u8 = Command::COM_QUERY as u8;
 const COM_FIELD_LIST: u8 = Command::COM_FIELD_LIST as u8;
+const COM_REFRESH: u8 = Command::COM_REFRESH as u8;
+/// `COM_SHUTDOWN` once; its clients still send it.
+const COM_SHUTDOWN: u8 = Command::COM_DEPRECATED_1 as u8;
 const COM_STATISTICS: u8 = Command::COM_STATISTICS as u8;
 const COM_PROCESS_INFO: u8 = Command::COM_PROCESS_INFO as u8;
 const COM_PROCESS_KILL: u8 = Command::COM_PROCESS_KILL as u8;
@@ -42,6 +45,14 @@ const COM_SET_OPTION: u8 = Command::COM_SET_OPTION as u8;
 const COM_STMT_FETCH: u8 = Command::COM_STMT_FETCH as u8;
 const COM_RESET_CONNECTION: u8 = Command::COM_RESET_CONNECTION as u8;
 
+/// What the bits of COM_REFRESH stand for, in FLUSH.
+const REFRESHES: [(u8, &str); 5] = [
+    (0x01, "PRIVILEGES"),
+    (0x02, "LOGS"),
+    (0x04, "TABLES"),
+    (0x08, "HOSTS"),
+    (0x10, "STATUS"),
+];
 const OPTION_MULTI_STATEMENTS_ON: u16 = 0;
 const OPTION_MULTI_STATEMENTS_OFF: u16 = 1;
 /// The bytes of COM_STMT_EXECUTE between the statement's id and its parameters: cursor type, iteration count.
@@ -90,6 +101,8 @@ impl Connection {
         match command {
             COM_QUERY => self.query(text(body)?)?,
             COM_PROCESS_INFO => self.query("SHOW PROCESSLIST")?,
+            COM_REFRESH => self.refresh(body)?,
+            COM_SHUTDOWN => self.query("SHUTDOWN")?,
             COM_STMT_PREPARE => self.prepare(text(body)?)?,
             COM_STMT_EXECUTE => self.execute_prepared(body)?,
             COM_STMT_SEND_LONG_DATA => self.send_long_data(body),
@@ -158,6 +171,17 @@ impl Connection {
         );
         let result = self.session.execute(sql, &mut response);
         response.finish(result, self.session.status_flags())
+    }
+
+    /// One FLUSH of all that the bits name; other bits have nothing to do here.
+    fn refresh(&mut self, body: &[u8]) -> Result<(), SqlError> {
+        let bits = *body.first().ok_or_else(malformed_packet)?;
+        let named = REFRESHES.iter().filter(|(bit, _)| bits & bit != 0);
+        let named: Vec<&str> = named.map(|(_, what)| *what).collect();
+        match named.is_empty() {
+            true => self.ok(),
+            false => self.query(&format!("FLUSH {}", named.join(", "))),
+        }
     }
 
     fn prepare(&mut self, sql: &str) -> Result<(), SqlError> {

@@ -126,6 +126,10 @@ impl Session {
                 }
                 self.ok(sink, 0, String::new())
             }
+            Statement::Shutdown => {
+                self.engine.request_shutdown()?;
+                self.ok(sink, 0, String::new())
+            }
             Statement::Kill { connection, id } => self.kill(connection, &id, text, sink),
             Statement::Prepare { name, source } => self.prepare_by_name(&name, source, sink),
             Statement::Execute { name, using } => self.execute_by_name(&name, &using, sink),
@@ -246,6 +250,7 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::Set(_) | Statement::SetTransaction { .. } => Command::SetOption,
         Statement::Show(_) => Command::Show,
         Statement::Flush { .. } | Statement::FlushWithReadLock(_) => Command::Flush,
+        Statement::Shutdown => Command::Shutdown,
         Statement::Kill { .. } => Command::Kill,
         Statement::Prepare { .. } => Command::PrepareSql,
         Statement::Execute { .. } => Command::ExecuteSql,

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use sheaf_access::SessionCounters;
@@ -159,6 +159,8 @@ pub struct Engine {
     pub(crate) costs: Mutex<CostConstants>,
     maintenance: Mutex<Option<Maintenance>>,
     shutting_down: AtomicBool,
+    /// Tells the program that runs the engine that SHUTDOWN was said.
+    shutdown_request: OnceLock<Box<dyn Fn() + Send + Sync>>,
     closed: AtomicBool,
 }
 
@@ -220,6 +222,7 @@ impl Engine {
             costs: Mutex::default(),
             maintenance: Mutex::default(),
             shutting_down: AtomicBool::new(false),
+            shutdown_request: OnceLock::new(),
             closed: AtomicBool::new(false),
         });
         engine.reload_costs()?;
@@ -479,6 +482,22 @@ impl Engine {
         self.maintenance
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What SHUTDOWN calls: it is to make the program close the engine, and must not wait for that. The first one stays.
+    pub fn on_shutdown_request(&self, request: impl Fn() + Send + Sync + 'static) {
+        let _ = self.shutdown_request.set(Box::new(request));
+    }
+
+    /// Error 1235 if the program around the engine takes no such requests.
+    pub(crate) fn request_shutdown(&self) -> Result<()> {
+        let request = self.shutdown_request.get().ok_or_else(|| {
+            SqlError::not_supported_yet(
+                "SHUTDOWN inside a program, which closes the database itself",
+            )
+        })?;
+        request();
+        Ok(())
     }
 
     /// No new sessions and no new statements from now on (error 1053); running statements go on.

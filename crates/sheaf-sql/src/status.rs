@@ -55,6 +55,7 @@ commands! {
     Select => "Com_select",
     SetOption => "Com_set_option",
     Show => "Com_show",
+    Shutdown => "Com_shutdown",
     StmtClose => "Com_stmt_close",
     StmtExecute => "Com_stmt_execute",
     StmtPrepare => "Com_stmt_prepare",

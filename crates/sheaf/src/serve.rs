@@ -191,7 +191,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves an engine until SIGTERM or SIGINT, then closes it, so that a reopened one finds everything.
+/// Serves an engine until SIGTERM, SIGINT or SHUTDOWN, then closes it, so that a reopened one finds everything.
 pub fn serve_until_signal(
     engine: &Arc<Engine>,
     options: ServerOptions,
@@ -199,6 +199,8 @@ pub fn serve_until_signal(
 ) -> Result<(), Box<dyn Error>> {
     // Before listening, so that a signal to a server that is ready never ends it the hard way.
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let handle = signals.handle();
+    engine.on_shutdown_request(move || handle.close());
     let (listen, socket) = (options.listen, options.socket.clone());
     let server = match Server::start(Arc::clone(engine), options) {
         Ok(server) => server,

@@ -360,6 +360,10 @@ impl StatementParser<'_> {
             "SHOW" => self.show(),
             "FLUSH" => self.flush(),
             "KILL" => self.kill(),
+            "SHUTDOWN" => {
+                self.tokens.advance_token();
+                Ok(Statement::Shutdown)
+            }
             "PREPARE" => self.prepare(),
             "EXECUTE" => self.execute(),
             "DEALLOCATE" => self.deallocate(),

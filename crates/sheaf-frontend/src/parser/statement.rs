@@ -84,6 +84,8 @@ pub enum Statement {
         status: bool,
         optimizer_costs: bool,
     },
+    /// SHUTDOWN: the server ends.
+    Shutdown,
     Kill {
         connection: bool,
         id: Box<ast::Expr>,

@@ -177,6 +177,7 @@ impl Session {
                 self.check_one_of(Privileges::BACKUP_ADMIN | Privileges::SUPER)
             }
             Statement::Flush { .. } => self.check_one_of(Privileges::RELOAD),
+            Statement::Shutdown => self.check_one_of(Privileges::SHUTDOWN),
             Statement::InstallRewriter | Statement::UninstallRewriter => {
                 self.check_one_of(TO_SET_GLOBALS)
             }

@@ -221,6 +221,43 @@ fn a_server_that_is_told_to_end_closes_cleanly_and_keeps_everything() {
 }
 
 #[test]
+fn a_client_may_end_a_server() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let admin = |port: u16, command: &str| {
+        let output = Command::new("mariadb-admin")
+            .args(["-h127.0.0.1", "-uroot", &format!("-P{port}"), command])
+            .output()
+            .expect("mariadb-admin runs (Debian: mariadb-client)");
+        stdout_of(&output)
+    };
+    let (mut child, port) = serve(&directory);
+    admin(port, "refresh");
+    admin(port, "flush-status");
+    let mut connection = connect(port);
+    for sql in ["CREATE DATABASE shop", "CREATE USER reader"] {
+        connection.query_drop(sql).expect("root may");
+    }
+    let reader = OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(port)
+        .user(Some("reader"))
+        .prefer_socket(false);
+    let mut reader = Conn::new(reader).expect("it may connect");
+    assert_eq!(
+        error_of(reader.query_drop("SHUTDOWN")),
+        (1227, "42000".into())
+    );
+    admin(port, "shutdown");
+    assert!(child.wait().expect("the process is ours").success());
+
+    let (mut child, port) = serve(&directory);
+    let mut connection = connect(port);
+    connection.query_drop("USE shop").expect("it was kept");
+    connection.query_drop("SHUTDOWN").expect("root may");
+    assert!(child.wait().expect("the process is ours").success());
+}
+
+#[test]
 fn a_server_reads_files_of_one_directory_if_it_is_told_which() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let at = |name: &str| directory.path().join(name);
