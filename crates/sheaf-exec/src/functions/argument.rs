@@ -18,12 +18,13 @@ use arrow::datatypes::{
 };
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
-use sheaf_table::Value;
 use sheaf_table::value::decimal_text;
+use sheaf_table::{Collation, Value};
 
+use super::Function;
 use super::calendar;
 use super::number;
-use super::types::{SqlType, declared_type};
+use super::types::{SqlType, common_collation, declared_type, takes_bytes};
 
 /// An argument as an array of one type, or one value for all rows.
 #[derive(Debug)]
@@ -83,17 +84,30 @@ pub struct Call<'a> {
     pub args: &'a ScalarFunctionArgs,
     /// Every argument is constant: one row is computed for all.
     constant: bool,
+    /// To the kernel, strings are texts in which each byte is the character of its number. So what counts characters
+    /// counts bytes.
+    bytewise: bool,
 }
 
 impl<'a> Call<'a> {
     /// A volatile function gives a value of its own to every row, whatever its arguments.
-    pub fn new(args: &'a ScalarFunctionArgs, volatile: bool) -> Call<'a> {
-        let constant = !volatile
+    pub fn new(args: &'a ScalarFunctionArgs, function: &Function) -> Call<'a> {
+        let constant = !function.volatile
             && args
                 .args
                 .iter()
                 .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        Call { args, constant }
+        let bytewise = function.bytewise
+            && match args.return_field.data_type() {
+                DataType::Binary => true,
+                DataType::Utf8View => false,
+                _ => takes_bytes(&args.arg_fields),
+            };
+        Call {
+            args,
+            constant,
+            bytewise,
+        }
     }
 
     /// Rows that the kernel computes.
@@ -123,8 +137,19 @@ impl<'a> Call<'a> {
         self.args.return_field.data_type()
     }
 
+    /// The collation that a function of two strings compares them by.
+    pub fn matching_collation(&self, operation: &str) -> Result<Collation> {
+        if self.bytewise {
+            return Ok(Collation::Binary);
+        }
+        Ok(common_collation(&[self.sql_type(0), self.sql_type(1)], operation)?.0)
+    }
+
     /// The kernel's array as the call's value.
-    pub fn finish(&self, array: ArrayRef) -> Result<ColumnarValue> {
+    pub fn finish(&self, mut array: ArrayRef) -> Result<ColumnarValue> {
+        if self.bytewise && array.data_type() == &DataType::Utf8View {
+            array = Arc::new(bytes_of_characters(array.as_string_view()));
+        }
         if self.constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
                 &array, 0,
@@ -161,7 +186,11 @@ impl<'a> Call<'a> {
     }
 
     pub fn text(&self, argument: usize) -> Result<Argument<StringViewArray>> {
-        self.converted(argument, to_text)
+        let convert = match self.bytewise {
+            true => characters_of_bytes,
+            false => to_text,
+        };
+        self.converted(argument, convert)
     }
 
     pub fn bytes(&self, argument: usize) -> Result<Argument<BinaryArray>> {
@@ -323,6 +352,23 @@ pub fn to_bytes(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
             text.iter().map(|value| value.map(str::as_bytes)).collect()
         }
     })
+}
+
+/// The bytes of any value, each as the character of its number.
+fn characters_of_bytes(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
+    let bytes = to_bytes(array, field)?;
+    Ok(build_text(bytes.len(), |row, out| {
+        if bytes.is_valid(row) {
+            out.extend(bytes.value(row).iter().copied().map(char::from));
+        }
+        bytes.is_valid(row)
+    }))
+}
+
+/// What [`characters_of_bytes`] has been made of.
+fn bytes_of_characters(texts: &StringViewArray) -> BinaryArray {
+    let bytes_of = |text: &str| text.chars().map(|byte| byte as u8).collect::<Vec<u8>>();
+    texts.iter().map(|text| text.map(bytes_of)).collect()
 }
 
 fn timestamps(array: &ArrayRef) -> Result<TimestampMicrosecondArray> {

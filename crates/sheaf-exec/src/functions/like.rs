@@ -16,7 +16,7 @@ use super::{Call, EvaluationError, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // Text, pattern, escape character (an empty text: none).
-    Function::strict("$like", (3, 3), |_| Ok(field::boolean()), like),
+    Function::strict("$like", (3, 3), |_| Ok(field::boolean()), like).bytewise(),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

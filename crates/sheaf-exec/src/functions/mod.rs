@@ -112,6 +112,8 @@ pub struct Function {
     pub nulls: NullRule,
     /// The same arguments give different results (RAND, UUID, SLEEP).
     pub volatile: bool,
+    /// Byte strings are taken byte by byte, and give a byte string.
+    pub bytewise: bool,
     pub returns: Returns,
     /// `None` for a marker.
     pub kernel: Option<Kernel>,
@@ -134,6 +136,7 @@ impl Function {
             most_arguments: arguments.1,
             nulls: NullRule::Strict,
             volatile: false,
+            bytewise: false,
             returns,
             kernel: Some(kernel),
         }
@@ -164,6 +167,7 @@ impl Function {
             most_arguments: arguments.1,
             nulls: NullRule::Own,
             volatile: false,
+            bytewise: false,
             returns,
             kernel: None,
         }
@@ -172,6 +176,13 @@ impl Function {
     const fn never_null(self) -> Function {
         Function {
             nulls: NullRule::Never,
+            ..self
+        }
+    }
+
+    const fn bytewise(self) -> Function {
+        Function {
+            bytewise: true,
             ..self
         }
     }
@@ -254,7 +265,13 @@ impl ScalarUDFImpl for MysqlFunction {
             NullRule::Never => false,
             NullRule::Own => true,
         };
-        let field = (self.function.returns)(&operands)?;
+        let mut field = (self.function.returns)(&operands)?;
+        if self.function.bytewise
+            && field.data_type() == &DataType::Utf8View
+            && types::takes_bytes(args.arg_fields)
+        {
+            field = types::field::bytes();
+        }
         Ok(Arc::new(
             field.with_name(self.function.name).with_nullable(nullable),
         ))
@@ -268,7 +285,7 @@ impl ScalarUDFImpl for MysqlFunction {
         let Some(kernel) = self.function.kernel else {
             return internal_err!("{} was not resolved by the typing rule", self.function.name);
         };
-        let call = Call::new(&args, self.function.volatile);
+        let call = Call::new(&args, self.function);
         call.finish(kernel(&call)?)
     }
 }

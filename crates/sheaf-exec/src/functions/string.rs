@@ -31,7 +31,7 @@ fn like_all(operands: &Operands<'_>) -> Result<Field> {
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("concat", (1, VARIADIC), concat_type, concat),
-    Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws),
+    Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws).bytewise(),
     Function::strict("length", (1, 1), bigint, |call| {
         let bytes = call.bytes(0)?;
         ints(call, |row| Some(bytes.get(row)?.len() as i64))
@@ -48,54 +48,54 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let texts = call.text(0)?;
         ints(call, |row| Some(characters(texts.get(row)?) as i64))
     }),
-    Function::strict("upper", (1, 1), like_first, |call| {
-        map(call, str::to_uppercase)
-    }),
-    Function::strict("lower", (1, 1), like_first, |call| {
-        map(call, str::to_lowercase)
-    }),
-    Function::strict("substring", (2, 3), like_first, substring),
+    Function::strict("upper", (1, 1), like_first, upper).bytewise(),
+    Function::strict("lower", (1, 1), like_first, lower).bytewise(),
+    Function::strict("substring", (2, 3), like_first, substring).bytewise(),
     Function::strict("left", (2, 2), like_first, |call| {
         part(call, |text, count| (0, clamp(count, characters(text))))
-    }),
+    })
+    .bytewise(),
     Function::strict("right", (2, 2), like_first, |call| {
         part(call, |text, count| {
             let all = characters(text);
             (all - clamp(count, all), all)
         })
-    }),
+    })
+    .bytewise(),
     // Text, characters to remove, and where: 'b' both ends, 'l' the start, 't' the end.
-    Function::strict("$trim", (3, 3), like_first, trim),
+    Function::strict("$trim", (3, 3), like_first, trim).bytewise(),
     Function::strict("ltrim", (1, 1), like_first, |call| {
         slices(call, |text| text.trim_start_matches(' '))
-    }),
+    })
+    .bytewise(),
     Function::strict("rtrim", (1, 1), like_first, |call| {
         slices(call, |text| text.trim_end_matches(' '))
-    }),
-    Function::strict("replace", (3, 3), like_all, replace),
-    Function::strict("repeat", (2, 2), like_first, repeat),
+    })
+    .bytewise(),
+    Function::strict("replace", (3, 3), like_all, replace).bytewise(),
+    Function::strict("repeat", (2, 2), like_first, repeat).bytewise(),
     Function::strict("reverse", (1, 1), like_first, |call| {
         map(call, |text| text.chars().rev().collect())
-    }),
-    Function::new("lpad", (3, 3), like_first, |call| pad(call, true)),
-    Function::new("rpad", (3, 3), like_first, |call| pad(call, false)),
-    Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)),
-    Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0)),
+    })
+    .bytewise(),
+    Function::new("lpad", (3, 3), like_first, |call| pad(call, true)).bytewise(),
+    Function::new("rpad", (3, 3), like_first, |call| pad(call, false)).bytewise(),
+    Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)).bytewise(),
+    Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0)).bytewise(),
     Function::new("field", (2, VARIADIC), bigint, field_position).never_null(),
     Function::new(
         "elt",
         (2, VARIADIC),
         |operands| text_field(&operands.fields[1..], "elt"),
         elt,
-    ),
-    Function::strict("find_in_set", (2, 2), bigint, find_in_set),
-    Function::strict("ascii", (1, 1), bigint, |call| {
-        let bytes = call.bytes(0)?;
-        ints(call, |row| {
-            Some(bytes.get(row)?.first().map_or(0, |byte| i64::from(*byte)))
-        })
-    }),
+    )
+    .bytewise(),
+    Function::strict("find_in_set", (2, 2), bigint, find_in_set).bytewise(),
+    Function::strict("ascii", (1, 1), bigint, first_byte),
     Function::strict("ord", (1, 1), bigint, |call| {
+        if call.sql_type(0) == SqlType::Bytes {
+            return first_byte(call);
+        }
         let texts = call.text(0)?;
         ints(call, |row| {
             let first = texts.get(row)?.chars().next();
@@ -124,9 +124,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 .ok()
         })
     }),
-    Function::strict("strcmp", (2, 2), bigint, strcmp),
-    Function::new("insert", (4, 4), like_first, insert),
-    Function::new("substring_index", (3, 3), like_first, substring_index),
+    Function::strict("strcmp", (2, 2), bigint, strcmp).bytewise(),
+    Function::new("insert", (4, 4), like_first, insert).bytewise(),
+    Function::new("substring_index", (3, 3), like_first, substring_index).bytewise(),
     Function::new("quote", (1, 1), like_first, |call| {
         let values = call.text(0)?;
         texts(call, |row, quoted| {
@@ -148,8 +148,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Some(())
         })
     })
-    .never_null(),
+    .never_null()
+    .bytewise(),
 ];
+
+fn first_byte(call: &Call<'_>) -> Result<ArrayRef> {
+    let bytes = call.bytes(0)?;
+    ints(call, |row| {
+        Some(bytes.get(row)?.first().map_or(0, |byte| i64::from(*byte)))
+    })
+}
 
 /// Characters of a text; bytes, if it is ASCII, which is found out a word at a time.
 fn characters(text: &str) -> usize {
@@ -203,6 +211,21 @@ pub(super) fn texts(
         }
     }
     Ok(Arc::new(builder.finish()))
+}
+
+/// Bytes have no case.
+fn upper(call: &Call<'_>) -> Result<ArrayRef> {
+    match call.sql_type(0) {
+        SqlType::Bytes => map(call, str::to_string),
+        _ => map(call, str::to_uppercase),
+    }
+}
+
+fn lower(call: &Call<'_>) -> Result<ArrayRef> {
+    match call.sql_type(0) {
+        SqlType::Bytes => map(call, str::to_string),
+        _ => map(call, str::to_lowercase),
+    }
 }
 
 fn map(call: &Call<'_>, function: fn(&str) -> String) -> Result<ArrayRef> {
@@ -412,7 +435,7 @@ fn folded(collation: Collation, text: &str) -> String {
 }
 
 fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
-    let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "locate")?;
+    let collation = call.matching_collation("locate")?;
     let (needles, haystacks) = (call.text(needle)?, call.text(haystack)?);
     let starts = if call.len() == 3 {
         Some(call.int(2)?)
@@ -523,7 +546,7 @@ fn elt(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn find_in_set(call: &Call<'_>) -> Result<ArrayRef> {
-    let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "find_in_set")?;
+    let collation = call.matching_collation("find_in_set")?;
     let (wanted, sets) = (call.text(0)?, call.text(1)?);
     ints(call, |row| {
         let (wanted, set) = (wanted.get(row)?, sets.get(row)?);
@@ -714,7 +737,7 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn strcmp(call: &Call<'_>) -> Result<ArrayRef> {
-    let (collation, _) = common_collation(&[call.sql_type(0), call.sql_type(1)], "strcmp")?;
+    let collation = call.matching_collation("strcmp")?;
     let (left, right) = (call.text(0)?, call.text(1)?);
     ints(call, |row| {
         Some(collation.compare(left.get(row)?, right.get(row)?) as i64)

@@ -402,6 +402,16 @@ pub fn matching_collation(left: &SqlType, right: &SqlType, operation: &str) -> R
     Ok(common_collation(&[left.clone(), right.clone()], operation)?.0)
 }
 
+/// Whether a string function of these arguments counts bytes. A hexadecimal literal is a text beside texts.
+pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
+    let is_bytes = |field: &FieldRef| SqlType::of(field) == SqlType::Bytes;
+    let is_hybrid = |field: &FieldRef| field.metadata().contains_key(HYBRID_KEY);
+    let has_text = arguments.iter().any(|field| SqlType::of(field).is_text());
+    arguments
+        .iter()
+        .any(|field| is_bytes(field) && !(has_text && is_hybrid(field)))
+}
+
 /// The field of a string computed from `arguments`: its collation is theirs.
 pub fn text_field(arguments: &[FieldRef], operation: &str) -> Result<Field> {
     let types: Vec<SqlType> = arguments
