@@ -217,15 +217,29 @@ pub(super) fn texts(
 fn upper(call: &Call<'_>) -> Result<ArrayRef> {
     match call.sql_type(0) {
         SqlType::Bytes => map(call, str::to_string),
-        _ => map(call, str::to_uppercase),
+        _ => map(call, |text| text.chars().map(uppercase).collect()),
     }
 }
 
 fn lower(call: &Call<'_>) -> Result<ArrayRef> {
     match call.sql_type(0) {
         SqlType::Bytes => map(call, str::to_string),
-        _ => map(call, str::to_lowercase),
+        _ => map(call, in_lower_case),
     }
+}
+
+/// Character for character: of what would be several (`ß`), MySQL knows no upper case.
+fn uppercase(character: char) -> char {
+    let mut mapped = character.to_uppercase();
+    match (mapped.next(), mapped.next()) {
+        (Some(upper), None) => upper,
+        _ => character,
+    }
+}
+
+fn in_lower_case(text: &str) -> String {
+    let lowercase = |character: char| character.to_lowercase().next().unwrap_or(character);
+    text.chars().map(lowercase).collect()
 }
 
 fn map(call: &Call<'_>, function: fn(&str) -> String) -> Result<ArrayRef> {
@@ -430,7 +444,7 @@ fn pad(call: &Call<'_>, left: bool) -> Result<ArrayRef> {
 fn folded(collation: Collation, text: &str) -> String {
     match collation {
         Collation::Binary | Collation::Utf8mb4_bin => text.to_string(),
-        _ => text.to_lowercase(),
+        _ => in_lower_case(text),
     }
 }
 
