@@ -5,11 +5,13 @@
 //! GROUP_CONCAT and ANY_VALUE are our own.
 //!
 //! AVG is not here: the pass over the syntax tree writes it as SUM / COUNT, which has exactly its type and rounding.
-//! Deviations and the bit aggregates are DataFusion's, over arguments converted first.
+//! Deviations and the bit aggregates are DataFusion's, over arguments converted first; over frames that move, deviations
+//! and sums of doubles are our own too.
 
 mod any_value;
 mod extreme;
 mod group_concat;
+mod moving;
 mod sum;
 
 use std::collections::HashMap;
@@ -21,6 +23,7 @@ use datafusion_expr::AggregateUDF;
 pub use any_value::AnyValue;
 pub use extreme::Extreme;
 pub use group_concat::GroupConcat;
+use moving::{Spread, Statistic};
 pub use sum::Sum;
 
 static AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(|| {
@@ -32,10 +35,22 @@ static AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(
         Arc::new(AggregateUDF::from(GroupConcat::new())),
         Arc::new(AggregateUDF::from(AnyValue::new())),
         stock::count::count_udaf(),
-        stock::stddev::stddev_udaf(),
-        stock::stddev::stddev_pop_udaf(),
-        stock::variance::var_samp_udaf(),
-        stock::variance::var_pop_udaf(),
+        spread(
+            stock::stddev::stddev_udaf(),
+            Statistic::Deviation { sample: true },
+        ),
+        spread(
+            stock::stddev::stddev_pop_udaf(),
+            Statistic::Deviation { sample: false },
+        ),
+        spread(
+            stock::variance::var_samp_udaf(),
+            Statistic::Variance { sample: true },
+        ),
+        spread(
+            stock::variance::var_pop_udaf(),
+            Statistic::Variance { sample: false },
+        ),
         stock::bit_and_or_xor::bit_and_udaf(),
         stock::bit_and_or_xor::bit_or_udaf(),
         stock::bit_and_or_xor::bit_xor_udaf(),
@@ -48,6 +63,10 @@ static AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(
         .map(|function| (function.name().to_string(), function))
         .collect()
 });
+
+fn spread(stock: Arc<AggregateUDF>, statistic: Statistic) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(Spread::new(stock, statistic)))
+}
 
 /// The aggregate function of this name. `$sum` and `$group_concat` are ours under names that DataFusion's
 /// rewrites for `sum` do not recognise.

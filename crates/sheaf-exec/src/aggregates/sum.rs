@@ -8,6 +8,7 @@ use datafusion_expr::{
     Accumulator, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
+use super::moving::{MovingStatistic, Statistic};
 use super::result_field;
 use crate::functions::SqlType;
 use crate::functions::types::{DECIMALS_KEY, MAX_PRECISION};
@@ -113,6 +114,9 @@ impl AggregateUDFImpl for Sum {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
+        if args.return_field.data_type() == &DataType::Float64 && !args.is_distinct {
+            return Ok(Box::new(MovingStatistic::new(Statistic::Sum)));
+        }
         self.accumulators.create_sliding_accumulator(args)
     }
 

@@ -1,0 +1,255 @@
+//! Sums, variances and deviations of doubles over a frame that moves (`ROWS 1 PRECEDING`).
+//!
+//! What leaves such a frame cannot be subtracted again: after 1e20 has come and gone, what was added beside it is lost, and
+//! of a variance a negative number may be left. So the frame is two stacks. New values go on one, with the moments
+//! of all of them; the oldest leave from the other, where each lies with the moments of itself and all that follow it. When
+//! that one is empty, the first is turned over onto it. A value is merged twice, and nothing is ever subtracted.
+//!
+//! DataFusion's accumulators compute the same of groups and of frames that only grow.
+
+use std::mem::{size_of, size_of_val};
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::cast::as_float64_array;
+use datafusion_common::{Result, ScalarValue, internal_err};
+use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
+
+/// What is computed of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Statistic {
+    Sum,
+    /// `sample`: of a sample, which is one value less.
+    Variance {
+        sample: bool,
+    },
+    Deviation {
+        sample: bool,
+    },
+}
+
+/// Values, as far as statistics need to know them; `squares` adds up their squared distances from the mean.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moments {
+    count: u64,
+    sum: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    fn of(value: f64) -> Moments {
+        Moments {
+            count: 1,
+            sum: value,
+            mean: value,
+            squares: 0.0,
+        }
+    }
+
+    /// Chan, Golub and LeVeque: Updating Formulae and a Pairwise Algorithm for Computing Sample Variances (1979).
+    fn merge(self, other: Moments) -> Moments {
+        if self.count == 0 {
+            return other;
+        }
+        if other.count == 0 {
+            return self;
+        }
+        let count = self.count + other.count;
+        let distance = other.mean - self.mean;
+        let share = other.count as f64 / count as f64;
+        Moments {
+            count,
+            sum: self.sum + other.sum,
+            mean: self.mean + distance * share,
+            squares: self.squares + other.squares + distance * distance * self.count as f64 * share,
+        }
+    }
+
+    fn statistic(self, statistic: Statistic) -> Option<f64> {
+        let variance = |sample: bool| {
+            let divisor = self.count.checked_sub(u64::from(sample))?;
+            (divisor > 0).then(|| self.squares / divisor as f64)
+        };
+        match statistic {
+            Statistic::Sum => (self.count > 0).then_some(self.sum),
+            Statistic::Variance { sample } => variance(sample),
+            Statistic::Deviation { sample } => variance(sample).map(f64::sqrt),
+        }
+    }
+}
+
+/// A statistic of the values in a frame; NULLs are none.
+#[derive(Debug)]
+pub(super) struct MovingStatistic {
+    statistic: Statistic,
+    /// What came last.
+    new: Vec<f64>,
+    moments_of_new: Moments,
+    /// What leaves first, the oldest on top.
+    old: Vec<Moments>,
+}
+
+impl MovingStatistic {
+    pub(super) fn new(statistic: Statistic) -> MovingStatistic {
+        MovingStatistic {
+            statistic,
+            new: Vec::new(),
+            moments_of_new: Moments::default(),
+            old: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, value: f64) {
+        self.new.push(value);
+        self.moments_of_new = self.moments_of_new.merge(Moments::of(value));
+    }
+
+    fn pop_oldest(&mut self) {
+        if self.old.is_empty() {
+            let mut following = Moments::default();
+            for value in self.new.drain(..).rev() {
+                following = Moments::of(value).merge(following);
+                self.old.push(following);
+            }
+            self.moments_of_new = Moments::default();
+        }
+        self.old.pop();
+    }
+}
+
+impl Accumulator for MovingStatistic {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for value in as_float64_array(&values[0])?.iter().flatten() {
+            self.push(value);
+        }
+        Ok(())
+    }
+
+    /// Rows leave in the order in which they came.
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let leaving = &values[0];
+        for _ in 0..leaving.len() - leaving.null_count() {
+            self.pop_oldest();
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let old = self.old.last().copied().unwrap_or_default();
+        let moments = old.merge(self.moments_of_new);
+        Ok(ScalarValue::Float64(moments.statistic(self.statistic)))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+            + self.new.capacity() * size_of::<f64>()
+            + self.old.capacity() * size_of::<Moments>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        internal_err!("a frame has no state to hand on")
+    }
+
+    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+        internal_err!("a frame has no state to hand on")
+    }
+}
+
+/// DataFusion's variance or deviation, except over frames that move.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spread {
+    stock: Arc<AggregateUDF>,
+    statistic: Statistic,
+}
+
+impl Spread {
+    pub(super) fn new(stock: Arc<AggregateUDF>, statistic: Statistic) -> Spread {
+        Spread { stock, statistic }
+    }
+}
+
+impl AggregateUDFImpl for Spread {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.stock.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.stock.return_type(arg_types)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        self.stock.accumulator(args)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.stock.state_fields(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.stock.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        self.stock.create_groups_accumulator(args)
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
+        match args.is_distinct {
+            true => self.stock.create_sliding_accumulator(args),
+            false => Ok(Box::new(MovingStatistic::new(self.statistic))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Float64Array;
+
+    use super::*;
+
+    fn array(values: &[Option<f64>]) -> Vec<ArrayRef> {
+        vec![Arc::new(Float64Array::from(values.to_vec()))]
+    }
+
+    #[test]
+    fn a_large_value_leaves_without_a_trace() {
+        let values = [Some(1e20), Some(1.0), None, Some(2.0), Some(4.0)];
+        for (statistic, expected) in [
+            (Statistic::Sum, 6.0),
+            (Statistic::Variance { sample: false }, 1.0),
+            (Statistic::Variance { sample: true }, 2.0),
+            (Statistic::Deviation { sample: false }, 1.0),
+        ] {
+            let mut frame = MovingStatistic::new(statistic);
+            assert_eq!(frame.evaluate().unwrap(), ScalarValue::Float64(None));
+            frame.update_batch(&array(&values[..3])).unwrap();
+            frame.retract_batch(&array(&values[..1])).unwrap();
+            frame.update_batch(&array(&values[3..])).unwrap();
+            frame.retract_batch(&array(&values[1..3])).unwrap();
+            assert_eq!(
+                frame.evaluate().unwrap(),
+                ScalarValue::Float64(Some(expected)),
+                "{statistic:?}"
+            );
+            frame.retract_batch(&array(&values[3..])).unwrap();
+            assert_eq!(frame.evaluate().unwrap(), ScalarValue::Float64(None));
+        }
+    }
+}
