@@ -483,6 +483,18 @@ impl PageStore {
         })
     }
 
+    /// Nobody knows what will become of a commit because of this error: nothing is made durable any more that depends on it.
+    pub(crate) fn stop(&self, error: &StorageError) {
+        tracing::error!("{error}; nothing can be changed until the next start");
+        let reason = match error {
+            // There may be space again, and that does not help.
+            StorageError::DiskFull { file } => StorageError::SyncFailed { file: file.clone() },
+            error => error.clone(),
+        };
+        self.log.stop(&reason);
+        self.refuse_changes(reason);
+    }
+
     /// Makes all durable that has committed so far, and lets snapshots that are taken from now on see it.
     pub(crate) fn show_commits(&self) -> Result<()> {
         // The status of each is set where its record is appended, so all before the newest have theirs.

@@ -239,6 +239,19 @@ impl Transaction {
         }
     }
 
+    /// As [`commit`](Self::commit), for who goes by its outcome from then on, and frees what one of both outcomes still needs.
+    /// So a commit that finds no space in the log must not become durable later: nothing does, until the next start finds out.
+    ///
+    /// # Errors
+    /// As [`PendingCommit::finish`], but all of them are final.
+    pub fn commit_or_stop(self) -> Result<()> {
+        let store = Arc::clone(&self.store);
+        match self.commit_later()? {
+            Some(pending) => pending.finish().inspect_err(|error| store.stop(error)),
+            None => Ok(()),
+        }
+    }
+
     /// As [`commit`](Self::commit), but waits for nothing: the rest is to be [finished](PendingCommit::finish), by any
     /// thread, before anybody is told that the changes are kept. `None`: the transaction has changed nothing.
     ///

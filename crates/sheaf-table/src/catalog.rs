@@ -985,17 +985,15 @@ impl Catalog {
         })
     }
 
-    /// Changes the catalog tree, completely or not at all.
+    /// Changes the catalog tree, completely or not at all. If it fails, the caller frees the trees that it has made, so the
+    /// change must not come about later.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&Tree, &mut Transaction) -> Result<()>,
     ) -> Result<()> {
         let mut transaction = self.storage.begin_transaction();
         match change(&self.storage.catalog_tree(), &mut transaction) {
-            Ok(()) => {
-                transaction.commit()?;
-                Ok(())
-            }
+            Ok(()) => Ok(transaction.commit_or_stop()?),
             Err(error) => {
                 transaction.rollback()?;
                 Err(error)

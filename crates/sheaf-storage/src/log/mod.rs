@@ -401,6 +401,11 @@ impl Log {
         Ok(())
     }
 
+    /// Nothing is made durable any more.
+    pub(crate) fn stop(&self, reason: &StorageError) {
+        self.commits.fail(reason);
+    }
+
     /// Writes and syncs all that was appended so far. Called by who leads.
     fn write(&self) -> Result<()> {
         let mut writer = self.writer.lock();

@@ -2,6 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use sheaf_storage::disk::simulated::{
+    Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
+};
+use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{
     AlterOptions, Alteration, Catalog, CreateTable, NoProgress, Progress, TableError, Value,
 };
@@ -326,4 +330,57 @@ fn a_new_index_has_no_statistics_of_a_dropped_one() {
     assert_eq!(found(&catalog), None);
     catalog.analyze("d", "t", NO_WAIT).unwrap();
     assert!(found(&catalog).is_some());
+}
+
+/// A commit that finds no room in the log is in its buffer all the same, and becomes durable when there is some.
+#[test]
+fn a_definition_whose_commit_finds_no_room_in_the_log_is_whole_after_a_restart() {
+    let open_on = |disk: &Arc<SimulatedDisk>| {
+        let options = StorageOptions {
+            pool_bytes: 4 << 20,
+            background_writer: false,
+            ..StorageOptions::default()
+        };
+        Catalog::open(Storage::open_on(disk.clone(), options).unwrap()).unwrap()
+    };
+    let name = |table: &str| ("d".to_string(), table.to_string());
+    type Change<'c> = &'c dyn Fn(&Catalog) -> Result<(), TableError>;
+    let changes: [Change<'_>; 5] = [
+        &|catalog| {
+            let columns = vec![column("v", "int", true)];
+            let made = catalog.create_table(CreateTable::new("d", "new", columns));
+            made.map(drop)
+        },
+        &|catalog| catalog.truncate_table(("d", "t"), true, NO_WAIT),
+        &|catalog| alter(catalog, "t", &[Alteration::Rebuild]),
+        &|catalog| catalog.rename_tables(&[(name("t"), name("other"))], NO_WAIT),
+        &|catalog| drop_table(catalog, "t"),
+    ];
+    for (seed, change) in changes.into_iter().enumerate() {
+        let disk = SimulatedDisk::new(SimulationOptions::new(seed as u64));
+        let catalog = open_on(&disk);
+        catalog.create_database("d").unwrap();
+        catalog.create_table(example()).unwrap();
+        // A file system that needs room to write what was allocated before.
+        disk.inject(Fault {
+            operation: FaultyOperation::Write,
+            kind: FaultKind::NoSpace,
+            file: "sheaf.log".into(),
+            bytes: 0..u64::MAX,
+            times: u32::MAX,
+        });
+        assert_eq!(change(&catalog).unwrap_err().mysql_code(), 1021, "{seed}");
+        disk.heal();
+        let is_inserted = insert(&catalog, &[row(1, "a", "b", 1)]).is_ok();
+        let after = disk.power_loss(SimulationOptions::new(100 + seed as u64));
+        drop(catalog);
+        let catalog = open_on(&after);
+        if is_inserted {
+            let table = catalog.table("d", "t").unwrap();
+            assert_eq!(values(&table), [row(1, "a", "b", 1)], "{seed}");
+        }
+        for table in catalog.tables("d").unwrap() {
+            rows(&table);
+        }
+    }
 }
