@@ -105,8 +105,8 @@ pub struct Transaction {
     kept_view: Option<ReadView>,
     /// Something about this transaction is in the log.
     is_logged: bool,
-    /// A rollback has failed: only the next start can take the rest back.
-    is_broken: bool,
+    /// Why a rollback has failed: only the next start can take the rest back.
+    broken: Option<StorageError>,
     limit: usize,
 }
 
@@ -129,7 +129,7 @@ impl Transaction {
             visited: VisitedLeaves::default(),
             kept_view: None,
             is_logged: false,
-            is_broken: false,
+            broken: None,
             limit,
         }
     }
@@ -158,7 +158,7 @@ impl Transaction {
             visited: VisitedLeaves::default(),
             kept_view: None,
             is_logged: true,
-            is_broken: false,
+            broken: None,
             limit: usize::MAX,
         }
     }
@@ -260,6 +260,7 @@ impl Transaction {
     pub fn commit_later(self) -> Result<Option<PendingCommit>> {
         let mut transaction = self;
         transaction.kept_view = None;
+        transaction.check_whole()?;
         if !transaction.is_logged {
             transaction.end_without_changes();
             // Its locks may have shown it what others had committed and the log had not made durable.
@@ -327,7 +328,13 @@ impl Transaction {
         Ok(())
     }
 
+    /// What could not be taken back is neither kept nor said to be gone: either would keep the next start from it.
+    fn check_whole(&self) -> Result<()> {
+        self.broken.clone().map_or(Ok(()), Err)
+    }
+
     fn take_back_to(&mut self, savepoint: usize) -> Result<()> {
+        self.check_whole()?;
         while self.undo.len() > savepoint {
             let result = self.undo.bring_back().and_then(|()| self.undo_last());
             if let Err(error) = result {
@@ -335,7 +342,9 @@ impl Transaction {
                 // What is left cannot be taken back either: forget it, so that dropping does not try.
                 self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
                 self.undo.clear();
-                self.is_broken = true;
+                self.broken = Some(error.clone());
+                // It changes nothing more either.
+                self.permit = None;
                 // What it has changed stays its own, but nobody waits for its locks.
                 let locks = &self.store.transactions.row_locks;
                 locks.give_all_back(&self.status);
@@ -920,7 +929,7 @@ impl Drop for Transaction {
         if !self.status.is_active() {
             // A commit that was not finished has something left.
             self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
-        } else if !self.is_broken
+        } else if self.broken.is_none()
             && let Err(error) = self.rollback_all()
         {
             tracing::error!("a transaction could not be rolled back: {error}");

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Random, check, contents, disk, open, options};
-use sheaf_storage::disk::simulated::{Fault, FaultKind, FaultyOperation, SimulatedDisk};
+use sheaf_storage::disk::simulated::{
+    Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
+};
 use sheaf_storage::{
     BulkBuilder, Disk, KeyRange, LockMode, LockWait, PAGE_SIZE, ReadAhead, Storage, StorageError,
-    StorageOptions, Tree,
+    StorageOptions, Transaction, Tree,
 };
 
 const DATA_FILE: &str = "sheaf.data";
@@ -366,6 +368,48 @@ fn a_statement_that_cannot_be_rolled_back_stops_all_changes() {
     let mut transaction = storage.begin_transaction();
     assert!(tree.insert(&mut transaction, b"new", b"").is_err());
     assert!(storage.close().is_err());
+}
+
+#[test]
+fn what_could_not_be_rolled_back_neither_commits_nor_ends_before_the_next_start() {
+    type End = fn(Transaction, &Tree) -> Result<(), StorageError>;
+    let ends: [End; 4] = [
+        |transaction, _| transaction.rollback(),
+        |transaction, _| transaction.commit(),
+        |mut transaction, _| {
+            let taken_back = transaction.rollback_to(0);
+            transaction.rollback().and(taken_back)
+        },
+        |mut transaction, tree| {
+            tree.insert(&mut transaction, b"new", b"")?;
+            transaction.commit()
+        },
+    ];
+    for (end, loses_power) in ends.into_iter().flat_map(|end| [(end, false), (end, true)]) {
+        let mut disk = disk(9);
+        let storage = open(&disk);
+        let (tree, model) = filled(&storage, 20_000);
+        let mut transaction = storage.begin_transaction();
+        for key in [0u32, 2] {
+            tree.update(&mut transaction, &key.to_be_bytes(), b"changed")
+                .unwrap();
+        }
+        let savepoint = transaction.savepoint() - 1;
+        storage.drop_cached_pages().unwrap();
+        fail(&disk, FaultyOperation::Read, FaultKind::IoError, u32::MAX);
+        transaction.rollback_to(savepoint).unwrap_err();
+        disk.heal();
+        end(transaction, &tree).unwrap_err();
+        if loses_power {
+            disk = disk.power_loss(SimulationOptions::new(10));
+        }
+        drop((tree, storage));
+        let storage = open(&disk);
+        let id = storage.tree_ids().unwrap().pop().unwrap();
+        let tree = storage.tree(id).unwrap();
+        let expected: Vec<_> = model.into_iter().collect();
+        assert!(contents(&tree, KeyRange::all(), ReadAhead::Off) == expected);
+    }
 }
 
 #[test]
