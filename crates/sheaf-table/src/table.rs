@@ -295,21 +295,16 @@ impl Table {
     /// `DuplicateKey`, and whatever the storage reports.
     pub fn insert(&self, transaction: &mut Transaction, row: &[Value]) -> Result<InsertOutcome> {
         let savepoint = transaction.savepoint();
-        let result = self.insert_row(transaction, row);
-        match result {
-            Ok(_) => self.state.note_change(),
-            Err(_) => transaction.rollback_to(savepoint)?,
-        }
-        result
-    }
-
-    fn insert_row(&self, transaction: &mut Transaction, row: &[Value]) -> Result<InsertOutcome> {
         let generated = self.take_auto_increment(row)?;
         let inserted = self.insert_entries(transaction, row, &generated);
-        if let (Err(TableError::DuplicateKey { .. }), Some(value)) =
-            (&inserted, generated.generated)
-        {
-            self.give_back_auto_increment(value);
+        match &inserted {
+            Ok(_) => self.state.note_change(),
+            Err(error) => {
+                transaction.rollback_to(savepoint)?;
+                if matches!(error, TableError::DuplicateKey { .. }) {
+                    self.give_back_auto_increment(&generated)?;
+                }
+            }
         }
         inserted
     }
@@ -946,12 +941,20 @@ impl Table {
         Ok(())
     }
 
-    /// A value that was given out to a row that did not go in is given out again, unless another has followed it.
-    fn give_back_auto_increment(&self, value: u64) {
-        let counter = &self.state.auto_increment;
-        let (next, relaxed) = (value + 1, Ordering::Relaxed);
-        // Another value may have been given out since; then this one is a gap.
-        let _ = counter.compare_exchange(next, value, relaxed, relaxed);
+    /// A value that was given out to a row that did not go in is given out again, unless another has followed it, or another
+    /// row has it.
+    fn give_back_auto_increment(&self, generated: &Generated) -> Result<()> {
+        let Some(value) = generated.generated else {
+            return Ok(());
+        };
+        // Who inserts a value below the next one says nothing to the counter, and all who came later would be given it.
+        if self.largest_of_column(generated.column)? < value {
+            let counter = &self.state.auto_increment;
+            let (next, relaxed) = (value + 1, Ordering::Relaxed);
+            // Another value may have been given out since; then this one is a gap.
+            let _ = counter.compare_exchange(next, value, relaxed, relaxed);
+        }
+        Ok(())
     }
 
     /// The next hidden row id; 0 for tables with a primary key.

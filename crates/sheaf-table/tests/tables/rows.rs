@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
+use sheaf_storage::{KeyRange, LockMode, LockWait, RangeLock, ReadView, StorageError};
 use sheaf_table::{Catalog, Column, ColumnType, CreateTable, Table, TableError, Value};
 
 use crate::fixture::*;
@@ -539,4 +539,37 @@ fn a_view_from_before_a_definition_is_refused() {
     let now = catalog.storage().read_view().unwrap();
     table.check_view(&now).unwrap();
     table.check_view(&ReadView::newest()).unwrap();
+}
+
+/// A row waits with the value that was given out to it, and somebody else inserts just that value.
+#[test]
+fn a_value_that_another_row_has_is_not_given_out_again() {
+    let (_directory, catalog) = scratch();
+    let table = catalog.create_table(example()).unwrap();
+    let next = || vec![Value::Null, Value::Null, Value::Null, Value::Null];
+    let mut keeps_out = catalog.storage().begin_transaction();
+    let (all, kind) = (KeyRange::all(), RangeLock::NoInserts);
+    keeps_out
+        .lock_range(&table.clustered, &all, kind, LockWait::No)
+        .unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| insert(&catalog, &[next()]));
+        while table.next_auto_increment().unwrap() != Some(2) {
+            std::thread::yield_now();
+        }
+        table.insert(&mut keeps_out, &row(1, "a", "b", 1)).unwrap();
+        keeps_out.commit().unwrap();
+        let refused = waiting.join().unwrap().unwrap_err();
+        assert_eq!(refused.mysql_code(), 1062);
+    });
+    insert(&catalog, &[next()]).unwrap();
+    // One that no row has is.
+    let refused = insert(
+        &catalog,
+        &[vec![Value::Null, text("a"), Value::Null, Value::Null]],
+    );
+    assert_eq!(refused.unwrap_err().mysql_code(), 1062);
+    insert(&catalog, &[next()]).unwrap();
+    let ids: Vec<_> = values(&table).iter().map(|row| row[0].clone()).collect();
+    assert_eq!(ids, [1, 2, 3].map(Value::Int));
 }
