@@ -433,7 +433,15 @@ enum Output {
 
 /// Strings are grouped by their sort keys; what is shown is some string of the group. Columns that the other group
 /// columns determine (a customer's name, given his key) are not grouped by at all.
-fn group_by_key(aggregate: Aggregate) -> Result<LogicalPlan> {
+fn group_by_key(mut aggregate: Aggregate) -> Result<LogicalPlan> {
+    // What is named twice is one column of the schema, so it has to be one group expression too.
+    let mut named = Vec::with_capacity(aggregate.group_expr.len());
+    for expr in aggregate.group_expr {
+        if !named.contains(&expr) {
+            named.push(expr);
+        }
+    }
+    aggregate.group_expr = named;
     let schema = Arc::clone(aggregate.input.schema());
     let old_schema = Arc::clone(&aggregate.schema);
     if let [Expr::GroupingSet(set)] = aggregate.group_expr.as_slice() {
