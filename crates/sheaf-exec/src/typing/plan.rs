@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
+use datafusion_common::{Column, DFSchema, ExprSchema, Result, ScalarValue, Spans};
 use datafusion_expr::expr::{AggregateFunction, Case, Exists, GroupingSet, InSubquery};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
@@ -209,7 +209,10 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
             }
             let name = names.save(&expr);
             let expr = with_single_rows(expr)?;
-            let resolved = resolve(expr, &schema, texts, purpose)?;
+            let mut resolved = resolve(expr, &schema, texts, purpose)?;
+            if purpose == Purpose::Shown {
+                resolved = with_counted_in(resolved, &schema)?;
+            }
             // The expressions of a sort have no names that anybody sees.
             Ok(Transformed::yes(if is_sort {
                 resolved
@@ -222,7 +225,7 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
         LogicalPlan::Sort(sort) => LogicalPlan::Sort(sort_by_key(sort, &schema)?),
         LogicalPlan::Filter(filter) => {
             let filter = with_correlated_keys(filter)?;
-            LogicalPlan::Filter(with_correlated_not_in(filter, &schema)?)
+            LogicalPlan::Filter(with_exact_in(filter, &schema)?)
         }
         LogicalPlan::Aggregate(aggregate) => group_by_key(aggregate)?,
         LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == ROW_SUBQUERY => {
@@ -332,41 +335,183 @@ fn map_grouping_sets(
     })
 }
 
-/// `x NOT IN (SELECT y ... WHERE k = outer.k)` keeps the rows for which no y is equal to x or NULL, and if x is NULL, those
-/// for which there is no y at all. DataFusion's join for that knows one key only, so where NULL is possible the condition is
-/// said of rows: `NOT EXISTS (... WHERE k = outer.k AND (y = x OR y IS NULL OR x IS NULL))`.
-fn with_correlated_not_in(filter: Filter, schema: &DFSchema) -> Result<Filter> {
-    let is_correlated =
-        |not_in: &InSubquery| not_in.negated && !not_in.subquery.outer_ref_columns.is_empty();
-    let has_one = split_conjunction(&filter.predicate)
-        .into_iter()
-        .any(|condition| matches!(condition, Expr::InSubquery(not_in) if is_correlated(not_in)));
-    if !has_one {
+/// What the truth value of a condition may be taken for if it is unknown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Itself,
+    False,
+    True,
+}
+
+impl Unknown {
+    /// Of what NOT denies.
+    fn denied(self) -> Unknown {
+        match self {
+            Unknown::Itself => Unknown::Itself,
+            Unknown::False => Unknown::True,
+            Unknown::True => Unknown::False,
+        }
+    }
+}
+
+fn has_in_subquery(expr: &Expr) -> Result<bool> {
+    expr.exists(|inner| Ok(matches!(inner, Expr::InSubquery(_))))
+}
+
+/// DataFusion makes joins of the subqueries in a filter. They know `x IN (SELECT y ...)` only as true or not, and `NOT IN`
+/// with its NULLs only where it is a condition of its own that is not correlated. The rest is written out here:
+///
+/// ```text
+///   x NOT IN (SELECT y ... WHERE k = outer.k)     NOT EXISTS (... WHERE k = outer.k AND (y = x OR y IS NULL OR x IS NULL))
+///   x NOT IN (SELECT y ...) OR c                  NOT (x IN (SELECT y ...) OR it is unknown) OR c
+/// ```
+fn with_exact_in(filter: Filter, schema: &DFSchema) -> Result<Filter> {
+    if !has_in_subquery(&filter.predicate)? {
         return Ok(filter);
     }
     let conditions = split_conjunction_owned(filter.predicate);
     let conditions = conditions
         .into_iter()
         .map(|condition| match condition {
-            Expr::InSubquery(not_in) if is_correlated(&not_in) => no_row_for(not_in, schema),
-            other => Ok(other),
+            Expr::InSubquery(in_subquery) => whole_condition(in_subquery, schema),
+            Expr::Not(inner) => match *inner {
+                Expr::InSubquery(mut in_subquery) => {
+                    in_subquery.negated = !in_subquery.negated;
+                    whole_condition(in_subquery, schema)
+                }
+                inner => exact_in(Expr::Not(Box::new(inner)), Unknown::False, schema),
+            },
+            other => exact_in(other, Unknown::False, schema),
         })
         .collect::<Result<Vec<_>>>()?;
     let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
     Filter::try_new(predicate, filter.input)
 }
 
-fn no_row_for(not_in: InSubquery, schema: &DFSchema) -> Result<Expr> {
-    let inner = Arc::clone(&not_in.subquery.subquery);
-    let (x_may_be_null, y_may_be_null) = (
-        not_in.expr.nullable(schema)?,
-        inner.schema().field(0).is_nullable(),
-    );
-    if not_in.expr.contains_outer() || !(x_may_be_null || y_may_be_null) {
-        return Ok(Expr::InSubquery(not_in));
+/// IN or NOT IN as one of the conditions that all must hold.
+fn whole_condition(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let is_correlated = !in_subquery.subquery.outer_ref_columns.is_empty();
+    if !in_subquery.negated || !is_correlated || !may_be_unknown(&in_subquery, schema)? {
+        return Ok(Expr::InSubquery(in_subquery));
     }
-    let mut outer_columns = not_in.subquery.outer_ref_columns.clone();
-    let x = not_in.expr.transform(|expr| {
+    row_for(in_subquery, schema)
+}
+
+/// A part of a condition, where unknown may be taken for what `unknown` says.
+fn exact_in(expr: Expr, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::And | Operator::Or),
+            right,
+        }) => Ok(Expr::BinaryExpr(BinaryExpr {
+            left: Box::new(exact_in(*left, unknown, schema)?),
+            op,
+            right: Box::new(exact_in(*right, unknown, schema)?),
+        })),
+        Expr::Not(inner) => {
+            let inner = exact_in(*inner, unknown.denied(), schema)?;
+            Ok(Expr::Not(Box::new(inner)))
+        }
+        Expr::InSubquery(mut in_subquery) => {
+            let negated = std::mem::take(&mut in_subquery.negated);
+            let unknown = match negated {
+                true => unknown.denied(),
+                false => unknown,
+            };
+            let is_in = if unknown == Unknown::False || !may_be_unknown(&in_subquery, schema)? {
+                Expr::InSubquery(in_subquery)
+            } else {
+                let may_be_in = match in_subquery.subquery.outer_ref_columns.is_empty() {
+                    true => is_unknown(&in_subquery, schema)?,
+                    false => row_for(in_subquery.clone(), schema)?,
+                };
+                let may_be_in = match unknown {
+                    Unknown::Itself => may_be_in.and(lit(ScalarValue::Boolean(None))),
+                    _ => may_be_in,
+                };
+                Expr::InSubquery(in_subquery).or(may_be_in)
+            };
+            Ok(if negated { !is_in } else { is_in })
+        }
+        other => {
+            let inner = other.map_children(|inner| {
+                Ok(Transformed::yes(exact_in(inner, Unknown::Itself, schema)?))
+            })?;
+            Ok(inner.data)
+        }
+    }
+}
+
+/// In a select list only subqueries that are values become joins, so IN counts the rows that it finds.
+fn with_counted_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    if !has_in_subquery(&expr)? {
+        return Ok(expr);
+    }
+    let counted = expr.transform_up(|expr| match expr {
+        Expr::InSubquery(in_subquery) if !in_subquery.expr.contains_outer() => {
+            let (outer_columns, x) = as_outer(&in_subquery, schema)?;
+            let rows = Arc::clone(&in_subquery.subquery.subquery);
+            let y = Expr::Column(rows.schema().columns()[0].clone());
+            let meeting = LogicalPlan::Filter(Filter::try_new(y.eq(x), rows)?);
+            let mut is_in = has_rows(meeting, outer_columns)?;
+            if may_be_unknown(&in_subquery, schema)? {
+                let unknown = lit(ScalarValue::Boolean(None));
+                is_in = is_in.or(is_unknown(&in_subquery, schema)?.and(unknown));
+            }
+            let is_in = if in_subquery.negated { !is_in } else { is_in };
+            Ok(Transformed::yes(is_in))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(counted.data)
+}
+
+/// Whether NULL can make it unknown if `x IN (SELECT y ...)`. What x has of queries further out stays as it is.
+fn may_be_unknown(in_subquery: &InSubquery, schema: &DFSchema) -> Result<bool> {
+    let y = in_subquery.subquery.subquery.schema().field(0);
+    let may_be_null = y.is_nullable() || in_subquery.expr.nullable(schema)?;
+    Ok(may_be_null && !in_subquery.expr.contains_outer())
+}
+
+/// Whether `x IN (SELECT y ...)` is unknown if it is not true: whether there is a y that is NULL, or x is NULL and there is
+/// any y.
+fn is_unknown(in_subquery: &InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let rows = in_subquery.subquery.subquery.as_ref();
+    let outer_columns = &in_subquery.subquery.outer_ref_columns;
+    let mut unknown = lit(false);
+    if rows.schema().field(0).is_nullable() {
+        let y = Expr::Column(rows.schema().columns()[0].clone());
+        let without_value = Filter::try_new(y.is_null(), Arc::new(rows.clone()))?;
+        unknown = has_rows(LogicalPlan::Filter(without_value), outer_columns.clone())?;
+    }
+    if in_subquery.expr.nullable(schema)? {
+        let x_is_null = in_subquery.expr.as_ref().clone().is_null();
+        unknown = unknown.or(x_is_null.and(has_rows(rows.clone(), outer_columns.clone())?));
+    }
+    Ok(unknown)
+}
+
+/// `(SELECT COUNT(*) FROM rows) > 0`.
+fn has_rows(rows: LogicalPlan, outer_ref_columns: Vec<Expr>) -> Result<Expr> {
+    let count = aggregate_call("count", lit(1i64))?;
+    let count = Aggregate::try_new(Arc::new(rows), Vec::new(), vec![count])?;
+    let column = Expr::Column(Column::from(count.schema.qualified_field(0)));
+    let count = Arc::new(LogicalPlan::Aggregate(count));
+    // Decorrelation may put other columns beside it.
+    let count = Projection::try_new(vec![column.alias("$value")], count)?;
+    let count = Expr::ScalarSubquery(Subquery {
+        subquery: Arc::new(LogicalPlan::Projection(count)),
+        outer_ref_columns,
+        spans: Spans::new(),
+    });
+    Ok(count.gt(lit(0i64)))
+}
+
+/// The x of `x IN (SELECT y ...)` as it is called inside of the subquery, and what the subquery is correlated by with it.
+fn as_outer(in_subquery: &InSubquery, schema: &DFSchema) -> Result<(Vec<Expr>, Expr)> {
+    let mut outer_columns = in_subquery.subquery.outer_ref_columns.clone();
+    let x = in_subquery.expr.as_ref().clone().transform(|expr| {
         Ok(match expr {
             Expr::Column(column) => {
                 let field = Arc::clone(schema.field_from_column(&column)?);
@@ -377,12 +522,19 @@ fn no_row_for(not_in: InSubquery, schema: &DFSchema) -> Result<Expr> {
             other => Transformed::no(other),
         })
     })?;
-    let (x, y) = (x.data, Expr::Column(inner.schema().columns()[0].clone()));
+    Ok((outer_columns, x.data))
+}
+
+/// Whether a row of the subquery is equal to x, or may be: `EXISTS (... y = x OR y IS NULL OR x IS NULL)`, or its opposite.
+fn row_for(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let (outer_columns, x) = as_outer(&in_subquery, schema)?;
+    let inner = Arc::clone(&in_subquery.subquery.subquery);
+    let y = Expr::Column(inner.schema().columns()[0].clone());
     let mut meets = y.clone().eq(x.clone());
-    if y_may_be_null {
+    if inner.schema().field(0).is_nullable() {
         meets = meets.or(y.is_null());
     }
-    if x_may_be_null {
+    if in_subquery.expr.nullable(schema)? {
         meets = meets.or(x.is_null());
     }
     let meeting = LogicalPlan::Filter(Filter::try_new(meets, inner)?);
@@ -390,9 +542,9 @@ fn no_row_for(not_in: InSubquery, schema: &DFSchema) -> Result<Expr> {
         subquery: Subquery {
             subquery: Arc::new(meeting),
             outer_ref_columns: outer_columns,
-            spans: not_in.subquery.spans,
+            spans: in_subquery.subquery.spans,
         },
-        negated: true,
+        negated: in_subquery.negated,
     }))
 }
 
