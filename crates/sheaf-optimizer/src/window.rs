@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion_common::{Result, ScalarValue, internal_err, plan_err};
+use datafusion_common::{DFSchema, Result, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
 use datafusion_expr::{Expr, Window, WindowFrame, WindowFrameBound};
 use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr, create_physical_sort_exprs};
@@ -107,7 +107,7 @@ fn window_expr(
             .collect()
     };
     let args = physical(args)?;
-    let partition_by = physical(partition_by)?;
+    let partition_by = physical(&undetermined(partition_by, schema))?;
     let order_by = create_physical_sort_exprs(order_by, schema, &planner.properties, &block.slots)?;
     let filter = filter
         .as_ref()
@@ -125,6 +125,29 @@ fn window_expr(
         *distinct,
         filter,
     )
+}
+
+/// The PARTITION BY without columns that its other columns determine, such as the aggregates of a group. The order of rows
+/// need not tell them apart, and the window operators want an order that does.
+fn undetermined(partition_by: &[Expr], schema: &DFSchema) -> Vec<Expr> {
+    let index_of = |expr: &Expr| match expr {
+        Expr::Column(column) => schema.maybe_index_of_column(column),
+        _ => None,
+    };
+    let mut kept = partition_by.to_vec();
+    for dependence in schema.functional_dependencies().iter() {
+        let keys = &dependence.source_indices;
+        let is_key = |expr: &Expr| index_of(expr).is_some_and(|index| keys.contains(&index));
+        let has_key = |key: &usize| kept.iter().any(|expr| index_of(expr) == Some(*key));
+        if dependence.nullable || keys.is_empty() || !keys.iter().all(has_key) {
+            continue;
+        }
+        let is_determined = |expr: &Expr| {
+            index_of(expr).is_some_and(|index| dependence.target_indices.contains(&index))
+        };
+        kept.retain(|expr| is_key(expr) || !is_determined(expr));
+    }
+    kept
 }
 
 /// Whether a frame can never hold a row because of the kinds of its bounds.
