@@ -12,7 +12,7 @@ use datafusion_expr::logical_plan::{
     TableScan, TableScanBuilder, Union,
 };
 use datafusion_expr::utils::{
-    conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction, split_conjunction_owned,
+    conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
 use datafusion_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, SortExpr, TableSource, lit,
@@ -391,7 +391,7 @@ fn with_exact_in(filter: Filter, schema: &DFSchema) -> Result<Filter> {
 /// IN or NOT IN as one of the conditions that all must hold.
 fn whole_condition(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let is_correlated = !in_subquery.subquery.outer_ref_columns.is_empty();
-    if !in_subquery.negated || !is_correlated || !may_be_unknown(&in_subquery, schema)? {
+    if !in_subquery.negated || !is_correlated || in_subquery.expr.contains_outer() {
         return Ok(Expr::InSubquery(in_subquery));
     }
     row_for(in_subquery, schema)
