@@ -29,14 +29,14 @@ use datafusion_expr::expr::{
 };
 use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, SortExpr,
-    WindowFrameUnits, lit,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
 };
 
 use sheaf_table::Collation;
 
 use crate::collation::{collation_key, key_collation};
 use crate::functions::truncated::{NumberKind, TruncatedTexts};
-use crate::functions::types::{Coercibility, HYBRID_KEY, SqlType, field};
+use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
 use crate::functions::{as_function, call, mathematics};
 
 pub use plan::{resolve_plan, rewrite_changed, schema_of_operands};
@@ -370,12 +370,35 @@ fn resolve_aggregate(mut aggregate: AggregateFunction, schema: &DFSchema) -> Res
     Ok(Expr::AggregateFunction(aggregate))
 }
 
-/// An order that a RANGE frame can run over: DataFusion knows no ranges of bytes, nor of spans of time.
-fn range_key(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+/// An order that a RANGE frame can run over: DataFusion knows no ranges of bytes, nor of spans of time. Offsets become values
+/// of the order's type, and so do sums of both, so it is as wide as they need.
+fn range_key(expr: Expr, frame: &WindowFrame, schema: &DFSchema) -> Result<Expr> {
+    let offsets = [&frame.start_bound, &frame.end_bound].map(|bound| match bound {
+        WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => {
+            offset.try_as_str().flatten()
+        }
+        WindowFrameBound::CurrentRow => None,
+    });
+    let offsets: Vec<&str> = offsets.into_iter().flatten().collect();
+    let digits_of = |offset: &&str| offset.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let digits = offsets.iter().map(digits_of).max().unwrap_or(0);
+    let digits = i8::try_from(digits).unwrap_or(i8::MAX);
+    let fits = |ty: &DataType| {
+        let is_of = |offset: &&str| ScalarValue::from(*offset).cast_to(ty).is_ok();
+        offsets.iter().all(is_of)
+    };
     Ok(match field_of(&expr, schema)?.data_type() {
         // The hexadecimal digits order as the bytes do.
         DataType::Binary => call("hex", vec![expr]),
         DataType::Duration(_) => cast(expr, DataType::Int64),
+        DataType::Decimal128(_, scale) if !offsets.is_empty() => {
+            let scale = digits.max(*scale);
+            cast(expr, DataType::Decimal128(MAX_PRECISION, scale))
+        }
+        ty if ty.is_integer() && !fits(ty) && digits == 0 => cast(expr, DataType::Int64),
+        ty if ty.is_integer() && !fits(ty) => {
+            cast(expr, DataType::Decimal128(MAX_PRECISION, digits))
+        }
         _ => expr,
     })
 }
@@ -393,7 +416,8 @@ fn resolve_window(mut window: WindowFunction, schema: &DFSchema) -> Result<Expr>
     params.order_by = sort_keys_of(std::mem::take(&mut params.order_by), schema)?;
     if params.window_frame.units == WindowFrameUnits::Range {
         for sort in &mut params.order_by {
-            sort.expr = range_key(std::mem::take(&mut sort.expr), schema)?;
+            let key = std::mem::take(&mut sort.expr);
+            sort.expr = range_key(key, &params.window_frame, schema)?;
         }
     }
     Ok(Expr::WindowFunction(Box::new(window)))
