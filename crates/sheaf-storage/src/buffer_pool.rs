@@ -605,9 +605,10 @@ impl BufferPool {
         let frame = self.allocate_frame()?;
         counters::add(&self.core.traffic.reads, 1);
         counters::count_on_thread(1, 0, 1);
-        let read = PageRead::for_waiter(&self.core, claim, frame);
-        self.disk.submit(vec![read.clone().operation(self.file)]);
-        self.disk.wait(self.file, page.offset(), &|| read.is_done());
+        let read = PageRead::of_one(&self.core, claim, frame);
+        let (operation, token) = read.clone().operation(self.file);
+        let (result, buffers) = self.disk.execute(operation);
+        token.complete(result, buffers);
         read.outcome()
     }
 

@@ -16,7 +16,7 @@ use crate::page::{PAGE_SIZE, PageId};
 use crate::page_table::{Heat, PageWord, state};
 use crate::pool_core::PoolCore;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, thread};
+use crate::sync::Mutex;
 
 /// The right to bring an evicted page into memory.
 pub(crate) struct Claim<'p> {
@@ -86,21 +86,19 @@ pub(crate) struct PageRead {
     first: PageId,
     targets: Vec<Target>,
     read_ahead: bool,
-    waiter: Option<thread::Thread>,
     submitted: AtomicBool,
     done: AtomicBool,
     error: Mutex<Option<StorageError>>,
 }
 
 impl PageRead {
-    /// A read of one page that the calling thread is going to wait for.
-    pub(crate) fn for_waiter(
+    /// A read of one page that the calling thread needs.
+    pub(crate) fn of_one(
         core: &Arc<PoolCore>,
         claim: Claim<'_>,
         frame: FrameId,
     ) -> Arc<PageRead> {
         let mut read = PageRead::new(core, claim.page());
-        read.waiter = Some(thread::current());
         read.read_ahead = false;
         read.push_page(claim, frame);
         Arc::new(read)
@@ -113,7 +111,6 @@ impl PageRead {
             first,
             targets: Vec::with_capacity(1),
             read_ahead: true,
-            waiter: None,
             submitted: AtomicBool::new(false),
             done: AtomicBool::new(false),
             error: Mutex::new(None),
@@ -175,11 +172,6 @@ impl PageRead {
             },
             self,
         )
-    }
-
-    /// Whether the read is over, well or not.
-    pub(crate) fn is_done(&self) -> bool {
-        self.done.load(Ordering::Acquire)
     }
 
     /// What became of a read that is over.
@@ -255,16 +247,13 @@ impl Completion for PageRead {
             self.core.reads_in_flight.fetch_sub(1, Ordering::AcqRel);
         }
         self.done.store(true, Ordering::Release);
-        if let Some(waiter) = &self.waiter {
-            waiter.unpark();
-        }
     }
 }
 
 impl Drop for PageRead {
     /// A read that was never submitted gives its pages back.
     fn drop(&mut self) {
-        if !self.is_done() {
+        if !self.done.load(Ordering::Acquire) {
             self.complete(Err(io::ErrorKind::Interrupted.into()), None);
         }
     }
