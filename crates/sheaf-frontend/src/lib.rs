@@ -12,6 +12,7 @@ pub mod dialect;
 pub mod error;
 pub mod last_insert_id;
 mod lower;
+mod multiset;
 pub mod parser;
 pub mod query;
 mod sleep;

@@ -27,6 +27,7 @@ use crate::context::StatementContext;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::lower::{self, HIDDEN_SUFFIX, TableReference};
+use crate::multiset::number_equal_rows;
 use crate::parser::hint::HintWarning;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
@@ -140,6 +141,7 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
+        .and_then(number_equal_rows)
         // GROUPING() names group expressions, which typing changes.
         .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))
         .and_then(|plan| resolve_plan(plan, &texts))
