@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::compute::SortOptions;
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
 use datafusion_expr::{Expr, Window, WindowFrame, WindowFrameBound};
@@ -55,8 +56,11 @@ fn sorted_for(
         return internal_err!("a window without functions");
     };
     let partition = first.partition_by().iter();
+    // Any order tells partitions apart. This one is what EnsureRequirements sorts by when it puts a sort in the place of
+    // ours, and operators above have looked at ours by then.
+    let options = SortOptions::new(false, false);
     let keys: Vec<PhysicalSortExpr> = partition
-        .map(|expr| PhysicalSortExpr::new_default(Arc::clone(expr)))
+        .map(|expr| PhysicalSortExpr::new(Arc::clone(expr), options))
         .chain(first.order_by().iter().cloned())
         .collect();
     let Some(ordering) = LexOrdering::new(keys.clone()) else {
