@@ -15,6 +15,8 @@
 //! then releases the word with a higher version. The reader loads the word, loads from the page, passes an acquire
 //! fence, and loads the word again. If any of its loads saw a changed byte, the two fences make its second look at the
 //! word see EXCLUSIVE or something later. If it saw none, what it read is the page of that version.
+//! A frame gets another page only by way of the free list. Its page's word says EVICTED before it is put there, and who
+//! takes it from there passes a release fence before anything is put into it: the same argument.
 //!
 //! **Descending.** Read the child's number from the parent, take the child's guard, then validate the parent *again*:
 //! the child's version was then read while the parent still pointed to it.

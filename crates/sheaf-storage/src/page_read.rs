@@ -15,8 +15,8 @@ use crate::latch;
 use crate::page::{PAGE_SIZE, PageId};
 use crate::page_table::{Heat, PageWord, state};
 use crate::pool_core::PoolCore;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// The right to bring an evicted page into memory.
 pub(crate) struct Claim<'p> {
@@ -93,11 +93,7 @@ pub(crate) struct PageRead {
 
 impl PageRead {
     /// A read of one page that the calling thread needs.
-    pub(crate) fn of_one(
-        core: &Arc<PoolCore>,
-        claim: Claim<'_>,
-        frame: FrameId,
-    ) -> Arc<PageRead> {
+    pub(crate) fn of_one(core: &Arc<PoolCore>, claim: Claim<'_>, frame: FrameId) -> Arc<PageRead> {
         let mut read = PageRead::new(core, claim.page());
         read.read_ahead = false;
         read.push_page(claim, frame);

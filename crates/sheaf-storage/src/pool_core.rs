@@ -14,7 +14,7 @@ use crate::latch::{self, ParkingLot};
 use crate::page::PageId;
 use crate::page_table::{Heat, PageTable, PageWord, state};
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// What a frame holds.
 pub(crate) struct FrameDescriptor {
@@ -113,8 +113,13 @@ impl PoolCore {
         self.table.word(page)
     }
 
+    /// A frame that nobody has.
     pub(crate) fn take_free_frame(&self) -> Option<FrameId> {
-        self.free.lock().pop()
+        let frame = self.free.lock().pop();
+        // An optimistic reader of the frame's former page that sees what is put there now must see that page's word as
+        // EVICTED, or later, when it validates.
+        fence(Ordering::Release);
+        frame
     }
 
     pub(crate) fn free_frames(&self) -> usize {
