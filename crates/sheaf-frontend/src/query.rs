@@ -27,7 +27,7 @@ use crate::context::StatementContext;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::lower::{self, HIDDEN_SUFFIX, TableReference};
-use crate::multiset::number_equal_rows;
+use crate::multiset::{mark_multisets, number_equal_rows};
 use crate::parser::hint::HintWarning;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
@@ -141,10 +141,11 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
-        .and_then(number_equal_rows)
+        .and_then(mark_multisets)
         // GROUPING() names group expressions, which typing changes.
         .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))
         .and_then(|plan| resolve_plan(plan, &texts))
+        .and_then(number_equal_rows)
         .map_err(|error| planning_error(error, query))?;
     let headers = headers(&plan, &lowered.headers, &lowered.tables);
     Ok(LoweredQuery {

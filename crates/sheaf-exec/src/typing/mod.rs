@@ -39,7 +39,7 @@ use crate::functions::truncated::{NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
 use crate::functions::{as_function, call, mathematics};
 
-pub use plan::{resolve_plan, rewrite_changed, schema_of_operands};
+pub use plan::{is_set_operation, resolve_plan, rewrite_changed, schema_of_operands};
 
 /// The alias of a subquery that is searched for a row of values.
 pub const ROW_SUBQUERY: &str = "$row";

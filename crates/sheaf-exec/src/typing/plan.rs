@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, ExprSchema, Result, ScalarValue, Spans};
+use datafusion_common::{
+    Column, DFSchema, ExprSchema, NullEquality, Result, ScalarValue, Spans, internal_datafusion_err,
+};
 use datafusion_expr::expr::{AggregateFunction, Case, Exists, GroupingSet, InSubquery};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
-    Aggregate, Distinct, Filter, Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias,
-    TableScan, TableScanBuilder, Union,
+    Aggregate, Distinct, Filter, Join, JoinType, Projection, RecursiveQuery, Sort, Subquery,
+    SubqueryAlias, TableScan, TableScanBuilder, Union,
 };
 use datafusion_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
@@ -234,6 +236,9 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
         LogicalPlan::Distinct(Distinct::All(input)) => distinct_by_key(input)?,
         LogicalPlan::Union(union) => union_of_one_type(union)?,
         LogicalPlan::Join(mut join) => {
+            if is_set_operation(&join) {
+                join = set_join_of_one_type(join)?;
+            }
             let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
             join.on = join
                 .on
@@ -245,6 +250,12 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
         other => other,
     };
     plan.recompute_schema()
+}
+
+/// Whether this is an EXCEPT or INTERSECT, in a plan as it comes from SqlToRel.
+pub fn is_set_operation(join: &Join) -> bool {
+    matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
+        && join.null_equality == NullEquality::NullEqualsNull
 }
 
 fn sort_by_key(sort: Sort, schema: &DFSchema) -> Result<Sort> {
@@ -815,26 +826,38 @@ fn distinct_by_key(input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
 
 /// Every input of a UNION gives the types of the whole.
 fn union_of_one_type(union: Union) -> Result<LogicalPlan> {
-    let width = union.schema.fields().len();
-    if union
-        .inputs
-        .iter()
-        .any(|input| input.schema().fields().len() != width)
-    {
-        return Ok(LogicalPlan::Union(union));
+    let inputs = of_one_type(union.inputs)?;
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// Both sides of EXCEPT and INTERSECT give the types of the whole, as those of a UNION do.
+fn set_join_of_one_type(mut join: Join) -> Result<Join> {
+    let sides = of_one_type(vec![join.left, join.right])?;
+    [join.left, join.right] = sides
+        .try_into()
+        .map_err(|_| internal_datafusion_err!("a set operation of one side"))?;
+    Ok(join)
+}
+
+/// The inputs, each with the same types: for every column the one that all its values fit in.
+fn of_one_type(inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
+    let width = inputs
+        .first()
+        .map_or(0, |input| input.schema().fields().len());
+    let is_as_wide = |input: &Arc<LogicalPlan>| input.schema().fields().len() == width;
+    if !inputs.iter().all(is_as_wide) {
+        return Ok(inputs);
     }
     let fields = (0..width)
         .map(|at| {
-            let fields: Vec<_> = union
-                .inputs
+            let fields: Vec<_> = inputs
                 .iter()
                 .map(|input| Arc::clone(&input.schema().fields()[at]))
                 .collect();
             common_field(&fields)
         })
         .collect::<Result<Vec<_>>>()?;
-    let inputs = union
-        .inputs
+    inputs
         .into_iter()
         .map(|input| {
             let schema = Arc::clone(input.schema());
@@ -860,6 +883,5 @@ fn union_of_one_type(union: Union) -> Result<LogicalPlan> {
                 exprs, input,
             )?)))
         })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+        .collect()
 }
