@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sheaf_table::convert::Mode;
-use sheaf_table::{CreateTable, Table, Value};
+use sheaf_table::{ColumnType, CreateTable, Table, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -19,7 +19,7 @@ use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::update::is_default;
-use crate::values::{divisors, hybrid_number};
+use crate::values::{divisors, hybrid_number, shown_in};
 
 /// Rows that RETURNING shows are kept in memory until the end: at most this part of the query memory.
 const RETURNING_SHARE: usize = 4;
@@ -251,15 +251,16 @@ impl Session {
             Self::target_columns(&table, columns)?
         };
         check_value_counts(&rows, targets.len())?;
-        for (expression, target) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(&targets)) {
-            let column = &table.definition.columns[*target];
-            if let Some(number) = hybrid_number(expression, &column.ty) {
+        let type_of = |target: &usize| &table.definition.columns[*target].ty;
+        let types: Vec<&ColumnType> = targets.iter().map(type_of).collect();
+        for (expression, ty) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(&types)) {
+            if let Some(number) = hybrid_number(expression, ty) {
                 *expression = number;
             }
         }
         // What SET TRANSACTION said is not about reads of the values alone.
         let next = self.next_transaction;
-        let values = self.values_of(&rows, options.ignore, text)?;
+        let values = self.values_of((&rows, &types), options.ignore, text)?;
         self.next_transaction = next;
         let mut writer = self.open_writer(database, &table.definition.name, *options)?;
         let targets = if all_default {
@@ -337,20 +338,19 @@ impl Session {
         Ok(())
     }
 
-    /// Evaluates all expressions of VALUES; those that are not simple in one query.
+    /// Evaluates all expressions of VALUES, for columns of these types; those that are not simple in one query.
     fn values_of(
         &mut self,
-        rows: &[Vec<ast::Expr>],
+        (rows, types): (&[Vec<ast::Expr>], &[&ColumnType]),
         ignore: bool,
         text: &str,
     ) -> Result<Vec<Vec<Source>>> {
-        let expressions: Vec<ast::Expr> = rows
+        let (expressions, types): (Vec<ast::Expr>, Vec<&ColumnType>) = rows
             .iter()
-            .flatten()
-            .filter(|expression| !is_default(expression))
-            .cloned()
-            .collect();
-        let values = self.evaluate_all(&expressions, text)?;
+            .flat_map(|row| row.iter().cloned().zip(types.iter().copied()))
+            .filter(|(expression, _)| !is_default(expression))
+            .unzip();
+        let values = self.evaluate_all(&expressions, &types, text)?;
         self.check_divisions(&expressions, &values, ignore, text)?;
         let mut values = values.into_iter();
         let mut next = || values.next().unwrap_or_default();
@@ -484,7 +484,10 @@ impl Session {
         });
         // Rows that are read from the table itself are collected first: the scan must not meet what was just written.
         let rows = match reads_target {
-            true => RowsToInsert::Collected(self.collect_rows(planned)?),
+            true => {
+                let decimals = planned.decimals();
+                RowsToInsert::Collected(self.collect_rows(planned)?, decimals)
+            }
             false => RowsToInsert::Planned(planned),
         };
         let mut writer = self.open_writer(database, table, *options)?;
@@ -512,29 +515,36 @@ impl Session {
         let shape = RowShape::new(table, &targets, options, now, &mut warnings);
         let written = shape.and_then(|shape| {
             let mut row = shape.new_row();
+            let table = Arc::clone(writer.table());
+            let type_of = |target: usize| &table.definition.columns[target].ty;
             match rows {
-                RowsToInsert::Collected(mut rows) => {
+                RowsToInsert::Collected(mut rows, decimals) => {
                     let mut values = Vec::new();
                     while rows.next(&mut values)? {
                         let number = writer.rows_seen() + 1;
-                        for (value, target) in values.iter().zip(&targets) {
-                            shape.put(&mut row, *target, value, number, &mut warnings)?;
-                        }
-                        writer.write(&row, &mut warnings)?;
-                    }
-                    Ok(())
-                }
-                RowsToInsert::Planned(planned) => self.run_planned(planned, |batch| {
-                    for position in 0..batch.num_rows() {
-                        let number = writer.rows_seen() + 1;
-                        for (array, target) in batch.columns().iter().zip(&targets) {
-                            let value = value_at(array.as_ref(), position)?;
+                        for (at, target) in targets.iter().enumerate() {
+                            let value = shown_in(&values[at], decimals[at], type_of(*target));
                             shape.put(&mut row, *target, &value, number, &mut warnings)?;
                         }
                         writer.write(&row, &mut warnings)?;
                     }
                     Ok(())
-                }),
+                }
+                RowsToInsert::Planned(planned) => {
+                    let decimals = planned.decimals();
+                    self.run_planned(planned, |batch| {
+                        for position in 0..batch.num_rows() {
+                            let number = writer.rows_seen() + 1;
+                            for (at, target) in targets.iter().enumerate() {
+                                let value = value_at(batch.column(at).as_ref(), position)?;
+                                let value = shown_in(&value, decimals[at], type_of(*target));
+                                shape.put(&mut row, *target, &value, number, &mut warnings)?;
+                            }
+                            writer.write(&row, &mut warnings)?;
+                        }
+                        Ok(())
+                    })
+                }
             }
         });
         self.warnings = warnings;
@@ -544,7 +554,8 @@ impl Session {
 
 /// Where the rows of INSERT … SELECT are.
 enum RowsToInsert {
-    Collected(SpooledRows),
+    /// With the digits after the point that each column shows.
+    Collected(SpooledRows, Vec<u8>),
     Planned(PlannedQuery),
 }
 

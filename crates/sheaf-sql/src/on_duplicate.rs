@@ -17,7 +17,7 @@ use crate::error::{Result, SqlError};
 use crate::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
 use crate::update::{assign, is_default};
-use crate::values::hybrid_number;
+use crate::values::{hybrid_number, shown_in};
 use crate::warnings::Warnings;
 
 /// What the rows are called in the planned expressions. No identifier is written like this.
@@ -135,6 +135,8 @@ impl DuplicateUpdate {
             row[*column] = match expression {
                 Some(expression) => {
                     let value = self.evaluator.value(*expression, row.iter().chain(new))?;
+                    let decimals = self.evaluator.metas[*expression].decimals;
+                    let value = shown_in(&value, decimals, &definition.ty);
                     assign(definition, &value, self.mode, row_number, warnings)?
                 }
                 None => default_of(definition, self.now_micros)

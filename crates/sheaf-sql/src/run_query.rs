@@ -112,6 +112,11 @@ impl PlannedQuery {
         self.physical.schema()
     }
 
+    /// The digits after the point that each column shows.
+    pub(crate) fn decimals(&self) -> Vec<u8> {
+        self.columns.iter().map(|column| column.decimals).collect()
+    }
+
     /// Prepares the plan for EXPLAIN ANALYZE.
     pub(crate) fn measure(&mut self) -> Result<()> {
         // It tells of the plan that is shown.

@@ -30,7 +30,7 @@ use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::{ROWS_PER_CANCEL_CHECK, issue};
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
-use crate::values::{divisors, hybrid_number};
+use crate::values::{divisors, hybrid_number, shown_in};
 use crate::warnings::Warnings;
 
 /// Columns that are replaced by what was assigned to them before, in one statement: each may repeat a whole expression.
@@ -214,13 +214,14 @@ impl Session {
             let view = statement.changes().read_view()?;
             let planned = self.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let decimals = planned.decimals();
             let rows = self.collect_rows(planned)?;
             let seen = SeenKeys::new(self, !single);
             let mut warnings = std::mem::take(&mut self.warnings);
             let outcome = self.update_rows(
                 statement,
                 (targets, locked),
-                (rows, &view),
+                (rows, &decimals, &view),
                 seen,
                 rules,
                 &mut warnings,
@@ -248,7 +249,7 @@ impl Session {
         &self,
         transaction: &mut StatementTransaction,
         (targets, locked): (&[Target], &ChangeSet),
-        (mut rows, view): (SpooledRows, &ReadView),
+        (mut rows, decimals, view): (SpooledRows, &[u8], &ReadView),
         mut seen: SeenKeys,
         rules: Rules,
         warnings: &mut Warnings,
@@ -277,7 +278,7 @@ impl Session {
                     continue;
                 };
                 updated.matched += 1;
-                let row = target.new_row(&old, &found, number, rules, warnings)?;
+                let row = target.new_row(&old, (&found, decimals), number, rules, warnings)?;
                 if row == old {
                     continue;
                 }
@@ -301,11 +302,12 @@ impl Session {
 }
 
 impl Target {
-    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row.
+    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show so many
+    /// `decimals`.
     fn new_row(
         &self,
         old: &[Value],
-        found: &[Value],
+        (found, decimals): (&[Value], &[u8]),
         number: u64,
         rules: Rules,
         warnings: &mut Warnings,
@@ -317,7 +319,7 @@ impl Target {
                 Source::Default => default_of(definition, rules.now_micros)
                     .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
                 Source::Query(value, by_zero) => {
-                    let value = &found[*value];
+                    let (value, decimals) = (&found[*value], decimals[*value]);
                     if value.is_null() && by_zero.is_some_and(|flag| !is_zero_or_null(&found[flag]))
                     {
                         let error = SqlError::division_by_zero();
@@ -326,7 +328,8 @@ impl Target {
                         }
                         warnings.warn(error.code, error.message);
                     }
-                    assign(definition, value, rules.mode, number, warnings)?
+                    let value = shown_in(value, decimals, &definition.ty);
+                    assign(definition, &value, rules.mode, number, warnings)?
                 }
             };
             row[*column] = value;

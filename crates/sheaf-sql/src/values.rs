@@ -1,8 +1,10 @@
 //! What expressions may ask of the session, and the values of expressions outside of queries.
 
+use std::borrow::Cow;
+
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
-use sheaf_table::{Collation, ColumnType, Value};
+use sheaf_table::{Collation, ColumnType, Value, column_text};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -188,6 +190,22 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
     }
 }
 
+/// The value of an expression as a column of this type takes it. A point in time does not know how many digits of a second
+/// its expression has (`decimals`); a text shows them.
+pub(crate) fn shown_in<'v>(value: &'v Value, decimals: u8, ty: &ColumnType) -> Cow<'v, Value> {
+    let is_time = matches!(
+        value,
+        Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_)
+    );
+    match is_time && (ty.is_character() || ty.is_binary()) {
+        true => {
+            let text = column_text(&ColumnType::DateTime { fsp: decimals }, value);
+            Cow::Owned(Value::Text(text))
+        }
+        false => Cow::Borrowed(value),
+    }
+}
+
 /// What a minus in front of a literal makes of it; `None` if it is no number.
 pub(crate) fn negated(number: Value) -> Option<Value> {
     match number {
@@ -255,16 +273,18 @@ fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
 impl Session {
     /// The value of an expression without columns. `text` is the statement that it stands in.
     pub(crate) fn evaluate(&mut self, expression: &ast::Expr, text: &str) -> Result<Value> {
-        let mut values = self.evaluate_all(std::slice::from_ref(expression), text)?;
+        let mut values = self.evaluate_all(std::slice::from_ref(expression), &[], text)?;
         values
             .pop()
             .ok_or_else(|| SqlError::unknown("an expression without a value"))
     }
 
-    /// The values of expressions without columns, in one query for those that are not simple.
+    /// The values of expressions without columns, in one query for those that are not simple. `types`: those of the columns
+    /// that take them, if columns do.
     pub(crate) fn evaluate_all(
         &mut self,
         expressions: &[ast::Expr],
+        types: &[&ColumnType],
         text: &str,
     ) -> Result<Vec<Value>> {
         let mut values: Vec<Option<Value>> = expressions
@@ -279,8 +299,13 @@ impl Session {
             .collect();
         if !rest.is_empty() {
             let row = self.evaluate_by_query(rest, text)?;
-            for (slot, value) in values.iter_mut().filter(|value| value.is_none()).zip(row) {
-                *slot = Some(value);
+            let slots = values.iter_mut().enumerate();
+            let slots = slots.filter(|(_, value)| value.is_none());
+            for ((at, slot), (value, decimals)) in slots.zip(row) {
+                *slot = Some(match types.get(at) {
+                    Some(ty) => shown_in(&value, decimals, ty).into_owned(),
+                    None => value,
+                });
             }
         }
         Ok(values.into_iter().map(Option::unwrap_or_default).collect())
@@ -333,12 +358,18 @@ impl Session {
         }
     }
 
-    /// SELECT expression, …
-    fn evaluate_by_query(&mut self, expressions: Vec<ast::Expr>, text: &str) -> Result<Vec<Value>> {
+    /// SELECT expression, … Each value comes with the digits after the point that its expression has.
+    fn evaluate_by_query(
+        &mut self,
+        expressions: Vec<ast::Expr>,
+        text: &str,
+    ) -> Result<Vec<(Value, u8)>> {
         let count = expressions.len();
         let query = select_of(expressions)?;
+        let planned = self.plan_query(&query, text, None)?;
+        let decimals = planned.decimals();
         let mut row = None;
-        self.run_query(&query, text, |batch| {
+        self.run_planned(planned, |batch| {
             for position in 0..batch.num_rows() {
                 if row.is_some() {
                     return Err(SqlError::new(
@@ -356,7 +387,8 @@ impl Session {
             }
             Ok(())
         })?;
-        Ok(row.unwrap_or_else(|| vec![Value::Null; count]))
+        let row = row.unwrap_or_else(|| vec![Value::Null; count]);
+        Ok(row.into_iter().zip(decimals).collect())
     }
 }
 
