@@ -65,7 +65,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "timestamp",
         (1, 2),
-        |operands| Ok(field::datetime(fraction(operands, 0))),
+        |operands| {
+            let digits = (0..operands.fields.len()).map(|operand| fraction(operands, operand));
+            Ok(field::datetime(digits.max().unwrap_or(0)))
+        },
         timestamp,
     ),
     Function::new("year", (1, 1), bigint, |call| {

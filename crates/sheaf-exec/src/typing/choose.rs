@@ -132,7 +132,10 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         return Ok(typed_literal(ScalarValue::try_from(to.data_type())?, &to));
     };
     if converted.is_empty() {
-        return Ok(last);
+        return Ok(match last {
+            Expr::Literal(value, _) => typed_literal(value, &to),
+            last => with_metadata(last, &to),
+        });
     }
     let branches = converted
         .into_iter()
