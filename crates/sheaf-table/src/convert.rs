@@ -626,9 +626,16 @@ fn convert_temporal(column: &Column, value: &Value) -> Converted {
             year(i128::from(temporal::civil_from_days(days).0))
         }
         (value, ty) if ty.is_temporal() => bad_temporal(column, &value.to_string()),
-        // As a number a date is its digits: 20240229.
-        (value, _) => {
-            let digits: String = value
+        // As a number a date is its digits: 20240229. A whole number has whole seconds: 23:59:59.5 is 240000.
+        (value, ty) => {
+            let whole = match value {
+                Value::Time(micros) if ty.is_integer() => Value::Time(round_time(*micros, 0)),
+                Value::DateTime(micros) | Value::Timestamp(micros) if ty.is_integer() => {
+                    Value::DateTime(round_datetime(*micros, 0))
+                }
+                other => other.clone(),
+            };
+            let digits: String = whole
                 .to_string()
                 .chars()
                 .filter(|character| !matches!(character, '-' | ':' | ' '))

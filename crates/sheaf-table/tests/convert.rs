@@ -208,6 +208,10 @@ fn other_values_are_converted_too() {
         ("datetime", Value::Date(1), "1970-01-02 00:00:00"),
         ("bigint", Value::Date(0), "19700101"),
         ("time", Value::Int(101112), "10:11:12"),
+        ("int", Value::Time(86_399_500_000), "240000"),
+        ("int", Value::Time(-86_399_500_000), "-240000"),
+        ("bigint", Value::DateTime(-500_000), "19700101000000"),
+        ("decimal(10,1)", Value::Time(86_399_500_000), "235959.5"),
         ("year", Value::Int(0), "0000"),
         ("varchar(10)", Value::Bytes(b"abc".to_vec()), "abc"),
     ] {
