@@ -80,6 +80,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$typed", (4, 4), typed_field, |call| {
         call.args.args[0].to_array(call.rows())
     }),
+    // What is grouped by more than once: the same value by another name.
+    Function::marker("$again", (1, 1), |operands| {
+        Ok(operands.fields[0].as_ref().clone())
+    }),
     // A column of the first part of a recursive table: what has no type is a text.
     Function::marker("$first_part", (1, 1), |operands| {
         Ok(match operands.sql_type(0) {

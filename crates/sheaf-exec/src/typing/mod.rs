@@ -124,6 +124,7 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                 "coalesce" => choose::coalesce(args, schema),
                 "nullif" => choose::nullif(args, schema),
                 "greatest" | "least" => choose::extreme(function.name, args, schema),
+                "$again" => Ok(first(args)),
                 "$result" => choose::result(first(args), schema),
                 "$first_part" => choose::first_part(first(args), schema),
                 name => {

@@ -726,9 +726,15 @@ fn grouping_sets_by_key(aggregate: Aggregate, set: &GroupingSet) -> Result<Logic
         .into_iter()
         .cloned()
         .collect();
-    let mut keys = Vec::new();
+    let mut keys: Vec<Option<Expr>> = Vec::new();
     for expr in &distinct {
-        keys.push(group_key(&expr.clone().unalias(), &schema)?);
+        let key = group_key(&expr.clone().unalias(), &schema)?;
+        // What is grouped by once more has one more name.
+        let again = key.is_some() && keys.contains(&key);
+        keys.push(match again {
+            true => key.map(|key| key.alias(format!("$key{}", keys.len()))),
+            false => key,
+        });
     }
     let replace = |exprs: &Vec<Expr>| -> Vec<Expr> {
         exprs
@@ -754,8 +760,13 @@ fn grouping_sets_by_key(aggregate: Aggregate, set: &GroupingSet) -> Result<Logic
     let mut columns = Vec::new();
     for (at, (expr, key)) in distinct.iter().zip(&keys).enumerate() {
         if key.is_some() {
-            columns.push(Output::UnlessNull(at, first_aggregate + aggr_expr.len()));
-            aggr_expr.push(any_value(expr.clone().unalias())?);
+            let value = any_value(expr.clone().unalias())?;
+            let known = aggr_expr.iter().position(|known| *known == value);
+            let position = known.unwrap_or_else(|| {
+                aggr_expr.push(value);
+                aggr_expr.len() - 1
+            });
+            columns.push(Output::UnlessNull(at, first_aggregate + position));
         } else {
             columns.push(Output::Same(at));
         }

@@ -58,6 +58,38 @@ fn is_position(expr: &Expr) -> bool {
     number_digits(expr).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// The grouping sets of WITH ROLLUP. Within them SqlToRel knows no positions of items, and nothing may come twice: what does
+/// gets another name, and the items show it as it comes last.
+///
+/// ```text
+///   a, b, a WITH ROLLUP   -->   ROLLUP($again(a), b, a)
+/// ```
+fn rollup(groups: Vec<Expr>, items: &[SelectItem]) -> Expr {
+    let mut known: Vec<Expr> = Vec::with_capacity(groups.len());
+    for group in groups.into_iter().rev() {
+        let position = number_digits(&group).and_then(|digits| digits.parse::<usize>().ok());
+        let is_wildcard = |item: &SelectItem| {
+            matches!(
+                item,
+                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
+            )
+        };
+        let before = position.and_then(|position| items.get(..position));
+        let item = before.filter(|before| !before.iter().any(is_wildcard));
+        let mut group = match item.and_then(<[SelectItem]>::last) {
+            Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => {
+                expr.clone()
+            }
+            _ => group,
+        };
+        while known.contains(&group) {
+            group = call("$again", vec![group]);
+        }
+        known.push(group);
+    }
+    Expr::Rollup(known.into_iter().rev().map(|group| vec![group]).collect())
+}
+
 fn is_beyond_all_rows(expr: &Expr) -> bool {
     let rows = number_digits(expr).and_then(|digits| digits.parse::<u64>().ok());
     rows.is_some_and(|rows| rows > MAX_ROW_COUNT)
@@ -278,7 +310,7 @@ impl Lowering<'_> {
         let (projection, headers) =
             self.projection(std::mem::take(&mut select.projection), &written, purpose)?;
         select.projection = projection;
-        select.group_by = self.group_by(select.group_by)?;
+        select.group_by = self.group_by(select.group_by, &select.projection)?;
         select.having = select
             .having
             .map(|condition| self.filter(condition, true))
@@ -373,7 +405,8 @@ impl Lowering<'_> {
         Ok((lowered, headers))
     }
 
-    fn group_by(&mut self, group_by: GroupByExpr) -> Result<GroupByExpr> {
+    /// `items`: the select list.
+    fn group_by(&mut self, group_by: GroupByExpr, items: &[SelectItem]) -> Result<GroupByExpr> {
         let GroupByExpr::Expressions(exprs, modifiers) = group_by else {
             return Err(SqlError::not_supported_yet("GROUP BY ALL"));
         };
@@ -388,8 +421,7 @@ impl Lowering<'_> {
         Ok(match modifiers.as_slice() {
             [] => GroupByExpr::Expressions(lowered, vec![]),
             [GroupByWithModifier::Rollup] => {
-                let sets = lowered.into_iter().map(|expr| vec![expr]).collect();
-                GroupByExpr::Expressions(vec![Expr::Rollup(sets)], vec![])
+                GroupByExpr::Expressions(vec![rollup(lowered, items)], vec![])
             }
             _ => {
                 return Err(SqlError::not_supported_yet(
