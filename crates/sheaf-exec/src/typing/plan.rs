@@ -7,7 +7,9 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{
     Column, DFSchema, ExprSchema, NullEquality, Result, ScalarValue, Spans, internal_datafusion_err,
 };
-use datafusion_expr::expr::{AggregateFunction, Case, Exists, GroupingSet, InSubquery};
+use datafusion_expr::expr::{
+    AggregateFunction, Case, Exists, GroupingSet, InSubquery, SetComparison, SetQuantifier,
+};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
     Aggregate, Distinct, Filter, Join, JoinType, Projection, RecursiveQuery, Sort, Subquery,
@@ -213,7 +215,7 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
             let expr = with_single_rows(expr)?;
             let mut resolved = resolve(expr, &schema, texts, purpose)?;
             if purpose == Purpose::Shown {
-                resolved = with_counted_in(resolved, &schema)?;
+                resolved = with_values_for_subqueries(resolved, &schema)?;
             }
             // The expressions of a sort have no names that anybody sees.
             Ok(Transformed::yes(if is_sort {
@@ -454,12 +456,10 @@ fn exact_in(expr: Expr, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-/// In a select list only subqueries that are values become joins, so IN counts the rows that it finds.
-fn with_counted_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    if !has_in_subquery(&expr)? {
-        return Ok(expr);
-    }
-    let counted = expr.transform_up(|expr| match expr {
+/// In a select list only subqueries that are values become joins, so IN counts the rows that it finds, and ANY and ALL look at
+/// the least or the greatest of the values.
+fn with_values_for_subqueries(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let valued = expr.transform_up(|expr| match expr {
         Expr::InSubquery(in_subquery) if !in_subquery.expr.contains_outer() => {
             let (outer_columns, x) = as_outer(&in_subquery, schema)?;
             let rows = Arc::clone(&in_subquery.subquery.subquery);
@@ -473,9 +473,62 @@ fn with_counted_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
             let is_in = if in_subquery.negated { !is_in } else { is_in };
             Ok(Transformed::yes(is_in))
         }
+        Expr::SetComparison(comparison) => compared_with_extremes(comparison),
         other => Ok(Transformed::no(other)),
     })?;
-    Ok(counted.data)
+    Ok(valued.data)
+}
+
+/// A comparison with ANY or ALL values of a subquery, by the least of them, the greatest, and whether one is NULL.
+///
+/// ```text
+///   x > ANY (SELECT y ...)    COUNT(*) > 0 AND (x > MIN(y) OR COUNT(*) > COUNT(y) AND NULL)
+///   x > ALL (SELECT y ...)    COUNT(*) = 0 OR x > MAX(y) AND (COUNT(*) = COUNT(y) OR NULL)
+/// ```
+fn compared_with_extremes(comparison: SetComparison) -> Result<Transformed<Expr>> {
+    let is_any = comparison.quantifier == SetQuantifier::Any;
+    let extremes = match (comparison.op, is_any) {
+        (Operator::Gt | Operator::GtEq, true) | (Operator::Lt | Operator::LtEq, false) => {
+            vec!["min"]
+        }
+        (Operator::Gt | Operator::GtEq, false) | (Operator::Lt | Operator::LtEq, true) => {
+            vec!["max"]
+        }
+        (Operator::Eq, false) | (Operator::NotEq, true) => vec!["min", "max"],
+        _ => return Ok(Transformed::no(Expr::SetComparison(comparison))),
+    };
+    let SetComparison {
+        expr: x,
+        subquery,
+        op,
+        ..
+    } = comparison;
+    let rows = subquery.subquery.as_ref();
+    let y = Expr::Column(rows.schema().columns()[0].clone());
+    let of_all = |aggregate: &str, argument: Expr| {
+        let outer_columns = subquery.outer_ref_columns.clone();
+        value_of_all(rows.clone(), outer_columns, aggregate, argument)
+    };
+    let (all_rows, values) = (of_all("count", lit(1i64))?, of_all("count", y.clone())?);
+    let comparisons = extremes.into_iter().map(|extreme| {
+        let (left, right) = (x.clone(), Box::new(of_all(extreme, y.clone())?));
+        Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+    });
+    let comparisons = comparisons.collect::<Result<Vec<_>>>()?.into_iter();
+    let unknown = lit(ScalarValue::Boolean(None));
+    let outcome = match is_any {
+        true => {
+            let is_one = comparisons.reduce(Expr::or).unwrap_or_else(|| lit(false));
+            let may_be = all_rows.clone().gt(values).and(unknown);
+            all_rows.gt(lit(0i64)).and(is_one.or(may_be))
+        }
+        false => {
+            let are_all = comparisons.reduce(Expr::and).unwrap_or_else(|| lit(true));
+            let is_known = all_rows.clone().eq(values).or(unknown);
+            all_rows.eq(lit(0i64)).or(are_all.and(is_known))
+        }
+    };
+    Ok(Transformed::yes(outcome))
 }
 
 /// Whether NULL can make it unknown if `x IN (SELECT y ...)`. What x has of queries further out stays as it is.
@@ -505,18 +558,28 @@ fn is_unknown(in_subquery: &InSubquery, schema: &DFSchema) -> Result<Expr> {
 
 /// `(SELECT COUNT(*) FROM rows) > 0`.
 fn has_rows(rows: LogicalPlan, outer_ref_columns: Vec<Expr>) -> Result<Expr> {
-    let count = aggregate_call("count", lit(1i64))?;
-    let count = Aggregate::try_new(Arc::new(rows), Vec::new(), vec![count])?;
-    let column = Expr::Column(Column::from(count.schema.qualified_field(0)));
-    let count = Arc::new(LogicalPlan::Aggregate(count));
+    let count = value_of_all(rows, outer_ref_columns, "count", lit(1i64))?;
+    Ok(count.gt(lit(0i64)))
+}
+
+/// `(SELECT aggregate(argument) FROM rows)`.
+fn value_of_all(
+    rows: LogicalPlan,
+    outer_ref_columns: Vec<Expr>,
+    aggregate: &str,
+    argument: Expr,
+) -> Result<Expr> {
+    let call = aggregate_call(aggregate, argument)?;
+    let aggregate = Aggregate::try_new(Arc::new(rows), Vec::new(), vec![call])?;
+    let column = Expr::Column(Column::from(aggregate.schema.qualified_field(0)));
+    let aggregate = Arc::new(LogicalPlan::Aggregate(aggregate));
     // Decorrelation may put other columns beside it.
-    let count = Projection::try_new(vec![column.alias("$value")], count)?;
-    let count = Expr::ScalarSubquery(Subquery {
-        subquery: Arc::new(LogicalPlan::Projection(count)),
+    let row = Projection::try_new(vec![column.alias("$value")], aggregate)?;
+    Ok(Expr::ScalarSubquery(Subquery {
+        subquery: Arc::new(LogicalPlan::Projection(row)),
         outer_ref_columns,
         spans: Spans::new(),
-    });
-    Ok(count.gt(lit(0i64)))
+    }))
 }
 
 /// The x of `x IN (SELECT y ...)` as it is called inside of the subquery, and what the subquery is correlated by with it.
