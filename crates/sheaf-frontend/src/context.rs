@@ -8,13 +8,14 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Result, TableReference, plan_err};
-use datafusion_expr::planner::ContextProvider;
+use datafusion_expr::planner::{ContextProvider, ExprPlanner};
 use datafusion_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use sheaf_access::CancelFlag;
 use sheaf_exec::WorkTableSource;
 use sheaf_exec::aggregates::{aggregate_function, aggregate_names};
 use sheaf_exec::functions::{function_names, scalar_function};
 
+use crate::any_row::AnyRowPlanner;
 use crate::last_insert_id::{InsertIdCell, SET_LAST_INSERT_ID};
 use crate::lower;
 use crate::sleep::{SLEEP, sleep_function};
@@ -67,6 +68,12 @@ impl ContextProvider for StatementContext<'_> {
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
         Ok(Arc::new(WorkTableSource::new(name.to_string(), schema)))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        static PLANNERS: LazyLock<[Arc<dyn ExprPlanner>; 1]> =
+            LazyLock::new(|| [Arc::new(AnyRowPlanner) as Arc<dyn ExprPlanner>]);
+        PLANNERS.as_slice()
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

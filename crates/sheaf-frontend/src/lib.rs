@@ -7,6 +7,7 @@
 //! It is a crate apart from sessions because it is slow to compile and changes rarely: sqlparser's and DataFusion's
 //! generic walks over trees are instantiated here, at a low optimisation level, and nowhere else.
 
+mod any_row;
 mod context;
 pub mod dialect;
 pub mod error;

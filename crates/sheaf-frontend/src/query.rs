@@ -23,6 +23,7 @@ use sheaf_exec::typing::{Texts, resolve_plan};
 use sheaf_table::{Catalog, Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
 
+use crate::any_row::with_any_rows;
 use crate::context::StatementContext;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
@@ -69,6 +70,11 @@ pub trait SessionValues {
     fn system_variable(&self, global: bool, name: &str) -> Option<Value>;
     /// Whether derived tables become part of the query around them (`optimizer_switch`).
     fn merges_derived_tables(&self) -> bool {
+        true
+    }
+    /// Whether a query with groups names nothing but these, what they determine, and aggregates (`sql_mode`). Otherwise all
+    /// else is that of any row of the group.
+    fn only_full_group_by(&self) -> bool {
         true
     }
     /// What texts compare by that come from no column (`collation_connection`).
@@ -125,7 +131,7 @@ pub struct LoweredQuery {
 /// Lowers and plans `query`.
 ///
 /// # Errors
-/// MySQL's for names (1046, 1054, 1052, 1146, 1305), arguments (1582), aggregates (1111, 1055) and constants.
+/// MySQL's for names (1046, 1054, 1052, 1146, 1305), arguments (1582), aggregates (1111, 1055, 3065) and constants.
 pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery> {
     let lowered = lower::lower(query, context)?;
     let options = ConfigOptions::default();
@@ -141,6 +147,10 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
+.and_then(|plan| match context.session.only_full_group_by() {
+            true => Ok(plan),
+            false => with_any_rows(plan),
+        })
         .and_then(mark_multisets)
         // GROUPING() names group expressions, which typing changes.
         .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))
@@ -307,6 +317,15 @@ fn plan_error(text: &str) -> SqlError {
             format!(
                 "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and not functionally dependent on \
                  it; this is incompatible with sql_mode=only_full_group_by ({text})"
+            ),
+        );
+    }
+    if text.starts_with("For SELECT DISTINCT, ORDER BY expressions ") {
+        return SqlError::new(
+            3065,
+            "HY000",
+            format!(
+                "Expression of ORDER BY clause is not in SELECT list; this is incompatible with DISTINCT ({text})"
             ),
         );
     }

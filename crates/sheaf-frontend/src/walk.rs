@@ -15,7 +15,9 @@ pub trait ExpressionVisitor {
     fn leave_query(&mut self) {}
     /// A table in a FROM.
     fn enter_table(&mut self, _table: &TableFactor) {}
-    /// After the expression's operands. Breaking ends the walk.
+    /// Before the expression's operands.
+    fn enter_expression(&mut self, _expression: &Expr) {}
+    /// After them. Breaking ends the walk.
     fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()>;
 }
 
@@ -53,6 +55,11 @@ impl VisitorMut for Walk<'_> {
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         self.0.enter_table(table);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        self.0.enter_expression(expression);
         ControlFlow::Continue(())
     }
 

@@ -51,6 +51,10 @@ impl SessionValues for Session {
         self.variables.merges_derived_tables()
     }
 
+    fn only_full_group_by(&self) -> bool {
+        self.variables.sql_mode().contains("ONLY_FULL_GROUP_BY")
+    }
+
     fn connection_id(&self) -> u64 {
         self.id()
     }

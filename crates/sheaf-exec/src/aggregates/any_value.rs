@@ -1,7 +1,7 @@
 //! ANY_VALUE: some value of the group, the first that arrives.
 //!
 //! Besides being a function of MySQL, it is how GROUP BY shows a column that it does not group by: a string that is
-//! grouped by its sort key, a column that the group's key determines.
+//! grouped by its sort key, a column that the group's key determines, and in modes without ONLY_FULL_GROUP_BY any other.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Pieces of syntax tree.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 use sqlparser::tokenizer::Span;
@@ -68,6 +68,14 @@ pub fn function(name: &str, args: Vec<FunctionArg>) -> Function {
         over: None,
         within_group: vec![],
     }
+}
+
+/// In GROUP BY: all else is that of any row of the group (`any_row.rs`).
+pub fn any_row() -> Expr {
+    Expr::Array(Array {
+        elem: Vec::new(),
+        named: false,
+    })
 }
 
 /// A call; the name is exact.

@@ -4,17 +4,18 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::{SheafTableSource, TableHints};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    BinaryOperator, Cte, Expr, GroupByExpr, GroupByWithModifier, Ident, Join, JoinConstraint,
-    JoinOperator, LimitClause, NamedWindowExpr, ObjectName, Offset, OffsetRows, OrderBy,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    SetOperator, TableAlias, TableFactor, TableIndexHintForClause, TableIndexHintType,
+    BinaryOperator, Cte, Distinct, Expr, GroupByExpr, GroupByWithModifier, Ident, Join,
+    JoinConstraint, JoinOperator, LimitClause, NamedWindowExpr, ObjectName, Offset, OffsetRows,
+    OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, SetOperator, TableAlias, TableFactor, TableIndexHintForClause, TableIndexHintType,
     TableIndexHints, TableWithJoins, Value as Literal, ValueWithSpan, With,
 };
 
-use super::build::{binary, call, null, number};
+use super::build::{any_row, binary, call, null, number};
 use super::expression::object_text;
 use super::{CommonTable, Lowering, TableReference};
 use crate::dialect::SheafDialect;
@@ -109,6 +110,18 @@ fn is_named_by_text(item: &SelectItem) -> bool {
     matches!(item, SelectItem::UnnamedExpr(expr) if is_plain_column(expr).is_none())
 }
 
+/// Whether a name in ORDER BY may be that of the item. That of a wildcard may be any.
+fn may_show(item: &SelectItem, column: &Ident) -> bool {
+    let is_named = |name: &Ident| name.value.eq_ignore_ascii_case(&column.value);
+    match item {
+        SelectItem::UnnamedExpr(expr) => is_plain_column(expr).is_some_and(is_named),
+        SelectItem::ExprWithAlias { expr, alias } => {
+            is_named(alias) || is_plain_column(expr).is_some_and(is_named)
+        }
+        _ => true,
+    }
+}
+
 /// The header of an item without an alias.
 fn header_of(expr: &Expr, written: Option<&str>) -> String {
     if let Some(column) = is_plain_column(expr) {
@@ -180,10 +193,21 @@ impl Lowering<'_> {
                 with.cte_tables.push(lowered);
             }
         }
+        if let SetExpr::Select(select) = query.body.as_mut()
+            && let Some(order_by) = &query.order_by
+        {
+            self.group_distinct(select, order_by);
+        }
         let (body, headers) = self.set_expression(*query.body, purpose)?;
         query.body = Box::new(body);
         if let Some(order_by) = query.order_by {
+            let aggregates_before = self.aggregates_seen;
             query.order_by = Some(self.order_by(order_by)?);
+            if self.aggregates_seen > aggregates_before
+                && let SetExpr::Select(select) = query.body.as_mut()
+            {
+                self.show_any_row(&mut select.group_by);
+            }
         }
         query.limit_clause = match query.limit_clause {
             Some(limit) => self.limit(limit)?,
@@ -317,12 +341,19 @@ impl Lowering<'_> {
             .transpose()?;
         let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty())
             || self.aggregates_seen > aggregates_before;
-        if !is_grouped && let Some(having) = select.having.take() {
-            let condition = without_aliases(having, &select.projection);
-            select.selection = Some(match select.selection.take() {
-                Some(selection) => binary(selection, BinaryOperator::And, condition),
-                None => condition,
-            });
+        if let Some(having) = select.having.take() {
+            let condition = without_aliases(having, &select, is_grouped);
+            if is_grouped {
+                select.having = Some(condition);
+            } else {
+                select.selection = Some(match select.selection.take() {
+                    Some(selection) => binary(selection, BinaryOperator::And, condition),
+                    None => condition,
+                });
+            }
+        }
+        if is_grouped {
+            self.show_any_row(&mut select.group_by);
         }
         for window in &mut select.named_window {
             if let NamedWindowExpr::WindowSpec(spec) = &mut window.1 {
@@ -429,6 +460,44 @@ impl Lowering<'_> {
                 ));
             }
         })
+    }
+
+    /// Without ONLY_FULL_GROUP_BY, the query may name what it does not group by.
+    fn show_any_row(&self, group_by: &mut GroupByExpr) {
+        if let GroupByExpr::Expressions(exprs, _) = group_by
+            && !self.context.session.only_full_group_by()
+            && exprs.last() != Some(&any_row())
+        {
+            exprs.push(any_row());
+        }
+    }
+
+    /// Without ONLY_FULL_GROUP_BY, DISTINCT rows may be ordered by a column that they do not show. It is that of any of the
+    /// rows that are equal:
+    ///
+    /// ```text
+    ///   SELECT DISTINCT a FROM t ORDER BY b   -->   SELECT a FROM t GROUP BY 1 ORDER BY b
+    /// ```
+    fn group_distinct(&self, select: &mut Select, order_by: &OrderBy) {
+        let GroupByExpr::Expressions(groups, _) = &mut select.group_by else {
+            return;
+        };
+        let OrderByKind::Expressions(items) = &order_by.kind else {
+            return;
+        };
+        let is_hidden = |item: &OrderByExpr| {
+            is_plain_column(&item.expr)
+                .is_some_and(|column| !select.projection.iter().any(|item| may_show(item, column)))
+        };
+        if !self.context.session.only_full_group_by()
+            && select.distinct == Some(Distinct::Distinct)
+            && groups.is_empty()
+            && select.having.is_none()
+            && items.iter().any(is_hidden)
+        {
+            select.distinct = None;
+            groups.extend((1..=select.projection.len()).map(number));
+        }
     }
 
     fn order_by(&mut self, order_by: OrderBy) -> Result<OrderBy> {
@@ -765,31 +834,70 @@ fn with_limit_around_union(mut cte: Cte) -> Result<Cte> {
     Ok(cte)
 }
 
-/// A HAVING of a query without groups is a WHERE that may name items of the select list.
-fn without_aliases(mut having: Expr, projection: &[SelectItem]) -> Expr {
-    walk_expression(&mut having, &mut Aliases { projection });
+/// A HAVING with the items of the select list that it names. In a query without groups it is a WHERE then; in one with groups,
+/// names in aggregates and subqueries are those of tables, and so is what the query groups by.
+fn without_aliases(mut having: Expr, select: &Select, is_grouped: bool) -> Expr {
+    let groups = match &select.group_by {
+        GroupByExpr::Expressions(groups, _) => groups.as_slice(),
+        GroupByExpr::All(_) => &[],
+    };
+    let mut aliases = Aliases {
+        projection: &select.projection,
+        groups,
+        is_grouped,
+        inside: 0,
+    };
+    walk_expression(&mut having, &mut aliases);
     having
 }
 
 /// Puts items of a select list in the place of their names.
 struct Aliases<'a> {
     projection: &'a [SelectItem],
+    groups: &'a [Expr],
+    is_grouped: bool,
+    /// How many aggregates and subqueries are open whose names are not those of items.
+    inside: usize,
+}
+
+impl Aliases<'_> {
+    fn item(&self, name: &Ident) -> Option<&Expr> {
+        let mut groups = self.groups.iter().filter_map(is_plain_column);
+        if groups.any(|group| group.value == name.value) {
+            return None;
+        }
+        self.projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if alias.value == name.value => Some(expr),
+            _ => None,
+        })
+    }
+}
+
+fn is_aggregate(expression: &Expr) -> bool {
+    matches!(expression, Expr::Function(function)
+        if aggregate_function(&object_text(&function.name)).is_some())
 }
 
 impl ExpressionVisitor for Aliases<'_> {
+    fn enter_query(&mut self, _query: &Query) {
+        self.inside += usize::from(self.is_grouped);
+    }
+
+    fn leave_query(&mut self) {
+        self.inside -= usize::from(self.is_grouped);
+    }
+
+    fn enter_expression(&mut self, expression: &Expr) {
+        self.inside += usize::from(is_aggregate(expression));
+    }
+
     fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        let item = |name: &Ident| {
-            self.projection.iter().find_map(|item| match item {
-                SelectItem::ExprWithAlias { expr, alias } if alias.value == name.value => {
-                    Some(expr.clone())
-                }
-                _ => None,
-            })
-        };
-        if let Expr::Identifier(name) = expression
-            && let Some(replacement) = item(name)
+        self.inside -= usize::from(is_aggregate(expression));
+        if self.inside == 0
+            && let Expr::Identifier(name) = expression
+            && let Some(item) = self.item(name)
         {
-            *expression = Expr::Nested(Box::new(replacement));
+            *expression = Expr::Nested(Box::new(item.clone()));
         }
         ControlFlow::Continue(())
     }

@@ -433,6 +433,56 @@ fn a_prepared_statement_follows_collations() {
     }
 }
 
+/// Whether columns have to be grouped is asked by each execution anew, prepared or not.
+#[test]
+fn a_prepared_statement_follows_sql_mode() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("grouped");
+    let run = |c: &mut Conn, sql: &str| c.query_drop(sql).expect(sql);
+    run(
+        &mut c,
+        "create table t (id int primary key, a int, b varchar(9), key (a))",
+    );
+    run(
+        &mut c,
+        "insert into t values (1, 1, 'x'), (2, 1, 'x'), (3, 2, 'y')",
+    );
+    run(&mut c, "set sql_mode = 'STRICT_TRANS_TABLES'");
+    let text = "select a, b, count(*) from t where a = 1 group by a";
+    let by_value = c
+        .prep("select a, b, count(*) from t where a = ? group by a")
+        .expect("any row's b");
+    let of_all = c
+        .prep("select a, b, count(*) from t where a = 1 group by a limit 5")
+        .expect("any row's b");
+    let grouped = c
+        .prep("select a, count(*) from t where a = ? group by a")
+        .expect("prepared");
+    let code = |error: mysql::Error| match error {
+        mysql::Error::MySqlError(error) => error.code,
+        other => panic!("{other}"),
+    };
+    type Group = (i32, String, i64);
+    for mode in ["", "ONLY_FULL_GROUP_BY", "", "ONLY_FULL_GROUP_BY"] {
+        run(&mut c, &format!("set sql_mode = '{mode}'"));
+        // The second time, what the first has left is used.
+        for _ in 0..2 {
+            let answers: [mysql::Result<Vec<Group>>; 3] =
+                [c.query(text), c.exec(&by_value, (1,)), c.exec(&of_all, ())];
+            for answer in answers {
+                match (mode, answer.map_err(code)) {
+                    ("", answer) => assert_eq!(answer, Ok(vec![(1, "x".to_string(), 2)])),
+                    (_, answer) => assert_eq!(answer, Err(1055)),
+                }
+            }
+            let counts: Vec<(i32, i64)> = c.exec(&grouped, (1,)).expect("rows");
+            assert_eq!(counts, [(1, 2)], "sql_mode '{mode}'");
+        }
+    }
+    let refused = c.prep("select a, b from t group by a").map_err(code);
+    assert_eq!(refused.err(), Some(1055));
+}
+
 /// The same statement with parameters of other types than at its first execution.
 #[test]
 fn a_prepared_statement_takes_parameters_of_any_type() {
