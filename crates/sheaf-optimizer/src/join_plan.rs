@@ -794,7 +794,8 @@ impl<'p> Builder<'_, '_, 'p> {
         let mut fields = Vec::new();
         let mut layout = Vec::new();
         let mut refs: Vec<&Column> = condition.column_refs().into_iter().collect();
-        refs.sort();
+        // DataFusion's merge join gives the condition the columns of the left side first.
+        refs.sort_by_key(|column| (!left.contains(column), *column));
         for column in refs {
             let (side, index, field) =
                 if let Some(index) = left.iter().position(|known| known == column) {

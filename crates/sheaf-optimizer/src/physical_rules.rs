@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use datafusion_common::Result;
 use datafusion_common::config::ConfigOptions;
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_physical_expr::LexOrdering;
 use datafusion_physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
 use datafusion_physical_optimizer::ensure_coop::EnsureCooperative;
@@ -20,6 +21,8 @@ use datafusion_physical_optimizer::sanity_checker::check_plan_sanity;
 use datafusion_physical_optimizer::topk_aggregation::TopKAggregation;
 use datafusion_physical_optimizer::update_aggr_exprs::OptimizeAggregateOrder;
 use datafusion_physical_optimizer::{ConfigOnlyContext, PhysicalOptimizerRule};
+use datafusion_physical_plan::joins::SortMergeJoinExec;
+use datafusion_physical_plan::projection::{ProjectionExec, remove_unnecessary_projections};
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -34,7 +37,7 @@ pub fn apply(
         Arc::new(EnsureRequirements::new()),
         Arc::new(CombinePartialFinalAggregate::new()),
         Arc::new(OptimizeAggregateOrder::new()),
-        Arc::new(ProjectionPushdown::new()),
+        Arc::new(PushProjections),
         Arc::new(OutputRequirements::new_remove_mode()),
         Arc::new(TopKAggregation::new()),
         Arc::new(LimitPushPastWindows::new()),
@@ -47,6 +50,44 @@ pub fn apply(
     }
     check_sanity(&plan, options)?;
     Ok(plan)
+}
+
+/// DataFusion's ProjectionPushdown, except for merge joins with a condition beside the equality of keys: pushed below one, a
+/// projection moves the columns, and DataFusion leaves the condition as it was.
+#[derive(Debug)]
+struct PushProjections;
+
+impl PhysicalOptimizerRule for PushProjections {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if !plan.exists(|node| Ok(is_filtered_merge_join(node)))? {
+            return ProjectionPushdown::new().optimize(plan, options);
+        }
+        let pushed = plan.transform_down(|node| {
+            let projection = node.downcast_ref::<ProjectionExec>();
+            match projection.is_some_and(|above| is_filtered_merge_join(above.input())) {
+                true => Ok(Transformed::no(node)),
+                false => remove_unnecessary_projections(node),
+            }
+        })?;
+        Ok(pushed.data)
+    }
+
+    fn name(&self) -> &str {
+        "PushProjections"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn is_filtered_merge_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.downcast_ref::<SortMergeJoinExec>()
+        .is_some_and(|join| join.filter().is_some())
 }
 
 /// DataFusion's SanityCheckPlan, except for merges of unions. It tells the order of a union by what its inputs have in

@@ -254,6 +254,27 @@ fn a_build_side_beyond_the_memory_is_merged() {
 }
 
 #[test]
+fn merged_rows_meet_the_rest_of_their_condition() {
+    let mut lab = lab();
+    lab.settings.query_memory_bytes = 1;
+    // A column that only the condition needs, and sides whose names are not in their order.
+    for (sql, expected) in [
+        (
+            "SELECT t.a, d FROM t LEFT JOIN u ON t.a = u.a AND t.b * 10 <> u.d ORDER BY t.a, d",
+            "1 NULL\n2 201\n3 NULL\n4 NULL",
+        ),
+        (
+            "SELECT d, b FROM u LEFT JOIN t ON t.a = u.a AND t.b * 10 <> u.d ORDER BY d",
+            "100 NULL\n200 NULL\n201 20\n900 NULL",
+        ),
+    ] {
+        let rows = lab.run(sql);
+        assert_eq!(rows.text(), expected, "{sql}");
+        assert!(rows.shown.contains("SortMergeJoin"), "{}", rows.shown);
+    }
+}
+
+#[test]
 fn explain_names_blocks_and_methods() {
     let lab = lab();
     assert_eq!(
