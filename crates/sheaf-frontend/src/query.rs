@@ -147,7 +147,7 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
-.and_then(|plan| match context.session.only_full_group_by() {
+        .and_then(|plan| match context.session.only_full_group_by() {
             true => Ok(plan),
             false => with_any_rows(plan),
         })
