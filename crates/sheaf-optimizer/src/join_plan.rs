@@ -806,7 +806,8 @@ impl<'p> Builder<'_, '_, 'p> {
                     return internal_err!("column {column} of a join condition got lost");
                 };
             columns.push(ColumnIndex { index, side });
-            fields.push(Arc::clone(field));
+            // The merge join of an outer join has it see rows without a partner too.
+            fields.push(Arc::new(field.as_ref().clone().with_nullable(true)));
             layout.push(column.clone());
         }
         let fields = Fields::from(fields);
