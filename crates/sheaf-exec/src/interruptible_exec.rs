@@ -13,18 +13,17 @@ use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, internal_err};
 use datafusion_execution::{RecordBatchStream, TaskContext};
-use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_plan::coop::make_cooperative;
-use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
 };
 use futures::{Stream, StreamExt};
 use sheaf_access::CancelFlag;
 
+use crate::input_handed_on::input_handed_on;
 use crate::scan_exec::access_error;
 
 /// Puts an [`InterruptibleExec`] above each operator that combines inputs.
@@ -68,34 +67,7 @@ impl ExecutionPlan for InterruptibleExec {
         "InterruptibleExec"
     }
 
-    /// Those of the input itself, not equal ones, so that the operators above keep theirs when they get this one for an
-    /// input. That it takes part in cooperative scheduling is asked only before it is there.
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    input_handed_on!();
 
     fn with_new_children(
         self: Arc<Self>,

@@ -15,6 +15,7 @@ pub mod detached_exec;
 pub mod error;
 pub mod functions;
 pub mod hints;
+mod input_handed_on;
 pub mod interruptible_exec;
 mod kept_table;
 mod key_encoder;

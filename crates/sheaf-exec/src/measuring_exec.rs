@@ -13,16 +13,15 @@ use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, internal_err};
 use datafusion_execution::{RecordBatchStream, TaskContext};
-use datafusion_physical_expr::PhysicalExpr;
-use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-    SendableRecordBatchStream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream,
 };
 use futures::{Stream, StreamExt};
+
+use crate::input_handed_on::input_handed_on;
 
 /// What was measured of one operator, over all its runs and workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -103,32 +102,7 @@ impl ExecutionPlan for MeasuringExec {
         "MeasuringExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    input_handed_on!();
 
     fn with_new_children(
         self: Arc<Self>,

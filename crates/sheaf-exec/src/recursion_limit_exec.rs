@@ -14,16 +14,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Result, internal_err};
 use datafusion_execution::TaskContext;
-use datafusion_physical_expr::PhysicalExpr;
-use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
 };
 
 use crate::functions::EvaluationError;
+use crate::input_handed_on::input_handed_on;
 
 /// Which half of a recursive query it is above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,32 +70,7 @@ impl ExecutionPlan for RecursionLimitExec {
         "RecursionLimitExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    input_handed_on!();
 
     /// The count goes on: the plan of each round is one that was made anew from the one before.
     fn with_new_children(
