@@ -11,7 +11,8 @@
 //!
 //! Each access path says what it costs then ([`Risk`]). If that is more than [`WORTHWHILE`] times the cost of the other plan,
 //! both are planned, and a [`RegretExec`] gives the first one up once it has spent what the other one is estimated to
-//! cost. If it is less, the first plan is never regretted more than that, and stays alone.
+//! cost. If it is less, the first plan is never regretted more than that, and stays alone. A plan that may have to be given up is
+//! not even begun if it is hardly expected to be cheaper ([`WORTH_THE_RISK`]).
 //!
 //! The first two kinds are guarded for accesses to one table and for [joins that stream](crate::join_first_rows), whose scans
 //! and lookups pay from one budget. The third kind is guarded only below an operator that reads all of its input before it
@@ -49,6 +50,10 @@ pub(crate) const MAX_HELD_ROWS: usize = 10_000;
 /// How many times the cost of the other plan a plan may cost without being guarded. A switch costs up to twice the other
 /// plan, so guarding less than that would gain nothing.
 pub(crate) const WORTHWHILE: f64 = 2.0;
+
+/// What share of the other plan's cost a plan that may have to be given up may have, at the most: how long it takes is known
+/// less well than that of the other one, and if it is given up both have been paid for.
+const WORTH_THE_RISK: f64 = 0.8;
 
 /// What a plan must be able to cost for the planning of another one to be worth the time, in microseconds.
 pub(crate) const LEAST_US: f64 = 500.0;
@@ -163,13 +168,25 @@ impl Planner<'_> {
         let notes = other.notes;
         let is_guarded = is_forced || at_risk_us > WORTHWHILE * alternative.cost_us;
         let switches_to = plan_name(&alternative.explain);
+        let is_better = is_guarded
+            && !is_forced
+            && doubted.planned.cost_us > WORTH_THE_RISK * alternative.cost_us;
         context.trace.step("alternative_plan", || {
             Object::new()
                 .with("plan", switches_to.as_str())
                 .with("cost", Json::fixed(alternative.cost_us, 2))
-                .with("guards", is_guarded)
+                .with("guards", is_guarded && !is_better)
+                .with("taken_at_once", is_better)
                 .into()
         });
+        if is_better {
+            self.notes.absorb(notes);
+            let risk = Risk::none(alternative.cost_us);
+            return Ok(Planned {
+                risk,
+                ..alternative
+            });
+        }
         if !is_guarded {
             return Ok(doubted.planned);
         }

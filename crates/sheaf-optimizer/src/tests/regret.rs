@@ -75,6 +75,32 @@ fn a_walk_that_meets_its_matches_too_late_is_given_up() {
     assert_eq!(ids, (0..20).collect::<Vec<_>>());
 }
 
+/// The longer a LIMIT, the less a walk is expected to save: at first it is guarded, then not begun though it seems cheaper,
+/// and in the end it is not cheaper.
+#[test]
+fn a_walk_that_saves_little_is_not_begun() {
+    let mut lab = log();
+    let mut ways = Vec::new();
+    for limit in 1..400 {
+        let sql = format!("SELECT * FROM log WHERE kind = 3 ORDER BY id DESC LIMIT {limit}");
+        lab.trace = Trace::on(1 << 20);
+        lab.plan(&sql).unwrap();
+        let trace = lab.trace.finish().unwrap().document.print(Layout {
+            one_line: true,
+            end_markers: false,
+        });
+        let way = match trace.contains("\"alternative_plan\"") {
+            true if trace.contains("\"guards\": true, \"taken_at_once\": false") => "walk",
+            true if trace.contains("\"guards\": false, \"taken_at_once\": true") => "not begun",
+            _ => "no walk",
+        };
+        if ways.last() != Some(&way) {
+            ways.push(way);
+        }
+    }
+    assert_eq!(ways, ["walk", "not begun", "no walk"]);
+}
+
 fn first_number(line: &str) -> i64 {
     let number = line.split(' ').next().unwrap_or_default();
     number.parse().unwrap_or(-1)
