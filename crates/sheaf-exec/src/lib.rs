@@ -29,6 +29,7 @@ pub mod regret_exec;
 pub mod runtime;
 pub mod scan_exec;
 pub mod shared_exec;
+mod spill_files;
 pub mod table_source;
 pub mod thread_placement;
 pub mod typing;

@@ -15,12 +15,11 @@
 //! Each resource group has a runtime of its own, whose workers run where the group says ([`QueryRuntime::placed`]).
 //!
 //! Memory: all statements of all runtimes share one pool of `query_memory_bytes`. Operators that can spill
-//! [divide it fairly](crate::memory_pool); the others fail with an error that names the biggest consumers. Spill files go to
-//! the storage's temporary directory.
+//! [divide it fairly](crate::memory_pool); the others fail with an error that names the biggest consumers. They
+//! spill to the storage's [temporary files](crate::spill_files).
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -28,16 +27,18 @@ use arrow::datatypes::SchemaRef;
 use datafusion_common::DataFusionError;
 use datafusion_execution::TaskContext;
 use datafusion_execution::config::SessionConfig;
-use datafusion_execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion_execution::disk_manager::DiskManagerBuilder;
 use datafusion_execution::memory_pool::TrackConsumersPool;
 use datafusion_execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion_physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
 use sheaf_access::CancelFlag;
+use sheaf_storage::TempSpace;
 use tokio::sync::mpsc;
 
 use crate::error::ExecError;
 use crate::memory_pool::QueryMemoryPool;
+use crate::spill_files::SpillFiles;
 use crate::thread_placement::ThreadPlacement;
 
 /// Batches that wait between the plan and its reader.
@@ -60,10 +61,8 @@ pub struct RuntimeOptions {
     pub threads: usize,
     /// Memory of all running plans together, in bytes.
     pub query_memory_bytes: usize,
-    /// Directory for spill files; created when absent.
-    pub temp_dir: PathBuf,
-    /// Spill files of all running plans together, in bytes.
-    pub max_temp_bytes: u64,
+    /// Where operators spill to.
+    pub temp_space: Arc<TempSpace>,
 }
 
 /// Worker threads, memory pool and spill files of the vectorised plans.
@@ -77,14 +76,12 @@ pub struct QueryRuntime {
 impl QueryRuntime {
     /// Starts the worker threads.
     pub fn new(options: RuntimeOptions) -> Result<Arc<QueryRuntime>, ExecError> {
-        std::fs::create_dir_all(&options.temp_dir).map_err(ExecError::Start)?;
         let pool = TrackConsumersPool::new(
             QueryMemoryPool::new(options.query_memory_bytes),
             REPORTED_CONSUMERS,
         );
         let spill = DiskManagerBuilder::default()
-            .with_mode(DiskManagerMode::Directories(vec![options.temp_dir.clone()]))
-            .with_max_temp_directory_size(options.max_temp_bytes)
+            .with_temp_file_factory(Arc::new(SpillFiles(Arc::clone(&options.temp_space))))
             .with_max_spill_merge_fan_in(MAX_MERGED_RUNS);
         let environment = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(pool))

@@ -6,6 +6,7 @@
 //! texts; the numbers are those of MySQL's manual, "Server Error Message Reference".
 
 use std::fmt;
+use std::io::ErrorKind;
 
 use arrow::error::ArrowError;
 use datafusion_common::DataFusionError;
@@ -733,12 +734,10 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
 }
 
 fn of_io(error: &std::io::Error) -> Option<SqlError> {
-    if error.kind() == std::io::ErrorKind::StorageFull {
-        return Some(SqlError::new(
-            1021,
-            "HY000",
-            "Disk full: no space is left for temporary files",
-        ));
+    let disk_full = |text: &str| Some(SqlError::new(1021, "HY000", format!("Disk full: {text}")));
+    match error.kind() {
+        ErrorKind::StorageFull => disk_full("no space is left for temporary files"),
+        ErrorKind::QuotaExceeded => disk_full(&error.to_string()),
+        _ => error.get_ref().and_then(|inner| of_source(inner)),
     }
-    error.get_ref().and_then(|inner| of_source(inner))
 }

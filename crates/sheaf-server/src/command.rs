@@ -254,7 +254,7 @@ impl Connection {
     fn open_cursor(&mut self, id: u32, parameters: &[Value]) -> Result<(), SqlError> {
         let mut sink = CursorSink::new(self.session.record_spool("rows of a cursor"));
         self.session.execute_prepared(id, parameters, &mut sink)?;
-        let executed = sink.finish()?;
+        let executed = sink.finish();
         let (capabilities, status) = (self.client.capabilities, self.session.status_flags());
         match executed {
             Executed::Rows {

@@ -37,17 +37,17 @@ impl CursorSink {
     }
 
     /// The result: rows to fetch, or the OK of a statement that has none.
-    pub fn finish(self) -> Result<Executed, SqlError> {
-        Ok(match self.columns {
+    pub fn finish(self) -> Executed {
+        match self.columns {
             Some(columns) => Executed::Rows {
                 columns,
                 warnings: self.warnings,
                 cursor: Cursor {
-                    rows: self.spool.read()?,
+                    rows: self.spool.read(),
                 },
             },
             None => Executed::Ok(self.ok.unwrap_or_default()),
-        })
+        }
     }
 }
 

@@ -220,7 +220,7 @@ impl Session {
             returned.batches.push(batch.project(&items)?);
             Ok(())
         })?;
-        Ok((spool.read()?, returned))
+        Ok((spool.read(), returned))
     }
 }
 

@@ -50,9 +50,6 @@ const MIN_VERSION_BYTES: usize = 8 << 20;
 const PACKET_SHARE: usize = 32;
 const MIN_PACKET_BYTES: usize = 1 << 20;
 const MAX_PACKET_BYTES: usize = 64 << 20;
-/// Spill files of the operators of all plans together. Cursors, rows to change and the sorts of index builds and bulk loads
-/// spill to the same folder and have no limit but the disk.
-const MAX_TEMP_BYTES: u64 = 1 << 40;
 /// Worker threads are never more than this.
 const MAX_THREADS: usize = 64;
 
@@ -192,8 +189,7 @@ impl Engine {
         let runtime = QueryRuntime::new(RuntimeOptions {
             threads: options.worker_threads(),
             query_memory_bytes: memory.query_bytes,
-            temp_dir: storage.temp_dir(),
-            max_temp_bytes: MAX_TEMP_BYTES,
+            temp_space: Arc::clone(storage.temp_space()),
         })?;
         let globals = Self::global_variables(path, &options, memory, &storage);
         let rewrite_rules = RewriteRegistry::new(&catalog);
@@ -451,6 +447,7 @@ impl Engine {
             spilled_bytes: transactions.spilled_bytes,
             spill_written_bytes: transactions.spill_written_bytes,
             spill_read_bytes: transactions.spill_read_bytes,
+            temp_file_bytes: self.storage().temp_space().used_bytes(),
             row_locks: transactions.row_locks,
             archive_waiting_bytes: self
                 .storage()

@@ -202,7 +202,7 @@ impl Engine {
         if known {
             return Ok(false);
         }
-        let mut costs = measure(&self.storage().temp_dir().join(SCRATCH))?;
+        let mut costs = measure(&self.storage().temp_space().directory().join(SCRATCH))?;
         if let Some(factor) = factor {
             for constant in CostConstants::ALL {
                 if !is_of_device(&constant) {

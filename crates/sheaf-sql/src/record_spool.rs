@@ -8,12 +8,11 @@
 //!   record: | length of the rest (u32) | bytes |
 //! ```
 
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{BufReader, Read};
+use std::sync::Arc;
 
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_storage::{TempFile, TempFileReader, TempSpace};
 use sheaf_table::TableError;
 
 use crate::error::{Result, SqlError};
@@ -28,9 +27,9 @@ const MEMORY_SHARE: usize = 4;
 pub struct RecordSpool {
     reservation: MemoryReservation,
     limit_bytes: usize,
-    directory: PathBuf,
+    space: Arc<TempSpace>,
     memory: Vec<u8>,
-    file: Option<(File, PathBuf)>,
+    file: Option<TempFile>,
     records: u64,
 }
 
@@ -41,7 +40,7 @@ impl Session {
         RecordSpool {
             reservation: MemoryConsumer::new(purpose).register(pool),
             limit_bytes: self.engine.memory().query_bytes / MEMORY_SHARE,
-            directory: self.engine.storage().temp_dir(),
+            space: Arc::clone(self.engine.storage().temp_space()),
             memory: Vec::new(),
             file: None,
             records: 0,
@@ -76,43 +75,32 @@ impl RecordSpool {
     }
 
     fn spill(&mut self) -> Result<()> {
-        let (file, path) = match &mut self.file {
+        let create = || self.space.create("rows").map_err(TableError::from);
+        let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(create_unnamed(&self.directory)?),
+            none => none.insert(create()?),
         };
-        file.write_all(&self.memory)
-            .map_err(|error| failed(path, error))?;
+        file.append(&self.memory).map_err(TableError::from)?;
         self.memory.clear();
         Ok(())
     }
 
     /// Ends the input; the records are read from the first one.
-    ///
-    /// # Errors
-    /// 1026 if the temporary file cannot be read.
-    pub fn read(self) -> Result<SpooledRecords> {
-        let file = match self.file {
-            Some((mut file, path)) => {
-                file.seek(SeekFrom::Start(0))
-                    .map_err(|error| failed(&path, error))?;
-                Some((BufReader::new(file), path))
-            }
-            None => None,
-        };
-        Ok(SpooledRecords {
-            file,
+    pub fn read(self) -> SpooledRecords {
+        SpooledRecords {
+            file: self.file.map(|file| BufReader::new(file.into_reader())),
             memory: self.memory,
             at: 0,
             left: self.records,
             scratch: Vec::new(),
             _reservation: self.reservation,
-        })
+        }
     }
 }
 
 /// The records of a spool on their way out.
 pub struct SpooledRecords {
-    file: Option<(BufReader<File>, PathBuf)>,
+    file: Option<BufReader<TempFileReader>>,
     memory: Vec<u8>,
     at: usize,
     left: u64,
@@ -130,8 +118,9 @@ impl SpooledRecords {
             return Ok(None);
         }
         self.left -= 1;
-        if let Some((file, path)) = &mut self.file {
-            if read_record(file, &mut self.scratch).map_err(|error| failed(path, error))? {
+        if let Some(file) = &mut self.file {
+            let read = read_record(file, &mut self.scratch);
+            if read.map_err(|error| TableError::from(file.get_ref().failed(error)))? {
                 return Ok(Some(&self.scratch));
             }
             self.file = None;
@@ -157,50 +146,24 @@ fn read_record(file: &mut impl Read, record: &mut Vec<u8>) -> std::io::Result<bo
     Ok(true)
 }
 
-fn create_unnamed(directory: &Path) -> Result<(File, PathBuf)> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = directory.join(format!("rows-{}-{number}", std::process::id()));
-    let open = || {
-        std::fs::create_dir_all(directory)?;
-        let mut options = File::options();
-        let file = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
-        std::fs::remove_file(&path)?;
-        Ok(file)
-    };
-    match open() {
-        Ok(file) => Ok((file, path)),
-        Err(error) => Err(failed(&path, error)),
-    }
-}
-
-fn failed(path: &Path, source: std::io::Error) -> SqlError {
-    TableError::TemporaryFile {
-        path: path.display().to_string(),
-        source,
-    }
-    .into()
-}
-
 pub(crate) fn damaged() -> SqlError {
     SqlError::unknown("a temporary file does not hold what was written to it")
 }
 
+/// Limit of what spools of tests write to their directories.
+#[cfg(test)]
+pub(crate) const MAX_TEST_FILE_BYTES: u64 = 8 << 20;
+
 #[cfg(test)]
 impl RecordSpool {
     /// A spool that no session has.
-    pub(crate) fn alone(directory: &Path, limit_bytes: usize) -> RecordSpool {
+    pub(crate) fn alone(directory: &std::path::Path, limit_bytes: usize) -> RecordSpool {
         use datafusion_execution::memory_pool::{GreedyMemoryPool, MemoryPool};
-        let pool: std::sync::Arc<dyn MemoryPool> =
-            std::sync::Arc::new(GreedyMemoryPool::new(1 << 30));
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 30));
         RecordSpool {
             reservation: MemoryConsumer::new("test").register(&pool),
             limit_bytes,
-            directory: directory.to_path_buf(),
+            space: TempSpace::new(directory, MAX_TEST_FILE_BYTES),
             memory: Vec::new(),
             file: None,
             records: 0,

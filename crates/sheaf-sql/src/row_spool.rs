@@ -36,7 +36,7 @@ impl Session {
             }
             Ok(())
         })?;
-        spool.read()
+        Ok(spool.read())
     }
 }
 
@@ -55,8 +55,8 @@ impl RowSpool {
     }
 
     /// Ends the input; the rows are read from the first one.
-    pub(crate) fn read(self) -> Result<SpooledRows> {
-        Ok(SpooledRows(self.0.read()?))
+    pub(crate) fn read(self) -> SpooledRows {
+        SpooledRows(self.0.read())
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
             spool.push(row(number).into_iter().map(Ok)).expect("a push");
         }
         let spilled = spool.0.has_spilled();
-        let mut reader = spool.read().expect("a reader");
+        let mut reader = spool.read();
         let mut read = Vec::new();
         for number in 0..rows {
             assert!(reader.next(&mut read).expect("a row"));
@@ -219,5 +219,19 @@ mod tests {
         let mut spool = spool(&file, 0);
         let pushed = spool.push(row(1).into_iter().map(Ok));
         assert_eq!(pushed.map_err(|error| error.code), Err(1026));
+    }
+
+    #[test]
+    fn files_beyond_their_limit_are_an_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut spool = spool(directory.path(), 0);
+        let pushed = (0..).try_for_each(|number| spool.push(row(number).into_iter().map(Ok)));
+        let error = pushed.expect_err("a limit");
+        assert_eq!(error.code, 1021);
+        assert!(
+            error.message.contains("max_temp_bytes"),
+            "{}",
+            error.message
+        );
     }
 }

@@ -148,6 +148,8 @@ pub struct ServerGauges {
     pub spilled_bytes: u64,
     pub spill_written_bytes: u64,
     pub spill_read_bytes: u64,
+    /// Temporary files of statements.
+    pub temp_file_bytes: u64,
     /// Explicit row locks held or waited for.
     pub row_locks: u64,
     /// Bytes of log that the archive does not have yet.
@@ -216,6 +218,7 @@ pub fn entries(
     add("Statement_cache_bytes", cache.bytes);
     add("Statement_cache_evictions", cache.evictions);
     add("Statement_cache_statements", cache.statements);
+    add("Temp_file_bytes", gauges.temp_file_bytes);
     add("Threads_connected", gauges.threads_connected);
     add("Threads_running", gauges.threads_running);
     add("Uptime", gauges.uptime_seconds);

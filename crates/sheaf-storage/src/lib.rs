@@ -51,6 +51,7 @@ mod snapshot;
 mod spill_file;
 mod storage;
 pub mod sync;
+mod temp_file;
 mod transaction;
 mod transaction_system;
 mod tree;
@@ -83,6 +84,7 @@ pub use restore::{BackupInfo, RestoreUntil, Restored, backup_info, restore, rest
 pub use row_lock::{Interrupt, LockMode, LockWait, RangeLock};
 pub use snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use storage::{Storage, StorageOptions};
+pub use temp_file::{TempFile, TempFileError, TempFileReader, TempSpace};
 pub use transaction::{LockedRow, PendingCommit, Transaction, TransactionId, Unsettled};
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, LeafSample, MAX_ENTRY_BYTES,

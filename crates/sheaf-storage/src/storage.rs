@@ -31,6 +31,7 @@ use crate::redo::RedoRecord;
 use crate::snapshot::ReadView;
 use crate::spill_file::SpillFile;
 use crate::sync::{self, Mutex};
+use crate::temp_file::TempSpace;
 use crate::transaction::Transaction;
 use crate::transaction_system::TransactionSystem;
 use crate::tree::{Counts, Tree};
@@ -77,6 +78,8 @@ pub struct StorageOptions {
     /// Limit of the file that before-images are spilled to, in bytes; beyond it [`StorageError::VersionStoreFull`], or
     /// [`StorageError::SpillFileFull`] if it is the transaction's own that do not fit.
     pub max_spill_bytes: u64,
+    /// Limit of all temporary files of statements together, in bytes; see [`TempSpace`].
+    pub max_temp_bytes: u64,
     /// Most explicit row locks of all transactions together; beyond it [`StorageError::TooManyLocks`].
     pub max_row_locks: usize,
     /// When a commit waits for the disk.
@@ -110,6 +113,7 @@ impl Default for StorageOptions {
             max_transaction_log_bytes: 16 << 30,
             max_version_bytes: 256 << 20,
             max_spill_bytes: 64 << 30,
+            max_temp_bytes: 1 << 40,
             max_row_locks: 1 << 20,
             sync_log: SyncLog::On,
             log_segment_bytes: 8 << 20,
@@ -235,7 +239,7 @@ pub struct Storage {
     store: Arc<PageStore>,
     options: StorageOptions,
     trees: Arc<TreeDirectory>,
-    temp_dir: PathBuf,
+    temp_space: Arc<TempSpace>,
     archiver: Option<Archiver>,
     /// Held while the garbage of a leaf is purged in the background, and while a tree is dropped.
     purging: Mutex<()>,
@@ -434,9 +438,9 @@ impl Storage {
     ) -> Arc<Storage> {
         Arc::new(Storage {
             store,
+            temp_space: TempSpace::new(&temp_dir, options.max_temp_bytes),
             options,
             trees,
-            temp_dir,
             archiver,
             purging: Mutex::new(()),
             background: Mutex::new(Vec::new()),
@@ -625,9 +629,9 @@ impl Storage {
         self.store.space.used_pages()
     }
 
-    /// A directory for spilled data; emptied when the data directory is opened.
-    pub fn temp_dir(&self) -> PathBuf {
-        self.temp_dir.clone()
+    /// Where statements put what they have no memory for. Its directory is emptied when the data directory is opened.
+    pub fn temp_space(&self) -> &Arc<TempSpace> {
+        &self.temp_space
     }
 
     /// Writes everything back and drops it from the buffer pool: what follows reads from the disk.

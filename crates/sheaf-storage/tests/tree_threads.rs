@@ -172,9 +172,14 @@ fn a_directory_has_one_user_at_a_time() {
         matches!(second, Err(sheaf_storage::StorageError::InUse { .. })),
         "{second:?}"
     );
-    std::fs::write(storage.temp_dir().join("spill"), b"left over").unwrap();
+    std::fs::write(storage.temp_space().directory().join("spill"), b"left over").unwrap();
     storage.close().unwrap();
     drop(storage);
     let storage = Storage::open(folder.path(), options()).unwrap();
-    assert_eq!(std::fs::read_dir(storage.temp_dir()).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(storage.temp_space().directory())
+            .unwrap()
+            .count(),
+        0
+    );
 }

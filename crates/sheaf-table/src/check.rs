@@ -169,7 +169,7 @@ fn check_table(
     let indexes = table.secondary.len().max(1);
     let mut sorts = IndexSorts::new(
         table.secondary_layouts.clone(),
-        &catalog.storage().temp_dir(),
+        catalog.storage().temp_space(),
         memory_bytes / indexes,
     );
     progress.begin(&format!("rows of {name}"), Some(table.row_count_estimate()));
@@ -184,7 +184,7 @@ fn check_table(
             report.rows += 1;
             if let Err(error) = check_row(table, &key, leaf.value(entry), &mut sorts) {
                 match error {
-                    TableError::TemporaryFile { .. } => return Err(error),
+                    TableError::TemporaryFile(_) => return Err(error),
                     error => report.add(&name, format!("row {key:02x?}: {error}")),
                 }
             }

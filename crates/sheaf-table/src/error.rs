@@ -3,7 +3,9 @@
 //! Problems with a value on its way into a column are a type of their own, [`ColumnIssue`], because in lenient mode the
 //! same problem is a warning and the statement goes on.
 
-use sheaf_storage::StorageError;
+use std::io::ErrorKind;
+
+use sheaf_storage::{StorageError, TempFileError};
 
 /// Result of the table floor.
 pub type Result<T, E = TableError> = std::result::Result<T, E>;
@@ -283,11 +285,8 @@ pub enum TableError {
     /// Bytes in a page do not say what they should: a page that passed its checksum was written wrongly.
     #[error("Incorrect key file for table '{object}'; {detail}")]
     Corrupt { object: String, detail: String },
-    #[error("Error writing or reading the temporary file '{path}': {source}")]
-    TemporaryFile {
-        path: String,
-        source: std::io::Error,
-    },
+    #[error("Error writing or reading {0}")]
+    TemporaryFile(#[from] TempFileError),
 }
 
 impl TableError {
@@ -356,8 +355,8 @@ impl TableError {
             TableError::Interrupted => 1317,
             TableError::TableNotEmpty { .. } | TableError::CatalogTooNew { .. } => 1105,
             TableError::Corrupt { .. } => 1034,
-            TableError::TemporaryFile { source, .. } => match source.kind() {
-                std::io::ErrorKind::StorageFull => 1021,
+            TableError::TemporaryFile(error) => match error.source.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => 1021,
                 _ => 1026,
             },
         }

@@ -5,19 +5,16 @@
 //! sorted entries are written to a temporary file as a *run*; at the end the runs are merged. Nothing is allocated per
 //! entry.
 //!
-//! All runs of a sort are in one file, which is deleted when it is made: it lives on without a name until the sort is
-//! dropped, so nothing remains after an error or a crash.
+//! All runs of a sort are in one [`TempFile`], so nothing remains after an error or a crash.
 //!
 //! ```text
 //!   entry in arena and run:  | key length (u16) | payload length (u16) | key | payload |
 //! ```
 
 use std::cmp::Ordering;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use sheaf_storage::sync::atomic::{AtomicU64, Ordering as AtomicOrdering};
+use sheaf_storage::{TempFile, TempSpace};
 
 use crate::error::{Result, TableError};
 
@@ -103,41 +100,6 @@ struct Run {
     end: u64,
 }
 
-/// The file of the runs.
-struct SpillFile {
-    file: File,
-    path: PathBuf,
-    end: u64,
-}
-
-impl SpillFile {
-    fn create(directory: &Path) -> Result<SpillFile> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, AtomicOrdering::Relaxed);
-        let path = directory.join(format!("sort-{}-{number}", std::process::id()));
-        let failed = |source| TableError::TemporaryFile {
-            path: path.display().to_string(),
-            source,
-        };
-        std::fs::create_dir_all(directory).map_err(failed)?;
-        let options = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .clone();
-        let file = options.open(&path).map_err(failed)?;
-        std::fs::remove_file(&path).map_err(failed)?;
-        Ok(SpillFile { file, path, end: 0 })
-    }
-
-    fn failed(&self, source: std::io::Error) -> TableError {
-        TableError::TemporaryFile {
-            path: self.path.display().to_string(),
-            source,
-        }
-    }
-}
-
 /// Writes a run at the end of the file.
 struct RunWriter {
     start: u64,
@@ -145,14 +107,14 @@ struct RunWriter {
 }
 
 impl RunWriter {
-    fn new(file: &SpillFile) -> RunWriter {
+    fn new(file: &TempFile) -> RunWriter {
         RunWriter {
-            start: file.end,
+            start: file.length(),
             buffer: Vec::with_capacity(WRITE_BYTES + (WRITE_BYTES >> 2)),
         }
     }
 
-    fn append(&mut self, file: &mut SpillFile, key: &[u8], payload: &[u8]) -> Result<()> {
+    fn append(&mut self, file: &TempFile, key: &[u8], payload: &[u8]) -> Result<()> {
         push_entry(&mut self.buffer, key, payload);
         if self.buffer.len() >= WRITE_BYTES {
             self.flush(file)
@@ -161,20 +123,17 @@ impl RunWriter {
         }
     }
 
-    fn flush(&mut self, file: &mut SpillFile) -> Result<()> {
-        file.file
-            .write_all_at(&self.buffer, file.end)
-            .map_err(|error| file.failed(error))?;
-        file.end += self.buffer.len() as u64;
+    fn flush(&mut self, file: &TempFile) -> Result<()> {
+        file.append(&self.buffer)?;
         self.buffer.clear();
         Ok(())
     }
 
-    fn finish(mut self, file: &mut SpillFile) -> Result<Run> {
+    fn finish(mut self, file: &TempFile) -> Result<Run> {
         self.flush(file)?;
         Ok(Run {
             start: self.start,
-            end: file.end,
+            end: file.length(),
         })
     }
 }
@@ -188,19 +147,19 @@ fn push_entry(bytes: &mut Vec<u8>, key: &[u8], payload: &[u8]) {
 
 /// A sort in progress: entries in, in any order.
 pub(crate) struct ExternalSort {
-    directory: PathBuf,
+    space: Arc<TempSpace>,
     memory_bytes: usize,
     arena: Arena,
-    file: Option<SpillFile>,
+    file: Option<TempFile>,
     runs: Vec<Run>,
     entries: u64,
 }
 
 impl ExternalSort {
-    /// A sort within `memory_bytes` (at least [`MIN_SORT_BYTES`]) that spills to `directory`.
-    pub(crate) fn new(directory: &Path, memory_bytes: usize) -> ExternalSort {
+    /// A sort within `memory_bytes` (at least [`MIN_SORT_BYTES`]) that spills to `space`.
+    pub(crate) fn new(space: &Arc<TempSpace>, memory_bytes: usize) -> ExternalSort {
         ExternalSort {
-            directory: directory.to_path_buf(),
+            space: Arc::clone(space),
             memory_bytes: memory_bytes.clamp(MIN_SORT_BYTES, MAX_SORT_BYTES),
             arena: Arena::default(),
             file: None,
@@ -235,7 +194,7 @@ impl ExternalSort {
         self.arena.sort();
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(SpillFile::create(&self.directory)?),
+            none => none.insert(self.space.create("sort")?),
         };
         let mut run = RunWriter::new(file);
         for slot in &self.arena.slots {
@@ -281,12 +240,12 @@ impl ExternalSort {
                 // Borrowed from the merge, which owns the file too: copied through the writer's buffer.
                 push_entry(&mut longer.buffer, key, payload);
                 if longer.buffer.len() >= WRITE_BYTES {
-                    longer.flush(&mut merge.file)?;
+                    longer.flush(&merge.file)?;
                 }
             }
             file = merge.file;
             runs = rest;
-            runs.push(longer.finish(&mut file)?);
+            runs.push(longer.finish(&file)?);
         }
         Ok(SortedEntries::Merged(Merge::new(
             file,
@@ -325,7 +284,7 @@ impl RunReader {
     }
 
     /// Steps to the next entry; false: there is none.
-    fn advance(&mut self, file: &SpillFile, read_bytes: usize) -> Result<bool> {
+    fn advance(&mut self, file: &TempFile, read_bytes: usize) -> Result<bool> {
         self.at += self.length;
         while self.next < self.end && read_entry(&self.buffer[self.at..]).is_none() {
             self.fill(file, read_bytes)?;
@@ -344,14 +303,13 @@ impl RunReader {
     }
 
     /// Moves what is left to the front of the buffer and reads more behind it.
-    fn fill(&mut self, file: &SpillFile, read_bytes: usize) -> Result<()> {
+    fn fill(&mut self, file: &TempFile, read_bytes: usize) -> Result<()> {
         self.buffer.drain(..self.at);
         self.at = 0;
         let kept = self.buffer.len();
         let more = (self.end - self.next).min(read_bytes as u64) as usize;
         self.buffer.resize(kept + more, 0);
-        let read = file.file.read_exact_at(&mut self.buffer[kept..], self.next);
-        read.map_err(|error| file.failed(error))?;
+        file.read_exact_at(&mut self.buffer[kept..], self.next)?;
         self.next += more as u64;
         Ok(())
     }
@@ -359,7 +317,7 @@ impl RunReader {
 
 /// Merges runs with a heap of their readers.
 pub(crate) struct Merge {
-    file: SpillFile,
+    file: TempFile,
     readers: Vec<RunReader>,
     /// A binary heap of readers by their current entries, the least first.
     heap: Vec<usize>,
@@ -368,7 +326,7 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    fn new(file: SpillFile, runs: &[Run], memory_bytes: usize) -> Result<Merge> {
+    fn new(file: TempFile, runs: &[Run], memory_bytes: usize) -> Result<Merge> {
         let read_bytes = (memory_bytes / runs.len().max(1)).max(MIN_READ_BYTES);
         let mut readers: Vec<RunReader> = runs.iter().copied().map(RunReader::new).collect();
         let mut heap = Vec::with_capacity(readers.len());
@@ -486,8 +444,8 @@ mod tests {
         all
     }
 
-    fn check(directory: &Path, count: u64, padding: usize) -> usize {
-        let mut sort = ExternalSort::new(directory, MIN_SORT_BYTES);
+    fn check(space: &Arc<TempSpace>, count: u64, padding: usize) -> usize {
+        let mut sort = ExternalSort::new(space, MIN_SORT_BYTES);
         for number in scrambled(count) {
             // Most keys share their first eight bytes.
             let key = format!("shared-prefix-{number:08}");
@@ -508,19 +466,21 @@ mod tests {
     #[test]
     fn entries_come_out_sorted_from_memory_and_from_runs() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(check(directory.path(), 1 << 10, 3), 0);
-        let runs = check(directory.path(), 1 << 16, 3);
+        let space = TempSpace::new(directory.path(), 1 << 30);
+        assert_eq!(check(&space, 1 << 10, 3), 0);
+        let runs = check(&space, 1 << 16, 3);
         assert!(runs > 4 && runs < MAX_MERGED_RUNS, "{runs}");
         // More runs than are merged at once.
-        let runs = check(directory.path(), 1 << 15, 600);
+        let runs = check(&space, 1 << 15, 600);
         assert!(runs > MAX_MERGED_RUNS, "{runs}");
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert_eq!(space.used_bytes(), 0);
     }
 
     #[test]
     fn short_and_equal_keys_are_kept() {
         let directory = tempfile::tempdir().unwrap();
-        let mut sort = ExternalSort::new(directory.path(), MIN_SORT_BYTES);
+        let space = TempSpace::new(directory.path(), 1 << 30);
+        let mut sort = ExternalSort::new(&space, MIN_SORT_BYTES);
         for key in [&b"b"[..], b"", b"a", b"b\0", b"a"] {
             sort.push(key, b"").unwrap();
         }
@@ -533,9 +493,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, b"").unwrap();
-        let mut sort = ExternalSort::new(&file, MIN_SORT_BYTES);
+        let space = TempSpace::new(&file, 1 << 30);
+        let mut sort = ExternalSort::new(&space, MIN_SORT_BYTES);
         let pushed =
             (0..1u32 << 20).try_for_each(|number| sort.push(&number.to_be_bytes(), b"0123456789"));
-        assert!(matches!(pushed, Err(TableError::TemporaryFile { .. })));
+        assert!(matches!(pushed, Err(TableError::TemporaryFile(_))));
     }
 }

@@ -4,10 +4,9 @@
 //! they come.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
-use sheaf_storage::{BulkBuilder, Direction, KeyRange, ReadAhead, Storage, TreeId};
+use sheaf_storage::{BulkBuilder, Direction, KeyRange, ReadAhead, Storage, TempSpace, TreeId};
 
 use crate::error::{Result, TableError};
 use crate::external_sort::{ExternalSort, SortedEntries};
@@ -37,10 +36,10 @@ impl IndexSorts {
     /// Sorts for these indexes, `memory_bytes` for each.
     pub(crate) fn new(
         layouts: Vec<KeyLayout>,
-        directory: &Path,
+        space: &Arc<TempSpace>,
         memory_bytes: usize,
     ) -> IndexSorts {
-        let sort = |layout| (layout, ExternalSort::new(directory, memory_bytes));
+        let sort = |layout| (layout, ExternalSort::new(space, memory_bytes));
         IndexSorts {
             sorts: layouts.into_iter().map(sort).collect(),
             key: Vec::new(),
@@ -96,7 +95,7 @@ pub(crate) fn build_indexes(
     let share = memory_bytes / indexes.len();
     let layouts = indexes.iter();
     let layouts = layouts.map(|index| KeyLayout::secondary(&table.definition, index));
-    let mut sorts = IndexSorts::new(layouts.collect(), &storage.temp_dir(), share);
+    let mut sorts = IndexSorts::new(layouts.collect(), storage.temp_space(), share);
     let names: Vec<&str> = indexes.iter().map(|index| index.name.as_str()).collect();
     progress.begin(
         &format!("sorting index {}", names.join(", ")),

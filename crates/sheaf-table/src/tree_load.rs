@@ -223,7 +223,7 @@ impl TreeLoad {
         let sort_bytes = options.memory_bytes.saturating_sub(batches) / shares.max(1);
         let indexer = (indexes > 0).then(|| {
             let layouts = table.secondary_layouts.clone();
-            let sorts = IndexSorts::new(layouts, &storage.temp_dir(), sort_bytes);
+            let sorts = IndexSorts::new(layouts, storage.temp_space(), sort_bytes);
             Indexer::new(Arc::clone(&table), sorts, batch_bytes)
         });
         Ok(TreeLoad {
@@ -334,7 +334,7 @@ impl TreeLoad {
         };
         let first = builder.finish()?;
         self.written.push(first);
-        let mut sort = ExternalSort::new(&self.storage.temp_dir(), self.sort_bytes);
+        let mut sort = ExternalSort::new(self.storage.temp_space(), self.sort_bytes);
         sort.push(&self.key, &self.row)?;
         self.clustered = Clustered::Unsorted { first, sort };
         Ok(())

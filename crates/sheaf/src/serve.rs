@@ -116,6 +116,10 @@ struct StorageArguments {
     /// What old row versions and the undo of long transactions may take on disk, beside their memory.
     #[arg(long, value_parser = parse_size, default_value = "64G")]
     max_spill: usize,
+    /// What temporary files of all statements together may take on disk: sorts, hash tables, cursors, rows to change, index
+    /// builds.
+    #[arg(long, value_parser = parse_size, default_value = "1T")]
+    max_temp: usize,
     /// Explicit row locks of all transactions together.
     #[arg(long, default_value_t = StorageOptions::default().max_row_locks)]
     max_row_locks: usize,
@@ -140,6 +144,7 @@ impl StorageArguments {
             max_transaction_log_bytes: self.max_transaction_log,
             max_pinned_log_bytes: self.max_pinned_log as u64,
             max_spill_bytes: self.max_spill as u64,
+            max_temp_bytes: self.max_temp as u64,
             max_row_locks: self.max_row_locks,
             fill_factor: self.fill_factor,
             ..StorageOptions::default()
@@ -288,6 +293,7 @@ mod tests {
         );
         assert_eq!(chosen.max_pinned_log_bytes, default.max_pinned_log_bytes);
         assert_eq!(chosen.max_spill_bytes, default.max_spill_bytes);
+        assert_eq!(chosen.max_temp_bytes, default.max_temp_bytes);
         assert_eq!(chosen.max_row_locks, default.max_row_locks);
         assert!((chosen.fill_factor - default.fill_factor).abs() < f32::EPSILON);
     }

@@ -9,7 +9,7 @@ use sheaf_exec::functions::argument::to_text;
 use sheaf_exec::{QueryRuntime, RuntimeOptions};
 use sheaf_optimizer::{PlannerContext, PlannerSettings, optimize_logical, plan_physical};
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
-use sheaf_storage::{Storage, StorageOptions};
+use sheaf_storage::{Storage, StorageOptions, TempSpace};
 use sheaf_table::{Catalog, Collation, Column, ColumnType, CreateTable, IndexPartSpec, Value};
 use sqlparser::ast::{Query, Statement};
 use sqlparser::parser::Parser;
@@ -188,8 +188,7 @@ impl Runner {
         let options = RuntimeOptions {
             threads: 1,
             query_memory_bytes: 64 << 20,
-            temp_dir: std::env::temp_dir().join(format!("sheaf-sql-tests-{}", std::process::id())),
-            max_temp_bytes: 64 << 20,
+            temp_space: TempSpace::new(&std::env::temp_dir(), 64 << 20),
         };
         Runner {
             catalog: catalog(),

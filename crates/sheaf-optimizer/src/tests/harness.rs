@@ -1,7 +1,6 @@
 //! Runs SQL through the planner for the tests, with DataFusion's own functions in place of MySQL's.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use sheaf_exec::{
     IndexHints, MemoryTableSource, QueryRuntime, QueryStream, RuntimeOptions, SheafTableSource,
     WorkTableSource,
 };
-use sheaf_storage::{Storage, StorageOptions};
+use sheaf_storage::{Storage, StorageOptions, TempSpace};
 use sheaf_table::{
     AnalyzeOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec, Table,
     Value,
@@ -56,8 +55,7 @@ impl Lab {
         let runtime = QueryRuntime::new(RuntimeOptions {
             threads: 2,
             query_memory_bytes: 64 << 20,
-            temp_dir: spill_directory(directory.path()),
-            max_temp_bytes: 1 << 30,
+            temp_space: TempSpace::new(&directory.path().join("spill"), 1 << 30),
         });
         let runtime = runtime.unwrap();
         let options = runtime.session_config(8192, 1).options().as_ref().clone();
@@ -301,10 +299,6 @@ fn storage_options() -> StorageOptions {
         pool_bytes: 16 << 20,
         ..StorageOptions::default()
     }
-}
-
-fn spill_directory(directory: &Path) -> std::path::PathBuf {
-    directory.join("spill")
 }
 
 /// What a query returned, and by which plan.

@@ -29,6 +29,7 @@ pub(crate) fn show_storage_options(globals: &mut Variables, options: &StorageOpt
         ("innodb_redo_log_capacity", options.log_limit_bytes),
         ("max_pinned_log_bytes", options.max_pinned_log_bytes),
         ("max_spill_bytes", options.max_spill_bytes),
+        ("max_temp_bytes", options.max_temp_bytes),
         ("max_row_locks", options.max_row_locks as u64),
         (
             "max_transaction_log_bytes",

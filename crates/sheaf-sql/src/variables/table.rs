@@ -145,6 +145,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("max_sp_recursion_depth", Lives::Both, Kind::Integer { min: 0, max: 255 }, "0"),
     define("max_spill_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "68719476736"),
     define("max_statement_time", Lives::Both, Kind::Float { min: 0.0, max: 31_536_000.0 }, "0"),
+    define("max_temp_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "1099511627776"),
     define("max_transaction_log_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "17179869184"),
     define("max_user_connections", Lives::Both, Kind::Integer { min: 0, max: 4_294_967_295 }, "0"),
     define("max_version_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "268435456"),

@@ -133,7 +133,7 @@ fn failed_bulk_loads_leave_the_table_empty() {
     let table = catalog.table("d", "t").unwrap();
     assert!(table.is_empty().unwrap() && table.is_current());
     assert_eq!(
-        std::fs::read_dir(catalog.storage().temp_dir()).map_or(0, Iterator::count),
+        std::fs::read_dir(catalog.storage().temp_space().directory()).map_or(0, Iterator::count),
         0
     );
     // The table can still be loaded, but only once.

@@ -220,6 +220,48 @@ fn a_join_that_does_not_fit_in_memory_is_done_by_sorting() {
     assert_eq!(switches.map(|(_, count)| count), Some(1));
 }
 
+/// Sorts of operators, rows to change and cursors have one limit; what exceeds it fails alone, and leaves nothing behind.
+#[test]
+fn temporary_files_have_a_limit() {
+    let mut options = EngineOptions {
+        memory_bytes: 64 << 20,
+        pool_bytes: Some(2 << 20),
+        ..EngineOptions::default()
+    };
+    options.storage.max_temp_bytes = 1 << 20;
+    let server = TestServer::start_with(options, |_, _| {});
+    let mut connection = server.connect_to_new("wide");
+    let mut run = |sql: &str| connection.query_drop(sql);
+    run("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(250))").expect("a table");
+    run("SET cte_max_recursion_depth = 10000").expect("a limit");
+    for first in (0..150_000).step_by(10_000) {
+        run(&format!(
+            "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {first} + 9999)
+                SELECT i, REPEAT(CHAR(97 + i * 7919 % 26), 200 + i % 50) FROM n"
+        ))
+        .expect("rows that fit in memory");
+    }
+    for sql in [
+        "SELECT s, id FROM t ORDER BY s, id DESC LIMIT 140000, 1",
+        "UPDATE t SET s = CONCAT(s, 'x')",
+    ] {
+        let (code, message) = error_of(run(sql));
+        assert_eq!(code, 1021, "{sql}: {message}");
+        assert!(
+            message.contains("max_temp_bytes (1048576 bytes)"),
+            "{sql}: {message}"
+        );
+    }
+    let kept = query_text(
+        &mut connection,
+        "SELECT COUNT(*), SUM(s LIKE '%x'), MAX(LENGTH(s)) FROM t",
+    );
+    let ending_in_x = (0..150_000).filter(|i| i * 7919 % 26 == 23).count();
+    assert_eq!(kept, [format!("150000\t{ending_in_x}\t249")]);
+    let used = query_text(&mut connection, "SHOW STATUS LIKE 'Temp_file_bytes'");
+    assert_eq!(used, ["Temp_file_bytes\t0"]);
+}
+
 #[test]
 fn columns_are_described_as_mysql_does() {
     use mysql::consts::{ColumnFlags, ColumnType};

@@ -454,9 +454,12 @@ fn variables_say_what_is_so() {
     let mut connection = server.connect();
     let shown = query_text(
         &mut connection,
-        "SELECT @@fill_factor, @@max_spill_bytes, @@archive_interval, @@thread_stack, @@innodb_log_buffer_size",
+        "SELECT @@fill_factor, @@max_spill_bytes, @@max_temp_bytes, @@archive_interval, @@thread_stack, @@innodb_log_buffer_size",
     );
-    assert_eq!(shown, ["0.95\t68719476736\t10\t8388608\t8388608"]);
+    assert_eq!(
+        shown,
+        ["0.95\t68719476736\t1099511627776\t10\t8388608\t8388608"]
+    );
     assert_eq!(code(&mut connection, "SET GLOBAL fill_factor = 0.5"), 1238);
     let absent = query_text(&mut connection, "SHOW VARIABLES LIKE 'thread_handling'");
     assert_eq!(absent, [""; 0]);
