@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, PointReader};
+use sheaf_storage::{Direction, LOOK_AHEAD_KEYS, PointReader};
 use sheaf_table::Table;
 
 use crate::batch_assembler::{BatchAssembler, TaggedBatch, select_all};
+use crate::byte_strings::ByteStrings;
 use crate::cancel::CancelFlag;
 use crate::columns::Source;
 use crate::condition::Condition;
@@ -54,6 +55,8 @@ pub(crate) struct EntryRows {
     buffers: u64,
     rows: RowBlock,
     key_scratch: Vec<u8>,
+    /// Keys of rows that are looked up together.
+    keys: ByteStrings,
     assembler: BatchAssembler,
     /// Each entry is found by a complete unique key: no steps lead to it.
     points: bool,
@@ -171,6 +174,7 @@ impl EntryRows {
             buffers: 0,
             rows: RowBlock::new(assembler.delivers_key()),
             key_scratch: Vec::new(),
+            keys: ByteStrings::default(),
             assembler,
             points: false,
             filtered: false,
@@ -294,15 +298,28 @@ impl EntryRows {
                     false => self.assembler.wanted().max(self.lookups),
                 };
                 while self.taken < self.selection.len() && !self.rows.is_full(wanted) {
-                    let entry = self.selection[self.taken] as usize;
-                    self.taken += 1;
-                    let key = self.primary_key.primary_key(
-                        layout,
-                        self.block.keys.get(entry),
-                        &mut self.key_scratch,
-                    )?;
-                    if let Some(row) = reader.get(key)? {
-                        self.rows.push(key, row, self.block.tags[entry]);
+                    let rest = &self.selection[self.taken..];
+                    let group = rest
+                        .len()
+                        .min(LOOK_AHEAD_KEYS)
+                        .min(wanted - self.rows.rows.len());
+                    self.keys.clear();
+                    for entry in &rest[..group] {
+                        self.keys.push(self.primary_key.primary_key(
+                            layout,
+                            self.block.keys.get(*entry as usize),
+                            &mut self.key_scratch,
+                        )?);
+                    }
+                    reader.look_ahead(self.keys.iter());
+                    for (key, entry) in self.keys.iter().zip(&rest[..group]) {
+                        if self.rows.is_full(wanted) {
+                            break;
+                        }
+                        self.taken += 1;
+                        if let Some(row) = reader.get(key)? {
+                            self.rows.push(key, row, self.block.tags[*entry as usize]);
+                        }
                     }
                 }
                 let looked_up = self.taken - before;

@@ -11,7 +11,7 @@
 //! window before. Where the buffer pool is too small to take in all pages of two windows, and drops part of a hint,
 //! windows become shorter. Pages of one window that lie side by side become one request.
 
-use sheaf_storage::Tree;
+use sheaf_storage::{LOOK_AHEAD_KEYS, Tree};
 
 use crate::byte_strings::ByteStrings;
 use crate::cancel::CancelFlag;
@@ -70,6 +70,8 @@ pub(crate) struct KeyWindows {
     ahead: Window,
     /// Keys of `current` that were handed out.
     taken: usize,
+    /// Keys of `current` that [`group_to_come`](Self::group_to_come) has told of.
+    told: usize,
 }
 
 impl KeyWindows {
@@ -82,6 +84,7 @@ impl KeyWindows {
             current: Window::default(),
             ahead: Window::default(),
             taken: 0,
+            told: 0,
         }
     }
 
@@ -99,7 +102,7 @@ impl KeyWindows {
         );
         self.prefetching = prefetching;
         self.next = 0;
-        self.taken = 0;
+        (self.taken, self.told) = (0, 0);
         self.stage(tree, buffer, metrics)?;
         std::mem::swap(&mut self.current, &mut self.ahead);
         self.stage(tree, buffer, metrics)
@@ -148,7 +151,7 @@ impl KeyWindows {
         if self.taken == self.current.keys.len() {
             cancel.check()?;
             std::mem::swap(&mut self.current, &mut self.ahead);
-            self.taken = 0;
+            (self.taken, self.told) = (0, 0);
             self.stage(tree, buffer, metrics)?;
             if self.current.keys.is_empty() {
                 return Ok(None);
@@ -156,6 +159,18 @@ impl KeyWindows {
         }
         self.taken += 1;
         Ok(Some(self.current.first + self.taken - 1))
+    }
+
+    /// The key that [`advance`](Self::advance) went to and some that follow it, unless it was among these the last time.
+    #[inline]
+    pub(crate) fn group_to_come(&mut self) -> Option<impl Iterator<Item = &[u8]>> {
+        if self.taken <= self.told {
+            return None;
+        }
+        let first = self.taken - 1;
+        self.told = (first + LOOK_AHEAD_KEYS).min(self.current.keys.len());
+        let keys = &self.current.keys;
+        Some((first..self.told).map(|at| keys.get(at)))
     }
 
     /// The key that [`advance`](Self::advance) went to.

@@ -65,7 +65,7 @@ pub struct KeyedLookup {
 enum Inner {
     /// Rows of the clustered tree; with a reader when the keys are whole primary keys.
     Rows {
-        reader: Option<PointReader>,
+        reader: Option<Box<PointReader>>,
         block: RowBlock,
         assembler: Box<BatchAssembler>,
     },
@@ -129,7 +129,8 @@ impl KeyedLookup {
                     spec.batch_rows,
                 )?;
                 Inner::Rows {
-                    reader: complete.then(|| walk.tree.point_reader_at(spec.view.clone())),
+                    reader: complete
+                        .then(|| Box::new(walk.tree.point_reader_at(spec.view.clone()))),
                     block: RowBlock::new(assembler.delivers_key()),
                     assembler: Box::new(assembler),
                 }
@@ -247,7 +248,7 @@ impl KeyedLookup {
                     assembler,
                 } => next_rows(
                     &mut self.walk,
-                    reader.as_mut(),
+                    reader.as_deref_mut(),
                     block,
                     assembler,
                     &mut self.tally,
@@ -440,6 +441,9 @@ impl KeyWalk {
                 return Ok(false);
             }
             tally.metrics.row_lookups += 1;
+            if let Some(keys) = self.windows.group_to_come() {
+                reader.look_ahead(keys);
+            }
             if let Some(row) = reader.get(self.windows.key())? {
                 block.push(self.windows.key(), row, self.group);
             }

@@ -108,6 +108,9 @@ impl MultiRangeRead {
                 return Ok(false);
             };
             metrics.row_lookups += 1;
+            if let Some(keys) = self.windows.group_to_come() {
+                self.reader.look_ahead(keys);
+            }
             if let Some(row) = self.reader.get(self.windows.key())? {
                 block.push(self.windows.key(), row, self.buffer.tag(position));
             }

@@ -37,6 +37,7 @@ use crate::page_table::{Heat, PageTable, PageWord, state};
 use crate::pool_core::{FrameDescriptor, PoolCore};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, thread};
+use crate::word_loads::ask_for_line;
 use crate::write_back::{BackgroundWriter, WriteBack, WriteProtection, WriterSignal};
 
 /// Fewest frames a pool works with: every thread latches a few pages at a time, and must find a frame for the next.
@@ -343,6 +344,24 @@ impl BufferPool {
             return self.optimistic(page).map(Some);
         }
         Ok(None)
+    }
+
+    /// The page if it is in memory and nobody changes it at this moment: for a look that is no use of it, and that does not
+    /// wait.
+    #[inline]
+    pub(crate) fn glance_at(&self, page: PageId) -> Option<OptimisticGuard<'_>> {
+        let word = self.core.word(page)?;
+        let seen = PageWord(word.load(Ordering::Acquire));
+        seen.is_readable()
+            .then(|| OptimisticGuard::new(&self.core, word, page, seen))
+    }
+
+    /// Asks memory for what [`glance_at`](Self::glance_at) looks at first, and does not wait.
+    #[inline]
+    pub(crate) fn ask_for_word(&self, page: PageId) {
+        if let Some(word) = self.core.word(page) {
+            ask_for_line(std::ptr::from_ref(word).cast());
+        }
     }
 
     /// Visits all pages in memory, with whether they are dirty, except those that are latched exclusively.

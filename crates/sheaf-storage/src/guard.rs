@@ -144,6 +144,12 @@ impl<'p> OptimisticGuard<'p> {
         self.contents.read_word(offset)
     }
 
+    /// Asks memory for bytes of the page and does not wait.
+    #[inline]
+    pub(crate) fn ask_for(&self, offset: usize, length: usize) {
+        self.contents.ask_for(offset, length);
+    }
+
     /// Copies bytes out of the page; what would lie past its end is zero.
     #[inline]
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) {

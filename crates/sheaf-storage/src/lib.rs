@@ -87,7 +87,7 @@ pub use storage::{Storage, StorageOptions};
 pub use temp_file::{TempFile, TempFileError, TempFileReader, TempSpace};
 pub use transaction::{LockedRow, PendingCommit, Transaction, TransactionId, Unsettled};
 pub use tree::{
-    BulkBuilder, Direction, KeyRange, LeafCursor, LeafEntries, LeafSample, MAX_ENTRY_BYTES,
-    MAX_KEY_BYTES, PointReader, ReadAhead, Residency, Settled, Tree, TreeCheck, TreeStatistics,
-    prefix_successor, release_thread_buffers,
+    BulkBuilder, Direction, KeyRange, LOOK_AHEAD_KEYS, LeafCursor, LeafEntries, LeafSample,
+    MAX_ENTRY_BYTES, MAX_KEY_BYTES, PointReader, ReadAhead, Residency, Settled, Tree, TreeCheck,
+    TreeStatistics, prefix_successor, release_thread_buffers,
 };

@@ -16,6 +16,23 @@ use crate::sync::interleave;
 
 const WORD: usize = size_of::<u64>();
 
+/// Bytes that come from memory together, on most processors.
+const CACHE_LINE_BYTES: usize = 64;
+
+/// Asks memory for the line of an address and does not wait; a wrong address does no harm. Only where the instruction is
+/// known.
+#[inline(always)]
+pub(crate) fn ask_for_line(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction changes nothing and never traps.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// A relaxed load.
 ///
 /// # Safety
@@ -128,6 +145,16 @@ impl UnlatchedPage {
             let bytes = self.window(position).to_le_bytes();
             let length = rest.len();
             rest.copy_from_slice(&bytes[..length]);
+        }
+    }
+
+    /// Asks memory for the cache lines of the `length` bytes at `offset`, as far as they lie in the page, and does not wait.
+    #[inline]
+    pub(crate) fn ask_for(self, offset: usize, length: usize) {
+        let end = (offset + length).min(PAGE_SIZE);
+        for line in (offset..end).step_by(CACHE_LINE_BYTES) {
+            // SAFETY: `line` lies in the page.
+            ask_for_line(unsafe { self.0.add(line) });
         }
     }
 

@@ -149,7 +149,13 @@ fn compare(tree: &Arc<Tree>, model: &Model, random: &mut Random) {
     let (mut value, mut reader) = (Vec::new(), tree.point_reader());
     let mut keys: Vec<_> = (0..50).map(|_| random_key(random)).collect();
     keys.sort();
-    for key in &keys {
+    for (position, key) in keys.iter().enumerate() {
+        // Groups of all lengths, of which some keys are left out, and others come that nobody has told of.
+        if random.below(4) == 0 {
+            let group = &keys[position..];
+            let group = &group[..group.len().min(random.below(20) as usize)];
+            reader.look_ahead(group.iter().map(Vec::as_slice));
+        }
         assert_eq!(
             tree.get(key, &mut value).unwrap().then_some(&value),
             model.get(key)

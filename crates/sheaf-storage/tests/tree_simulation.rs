@@ -76,6 +76,8 @@ fn lookups_find_every_stable_key_while_leaves_split_and_merge() {
         threads.push(thread::spawn(move || {
             let mut found = Vec::new();
             let mut reader = reading.point_reader();
+            let keys = STABLE.map(|key| [key]);
+            reader.look_ahead(keys.iter().map(|key| &key[..]));
             for key in STABLE {
                 assert!(reading.get(&[key], &mut found).unwrap());
                 assert_eq!(found, value(key));

@@ -85,6 +85,10 @@ fn look_up(tree: &Arc<Tree>, random: &mut Random) {
     let mut found = Vec::new();
     let start = random.below(u64::from(KEYS)) as u32;
     for i in (start..KEYS).take(500) {
+        if (i - start).is_multiple_of(16) {
+            let keys: Vec<_> = (i..KEYS).take(16).map(key).collect();
+            reader.look_ahead(keys.iter().map(|key| &key[..]));
+        }
         let expected = value(i);
         match reader.get(&key(i)).unwrap() {
             Some(value) => assert_eq!(value, expected),

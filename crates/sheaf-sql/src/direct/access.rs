@@ -675,6 +675,13 @@ pub(super) struct BoundAccess {
     pub(super) tests: Vec<Test>,
 }
 
+impl BoundAccess {
+    /// The tests about which entries of the index do not decide.
+    pub(super) fn tests_of_rows(&self) -> impl Iterator<Item = &Test> {
+        self.tests.iter().filter(|test| test.on_entry.is_none())
+    }
+}
+
 /// A comparison of a column: in one of the branches every relation holds.
 #[derive(Debug)]
 pub(super) struct Test {

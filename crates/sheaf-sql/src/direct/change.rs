@@ -616,6 +616,7 @@ impl Session {
             access,
             handle: &self.handle,
             counters: &self.handle.counters,
+            wanted: u64::MAX,
         };
         // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by then.
         let known = reader.known_keys(bound);

@@ -63,6 +63,7 @@ impl Walk<'_> {
             access: &joined.access,
             handle: &self.session.handle,
             counters: &self.session.handle.counters,
+            wanted: u64::MAX,
         };
         let mut progress = Progress::GoOn;
         reader.for_each(&bound, Direction::Forward, |_, row| {

@@ -135,17 +135,18 @@ impl Session {
     ) -> Result<Attempt> {
         let view = statement.changes().read_view()?;
         table.check_view(&view)?;
+        // A sort needs all rows, and what it has looked at is locked.
+        let wanted = match read.sorts() {
+            true => u64::MAX,
+            false => ready.limit.saturating_add(ready.offset),
+        };
         let reader = RowReader {
             table,
             view: &view,
             access: &read.access,
             handle: &self.handle,
             counters: &self.handle.counters,
-        };
-        // A sort needs all rows, and what it has looked at is locked.
-        let wanted = match read.sorts() {
-            true => u64::MAX,
-            false => ready.limit.saturating_add(ready.offset),
+            wanted,
         };
         let (mut keys, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
         let mut fits = true;
@@ -210,16 +211,17 @@ impl Session {
     ) -> Result<Attempt> {
         let view = statement.changes().read_view()?;
         table.check_view(&view)?;
+        let mut left = match read.sorts() {
+            true => u64::MAX,
+            false => ready.limit.saturating_add(ready.offset),
+        };
         let reader = RowReader {
             table,
             view: &view,
             access: &read.access,
             handle: &self.handle,
             counters: &self.handle.counters,
-        };
-        let mut left = match read.sorts() {
-            true => u64::MAX,
-            false => ready.limit.saturating_add(ready.offset),
+            wanted: left,
         };
         let (mut new, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
         let mut fits = true;

@@ -53,6 +53,7 @@ mod row;
 mod select_list;
 mod shared_plans;
 mod statement_cache;
+mod waiting_rows;
 
 use std::sync::Arc;
 

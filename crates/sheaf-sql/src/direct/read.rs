@@ -605,12 +605,18 @@ impl Session {
             offset,
             ..
         } = ready;
+        let wanted = match &read.shown {
+            Shown::Aggregates { ends_at_first, .. } if *ends_at_first => 1,
+            Shown::Columns(_) if !read.sorts() => limit.saturating_add(offset),
+            _ => u64::MAX,
+        };
         let reader = RowReader {
             table,
             view: &open.view,
             access: &read.access,
             handle: &self.handle,
             counters: &self.handle.counters,
+            wanted,
         };
         let items = match &read.shown {
             Shown::Columns(items) => items,
@@ -694,15 +700,16 @@ impl Session {
         counters: &SessionCounters,
     ) -> Result<Option<Sorter>> {
         let (access, direction) = read.access_of(ready.way);
+        let mut left = ready.limit.saturating_add(ready.offset);
         let reader = RowReader {
             table,
             view,
             access,
             handle: &self.handle,
             counters,
+            wanted: left,
         };
         let mut rows = Sorter::default();
-        let mut left = ready.limit.saturating_add(ready.offset);
         let mut fits = true;
         if left == 0 {
             return Ok(Some(rows));

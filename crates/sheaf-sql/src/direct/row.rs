@@ -4,23 +4,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_access::{Counter, IndexRef, SessionCounters};
-use sheaf_storage::{Direction, KeyRange, LeafEntries, ReadAhead, ReadView, Tree};
-use sheaf_table::{ColumnType, KeyLayout, RowView, Table};
+use sheaf_storage::{Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree};
+use sheaf_table::{ColumnType, RowView, Table};
 
 use super::access::{Access, BoundAccess, Keys, Test};
 use super::entry::EntryReader;
+use super::waiting_rows::WaitingRows;
 use crate::error::Result;
 use crate::result::{Cell, CellRow};
 use crate::session_handle::SessionHandle;
 
 /// A direct plan's rows are few and nearly always in memory. Where they are not, they are read ahead like those of any scan.
 const READ_AHEAD: ReadAhead = ReadAhead::AfterMiss(64);
-
-/// Entries whose rows are asked for ahead at first, after one of them had to be waited for.
-const FIRST_ROWS_AHEAD: usize = 8;
-
-/// Entries whose rows are asked for ahead at the same time, at most.
-const MOST_ROWS_AHEAD: usize = 128;
 
 /// Pages that a walk waits for that is not to take long.
 const MAX_WAITS: u64 = 32;
@@ -151,6 +146,8 @@ pub(super) struct RowReader<'a> {
     pub(super) handle: &'a SessionHandle,
     /// What is read is counted here.
     pub(super) counters: &'a SessionCounters,
+    /// Rows that are enough, if that is known: no more are looked up together at first.
+    pub(super) wanted: u64,
 }
 
 /// What was counted on the way.
@@ -292,56 +289,72 @@ impl RowReader<'_> {
         counts: &mut Counts,
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        let mut waiting = None;
+        let mut flow = self.walk_keys(access, direction, counts, &mut waiting, take)?;
+        if (flow.is_continue() || counts.is_given_up)
+            && let Some(waiting) = &mut waiting
+        {
+            flow = self.look_up(access, waiting, counts, take)?;
+            // What was waiting may have been enough.
+            counts.is_given_up &= flow.is_continue();
+        }
+        if let Keys::Ranges(_) = access.keys {
+            // The first row is no step, but the end of the range is one.
+            counts.steps = counts.rows - u64::from(flow.is_break() && counts.rows > 0);
+        }
+        Ok(())
+    }
+
+    /// Comes to all rows, or puts them to those that wait.
+    fn walk_keys(
+        &self,
+        access: &BoundAccess,
+        direction: Direction,
+        counts: &mut Counts,
+        waiting: &mut Option<WaitingRows>,
+        take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
         match (&access.keys, self.access.index) {
             (Keys::Points(keys), IndexRef::Clustered) => {
+                let tree = &self.table.clustered;
                 let mut bytes = Vec::new();
-                let mut each = |key: &Vec<u8>| -> Result<ControlFlow<()>> {
+                each_key(tree, keys, direction, |key| {
                     self.handle.cancel_flag().check()?;
                     counts.positioned += 1;
-                    if !self.table.clustered.get_at(self.view, key, &mut bytes)? {
+                    if !tree.get_at(self.view, key, &mut bytes)? {
                         return Ok(ControlFlow::Continue(()));
                     }
                     counts.rows += 1;
                     self.test(&access.tests, key, &bytes, take)
-                };
-                match direction {
-                    Direction::Forward => until_break(keys.iter(), &mut each),
-                    Direction::Backward => until_break(keys.iter().rev(), &mut each),
-                }
+                })
             }
             (Keys::Points(keys), IndexRef::Secondary(position)) => {
-                let mut each = |key: &Vec<u8>| {
+                let tree = &self.table.secondary[position];
+                each_key(tree, keys, direction, |key| {
                     counts.positioned += 1;
-                    let range = KeyRange::prefix(key);
-                    self.walk_entries(access, position, range, direction, counts, take)
-                };
-                match direction {
-                    Direction::Forward => until_break(keys.iter(), &mut each),
-                    Direction::Backward => until_break(keys.iter().rev(), &mut each),
-                }
+                    let range = (KeyRange::prefix(key), direction);
+                    self.walk_entries(access, position, range, counts, waiting, take)
+                })
             }
             (Keys::Ranges(ranges), index) => {
-                let mut each = |range: &KeyRange| {
+                for step in 0..ranges.len() {
                     counts.positioned += 1;
-                    let before = counts.rows;
-                    let range = range.clone();
+                    let range = match direction {
+                        Direction::Forward => &ranges[step],
+                        Direction::Backward => &ranges[ranges.len() - 1 - step],
+                    };
+                    let range = (range.clone(), direction);
                     let flow = match index {
-                        IndexRef::Clustered => {
-                            self.walk_rows(access, range, direction, counts, take)?
-                        }
+                        IndexRef::Clustered => self.walk_rows(access, range, counts, take)?,
                         IndexRef::Secondary(position) => {
-                            self.walk_entries(access, position, range, direction, counts, take)?
+                            self.walk_entries(access, position, range, counts, waiting, take)?
                         }
                     };
-                    // The first row is no step, but the end of the range is one.
-                    let walked = counts.rows - before;
-                    counts.steps += walked - u64::from(flow.is_break() && walked > 0);
-                    Ok(flow)
-                };
-                match direction {
-                    Direction::Forward => until_break(ranges.iter(), &mut each),
-                    Direction::Backward => until_break(ranges.iter().rev(), &mut each),
+                    if flow.is_break() {
+                        return Ok(flow);
+                    }
                 }
+                Ok(ControlFlow::Continue(()))
             }
         }
     }
@@ -349,8 +362,7 @@ impl RowReader<'_> {
     fn walk_rows(
         &self,
         access: &BoundAccess,
-        range: KeyRange,
-        direction: Direction,
+        (range, direction): (KeyRange, Direction),
         counts: &mut Counts,
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
@@ -384,9 +396,9 @@ impl RowReader<'_> {
         &self,
         access: &BoundAccess,
         position: usize,
-        range: KeyRange,
-        direction: Direction,
+        (range, direction): (KeyRange, Direction),
         counts: &mut Counts,
+        waiting: &mut Option<WaitingRows>,
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
         let tree = &self.table.secondary[position];
@@ -397,13 +409,9 @@ impl RowReader<'_> {
             .iter()
             .filter_map(|test| test.on_entry.as_ref());
         let mut entries = EntryReader::new(self.table, position, on_entry, &self.access.entry);
-        let is_covering = self.access.entry.is_covering();
-        let mut ahead = RowsAhead::new(&self.table.clustered);
-        let mut rows = self.table.clustered.point_reader_at(self.view.clone());
         let (mut entry, mut key) = (Vec::new(), Vec::new());
         while let Some(leaf) = cursor.next_leaf()? {
             self.handle.cancel_flag().check()?;
-            ahead.asked = 0;
             for step in 0..leaf.len() {
                 let at = match direction {
                     Direction::Forward => step,
@@ -411,9 +419,6 @@ impl RowReader<'_> {
                 };
                 if !self.may_go_on(counts) {
                     return Ok(ControlFlow::Break(()));
-                }
-                if !is_covering {
-                    ahead.ask(leaf, step, direction, (layout, &mut entries))?;
                 }
                 leaf.key_into(at, &mut entry);
                 let passes = entries.passes(&entry)?;
@@ -424,24 +429,44 @@ impl RowReader<'_> {
                 if !passes {
                     continue;
                 }
-                key.clear();
-                layout.primary_key_into(&entry, &mut key)?;
-                let bytes = match entries.row(self.table, &entry, leaf.value(at))? {
-                    Some(row) => row,
-                    None => match rows.get(&key)? {
-                        Some(row) => row,
-                        None => continue,
-                    },
+                let flow = match entries.row(self.table, &entry, leaf.value(at))? {
+                    Some(row) => {
+                        key.clear();
+                        layout.primary_key_into(&entry, &mut key)?;
+                        counts.rows += 1;
+                        self.test(access.tests_of_rows(), &key, row, take)?
+                    }
+                    None => {
+                        let waiting = waiting.get_or_insert_with(|| {
+                            WaitingRows::new(&self.table.clustered, self.view, self.wanted)
+                        });
+                        waiting.push(|keys| Ok(layout.primary_key_into(&entry, keys)?))?;
+                        match waiting.is_group() {
+                            true => self.look_up(access, waiting, counts, take)?,
+                            false => ControlFlow::Continue(()),
+                        }
+                    }
                 };
-                counts.rows += 1;
-                let tests = access.tests.iter();
-                let tests = tests.filter(|test| test.on_entry.is_none());
-                if self.test(tests, &key, bytes, take)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
+                if flow.is_break() {
+                    return Ok(flow);
                 }
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Gives the rows that wait on if they pass.
+    fn look_up(
+        &self,
+        access: &BoundAccess,
+        waiting: &mut WaitingRows,
+        counts: &mut Counts,
+        take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        waiting.look_up(|key, bytes| {
+            counts.rows += 1;
+            self.test(access.tests_of_rows(), key, bytes, take)
+        })
     }
 
     /// Gives the row on if it passes.
@@ -467,77 +492,26 @@ impl RowReader<'_> {
     }
 }
 
-/// Asks for the rows of the entries of a leaf ahead, once one of them had to be waited for: a few at first, as whoever wanted
-/// the first rows only may have enough soon.
-struct RowsAhead<'t> {
-    clustered: &'t Tree,
-    /// Entries of the leaf that have been asked for.
-    asked: usize,
-    /// Entries that are asked for next.
-    window: usize,
-    /// What the thread had read so far.
-    reads: u64,
-}
-
-impl<'t> RowsAhead<'t> {
-    fn new(clustered: &'t Tree) -> Self {
-        RowsAhead {
-            clustered,
-            asked: 0,
-            window: FIRST_ROWS_AHEAD,
-            reads: clustered.thread_page_work().reads,
+/// Gives each key of an index to `each`, in this direction, until it has enough. Lookups of several keys wait for memory
+/// together.
+fn each_key(
+    tree: &Tree,
+    keys: &[Vec<u8>],
+    direction: Direction,
+    mut each: impl FnMut(&[u8]) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
+    let key = |step: usize| match direction {
+        Direction::Forward => keys[step].as_slice(),
+        Direction::Backward => keys[keys.len() - 1 - step].as_slice(),
+    };
+    for step in 0..keys.len() {
+        if step.is_multiple_of(LOOK_AHEAD_KEYS) && step + 1 < keys.len() {
+            let end = (step + LOOK_AHEAD_KEYS).min(keys.len());
+            tree.look_ahead((step..end).map(key));
+        }
+        if each(key(step))?.is_break() {
+            return Ok(ControlFlow::Break(()));
         }
     }
-
-    /// To be called before each step over the leaf's entries, with what tells which of them lead to rows.
-    fn ask(
-        &mut self,
-        leaf: &LeafEntries,
-        step: usize,
-        direction: Direction,
-        (layout, entries): (&KeyLayout, &mut EntryReader<'_>),
-    ) -> Result<()> {
-        if step < self.asked || self.clustered.thread_page_work().reads == self.reads {
-            return Ok(());
-        }
-        let mut keys = Vec::with_capacity(self.window);
-        let mut entry = Vec::new();
-        self.asked = step;
-        while self.asked < leaf.len() && keys.len() < self.window {
-            let at = match direction {
-                Direction::Forward => self.asked,
-                Direction::Backward => leaf.len() - 1 - self.asked,
-            };
-            self.asked += 1;
-            leaf.key_into(at, &mut entry);
-            if entries.passes(&entry)? {
-                let mut key = Vec::new();
-                layout.primary_key_into(&entry, &mut key)?;
-                keys.push(key);
-            }
-        }
-        keys.sort_unstable();
-        let summary = self
-            .clustered
-            .prefetch_keys(&mut keys.iter().map(Vec::as_slice))?;
-        if summary.requested_pages > 0 {
-            self.window = (2 * self.window).min(MOST_ROWS_AHEAD);
-        } else {
-            // All there: nothing is asked for until the next wait.
-            self.reads = self.clustered.thread_page_work().reads;
-        }
-        Ok(())
-    }
-}
-
-fn until_break<T>(
-    items: impl Iterator<Item = T>,
-    mut each: impl FnMut(T) -> Result<ControlFlow<()>>,
-) -> Result<()> {
-    for item in items {
-        if each(item)?.is_break() {
-            break;
-        }
-    }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }

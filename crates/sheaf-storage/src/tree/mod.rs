@@ -17,6 +17,7 @@
 //! | [`bulk_build`] | a tree from sorted entries, bottom up |
 //! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, counts, cuts |
 //! | [`last_key`] | the largest key, ghosts included |
+//! | [`look_ahead`] | lookups of many keys that wait for memory together |
 //! | [`residency`] | how much of a range, and of each tree, is in memory |
 //! | [`leaf_sample`] | leaves chosen at random |
 //! | [`check`] | whether a tree is what it should be |
@@ -37,6 +38,7 @@ mod insert;
 mod last_key;
 mod leaf_sample;
 mod leaves_of_keys;
+mod look_ahead;
 mod merge;
 pub(crate) mod node;
 mod page_buffer;
@@ -62,6 +64,7 @@ pub use bulk_build::BulkBuilder;
 pub use check::TreeCheck;
 pub use cursor::{LeafCursor, LeafEntries};
 pub use leaf_sample::LeafSample;
+pub use look_ahead::LOOK_AHEAD_KEYS;
 pub use page_buffer::release_thread_buffers;
 pub use point_reader::PointReader;
 pub use range::{KeyRange, prefix_successor};

@@ -54,6 +54,9 @@ const SLOT_OFFSET: usize = 4;
 const SLOT_SUFFIX_LENGTH: usize = 6;
 const GHOST_BIT: u16 = 1 << 15;
 
+/// Slots that are all asked for ahead, as they lie in few cache lines.
+const SLOTS_ASKED_FOR: usize = 128;
+
 /// A record's own header: the value's length.
 pub(crate) const RECORD_HEADER_BYTES: usize = 2;
 
@@ -433,6 +436,35 @@ impl<P: PageBytes> NodeView<'_, P> {
             self.0
                 .u64_at(self.record(slot) + RECORD_HEADER_BYTES + self.suffix_length(slot)),
         )
+    }
+}
+
+impl NodeView<'_, OptimisticGuard<'_>> {
+    /// Asks memory for the slots that a search looks at first, and does not wait.
+    #[inline]
+    pub fn ask_for_slots(&self) {
+        let count = self.count();
+        if count <= SLOTS_ASKED_FOR {
+            self.0.ask_for(SLOTS, count * SLOT_BYTES);
+        } else {
+            // Those of the first three steps.
+            for eighth in 1..8 {
+                self.0.ask_for(Self::slot(count * eighth / 8), 1);
+            }
+        }
+    }
+
+    /// Asks memory for the first bytes of the record of a slot, and does not wait.
+    #[inline]
+    pub fn ask_for_record(&self, slot: usize, length: usize) {
+        self.0.ask_for(self.record(slot), length);
+    }
+
+    /// Asks memory for the header and the fences, and does not wait.
+    #[inline]
+    pub fn ask_for_header(&self) {
+        self.0.ask_for(0, SLOTS);
+        self.0.ask_for(PAGE_SIZE - 1, 1);
     }
 }
 

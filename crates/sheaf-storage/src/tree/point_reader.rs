@@ -11,6 +11,7 @@ use crate::guard::{OptimisticGuard, PageVersion};
 use crate::page::{PageId, header};
 use crate::snapshot::ReadView;
 use crate::tree::Tree;
+use crate::tree::look_ahead::LeavesAhead;
 use crate::tree::node::PageBytes;
 use crate::tree::search::{NodeRef, Target};
 
@@ -20,6 +21,13 @@ pub struct PointReader {
     view: ReadView,
     leaf: Option<(PageId, PageVersion)>,
     value: Vec<u8>,
+    /// Since [`look_ahead`](Self::look_ahead) was called last: lookups, and those of them that had to descend.
+    lookups: usize,
+    descents: usize,
+    /// Where the next keys seemed to be when somebody looked ahead.
+    ahead: LeavesAhead,
+    /// How many of these keys have been looked up.
+    taken: usize,
 }
 
 impl PointReader {
@@ -30,12 +38,24 @@ impl PointReader {
             view,
             leaf: remembered,
             value,
+            lookups,
+            descents,
+            ahead,
+            taken,
         } = self;
-        let mut known = remembered.take();
+        *lookups += 1;
+        *taken += 1;
+        let mut known = match ahead.get(*taken - 1) {
+            Some(leaf) => *leaf,
+            None => remembered.take(),
+        };
         let found = tree.retry(|failures| {
             let leaf = match known.take().and_then(|known| revisit(tree, known, key)) {
                 Some(guard) => NodeRef::optimistic(guard),
-                None => tree.find_leaf(Target::Key(key), failures)?,
+                None => {
+                    *descents += 1;
+                    tree.find_leaf(Target::Key(key), failures)?
+                }
             };
             let is_live = tree.read_entry(&leaf, view, key, value)?;
             leaf.validate()?;
@@ -43,6 +63,21 @@ impl PointReader {
             Ok(is_live)
         })?;
         Ok(found.then_some(value.as_slice()))
+    }
+
+    /// Says which keys are looked up next, at most [`LOOK_AHEAD_KEYS`], so that the lookups wait less for memory. Where most
+    /// keys lie on the leaf of the key before them, there is little to wait for, and the keys are not looked at.
+    ///
+    /// [`LOOK_AHEAD_KEYS`]: super::LOOK_AHEAD_KEYS
+    #[inline]
+    pub fn look_ahead<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        let stays = self.lookups > 0 && self.descents * 2 < self.lookups;
+        (self.lookups, self.descents) = (0, 0);
+        self.taken = 0;
+        match stays {
+            true => self.ahead.clear(),
+            false => self.tree.leaves_ahead(keys, &mut self.ahead),
+        }
     }
 
     pub fn tree(&self) -> &Arc<Tree> {
@@ -81,6 +116,10 @@ impl Tree {
             view,
             leaf: None,
             value: Vec::new(),
+            lookups: 0,
+            descents: 0,
+            ahead: LeavesAhead::new(),
+            taken: 0,
         }
     }
 }
