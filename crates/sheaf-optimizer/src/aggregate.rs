@@ -19,6 +19,7 @@ use crate::bounded_regret::{Doubted, Expectation};
 use crate::cost::grouping::grouping_us;
 use crate::explain::ExtraNote;
 use crate::group_rows::group_rows;
+use crate::join_graph::plain_column;
 use crate::loose_scan::plan_groups;
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 
@@ -94,6 +95,12 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     } else {
         1.0
     };
+    // How many values an expression has is a guess.
+    let is_known = |expr: &Expr| plain_column(expr).is_some();
+    planner.note_kept(match aggregate.group_expr.iter().all(is_known) {
+        true => rows,
+        false => input.rows,
+    });
     if partitions == 1 {
         return Ok(Planned {
             plan: Arc::new(first),

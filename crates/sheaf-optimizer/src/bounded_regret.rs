@@ -163,8 +163,10 @@ impl Planner<'_> {
             conflicting_hints: Vec::new(),
             budget: None,
             repeats: self.repeats,
+            most_kept: self.most_kept,
         };
         let alternative = replan(&mut other)?;
+        self.most_kept = other.most_kept;
         let notes = other.notes;
         let is_guarded = is_forced || at_risk_us > WORTHWHILE * alternative.cost_us;
         let switches_to = plan_name(&alternative.explain);

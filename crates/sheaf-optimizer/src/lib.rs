@@ -128,6 +128,8 @@ pub struct PhysicalQuery {
     pub conflicting_hints: Vec<String>,
     /// Estimated cost, in microseconds.
     pub cost_us: f64,
+    /// Estimated rows that one sort keeps, or groups of one aggregate, at the most.
+    pub most_kept: f64,
     outline: PlanOutline,
 }
 

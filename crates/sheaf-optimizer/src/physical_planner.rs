@@ -68,12 +68,17 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
         conflicting_hints: Vec::new(),
         budget: None,
         repeats: false,
+        most_kept: 0.0,
     };
     let planned = planner.plan_block(plan, "PRIMARY")?;
     let cost_us = planned.cost_us;
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
     let plan = physical_rules::apply(planned.plan, context.task.session_config().options())?;
+    let plan = match context.settings.is_thrifty() {
+        true => physical_rules::sort_all_rows(plan)?,
+        false => plan,
+    };
     let plan = shared_subplans::share(plan, &outline, context)?;
     let plan = detach_below_top_k(plan)?;
     let plan = make_interruptible(plan, &context.cancel)?;
@@ -97,6 +102,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
         explain,
         conflicting_hints: planner.conflicting_hints,
         cost_us,
+        most_kept: planner.most_kept,
         outline,
     })
 }
@@ -178,9 +184,23 @@ pub(crate) struct Planner<'a> {
     pub budget: Option<Budget>,
     /// The part that is being planned runs again and again: the repeated half of a recursive query.
     pub repeats: bool,
+    /// See [`PhysicalQuery::most_kept`].
+    pub most_kept: f64,
 }
 
 impl Planner<'_> {
+    /// Notes that an operator keeps so many rows or groups, unless it spills.
+    pub(crate) fn note_kept(&mut self, rows: f64) {
+        self.most_kept = self.most_kept.max(rows);
+    }
+
+    /// The same of a sort of so many rows, of which the first `fetch` are wanted.
+    fn note_sort(&mut self, rows: f64, fetch: Option<usize>) {
+        if fetch.is_none_or(|fetch| fetch > physical_rules::FEW_ROWS) {
+            self.note_kept(rows);
+        }
+    }
+
     /// Plans a query block: its scalar subqueries first, then itself.
     fn plan_block(&mut self, plan: &LogicalPlan, select_type: &'static str) -> Result<Planned> {
         self.blocks += 1;
@@ -467,6 +487,9 @@ impl Planner<'_> {
                 ..input.wrap(merge)
             });
         }
+        if !sorted {
+            self.note_sort(input.rows, sort.fetch);
+        }
         let (planned, expectation, held_rows) = match (sorted, sort.fetch) {
             (true, None) => return Ok(input),
             (true, Some(fetch)) => (limited(input, fetch), Expectation::NoEarlyStop, fetch),
@@ -483,6 +506,7 @@ impl Planner<'_> {
         self.guard(doubted, |planner| {
             let input = planner.plan(&sort.input, block, &Wanted::default())?;
             let rows = input.rows;
+            planner.note_sort(rows, sort.fetch);
             let mut sorted = sorted_rows(sort, &ordering, input);
             let kept = sort.fetch.map_or(rows, |fetch| fetch as f64);
             sorted.cost_us += sort_us(&planner.context.settings.costs, rows, kept);

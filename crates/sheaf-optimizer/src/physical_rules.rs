@@ -22,7 +22,9 @@ use datafusion_physical_optimizer::topk_aggregation::TopKAggregation;
 use datafusion_physical_optimizer::update_aggr_exprs::OptimizeAggregateOrder;
 use datafusion_physical_optimizer::{ConfigOnlyContext, PhysicalOptimizerRule};
 use datafusion_physical_plan::joins::SortMergeJoinExec;
+use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::projection::{ProjectionExec, remove_unnecessary_projections};
+use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -50,6 +52,31 @@ pub fn apply(
     }
     check_sanity(&plan, options)?;
     Ok(plan)
+}
+
+/// Rows that a sort with a limit may hold however little memory there is.
+pub(crate) const FEW_ROWS: usize = 1_000;
+
+/// Sorts all rows where the first ones alone are wanted, but many: a sort of the first ones holds them in memory, one of all
+/// rows can spill. To be done after the [rules](apply), of which one would put the limit back into the sort.
+pub fn sort_all_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let sorted = plan.transform_up(|node| {
+        let Some(sort) = node.downcast_ref::<SortExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let Some(fetch) = sort.fetch().filter(|fetch| *fetch > FEW_ROWS) else {
+            return Ok(Transformed::no(node));
+        };
+        let all = SortExec::new(sort.expr().clone(), Arc::clone(sort.input()))
+            .with_preserve_partitioning(sort.preserve_partitioning());
+        let all: Arc<dyn ExecutionPlan> = Arc::new(all);
+        let limited: Arc<dyn ExecutionPlan> = match all.output_partitioning().partition_count() {
+            1 => Arc::new(GlobalLimitExec::new(all, 0, Some(fetch))),
+            _ => Arc::new(LocalLimitExec::new(all, fetch)),
+        };
+        Ok(Transformed::yes(limited))
+    })?;
+    Ok(sorted.data)
 }
 
 /// DataFusion's ProjectionPushdown, except for merge joins with a condition beside the equality of keys: pushed below one, a

@@ -29,6 +29,7 @@ pub(crate) fn plan_window(
         .iter()
         .map(|expr| window_expr(planner, expr, window, &input, block));
     let expressions = expressions.collect::<Result<Vec<_>>>()?;
+    planner.note_kept(input.rows);
     let child = sorted_for(&input, &expressions)?;
     let parallel = child.output_partitioning().partition_count() > 1;
     // Bounded frames need only the rows of the frame in memory.

@@ -43,6 +43,8 @@ use crate::statement_timer::ArmedTimer;
 const BATCH_ROWS: usize = 8192;
 /// Rows of a batch where memory is short: an operator that spills holds some batches at least.
 const THRIFTY_BATCH_ROWS: usize = 1024;
+/// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
+const KEPT_ROW_BYTES: f64 = 256.0;
 /// How often a statement is planned again because a table changed under it.
 pub(crate) const MAX_REPLANS: usize = 8;
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
@@ -286,6 +288,7 @@ impl Session {
             };
             match planned.thrifty.take() {
                 Some(thrifty) if failed.is_out_of_memory() => {
+                    tracing::debug!(error = %failed, "a query is planned again with less memory");
                     stream.settle();
                     (planned.physical, planned.task) = self.plan_thriftily(*thrifty)?;
                     self.handle.counters.sheaf_plan_switches.add(1);
@@ -298,11 +301,15 @@ impl Session {
     fn plan_thriftily(&self, plan: ThriftyPlan) -> Result<(Arc<PhysicalQuery>, Arc<TaskContext>)> {
         let ThriftyPlan { query, mut context } = plan;
         context.settings.query_memory_bytes = 0;
-        context.settings.batch_rows = THRIFTY_BATCH_ROWS;
-        context.task = self.new_task_context(THRIFTY_BATCH_ROWS);
+        self.take_small_batches(&mut context);
         context.trace = Trace::default();
         let physical = plan_physical(&query, &context)?;
         Ok((Arc::new(physical), context.task))
+    }
+
+    fn take_small_batches(&self, context: &mut PlannerContext) {
+        context.settings.batch_rows = THRIFTY_BATCH_ROWS;
+        context.task = self.new_task_context(THRIFTY_BATCH_ROWS);
     }
 
     /// Plans a query and locks its tables against changes of their definition. `extra` is a table that exists for this
@@ -464,6 +471,14 @@ impl Session {
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
         let mut physical = plan_physical(&optimized, &context)?;
+        let memory = context.settings.query_memory_bytes as f64;
+        if physical.most_kept * KEPT_ROW_BYTES > memory {
+            // It spills, and merges what it has spilled: a batch of each run is in memory then.
+            let trace = std::mem::take(&mut context.trace);
+            self.take_small_batches(&mut context);
+            physical = plan_physical(&optimized, &context)?;
+            context.trace = trace;
+        }
         self.warn_of_conflicts(std::mem::take(&mut physical.conflicting_hints));
         let task = Arc::clone(&context.task);
         let query = optimized;

@@ -220,32 +220,52 @@ fn a_join_that_does_not_fit_in_memory_is_done_by_sorting() {
     assert_eq!(switches.map(|(_, count)| count), Some(1));
 }
 
+/// A top-k holds its rows in memory; where they do not fit, all rows are sorted instead, which spills.
+#[test]
+fn a_deep_offset_is_no_matter_of_memory() {
+    let server = TestServer::start_with_pool(160 << 20, 2 << 20);
+    let mut connection = server.connect_to_new("wide");
+    fill_with_wide_rows(&mut connection);
+    let last = query_text(
+        &mut connection,
+        "SELECT id, s FROM t ORDER BY s DESC, id LIMIT 399999, 2",
+    );
+    let least = (0..400_000_i64).filter(|i| i * 7919 % 26 == 0);
+    let last_id = least.max_by_key(|i| (std::cmp::Reverse(200 + i % 50), *i));
+    let last_id = last_id.expect("there are such");
+    assert_eq!(last, [format!("{last_id}\t{}", "a".repeat(200))]);
+}
+
+/// `t` with 400,000 rows: `s` is 200 to 249 times a letter.
+fn fill_with_wide_rows(connection: &mut Conn) {
+    let mut run = |sql: &str| connection.query_drop(sql).expect(sql);
+    run("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(250))");
+    run("SET cte_max_recursion_depth = 10000");
+    for first in (0..400_000).step_by(10_000) {
+        run(&format!(
+            "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {first} + 9999)
+                SELECT i, REPEAT(CHAR(97 + i * 7919 % 26), 200 + i % 50) FROM n"
+        ));
+    }
+}
+
 /// Sorts of operators, rows to change and cursors have one limit; what exceeds it fails alone, and leaves nothing behind.
 #[test]
 fn temporary_files_have_a_limit() {
     let mut options = EngineOptions {
-        memory_bytes: 64 << 20,
+        memory_bytes: 160 << 20,
         pool_bytes: Some(2 << 20),
         ..EngineOptions::default()
     };
     options.storage.max_temp_bytes = 1 << 20;
     let server = TestServer::start_with(options, |_, _| {});
     let mut connection = server.connect_to_new("wide");
-    let mut run = |sql: &str| connection.query_drop(sql);
-    run("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(250))").expect("a table");
-    run("SET cte_max_recursion_depth = 10000").expect("a limit");
-    for first in (0..150_000).step_by(10_000) {
-        run(&format!(
-            "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {first} + 9999)
-                SELECT i, REPEAT(CHAR(97 + i * 7919 % 26), 200 + i % 50) FROM n"
-        ))
-        .expect("rows that fit in memory");
-    }
+    fill_with_wide_rows(&mut connection);
     for sql in [
-        "SELECT s, id FROM t ORDER BY s, id DESC LIMIT 140000, 1",
+        "SELECT s, id FROM t ORDER BY s, id DESC",
         "UPDATE t SET s = CONCAT(s, 'x')",
     ] {
-        let (code, message) = error_of(run(sql));
+        let (code, message) = error_of(connection.query_drop(sql));
         assert_eq!(code, 1021, "{sql}: {message}");
         assert!(
             message.contains("max_temp_bytes (1048576 bytes)"),
@@ -256,8 +276,8 @@ fn temporary_files_have_a_limit() {
         &mut connection,
         "SELECT COUNT(*), SUM(s LIKE '%x'), MAX(LENGTH(s)) FROM t",
     );
-    let ending_in_x = (0..150_000).filter(|i| i * 7919 % 26 == 23).count();
-    assert_eq!(kept, [format!("150000\t{ending_in_x}\t249")]);
+    let ending_in_x = (0..400_000_i64).filter(|i| i * 7919 % 26 == 23).count();
+    assert_eq!(kept, [format!("400000\t{ending_in_x}\t249")]);
     let used = query_text(&mut connection, "SHOW STATUS LIKE 'Temp_file_bytes'");
     assert_eq!(used, ["Temp_file_bytes\t0"]);
 }
