@@ -442,7 +442,9 @@ impl KeyWalk {
             }
             tally.metrics.row_lookups += 1;
             if let Some(keys) = self.windows.group_to_come() {
-                reader.look_ahead(keys);
+                // Equal keys are looked up once.
+                let mut last = None;
+                reader.look_ahead(keys.filter(|key| last.replace(*key) != Some(*key)));
             }
             if let Some(row) = reader.get(self.windows.key())? {
                 block.push(self.windows.key(), row, self.group);

@@ -159,13 +159,7 @@ impl FirstOfEachGroup {
             }
         }
         if !rows.is_empty() {
-            let chunk = take(values, &UInt32Array::from(rows), None)?;
-            // A view array of a few rows would keep the whole batch alive.
-            self.chunks.push(match chunk.data_type() {
-                DataType::Utf8View => Arc::new(chunk.as_string_view().gc()) as ArrayRef,
-                DataType::BinaryView => Arc::new(chunk.as_binary_view().gc()),
-                _ => chunk,
-            });
+            self.chunks.push(copied(values, &UInt32Array::from(rows))?);
         }
         Ok(())
     }
@@ -183,6 +177,11 @@ impl FirstOfEachGroup {
         };
         let rest = all.slice(emitted, all.len() - emitted);
         self.groups = rest.len();
+        // In a sorted input all groups but the last are emitted again and again: it would keep alive what they had.
+        let rest = match rest.len() < emitted {
+            true => copied(&rest, &(0..rest.len() as u32).collect())?,
+            false => rest,
+        };
         self.chunks = if rest.is_empty() {
             Vec::new()
         } else {
@@ -190,6 +189,16 @@ impl FirstOfEachGroup {
         };
         Ok(all.slice(0, emitted))
     }
+}
+
+/// Some rows of an array, without the memory of the others: an array of views would keep it all.
+fn copied(values: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef> {
+    let chunk = take(values, rows, None)?;
+    Ok(match chunk.data_type() {
+        DataType::Utf8View => Arc::new(chunk.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(chunk.as_binary_view().gc()),
+        _ => chunk,
+    })
 }
 
 impl GroupsAccumulator for FirstOfEachGroup {
@@ -239,5 +248,37 @@ impl GroupsAccumulator for FirstOfEachGroup {
                 .iter()
                 .map(|chunk| chunk.get_array_memory_size())
                 .sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringViewArray;
+
+    use super::*;
+
+    #[test]
+    fn groups_that_were_emitted_take_no_memory() {
+        let mut first = FirstOfEachGroup {
+            data_type: DataType::Utf8View,
+            chunks: Vec::new(),
+            groups: 0,
+        };
+        let mut least = usize::MAX;
+        for round in 0..100 {
+            let rows = 1000 * round..1000 * (round + 1);
+            let values = rows.map(|row| format!("a value of more than twelve bytes: {row}"));
+            let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(values));
+            // The group that is left comes first.
+            let start = usize::from(round > 0);
+            let groups: Vec<usize> = (start..1000 + start).collect();
+            first
+                .update_batch(&[values], &groups, None, 1000 + start)
+                .unwrap();
+            let emitted = first.evaluate(EmitTo::First(999 + start)).unwrap();
+            assert_eq!(emitted.len(), 999 + start);
+            least = least.min(first.size());
+            assert!(first.size() <= 2 * least, "round {round}: {}", first.size());
+        }
     }
 }

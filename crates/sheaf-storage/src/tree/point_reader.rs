@@ -21,9 +21,9 @@ pub struct PointReader {
     view: ReadView,
     leaf: Option<(PageId, PageVersion)>,
     value: Vec<u8>,
-    /// Since [`look_ahead`](Self::look_ahead) was called last: lookups, and those of them that had to descend.
+    /// Since [`look_ahead`](Self::look_ahead) was called last: lookups, and how many of them went to another leaf.
     lookups: usize,
-    descents: usize,
+    moves: usize,
     /// Where the next keys seemed to be when somebody looked ahead.
     ahead: LeavesAhead,
     /// How many of these keys have been looked up.
@@ -39,29 +39,27 @@ impl PointReader {
             leaf: remembered,
             value,
             lookups,
-            descents,
+            moves,
             ahead,
             taken,
         } = self;
         *lookups += 1;
         *taken += 1;
-        let mut known = match ahead.get(*taken - 1) {
-            Some(leaf) => *leaf,
-            None => remembered.take(),
-        };
+        let last = remembered.take();
+        let mut known = [ahead.get(*taken - 1).copied().flatten(), last];
         let found = tree.retry(|failures| {
-            let leaf = match known.take().and_then(|known| revisit(tree, known, key)) {
+            let known = known.iter_mut().filter_map(Option::take);
+            let leaf = match known.filter_map(|known| revisit(tree, known, key)).next() {
                 Some(guard) => NodeRef::optimistic(guard),
-                None => {
-                    *descents += 1;
-                    tree.find_leaf(Target::Key(key), failures)?
-                }
+                None => tree.find_leaf(Target::Key(key), failures)?,
             };
             let is_live = tree.read_entry(&leaf, view, key, value)?;
             leaf.validate()?;
             *remembered = Some((leaf.guard().page_id(), leaf.guard().version()));
             Ok(is_live)
         })?;
+        let leaf_of = |leaf: Option<(PageId, PageVersion)>| leaf.map(|(page, _)| page);
+        *moves += usize::from(leaf_of(last) != leaf_of(*remembered));
         Ok(found.then_some(value.as_slice()))
     }
 
@@ -71,8 +69,8 @@ impl PointReader {
     /// [`LOOK_AHEAD_KEYS`]: super::LOOK_AHEAD_KEYS
     #[inline]
     pub fn look_ahead<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
-        let stays = self.lookups > 0 && self.descents * 2 < self.lookups;
-        (self.lookups, self.descents) = (0, 0);
+        let stays = self.lookups > 0 && self.moves * 2 < self.lookups;
+        (self.lookups, self.moves) = (0, 0);
         self.taken = 0;
         match stays {
             true => self.ahead.clear(),
@@ -117,7 +115,7 @@ impl Tree {
             leaf: None,
             value: Vec::new(),
             lookups: 0,
-            descents: 0,
+            moves: 0,
             ahead: LeavesAhead::new(),
             taken: 0,
         }
