@@ -24,6 +24,7 @@ use sheaf_storage::sync::{Mutex, RwLock};
 use sheaf_storage::{Direction, KeyRange, Lsn, ReadAhead, Storage, Transaction, Tree, TreeId};
 
 use crate::catalog_accounts::{AccountReader, AccountState};
+use crate::catalog_databases::{Database, decode_database};
 use crate::catalog_records::{
     database_key, delete_definition, delete_statistics, header, key_of_table, kind, put,
     put_definition, put_statistics, read_header, table_of_key,
@@ -44,15 +45,13 @@ use crate::table_lock::{
     SessionLockMode, SharedLock, WriterLock,
 };
 
-type Tables = BTreeMap<String, Arc<Table>>;
-
 /// Database and table.
 pub type QualifiedName = (String, String);
 
 /// All databases and tables of a data directory.
 pub struct Catalog {
     storage: Arc<Storage>,
-    databases: RwLock<BTreeMap<String, Tables>>,
+    pub(crate) databases: RwLock<BTreeMap<String, Database>>,
     schema_version: AtomicU64,
     pub(crate) accounts: AccountState,
     pub(crate) resource_groups: ResourceGroupState,
@@ -148,7 +147,7 @@ impl Catalog {
     /// `CatalogTooNew`, `Corrupt`, and whatever the storage reports.
     pub fn open(storage: Arc<Storage>) -> Result<Arc<Catalog>> {
         let tree = storage.catalog_tree();
-        let mut databases: BTreeMap<String, Tables> = BTreeMap::new();
+        let mut databases: BTreeMap<String, Database> = BTreeMap::new();
         let mut next_table_id = 1;
         let mut definitions: Vec<(String, String, Vec<u8>)> = Vec::new();
         let mut statistics: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
@@ -168,7 +167,8 @@ impl Catalog {
                     kind::HEADER => next_table_id = read_header(value)?,
                     kind::DATABASE => {
                         let name = String::from_utf8(rest.to_vec()).map_err(|_| unreadable())?;
-                        databases.insert(name, Tables::new());
+                        let database = decode_database(value, &name)?;
+                        databases.insert(name, database);
                     }
                     kind::TABLE => {
                         let (database, table) = table_of_key(rest).ok_or_else(unreadable)?;
@@ -211,9 +211,9 @@ impl Catalog {
             }
             let table = Table::open(&storage, definition, Arc::new(state))?;
             table.publish(Lsn(0));
-            let tables = databases.get_mut(&database);
-            let tables = tables.ok_or(TableError::UnknownDatabase { name: database })?;
-            tables.insert(name, Arc::new(table));
+            let known = databases.get_mut(&database);
+            let known = known.ok_or(TableError::UnknownDatabase { name: database })?;
+            known.tables.insert(name, Arc::new(table));
         }
         let catalog = Arc::new(Catalog {
             storage,
@@ -242,41 +242,9 @@ impl Catalog {
         self.schema_version.load(Ordering::Acquire)
     }
 
-    /// Names of all databases, sorted.
-    pub fn databases(&self) -> Vec<String> {
-        self.databases.read().keys().cloned().collect()
-    }
-
-    pub fn database_exists(&self, name: &str) -> bool {
-        self.databases.read().contains_key(name)
-    }
-
-    /// Makes a database.
-    ///
-    /// # Errors
-    /// `DatabaseExists`, `IncorrectDatabaseName`.
-    pub fn create_database(&self, name: &str) -> Result<()> {
-        check_name(name, |name| TableError::IncorrectDatabaseName { name })?;
-        let definitions = self.definitions.lock();
-        if self.database_exists(name) {
-            return Err(TableError::DatabaseExists {
-                name: name.to_string(),
-            });
-        }
-        self.change(|tree, transaction| {
-            put(
-                tree,
-                transaction,
-                &[kind::HEADER],
-                &header(definitions.next_table_id),
-            )?;
-            put(tree, transaction, &database_key(name), &[])
-        })?;
-        self.databases
-            .write()
-            .insert(name.to_string(), Tables::new());
+    /// A definition has changed.
+    pub(crate) fn advance_schema_version(&self) {
         self.schema_version.fetch_add(1, Ordering::AcqRel);
-        Ok(())
     }
 
     /// Drops a database with its tables, all or nothing, once nobody uses them, waiting at most `wait` for each; returns how
@@ -318,7 +286,7 @@ impl Catalog {
                 Ok(())
             })?;
             self.databases.write().remove(name);
-            self.schema_version.fetch_add(1, Ordering::AcqRel);
+            self.advance_schema_version();
             drop(changing);
             self.free_dropped(&locked, exclusive);
             return Ok(locked.len());
@@ -331,7 +299,7 @@ impl Catalog {
     /// `UnknownDatabase`.
     pub fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
         match self.databases.read().get(database) {
-            Some(tables) => Ok(tables.values().cloned().collect()),
+            Some(database) => Ok(database.tables.values().cloned().collect()),
             None => Err(TableError::UnknownDatabase {
                 name: database.to_string(),
             }),
@@ -343,7 +311,7 @@ impl Catalog {
         let databases = self.databases.read();
         databases
             .values()
-            .flat_map(BTreeMap::values)
+            .flat_map(|database| database.tables.values())
             .cloned()
             .collect()
     }
@@ -354,12 +322,12 @@ impl Catalog {
     /// `UnknownDatabase`, `UnknownTable`.
     pub fn table(&self, database: &str, name: &str) -> Result<Arc<Table>> {
         let databases = self.databases.read();
-        let Some(tables) = databases.get(database) else {
+        let Some(known) = databases.get(database) else {
             return Err(TableError::UnknownDatabase {
                 name: database.to_string(),
             });
         };
-        let table = tables.get(name).cloned();
+        let table = known.tables.get(name).cloned();
         table.ok_or_else(|| TableError::UnknownTable {
             database: database.to_string(),
             table: name.to_string(),
@@ -861,18 +829,18 @@ impl Catalog {
         // Nobody finds a name without its table in between.
         let mut databases = self.databases.write();
         for (table, _) in &locked {
-            if let Some(tables) = databases.get_mut(&table.definition.database) {
-                tables.remove(&table.definition.name);
+            if let Some(database) = databases.get_mut(&table.definition.database) {
+                database.tables.remove(&table.definition.name);
             }
         }
         for table in renamed {
             table.publish(now);
             let TableDefinition { database, name, .. } = &table.definition;
             let name = name.clone();
-            let tables = databases.entry(database.clone()).or_default();
-            tables.insert(name, Arc::new(table));
+            let database = databases.entry(database.clone()).or_default();
+            database.tables.insert(name, Arc::new(table));
         }
-        self.schema_version.fetch_add(1, Ordering::AcqRel);
+        self.advance_schema_version();
         Ok(())
     }
 
@@ -971,7 +939,7 @@ impl Catalog {
             .databases
             .read()
             .values()
-            .flat_map(BTreeMap::values)
+            .flat_map(|database| database.tables.values())
             .filter_map(|table| Some((table.definition.id, table.state.unsaved_auto_increment()?)))
             .collect();
         if counters.is_empty() {
@@ -1016,24 +984,24 @@ impl Catalog {
         })?;
         table.state.set_statistics(Arc::new(statistics));
         // Plans depend on statistics as on definitions.
-        self.schema_version.fetch_add(1, Ordering::AcqRel);
+        self.advance_schema_version();
         Ok(())
     }
 
     fn enter(&self, table: Arc<Table>) {
         let mut databases = self.databases.write();
-        let tables = databases
+        let database = databases
             .entry(table.definition.database.clone())
             .or_default();
-        tables.insert(table.definition.name.clone(), table);
-        self.schema_version.fetch_add(1, Ordering::AcqRel);
+        database.tables.insert(table.definition.name.clone(), table);
+        self.advance_schema_version();
     }
 
     fn remove(&self, table: &Table) {
-        if let Some(tables) = self.databases.write().get_mut(&table.definition.database) {
-            tables.remove(&table.definition.name);
+        if let Some(database) = self.databases.write().get_mut(&table.definition.database) {
+            database.tables.remove(&table.definition.name);
         }
-        self.schema_version.fetch_add(1, Ordering::AcqRel);
+        self.advance_schema_version();
     }
 }
 

@@ -12,7 +12,7 @@ use crate::schema::TableDefinition;
 pub(crate) mod kind {
     /// Format of the catalog and the next table id, both u64 little-endian.
     pub(crate) const HEADER: u8 = 0;
-    /// Name of a database; no value.
+    /// Name of a database: its collation.
     pub(crate) const DATABASE: u8 = 1;
     /// Database, 0x00, table, 0x00, number of the chunk (u16 big-endian): a chunk of the definition.
     pub(crate) const TABLE: u8 = 2;
@@ -27,8 +27,9 @@ pub(crate) mod kind {
     pub(crate) const RESOURCE_GROUP: u8 = 6;
 }
 
-/// The newest format of the catalog that this program writes and reads: 3 has accounts, 4 resource groups.
-const CATALOG_FORMAT: u64 = 4;
+/// The newest format of the catalog that this program writes and reads: 3 has accounts, 4 resource groups, 5 collations of
+/// databases.
+const CATALOG_FORMAT: u64 = 5;
 
 /// Bytes of a definition in one entry; keys are short.
 pub(crate) const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - 1000;

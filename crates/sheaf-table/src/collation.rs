@@ -95,6 +95,21 @@ impl Collation {
         }
     }
 
+    /// The collation of that number.
+    pub fn of_id(id: u64) -> Option<Collation> {
+        Self::ALL
+            .into_iter()
+            .find(|collation| u64::from(collation.id()) == id)
+    }
+
+    /// MySQL's name of the character set that it belongs to.
+    pub fn character_set(self) -> &'static str {
+        match self {
+            Collation::Binary => "binary",
+            _ => "utf8mb4",
+        }
+    }
+
     /// The collation of that name, without regard to case.
     pub fn parse(name: &str) -> Option<Collation> {
         Self::ALL

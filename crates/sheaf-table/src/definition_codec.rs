@@ -408,10 +408,7 @@ pub(crate) fn decode_definition(
     let secondary = (0..reader.count()?)
         .map(|_| reader.index(columns.len()))
         .collect::<Result<_>>()?;
-    let collation = reader.number()?;
-    let collation = Collation::ALL
-        .into_iter()
-        .find(|known| u64::from(known.id()) == collation);
+    let collation = Collation::of_id(reader.number()?);
     let width = columns.len();
     let mut definition = TableDefinition {
         id,

@@ -9,6 +9,7 @@ mod amend;
 pub mod bulk_load;
 pub mod catalog;
 mod catalog_accounts;
+mod catalog_databases;
 mod catalog_foreign_keys;
 mod catalog_records;
 mod catalog_resource_groups;

@@ -37,9 +37,13 @@ fn write_statement(out: &mut String, definition: &TableDefinition) -> fmt::Resul
     }
     write!(
         out,
-        "\n) ENGINE=Sheaf DEFAULT CHARSET=utf8mb4 COLLATE={}",
-        definition.collation.name()
+        "\n) ENGINE=Sheaf DEFAULT CHARSET={}",
+        definition.collation.character_set()
     )?;
+    // The character set binary has no other collation.
+    if definition.collation != Collation::Binary {
+        write!(out, " COLLATE={}", definition.collation.name())?;
+    }
     if !definition.comment.is_empty() {
         write!(out, " COMMENT={}", text_literal(&definition.comment))?;
     }

@@ -7,7 +7,8 @@ use sheaf_storage::disk::simulated::{
 };
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{
-    AlterOptions, Alteration, Catalog, CreateTable, NoProgress, Progress, TableError, Value,
+    AlterOptions, Alteration, Catalog, Collation, CreateTable, NoProgress, Progress, TableError,
+    Value,
 };
 
 use crate::fixture::*;
@@ -275,6 +276,40 @@ fn databases_and_tables_come_and_go() {
 }
 
 #[test]
+fn databases_keep_their_collations() {
+    let directory = tempfile::tempdir().unwrap();
+    let collation = |catalog: &Catalog, name| catalog.database_collation(name).unwrap();
+    {
+        let catalog = open(directory.path());
+        catalog.create_database("d").unwrap();
+        let refused = catalog.create_database_with("d", Collation::Binary);
+        assert_eq!(refused.unwrap_err().mysql_code(), 1007);
+        catalog
+            .create_database_with("e", Collation::Utf8mb4_bin)
+            .unwrap();
+        catalog.create_database("f").unwrap();
+        catalog.create_table(example()).unwrap();
+        catalog
+            .set_database_collation("f", Collation::Binary)
+            .unwrap();
+        let refused = catalog.set_database_collation("x", Collation::Binary);
+        assert_eq!(refused.unwrap_err().mysql_code(), 1049);
+        assert_eq!(collation(&catalog, "f"), Collation::Binary);
+        catalog.storage().close().unwrap();
+    }
+    let catalog = open(directory.path());
+    assert_eq!(collation(&catalog, "d"), Collation::Utf8mb4_0900_ai_ci);
+    assert_eq!(collation(&catalog, "e"), Collation::Utf8mb4_bin);
+    assert_eq!(collation(&catalog, "f"), Collation::Binary);
+    // A change leaves the tables where they are.
+    catalog
+        .set_database_collation("d", Collation::Utf8mb4_general_ci)
+        .unwrap();
+    assert_eq!(catalog.tables("d").unwrap().len(), 1);
+    assert_eq!(collation(&catalog, "d"), Collation::Utf8mb4_general_ci);
+}
+
+#[test]
 fn analyze_estimates_distinct_values_and_keeps_them() {
     let directory = tempfile::tempdir().unwrap();
     {
@@ -345,12 +380,13 @@ fn a_definition_whose_commit_finds_no_room_in_the_log_is_whole_after_a_restart()
     };
     let name = |table: &str| ("d".to_string(), table.to_string());
     type Change<'c> = &'c dyn Fn(&Catalog) -> Result<(), TableError>;
-    let changes: [Change<'_>; 5] = [
+    let changes: [Change<'_>; 6] = [
         &|catalog| {
             let columns = vec![column("v", "int", true)];
             let made = catalog.create_table(CreateTable::new("d", "new", columns));
             made.map(drop)
         },
+        &|catalog| catalog.set_database_collation("d", Collation::Utf8mb4_bin),
         &|catalog| catalog.truncate_table(("d", "t"), true, NO_WAIT),
         &|catalog| alter(catalog, "t", &[Alteration::Rebuild]),
         &|catalog| catalog.rename_tables(&[(name("t"), name("other"))], NO_WAIT),
