@@ -364,6 +364,14 @@ impl SqlError {
         Self::new(1273, "HY000", format!("Unknown collation: '{name}'"))
     }
 
+    pub fn collation_of_other_character_set(collation: &str, character_set: &str) -> Self {
+        Self::new(
+            1253,
+            "42000",
+            format!("COLLATION '{collation}' is not valid for CHARACTER SET '{character_set}'"),
+        )
+    }
+
     // Rows.
 
     pub fn no_default_for_field(column: &str) -> Self {

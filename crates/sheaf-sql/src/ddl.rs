@@ -1,4 +1,4 @@
-//! Changes of definitions: databases, tables, indexes.
+//! Changes of definitions: tables, indexes.
 //!
 //! The catalog checks and carries out; this module turns what the statement says into what the catalog is asked for:
 //! it resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
@@ -88,62 +88,6 @@ impl Progress for SessionProgress {
     }
 }
 
-/// Databases.
-impl Session {
-    pub(crate) fn create_database(
-        &mut self,
-        name: &str,
-        if_not_exists: bool,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        if crate::information_schema::is_virtual_database(name) {
-            return Err(SqlError::database_access_denied(
-                &self.info.user,
-                &self.info.host,
-                name,
-            ));
-        }
-        match self.engine.catalog().create_database(name) {
-            Err(TableError::DatabaseExists { name }) if if_not_exists => {
-                self.warnings
-                    .note(1007, SqlError::database_exists(&name).message);
-            }
-            result => result?,
-        }
-        self.ok(sink, 1, String::new())
-    }
-
-    pub(crate) fn drop_database(
-        &mut self,
-        name: &str,
-        if_exists: bool,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        self.check_changeable(name)?;
-        let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
-        let dropped =
-            self.with_definition_lock(|wait| match catalog.drop_database(name, check, wait) {
-                Err(absent @ TableError::CannotDropDatabase { .. }) if if_exists => Ok(Err(absent)),
-                outcome => outcome.map(Ok),
-            })?;
-        let dropped = dropped.unwrap_or_else(|absent| {
-            let SqlError { code, message, .. } = absent.into();
-            self.warnings.note(code, message);
-            0
-        });
-        if self.database.as_deref() == Some(name) {
-            self.database = None;
-            self.handle.set_database(None);
-        }
-        if let Some(own) = &mut self.own_database
-            && own.as_deref() == Some(name)
-        {
-            *own = None;
-        }
-        self.ok(sink, dropped as u64, String::new())
-    }
-}
-
 /// Tables.
 impl Session {
     pub(crate) fn create_table(
@@ -224,9 +168,12 @@ impl Session {
         name: String,
         text: &str,
     ) -> Result<CreateTable> {
-        let collation = self
-            .collation_of(create.character_set.as_deref(), create.collation.as_deref())?
-            .unwrap_or_default();
+        let own =
+            self.collation_of(create.character_set.as_deref(), create.collation.as_deref())?;
+        let collation = match own {
+            Some(collation) => collation,
+            None => self.engine.catalog().database_collation(&database)?,
+        };
         let mut columns = Vec::with_capacity(create.columns.len());
         for definition in &create.columns {
             columns.push(self.column(definition, collation, &create.keys, text)?);
@@ -266,17 +213,13 @@ impl Session {
 
     /// The collation that CHARACTER SET and COLLATE name; `None` if neither is given. Collations that columns do not
     /// have are replaced by the nearest, with a warning.
-    fn collation_of(
+    pub(crate) fn collation_of(
         &mut self,
         character_set: Option<&str>,
         collation: Option<&str>,
     ) -> Result<Option<Collation>> {
-        let name = match (character_set, collation) {
-            (_, Some(name)) => variables::collation(name)?.1,
-            (Some(character_set), None) => {
-                variables::default_collation(variables::character_set(character_set)?)
-            }
-            (None, None) => return Ok(None),
+        let Some(name) = variables::named_collation(character_set, collation)? else {
+            return Ok(None);
         };
         if let Some(collation) = Collation::parse(name) {
             return Ok(Some(collation));
@@ -507,9 +450,17 @@ impl Session {
                     collation,
                 } => self.collation_of(character_set.as_deref(), collation.as_deref())?,
                 TableChange::ConvertTo {
+                    character_set: None,
+                    collation,
+                } => {
+                    let default = self.engine.catalog().database_collation(database)?;
+                    let collation = collation.as_deref().unwrap_or(default.name());
+                    self.collation_of(Some(default.character_set()), Some(collation))?
+                }
+                TableChange::ConvertTo {
                     character_set,
                     collation,
-                } => self.collation_of(Some(character_set.as_str()), collation.as_deref())?,
+                } => self.collation_of(character_set.as_deref(), collation.as_deref())?,
                 _ => None,
             };
             collation = chosen.unwrap_or(collation);

@@ -62,7 +62,9 @@ impl Session {
             Statement::CreateDatabase {
                 name,
                 if_not_exists,
-            } => self.create_database(&name, if_not_exists, sink),
+                options,
+            } => self.create_database(&name, if_not_exists, &options, sink),
+            Statement::AlterDatabase { name, options } => self.alter_database(name, &options, sink),
             Statement::DropDatabase { name, if_exists } => {
                 self.drop_database(&name, if_exists, sink)
             }
@@ -239,6 +241,7 @@ fn command_of(statement: &Statement) -> Option<Command> {
         Statement::LoadData(_) => Command::Load,
         Statement::Explain(_) => Command::Explain,
         Statement::CreateDatabase { .. } => Command::CreateDb,
+        Statement::AlterDatabase { .. } => Command::AlterDb,
         Statement::DropDatabase { .. } => Command::DropDb,
         Statement::CreateTable(_) => Command::CreateTable,
         Statement::DropTables { .. } => Command::DropTable,

@@ -16,7 +16,7 @@ use crate::error::{Result, SqlError};
 use crate::resource_groups::resource_groups;
 use crate::rows::{Cell, Cells, Rows};
 use crate::session::Session;
-use crate::variables::{CHARACTER_SETS, COLLATIONS};
+use crate::variables::{CHARACTER_SETS, COLLATIONS, character_set_of};
 
 pub const NAME: &str = "information_schema";
 
@@ -245,16 +245,14 @@ fn schemata(session: &Session) -> Rows {
         ("DEFAULT_ENCRYPTION", TEXT),
     ]);
     for database in session.database_names() {
-        let collation = if is_virtual_database(&database) {
-            "utf8mb3_general_ci"
-        } else {
-            "utf8mb4_0900_ai_ci"
+        // It may have been dropped since.
+        let Ok(collation) = session.collation_of_database(&database) else {
+            continue;
         };
-        let character_set = collation.split('_').next().unwrap_or_default();
         rows.push(vec![
             "def".into(),
             database.into(),
-            character_set.into(),
+            character_set_of(collation).into(),
             collation.into(),
             Cell::Null,
             "NO".into(),
@@ -414,7 +412,7 @@ fn columns(session: &Session) -> Result<Rows> {
                 precision.into(),
                 scale.into(),
                 fraction_digits.into(),
-                collation.map(|_| "utf8mb4").into(),
+                collation.map(|collation| collation.character_set()).into(),
                 collation.map(|collation| collation.name()).into(),
                 column.ty.to_string().into(),
                 column_key(definition, position).into(),
@@ -786,8 +784,8 @@ pub(crate) fn collations_under(headers: [&str; 7]) -> Rows {
 }
 
 /// A collation's character set, and whether it is that set's default.
-fn collation_owner(collation: &str) -> (&str, bool) {
-    let character_set = collation.split('_').next().unwrap_or(collation);
+pub(crate) fn collation_owner(collation: &str) -> (&str, bool) {
+    let character_set = character_set_of(collation);
     let is_default = CHARACTER_SETS
         .iter()
         .any(|(set, _, default, _)| *set == character_set && *default == collation);

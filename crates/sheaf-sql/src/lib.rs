@@ -12,6 +12,7 @@ mod catalog_text;
 mod cell_reader;
 mod change_query;
 mod column_statistics;
+mod databases;
 mod ddl;
 mod delete;
 mod direct;

@@ -358,6 +358,7 @@ impl Session {
             }
             Statement::RenameTables(_)
             | Statement::CreateDatabase { .. }
+            | Statement::AlterDatabase { .. }
             | Statement::DropDatabase { .. } => Err(SqlError::locked_tables_are_active()),
             _ => Ok(()),
         }

@@ -249,7 +249,7 @@ impl Session {
         self.handle.assign_group(None);
         self.take_rights();
         let collation = variables::collation_of_id(self.info.collation_id);
-        let character_set = collation.split('_').next().unwrap_or("utf8mb4").to_string();
+        let character_set = variables::character_set_of(collation).to_string();
         for name in [
             "character_set_client",
             "character_set_connection",
@@ -268,7 +268,10 @@ impl Session {
         );
         match self.info.database.clone() {
             Some(database) => self.set_database(&database),
-            None => Ok(()),
+            None => {
+                self.tell_database_collation();
+                Ok(())
+            }
         }
     }
 
@@ -552,6 +555,7 @@ impl Session {
         // The database may be gone by now; then none is selected.
         if self.start_over().is_err() {
             self.database = None;
+            self.tell_database_collation();
         }
     }
 
@@ -584,6 +588,7 @@ impl Session {
         self.database = Some(name);
         // A prepared USE is meant for the session.
         self.own_database = None;
+        self.tell_database_collation();
         Ok(())
     }
 

@@ -115,22 +115,9 @@ impl Session {
             } => {
                 let character_set =
                     character_set.map_or(Ok("utf8mb4"), |name| variables::character_set(&name))?;
-                let collation = match collation {
-                    Some(name) => variables::collation(&name)?.1,
-                    None => variables::default_collation(character_set),
-                };
-                if collation.split('_').next() != Some(character_set) {
-                    return Err(SqlError::new(
-                        1253,
-                        "42000",
-                        format!(
-                            "COLLATION '{collation}' is not valid for CHARACTER SET '{character_set}'"
-                        ),
-                    ));
-                }
                 Assigned::Texts {
                     character_set,
-                    collation,
+                    collation: variables::collation_within(character_set, collation.as_deref())?,
                 }
             }
             Assignment::CharacterSet(name) => {

@@ -13,7 +13,7 @@ use crate::accounts::privilege_rows;
 use crate::catalog_text::{column_default, column_key, generation_extra};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{
-    self, TableSizes, cardinality, collations_under, is_virtual_database,
+    self, TableSizes, cardinality, collation_owner, collations_under, is_virtual_database,
 };
 use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
 use crate::result::ResultSink;
@@ -32,6 +32,24 @@ const SHOWN_ROWS: &str = "shown rows";
 
 /// The statement's start that SHOW PROCESSLIST (without FULL) prints.
 const SHORT_STATEMENT_CHARACTERS: usize = 100;
+
+/// The statement that makes a database, as MySQL lays it out: the collation is named unless its character set implies it, and
+/// that of utf8mb4 always, which other versions imply differently.
+fn create_database_statement(name: &str, collation: &str, if_not_exists: bool) -> String {
+    let condition = match if_not_exists {
+        true => "/*!32312 IF NOT EXISTS*/ ",
+        false => "",
+    };
+    let (character_set, is_default) = collation_owner(collation);
+    let collate = match is_default && character_set != "utf8mb4" {
+        true => String::new(),
+        false => format!(" COLLATE {collation}"),
+    };
+    format!(
+        "CREATE DATABASE {condition}{} /*!40100 DEFAULT CHARACTER SET {character_set}{collate} */",
+        sheaf_table::show_create::quoted(name)
+    )
+}
 
 impl Session {
     pub(crate) fn show(&mut self, show: Show, text: &str, sink: &mut dyn ResultSink) -> Result<()> {
@@ -78,17 +96,15 @@ impl Session {
                 rows.push(vec![table.definition.name.clone().into(), create.into()]);
                 self.send(&rows, sink)
             }
-            Show::CreateDatabase(name) => {
+            Show::CreateDatabase {
+                name,
+                if_not_exists,
+            } => {
                 self.check_sees_database(&name)?;
-                if !is_virtual_database(&name) && !self.engine.catalog().database_exists(&name) {
-                    return Err(SqlError::unknown_database(&name));
-                }
+                let collation = self.collation_of_database(&name)?;
                 let mut rows =
                     Rows::new([("Database", TEXT), ("Create Database", Cells::Text(1024))]);
-                let quoted = name.replace('`', "``");
-                let create = format!(
-                    "CREATE DATABASE `{quoted}` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci */"
-                );
+                let create = create_database_statement(&name, collation, if_not_exists);
                 rows.push(vec![name.into(), create.into()]);
                 self.send(&rows, sink)
             }

@@ -25,6 +25,7 @@ macro_rules! commands {
 }
 
 commands! {
+    AlterDb => "Com_alter_db",
     AlterTable => "Com_alter_table",
     Analyze => "Com_analyze",
     Begin => "Com_begin",

@@ -648,6 +648,7 @@ pub(crate) fn changes_definitions(statement: &Statement) -> bool {
         statement => matches!(
             statement,
             Statement::CreateDatabase { .. }
+                | Statement::AlterDatabase { .. }
                 | Statement::DropDatabase { .. }
                 | Statement::CreateTable(_)
                 | Statement::DropTables { .. }
@@ -669,6 +670,7 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
     matches!(
         statement,
         Statement::CreateDatabase { .. }
+            | Statement::AlterDatabase { .. }
             | Statement::DropDatabase { .. }
             | Statement::CreateTable(_)
             | Statement::DropTables { .. }

@@ -27,8 +27,8 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
 use crate::transaction::Isolation;
 pub use character_sets::{
-    CHARACTER_SETS, COLLATIONS, character_set, collation, collation_of_id, default_collation,
-    nearest_collation,
+    CHARACTER_SETS, COLLATIONS, character_set, character_set_of, collation, collation_of_id,
+    collation_within, default_collation, named_collation, nearest_collation,
 };
 use settings::Settings;
 pub use sql_mode::SqlMode;
@@ -399,6 +399,16 @@ impl Variables {
         }
     }
 
+    /// Tells clients of the collation of the current database.
+    pub(crate) fn set_database_collation(&mut self, collation: &str) {
+        let character_set = character_set_of(collation).to_string();
+        self.set_internally("character_set_database", VariableValue::Text(character_set));
+        self.set_internally(
+            "collation_database",
+            VariableValue::Text(collation.to_string()),
+        );
+    }
+
     /// All variables with their values, by name. `global` leaves out what only sessions have.
     pub fn all(&self, global: bool) -> Vec<(&'static str, String)> {
         let mut all: Vec<(&'static str, String)> = DEFINITIONS
@@ -517,7 +527,7 @@ fn follow(variables: &mut Variables, changed: &str) {
         } else if changed == collation_name
             && let Ok((_, name)) = collation(variables.text(collation_name))
         {
-            let character_set = name.split('_').next().unwrap_or(name).to_string();
+            let character_set = character_set_of(name).to_string();
             variables.set_internally(set, VariableValue::Text(character_set));
         }
     }
@@ -704,6 +714,11 @@ impl Variables {
     /// The collation of literals, by name.
     pub fn collation_connection(&self) -> &str {
         self.text("collation_connection")
+    }
+
+    /// The collation of databases that name none, by name.
+    pub fn collation_server(&self) -> &str {
+        self.text("collation_server")
     }
 
     /// The collation id that result texts are labelled with.

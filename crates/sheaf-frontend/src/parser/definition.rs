@@ -4,22 +4,23 @@ use sheaf_table::ReferentialAction;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{
-    ColumnDefinition, ColumnPlace, CreateTable, ForeignKeyDefinition, KeyDefinition, KeyKind,
-    KeyPart, TableChange, TableName,
+    ColumnDefinition, ColumnPlace, CreateTable, DatabaseOptions, ForeignKeyDefinition,
+    KeyDefinition, KeyKind, KeyPart, TableChange, TableName,
 };
 use super::{Parsed, Statement, StatementParser};
 use crate::error::SqlError;
+
+const DATABASE_OPTIONS: [&str; 4] = ["CHARACTER SET", "CHARSET", "COLLATE", "ENCRYPTION"];
 
 impl StatementParser<'_> {
     pub fn create(&mut self) -> Parsed<Statement> {
         self.expect("CREATE")?;
         if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
             let if_not_exists = self.accept("IF NOT EXISTS");
-            let name = self.identifier()?;
-            self.database_options()?;
             return Ok(Statement::CreateDatabase {
-                name,
+                name: self.identifier()?,
                 if_not_exists,
+                options: self.database_options()?,
             });
         }
         if self.accept("TABLE") {
@@ -67,19 +68,46 @@ impl StatementParser<'_> {
         self.unexpected("TABLE")
     }
 
-    fn database_options(&mut self) -> Parsed<()> {
+    /// ENCRYPTION is read and not obeyed.
+    fn database_options(&mut self) -> Parsed<DatabaseOptions> {
+        let mut options = DatabaseOptions::default();
         loop {
-            self.accept("DEFAULT");
-            if self
-                .accept_one_of(&["CHARACTER SET", "CHARSET", "COLLATE", "ENCRYPTION"])
-                .is_some()
-            {
-                self.accept_token(&Token::Eq);
-                self.word_or_string()?;
-            } else {
-                return Ok(());
+            let is_default = self.accept("DEFAULT");
+            let option = match self.accept_one_of(&DATABASE_OPTIONS) {
+                Some(option) => option,
+                None if is_default => return self.unexpected("CHARACTER SET"),
+                None => return Ok(options),
+            };
+            self.accept_token(&Token::Eq);
+            let value = self.word_or_string()?;
+            match option {
+                "COLLATE" => options.collation = Some(value),
+                "ENCRYPTION" => {}
+                _ => options.character_set = Some(value),
             }
         }
+    }
+
+    /// ALTER DATABASE, behind these words.
+    fn alter_database(&mut self) -> Parsed<Statement> {
+        let is_option = |parser: &Self| {
+            let mut options = DATABASE_OPTIONS.iter();
+            parser.peek("DEFAULT") || options.any(|option| parser.peek(option))
+        };
+        let mut name = None;
+        if !is_option(self) && !self.peek("READ ONLY") {
+            name = Some(self.identifier()?);
+        }
+        if self.peek("READ ONLY") {
+            return self.unsupported("ALTER DATABASE ... READ ONLY");
+        }
+        if !is_option(self) {
+            return self.unexpected("CHARACTER SET");
+        }
+        Ok(Statement::AlterDatabase {
+            name,
+            options: self.database_options()?,
+        })
     }
 
     pub fn drop(&mut self) -> Parsed<Statement> {
@@ -639,11 +667,7 @@ impl StatementParser<'_> {
     pub fn alter(&mut self) -> Parsed<Statement> {
         self.expect("ALTER")?;
         if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
-            if self.tokens.peek_nth_token_ref(1).token != Token::EOF {
-                self.identifier()?;
-            }
-            self.database_options()?;
-            return Ok(Statement::Unsupported("ALTER DATABASE".into()));
+            return self.alter_database();
         }
         if self.accept("USER") {
             return self.alter_user();
@@ -718,9 +742,13 @@ impl StatementParser<'_> {
             if self.accept_one_of(&["CHARACTER SET", "CHARSET"]).is_none() {
                 return self.unexpected("CHARACTER SET");
             }
-            let character_set = self.word_or_string()?;
+            let character_set = match self.accept("DEFAULT") {
+                true => None,
+                false => Some(self.word_or_string()?),
+            };
             let mut collation = None;
             if self.accept("COLLATE") {
+                self.accept_token(&Token::Eq);
                 collation = Some(self.word_or_string()?);
             }
             return Ok(TableChange::ConvertTo {

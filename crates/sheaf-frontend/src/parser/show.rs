@@ -71,8 +71,11 @@ impl StatementParser<'_> {
         }
         if self.accept("CREATE") {
             if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
-                self.accept("IF NOT EXISTS");
-                return Ok(Show::CreateDatabase(self.identifier()?));
+                let if_not_exists = self.accept("IF NOT EXISTS");
+                return Ok(Show::CreateDatabase {
+                    name: self.identifier()?,
+                    if_not_exists,
+                });
             }
             if self.accept("USER") {
                 return Ok(Show::CreateUser(self.user_name()?));

@@ -16,6 +16,13 @@ pub struct TableName {
     pub table: String,
 }
 
+/// What CREATE DATABASE and ALTER DATABASE say of a database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseOptions {
+    pub character_set: Option<String>,
+    pub collation: Option<String>,
+}
+
 #[derive(Clone, Debug)]
 pub enum Statement {
     Query(Box<ast::Query>),
@@ -31,6 +38,12 @@ pub enum Statement {
     CreateDatabase {
         name: String,
         if_not_exists: bool,
+        options: DatabaseOptions,
+    },
+    /// Without a name: of the current database.
+    AlterDatabase {
+        name: Option<String>,
+        options: DatabaseOptions,
     },
     DropDatabase {
         name: String,
@@ -327,9 +340,9 @@ pub enum TableChange {
         character_set: Option<String>,
         collation: Option<String>,
     },
-    /// CONVERT TO CHARACTER SET: for all texts.
+    /// CONVERT TO CHARACTER SET: for all texts. DEFAULT, the database's, is `None`.
     ConvertTo {
-        character_set: String,
+        character_set: Option<String>,
         collation: Option<String>,
     },
     /// FORCE, ENGINE=InnoDB: the rows are written anew.
@@ -476,7 +489,11 @@ pub enum Show {
         filter: Filter,
     },
     CreateTable(TableName),
-    CreateDatabase(String),
+    CreateDatabase {
+        name: String,
+        /// The statement that is shown has it too.
+        if_not_exists: bool,
+    },
     Variables {
         scope: Scope,
         filter: Filter,

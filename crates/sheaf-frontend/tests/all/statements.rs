@@ -122,6 +122,66 @@ fn every_statement_of_a_dump_is_read() {
 }
 
 #[test]
+fn databases_have_options() {
+    let options = |character_set: Option<&str>, collation: Option<&str>| DatabaseOptions {
+        character_set: character_set.map(str::to_string),
+        collation: collation.map(str::to_string),
+    };
+    for (text, expected) in [
+        ("CREATE DATABASE d", options(None, None)),
+        (
+            "CREATE SCHEMA d DEFAULT CHARACTER SET = utf8mb4 DEFAULT COLLATE 'utf8mb4_bin'",
+            options(Some("utf8mb4"), Some("utf8mb4_bin")),
+        ),
+        (
+            "CREATE DATABASE d CHARSET binary /*!80016 DEFAULT ENCRYPTION='N' */",
+            options(Some("binary"), None),
+        ),
+        (
+            "CREATE DATABASE d COLLATE = utf8mb4_bin",
+            options(None, Some("utf8mb4_bin")),
+        ),
+    ] {
+        let Statement::CreateDatabase { name, options, .. } = parsed(text) else {
+            panic!("{text}");
+        };
+        assert_eq!((name.as_str(), options), ("d", expected), "{text}");
+    }
+    for (text, expected) in [
+        ("ALTER DATABASE d COLLATE utf8mb4_bin", Some("d")),
+        (
+            "ALTER SCHEMA `collate` COLLATE = utf8mb4_bin",
+            Some("collate"),
+        ),
+        ("ALTER DATABASE COLLATE utf8mb4_bin", None),
+        ("ALTER DATABASE DEFAULT COLLATE utf8mb4_bin", None),
+    ] {
+        let Statement::AlterDatabase {
+            name,
+            options: found,
+        } = parsed(text)
+        else {
+            panic!("{text}");
+        };
+        assert_eq!(name.as_deref(), expected, "{text}");
+        assert_eq!(found, options(None, Some("utf8mb4_bin")), "{text}");
+    }
+    assert!(matches!(
+        parsed("ALTER DATABASE d READ ONLY = 1"),
+        Statement::Unsupported(_)
+    ));
+    for text in [
+        "ALTER DATABASE",
+        "ALTER DATABASE d",
+        "ALTER DATABASE d DEFAULT",
+        "CREATE DATABASE d DEFAULT",
+        "CREATE DATABASE d COLLATE",
+    ] {
+        assert_eq!(parse(text).map_err(|e| e.code).err(), Some(1064), "{text}");
+    }
+}
+
+#[test]
 fn set_keeps_scope_and_value() {
     let Statement::Set(assignments) =
         parsed("SET @a := 1, GLOBAL x = DEFAULT, @@session.y = ON, z = 'q', @@w = 1+1")
@@ -300,8 +360,8 @@ fn alter_changes_columns_and_options() {
     assert!(matches!(
         &changes[11],
         TableChange::ConvertTo {
+            character_set: Some(_),
             collation: Some(_),
-            ..
         }
     ));
 }

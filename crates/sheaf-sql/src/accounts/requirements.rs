@@ -127,6 +127,11 @@ impl Session {
     fn check_definition(&self, statement: &Statement) -> Result<()> {
         match statement {
             Statement::CreateDatabase { name, .. } => self.check_database(name, Privileges::CREATE),
+            Statement::AlterDatabase { name, .. } => {
+                let name = name.as_deref().or(self.database());
+                let name = name.ok_or_else(SqlError::no_database_selected)?;
+                self.check_database(name, Privileges::ALTER)
+            }
             Statement::DropDatabase { name, .. } => self.check_database(name, Privileges::DROP),
             Statement::CreateTable(create) => {
                 let needs = match create.query {

@@ -1,6 +1,7 @@
 //! Databases, tables, indexes, and what SHOW says of them.
 
-use super::Bench;
+use super::{Bench, run};
+use crate::{Session, SessionInfo};
 
 #[test]
 fn a_database_comes_and_goes() {
@@ -20,6 +21,96 @@ fn a_database_comes_and_goes() {
     );
     assert_eq!(bench.error("USE shop"), 1049);
     assert_eq!(bench.error("DROP DATABASE information_schema"), 1044);
+}
+
+#[test]
+fn a_database_has_a_collation() {
+    let mut bench = Bench::new();
+    let told = "SELECT @@character_set_database, @@collation_database";
+    assert_eq!(bench.rows(told), ["utf8mb4|utf8mb4_0900_ai_ci"]);
+    assert_eq!(
+        bench.rows("SHOW CREATE DATABASE test"),
+        [
+            "test|CREATE DATABASE `test` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci */"
+        ]
+    );
+    let altered = bench.ok("ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
+    assert_eq!((altered.ok.affected_rows, altered.warnings), (1, 0));
+    assert_eq!(bench.rows(told), ["utf8mb4|utf8mb4_bin"]);
+    bench.ok("CREATE TABLE t (a VARCHAR(3))");
+    let shown = bench.rows("SHOW CREATE TABLE t").concat();
+    assert!(
+        shown.ends_with("CHARSET=utf8mb4 COLLATE=utf8mb4_bin"),
+        "{shown}"
+    );
+    // The character set alone stands for its default collation.
+    bench.ok("ALTER DATABASE test CHARACTER SET utf8mb4");
+    assert_eq!(bench.rows(told), ["utf8mb4|utf8mb4_0900_ai_ci"]);
+    // Where no collation is like the one that was asked for, the nearest one is told of.
+    assert_eq!(
+        bench
+            .ok("CREATE DATABASE old CHARACTER SET latin1")
+            .warnings,
+        1
+    );
+    assert_eq!(
+        bench.rows("SHOW CREATE DATABASE old"),
+        [
+            "old|CREATE DATABASE `old` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci */"
+        ]
+    );
+    bench.ok("USE information_schema");
+    assert_eq!(bench.rows(told), ["utf8mb3|utf8mb3_general_ci"]);
+    assert_eq!(
+        bench.rows("SHOW CREATE DATABASE information_schema"),
+        [
+            "information_schema|CREATE DATABASE `information_schema` /*!40100 DEFAULT CHARACTER SET utf8mb3 */"
+        ]
+    );
+    for (sql, code) in [
+        ("ALTER DATABASE COLLATE utf8mb4_bin", 1044),
+        ("ALTER DATABASE nowhere COLLATE utf8mb4_bin", 1049),
+        ("ALTER DATABASE nowhere ENCRYPTION 'N'", 1049),
+        ("SHOW CREATE DATABASE nowhere", 1049),
+        (
+            "ALTER DATABASE test CHARACTER SET utf8 COLLATE utf8mb4_bin",
+            1253,
+        ),
+        ("ALTER DATABASE test READ ONLY = 1", 1235),
+    ] {
+        assert_eq!(bench.error(sql), code, "{sql}");
+    }
+    bench.ok("ALTER DATABASE test CHARACTER SET utf8 COLLATE utf8mb3_bin");
+    bench.ok("ALTER DATABASE test ENCRYPTION 'N'");
+    bench.ok("USE test");
+    assert_eq!(bench.rows(told), ["utf8mb4|utf8mb4_bin"]);
+    // Others are told when they come.
+    let info = SessionInfo {
+        database: Some("test".into()),
+        ..SessionInfo::default()
+    };
+    let mut other = bench.engine.session(info).expect("a session");
+    bench.ok("ALTER DATABASE COLLATE utf8mb4_general_ci");
+    let rows = |session: &mut Session| run(session, told).expect("it is right").rows;
+    assert_eq!(rows(&mut other), ["utf8mb4|utf8mb4_bin"]);
+    other.reset();
+    assert_eq!(rows(&mut other), ["utf8mb4|utf8mb4_general_ci"]);
+    run(&mut other, "DROP DATABASE test").expect("nobody uses it");
+    assert_eq!(rows(&mut other), ["utf8mb4|utf8mb4_0900_ai_ci"]);
+}
+
+#[test]
+fn a_prepared_statement_changes_the_database_that_it_was_prepared_in() {
+    let mut bench = Bench::new();
+    bench.ok("PREPARE p FROM 'ALTER DATABASE COLLATE utf8mb4_bin'");
+    bench.ok("CREATE DATABASE other; USE other");
+    bench.ok("EXECUTE p");
+    assert_eq!(
+        bench.rows("SELECT @@collation_database"),
+        ["utf8mb4_0900_ai_ci"]
+    );
+    bench.ok("USE test");
+    assert_eq!(bench.rows("SELECT @@collation_database"), ["utf8mb4_bin"]);
 }
 
 #[test]
@@ -83,6 +174,10 @@ fn wrong_definitions_are_mysqls_errors() {
         ("CREATE TABLE t (a INT NOT NULL DEFAULT NULL)", 1067),
         ("CREATE TABLE t (a VARCHAR(9) CHARACTER SET klingon)", 1115),
         ("CREATE TABLE t (a VARCHAR(9) COLLATE klingon_ci)", 1273),
+        (
+            "CREATE TABLE t (a INT) CHARSET latin1 COLLATE utf8mb4_bin",
+            1253,
+        ),
         ("CREATE TABLE information_schema.t (a INT)", 1044),
         ("CREATE TABLE nowhere.t (a INT)", 1049),
         ("DROP TABLE t", 1051),

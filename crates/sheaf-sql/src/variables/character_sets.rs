@@ -54,6 +54,46 @@ pub fn collation(name: &str) -> Result<(u16, &'static str)> {
         .ok_or_else(|| SqlError::unknown_collation(name))
 }
 
+/// The character set that a collation belongs to.
+pub fn character_set_of(collation: &str) -> &str {
+    collation.split('_').next().unwrap_or(collation)
+}
+
+/// The collation of a character set: the one of that name, or else the default. Errors 1273 and 1253.
+pub fn collation_within(character_set: &str, name: Option<&str>) -> Result<&'static str> {
+    let Some(name) = name else {
+        return Ok(default_collation(character_set));
+    };
+    let name = collation(name)?.1;
+    match unaliased(character_set_of(name)) == unaliased(character_set) {
+        true => Ok(name),
+        false => Err(SqlError::collation_of_other_character_set(
+            name,
+            character_set,
+        )),
+    }
+}
+
+/// `utf8` is another name of `utf8mb3`.
+fn unaliased(character_set: &str) -> &str {
+    match character_set {
+        "utf8" => "utf8mb3",
+        other => other,
+    }
+}
+
+/// The collation that CHARACTER SET and COLLATE name; `None` if neither is given. Errors 1115, 1273 and 1253.
+pub fn named_collation(
+    set: Option<&str>,
+    collation_name: Option<&str>,
+) -> Result<Option<&'static str>> {
+    Ok(match (set, collation_name) {
+        (Some(set), name) => Some(collation_within(character_set(set)?, name)?),
+        (None, Some(name)) => Some(collation(name)?.1),
+        (None, None) => None,
+    })
+}
+
 /// The name of the collation of that id; clients send ids that may be any of MySQL's.
 pub fn collation_of_id(id: u16) -> &'static str {
     COLLATIONS

@@ -4,6 +4,7 @@ use arrow::array::AsArray;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
+use arrow::util::display::array_value_to_string;
 use sheaf::{Cell, Connection, Database, Options, Value};
 
 fn options() -> Options {
@@ -54,6 +55,9 @@ fn what_was_closed_is_there_when_opened_again() {
     let mut connection = database.connect().expect("a session");
     for sql in [
         "CREATE DATABASE shop",
+        "CREATE DATABASE exact COLLATE utf8mb4_bin",
+        "CREATE DATABASE changed",
+        "ALTER DATABASE changed COLLATE utf8mb4_general_ci",
         "CREATE TABLE shop.t (a INT PRIMARY KEY, b INT, KEY (b))",
         "INSERT INTO shop.t VALUES (1, 10), (2, 20)",
     ] {
@@ -74,6 +78,18 @@ fn what_was_closed_is_there_when_opened_again() {
         .query("SELECT COUNT(*) FROM shop.t")
         .expect("the table is there");
     assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().value(0), 2);
+    for (database, collation) in [
+        ("shop", "utf8mb4_0900_ai_ci"),
+        ("exact", "utf8mb4_bin"),
+        ("changed", "utf8mb4_general_ci"),
+    ] {
+        connection
+            .execute(&format!("USE {database}"))
+            .expect("the database is there");
+        let batch = rows_of(&mut connection, "SELECT @@collation_database");
+        let told = array_value_to_string(batch.column(0), 0).expect("it is text");
+        assert_eq!(told, collation, "{database}");
+    }
 }
 
 #[test]

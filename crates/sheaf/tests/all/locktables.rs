@@ -463,6 +463,7 @@ fn definitions_of_tables_that_are_locked_for_write_change() {
         ("rename table t to v", 1192),
         ("alter table t rename to v", 1192),
         ("create database e", 1192),
+        ("alter database d collate utf8mb4_bin", 1192),
         ("drop database d", 1192),
         ("flush tables with read lock", 1192),
         ("flush tables t with read lock", 1192),

@@ -311,6 +311,52 @@ fn tables_are_read_and_changed_by_those_who_may() {
 }
 
 #[test]
+fn databases_are_made_and_changed_by_those_who_may() {
+    let (server, mut root) = shop();
+    run(
+        &mut root,
+        &[
+            "CREATE USER ann",
+            "CREATE USER bob",
+            "GRANT CREATE ON `shop%`.* TO ann",
+            "GRANT ALTER ON shop.* TO bob",
+            "GRANT ALL ON shop.orders TO ann",
+        ],
+    );
+    let mut ann = connect_as(&server, "ann", "").expect("ann has no password");
+    let mut bob = connect_as(&server, "bob", "").expect("bob has no password");
+    run(
+        &mut ann,
+        &["CREATE DATABASE shop_2 COLLATE utf8mb4_bin", "USE shop"],
+    );
+    run(
+        &mut bob,
+        &["USE shop", "ALTER DATABASE COLLATE utf8mb4_general_ci"],
+    );
+    let denied = "Access denied for user 'ann'@'%' to database 'shop'";
+    for statement in [
+        "ALTER DATABASE shop COLLATE utf8mb4_bin",
+        "ALTER SCHEMA COLLATE utf8mb4_bin",
+    ] {
+        assert_eq!(refusal(&mut ann, statement), (1044, denied.into()));
+    }
+    for statement in [
+        "CREATE DATABASE shop_3 COLLATE utf8mb4_bin",
+        "ALTER DATABASE shop_2 COLLATE utf8mb4_general_ci",
+        "ALTER DATABASE nowhere COLLATE utf8mb4_general_ci",
+    ] {
+        assert_eq!(code(&mut bob, statement), 1044, "{statement}");
+    }
+    let shown = "SELECT schema_name, default_collation_name FROM information_schema.schemata \
+                 WHERE schema_name LIKE 'shop%' ORDER BY schema_name";
+    assert_eq!(
+        query_text(&mut root, shown),
+        ["shop\tutf8mb4_general_ci", "shop_2\tutf8mb4_bin"]
+    );
+    assert_eq!(query_text(&mut bob, shown), ["shop\tutf8mb4_general_ci"]);
+}
+
+#[test]
 fn a_change_that_reads_needs_select() {
     let (server, mut root) = shop();
     run(

@@ -169,6 +169,7 @@ fn a_server_that_is_read_only_is_changed_by_nobody_or_by_administrators() {
         "ALTER TABLE t ADD KEY (b)",
         "TRUNCATE TABLE t",
         "DROP TABLE t",
+        "ALTER DATABASE shop COLLATE utf8mb4_bin",
     ];
     run(&mut root, &["SET GLOBAL read_only = ON"]);
     for change in changes {
