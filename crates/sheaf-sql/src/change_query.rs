@@ -299,7 +299,9 @@ impl Session {
             || catalog.schema_version() == schema_version
             || catalog.related_tables(targets).len() == tables.len();
         if guards.iter().zip(tables.iter()).all(current) && is_complete {
-            return Ok(Some(ChangeSet::new(guards, check)));
+            let mut tables = ChangeSet::new(guards, check);
+            tables.give_out(self.variables.auto_increment_series());
+            return Ok(Some(tables));
         }
         self.return_tables(guards);
         Ok(None)

@@ -398,6 +398,7 @@ impl Session {
             threads: self.worker_threads(),
             mode: self.insert_mode(false),
             keeps_zero: self.keeps_zero(),
+            series: self.variables.auto_increment_series(),
             now_micros: self.local_now_micros(),
             check_foreign_keys: self.variables.foreign_key_checks(),
         };

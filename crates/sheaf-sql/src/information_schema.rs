@@ -311,7 +311,7 @@ fn tables(session: &Session) -> Result<Rows> {
             0u64.into(),
             sizes.index_bytes.into(),
             0u64.into(),
-            table.next_auto_increment()?.into(),
+            table.shown_auto_increment()?.into(),
             Cell::Null,
             Cell::Null,
             Cell::Null,

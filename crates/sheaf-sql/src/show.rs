@@ -323,7 +323,7 @@ impl Session {
                 0u64.into(),
                 sizes.index_bytes.into(),
                 0u64.into(),
-                table.next_auto_increment()?.into(),
+                table.shown_auto_increment()?.into(),
                 Cell::Null,
                 Cell::Null,
                 Cell::Null,

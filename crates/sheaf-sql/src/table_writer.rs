@@ -590,10 +590,11 @@ impl Session {
 
     fn bulk_writer(
         &self,
-        load: BulkLoad,
+        mut load: BulkLoad,
         memory: SortMemory,
         options: WriteOptions,
     ) -> TableWriter {
+        load.give_out(self.variables.auto_increment_series());
         TableWriter {
             table: Arc::clone(load.table()),
             target: Target::Bulk {

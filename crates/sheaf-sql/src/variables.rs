@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_optimizer::OptimizerSwitch;
+use sheaf_table::AutoIncrementSeries;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
@@ -657,6 +658,11 @@ impl Variables {
     /// Whether foreign keys are enforced.
     pub fn foreign_key_checks(&self) -> bool {
         self.values.settings.foreign_key_checks
+    }
+
+    /// What AUTO_INCREMENT gives out to the session.
+    pub(crate) fn auto_increment_series(&self) -> AutoIncrementSeries {
+        self.values.settings.auto_increment_series
     }
 
     /// The isolation level of the session's transactions.

@@ -27,6 +27,7 @@ use sheaf_storage::TreeId;
 use crate::altered_definition::{
     AlterWork, AlteredDefinition, ColumnPlace, altered_definition, keeps_values, renames_column,
 };
+use crate::auto_increment::AutoIncrementSeries;
 use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
 use crate::catalog_foreign_keys::{check_rows, parents_of};
 use crate::collation::Collation;
@@ -111,6 +112,8 @@ pub struct AlterOptions {
     pub mode: Mode,
     /// 0 stays 0 in a column that becomes AUTO_INCREMENT.
     pub keeps_zero: bool,
+    /// What a column that becomes AUTO_INCREMENT is given.
+    pub series: AutoIncrementSeries,
     /// What CURRENT_TIMESTAMP stands for as the default of a new column.
     pub now_micros: i64,
     /// Types of columns that foreign keys compare stay (the variable `foreign_key_checks`).
@@ -124,6 +127,7 @@ impl Default for AlterOptions {
             threads: 1,
             mode: Mode::Strict,
             keeps_zero: false,
+            series: AutoIncrementSeries::default(),
             now_micros: 0,
             check_foreign_keys: true,
         }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::auto_increment::AutoIncrementSeries;
 use crate::catalog::{Catalog, Redefinition, WriteGuard, trees_of};
 use crate::catalog_foreign_keys::{check_rows, parents_of};
 use crate::error::{Result, TableError};
@@ -96,6 +97,11 @@ impl BulkLoad {
             guard,
             new: Some(NewTable { check_foreign_keys }),
         })
+    }
+
+    /// Chooses what AUTO_INCREMENT gives out to the rows; otherwise all values.
+    pub fn give_out(&mut self, series: AutoIncrementSeries) {
+        self.trees.series = series;
     }
 
     /// The table as the rows are to fit it.

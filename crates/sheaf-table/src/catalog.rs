@@ -204,7 +204,7 @@ impl Catalog {
             }
             let state = TableState::default();
             if let Some(next) = counters.remove(&definition.id) {
-                state.restore_auto_increment(next);
+                state.auto_increment.restore(next);
             }
             if let Some(bytes) = statistics.remove(&definition.id) {
                 state.restore_statistics(&name, decode_statistics(&bytes));
@@ -916,7 +916,7 @@ impl Catalog {
                 self.remove(entry.table);
             }
             if entry.forgets_auto_increment {
-                next.state.forget_auto_increment();
+                next.state.auto_increment.forget();
             }
             next.publish(now);
             if entry.state.is_some() {
@@ -940,7 +940,7 @@ impl Catalog {
             .read()
             .values()
             .flat_map(|database| database.tables.values())
-            .filter_map(|table| Some((table.definition.id, table.state.unsaved_auto_increment()?)))
+            .filter_map(|table| Some((table.definition.id, table.state.auto_increment.unsaved()?)))
             .collect();
         if counters.is_empty() {
             return Ok(());
@@ -1056,7 +1056,7 @@ fn put_redefinition(
     let next = entry
         .state
         .as_ref()
-        .and_then(|state| state.known_auto_increment());
+        .and_then(|state| state.auto_increment.known());
     if let Some(next) = next.filter(|_| !entry.forgets_auto_increment) {
         put(tree, transaction, &key, &next.to_le_bytes())?;
     } else if entry.state.is_some() || entry.forgets_auto_increment {

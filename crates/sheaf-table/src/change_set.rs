@@ -38,6 +38,7 @@ use sheaf_storage::{
     Direction, KeyRange, LockMode, ReadAhead, ReadView, Settled, Transaction, Tree,
 };
 
+use crate::auto_increment::AutoIncrementSeries;
 use crate::catalog::{Catalog, QualifiedName, RowWriteGuard, WriteGuard};
 use crate::convert::{Mode, to_column};
 use crate::error::{ColumnIssue, Result, TableError};
@@ -108,6 +109,8 @@ struct Parent {
 pub struct ChangeSet {
     tables: Vec<ChangeGuard>,
     links: Vec<Link>,
+    /// What AUTO_INCREMENT gives out.
+    series: AutoIncrementSeries,
 }
 
 impl Catalog {
@@ -183,7 +186,16 @@ impl ChangeSet {
                 }
             }
         }
-        ChangeSet { tables, links }
+        ChangeSet {
+            tables,
+            links,
+            series: AutoIncrementSeries::default(),
+        }
+    }
+
+    /// Chooses what AUTO_INCREMENT gives out; otherwise all values.
+    pub fn give_out(&mut self, series: AutoIncrementSeries) {
+        self.series = series;
     }
 
     /// Position of a table in the set.
@@ -218,13 +230,13 @@ impl ChangeSet {
     ) -> Result<InsertOutcome> {
         let needed = self.needed_parents(table, None, row);
         if needed.is_empty() {
-            return self.tables[table].insert(transaction, row);
+            return self.tables[table].insert_of_series(transaction, row, self.series);
         }
         let savepoint = transaction.savepoint();
         self.or_undo(transaction, savepoint, |transaction| {
             let locked = lock_references(transaction, lookups_of(&needed), LockMode::Shared)?;
             let outcome = self.tables[table]
-                .insert(transaction, row)
+                .insert_of_series(transaction, row, self.series)
                 .and_then(|outcome| {
                     self.check_parents(transaction, table, &needed)?;
                     Ok(outcome)

@@ -6,6 +6,7 @@ pub mod account;
 pub mod alter_table;
 mod altered_definition;
 mod amend;
+mod auto_increment;
 pub mod bulk_load;
 pub mod catalog;
 mod catalog_accounts;
@@ -52,6 +53,7 @@ pub mod value;
 pub use account::{Account, AccountName, Accounts, AuthenticationMethod};
 pub use alter_table::{AlterOptions, Alteration, Altered};
 pub use altered_definition::{AlterWork, ColumnPlace};
+pub use auto_increment::AutoIncrementSeries;
 pub use bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::{
     BorrowedReadGuard, Catalog, QualifiedName, ReadGuard, RowWriteGuard, WriteGuard,

@@ -8,6 +8,7 @@
 //! a failed statement as a whole.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use sheaf_storage::{
     StorageError, Transaction, Tree,
 };
 
+use crate::auto_increment::{AutoIncrement, AutoIncrementSeries, Taken};
 use crate::convert::zero_value;
 use crate::error::{Result, TableError};
 use crate::key_codec::{KeyLayout, PartKind};
@@ -37,16 +39,17 @@ pub struct InsertOutcome {
 /// Not known yet: to be found from the largest key.
 const UNKNOWN: u64 = 0;
 
+/// How long a look at a table waits for the moment in which its definition changes.
+const LOOK_WAIT: Duration = Duration::from_secs(1);
+
 /// What all versions of a table share.
 #[derive(Default)]
 pub(crate) struct TableState {
     pub(crate) lock: Arc<TableLock>,
     /// Number of the newest version; the others are not current.
     pub(crate) version: AtomicU64,
-    /// The next value of AUTO_INCREMENT, row id and number of a long value; [`UNKNOWN`] at first.
-    auto_increment: AtomicU64,
-    /// The next value of AUTO_INCREMENT as the catalog has it; 0 if it has none.
-    saved_auto_increment: AtomicU64,
+    pub(crate) auto_increment: AutoIncrement,
+    /// The next row id and number of a long value; [`UNKNOWN`] at first.
     row_id: AtomicU64,
     long_value: AtomicU64,
     statistics: Mutex<Option<Arc<TableStatistics>>>,
@@ -61,11 +64,6 @@ impl TableState {
             lock: Arc::clone(&table.state.lock),
             ..TableState::default()
         }
-    }
-
-    /// Takes over what the catalog wrote down.
-    pub(crate) fn restore_auto_increment(&self, next: u64) {
-        self.saved_auto_increment.store(next, Ordering::Relaxed);
     }
 
     /// Takes over the statistics that the catalog wrote down. Without them plans may be bad, but right: so statistics that
@@ -96,26 +94,6 @@ impl TableState {
         let rest = |changes: u64| Some(changes.saturating_sub(counted));
         // Always succeeds. Another analysis may have forgotten the same ones.
         let _ = self.changes.fetch_update(relaxed, relaxed, rest);
-    }
-
-    /// The next value of AUTO_INCREMENT as far as it is known without the rows.
-    pub(crate) fn known_auto_increment(&self) -> Option<u64> {
-        let next = self.auto_increment.load(Ordering::Relaxed);
-        let saved = self.saved_auto_increment.load(Ordering::Relaxed);
-        Some(next.max(saved)).filter(|next| *next != UNKNOWN)
-    }
-
-    /// The next value of AUTO_INCREMENT is to be found from the rows, and from the definition.
-    pub(crate) fn forget_auto_increment(&self) {
-        self.auto_increment.store(UNKNOWN, Ordering::Relaxed);
-        self.saved_auto_increment.store(0, Ordering::Relaxed);
-    }
-
-    /// The next value of AUTO_INCREMENT, if it is known and not what the catalog has.
-    pub(crate) fn unsaved_auto_increment(&self) -> Option<u64> {
-        let next = self.auto_increment.load(Ordering::Relaxed);
-        let saved = self.saved_auto_increment.load(Ordering::Relaxed);
-        (next != UNKNOWN && next != saved).then_some(next)
     }
 }
 
@@ -294,15 +272,25 @@ impl Table {
     /// # Errors
     /// `DuplicateKey`, and whatever the storage reports.
     pub fn insert(&self, transaction: &mut Transaction, row: &[Value]) -> Result<InsertOutcome> {
+        self.insert_of_series(transaction, row, AutoIncrementSeries::default())
+    }
+
+    /// As [`insert`](Self::insert), with the next value of this series.
+    pub(crate) fn insert_of_series(
+        &self,
+        transaction: &mut Transaction,
+        row: &[Value],
+        series: AutoIncrementSeries,
+    ) -> Result<InsertOutcome> {
         let savepoint = transaction.savepoint();
-        let generated = self.take_auto_increment(row)?;
+        let generated = self.take_auto_increment(row, series)?;
         let inserted = self.insert_entries(transaction, row, &generated);
         match &inserted {
             Ok(_) => self.state.note_change(),
             Err(error) => {
                 transaction.rollback_to(savepoint)?;
-                if matches!(error, TableError::DuplicateKey { .. }) {
-                    self.give_back_auto_increment(&generated)?;
+                if let (TableError::DuplicateKey { .. }, Some(taken)) = (error, generated.taken) {
+                    self.state.auto_increment.give_back(taken);
                 }
             }
         }
@@ -339,7 +327,7 @@ impl Table {
             self.hide_outdated(transaction, position, outdated.as_ref(), &[&key])?;
         }
         Ok(InsertOutcome {
-            auto_increment: generated.generated,
+            auto_increment: generated.number(),
         })
     }
 
@@ -507,7 +495,8 @@ impl Table {
                 self.hide_outdated(transaction, position, outdated.as_ref(), &kept)?;
             }
         }
-        self.note_auto_increment(row)
+        self.note_auto_increment(row, AutoIncrementSeries::default());
+        Ok(())
     }
 
     /// What the transaction's [kept view](Transaction::kept_view) shows under a primary key that the transaction is about to
@@ -845,22 +834,28 @@ impl Table {
         let Some(column) = self.definition.auto_increment_column() else {
             return Ok(None);
         };
-        let known = self.state.auto_increment.load(Ordering::Relaxed);
-        if known != UNKNOWN {
-            return Ok(Some(known));
+        if let Some(next) = self.state.auto_increment.next() {
+            return Ok(Some(next));
         }
-        let largest = self.largest_of_column(column)?;
-        let next = largest
-            .saturating_add(1)
-            .max(self.definition.auto_increment_start)
-            .max(self.state.saved_auto_increment.load(Ordering::Relaxed))
-            .max(1);
-        let relaxed = Ordering::Relaxed;
-        let counter = &self.state.auto_increment;
-        match counter.compare_exchange(UNKNOWN, next, relaxed, relaxed) {
-            Ok(_) => Ok(Some(next)),
-            // Somebody else found it out, and has perhaps given out some since.
-            Err(known) => Ok(Some(known)),
+        let behind_largest = self.largest_of_column(column)?.saturating_add(1);
+        let next = behind_largest.max(self.definition.auto_increment_start);
+        Ok(Some(self.state.auto_increment.begin_at(next)))
+    }
+
+    /// [`next_auto_increment`](Self::next_auto_increment) for who has no lock of the table. `None` also if its definition
+    /// has changed, or is about to.
+    ///
+    /// # Errors
+    /// Whatever the storage reports.
+    pub fn shown_auto_increment(&self) -> Result<Option<u64>> {
+        let known = self.state.auto_increment.next();
+        if known.is_some() || self.definition.auto_increment_column().is_none() {
+            return Ok(known);
+        }
+        match self.state.lock.look(LOOK_WAIT) {
+            Ok(_looking) if self.is_current() => self.next_auto_increment(),
+            Ok(_) | Err(TableError::LockWaitTimeout) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -891,70 +886,48 @@ impl Table {
     }
 
     /// The AUTO_INCREMENT value for a row: given out, or the one in the row noted.
-    pub(crate) fn take_auto_increment(&self, row: &[Value]) -> Result<Generated> {
+    pub(crate) fn take_auto_increment(
+        &self,
+        row: &[Value],
+        series: AutoIncrementSeries,
+    ) -> Result<Generated> {
         let Some(column) = self.definition.auto_increment_column() else {
             return Ok(Generated::default());
         };
         if !row[column].is_null() {
-            self.note_auto_increment(row)?;
+            self.note_auto_increment(row, series);
             return Ok(Generated::default());
         }
         let ty = &self.definition.columns[column].ty;
         let (_, greatest) = ty.integer_range().unwrap_or((0, 1 << 53));
-        let next = loop {
-            let next = self.next_auto_increment()?.unwrap_or(1);
-            // The last value of BIGINT UNSIGNED marks the end, so that the counter never wraps.
-            if i128::from(next) > greatest || next == u64::MAX {
-                return Err(TableError::AutoIncrementExhausted);
-            }
-            let (counter, relaxed) = (&self.state.auto_increment, Ordering::Relaxed);
-            let taken = counter.compare_exchange(next, next + 1, relaxed, relaxed);
-            if taken.is_ok() {
-                break next;
-            }
-        };
+        let greatest = u64::try_from(greatest).unwrap_or(u64::MAX);
+        // Finds it from the rows, the first time.
+        self.next_auto_increment()?;
+        let taken = self.state.auto_increment.take(series, greatest);
+        let taken = taken.ok_or(TableError::AutoIncrementExhausted)?;
         let value = match ty {
-            ColumnType::Float { .. } => Value::Float(next as f32),
-            ColumnType::Double { .. } => Value::Double(next as f64),
-            ty if ty.is_unsigned() => Value::UInt(next),
-            _ => Value::Int(next as i64),
+            ColumnType::Float { .. } => Value::Float(taken.value as f32),
+            ColumnType::Double { .. } => Value::Double(taken.value as f64),
+            ty if ty.is_unsigned() => Value::UInt(taken.value),
+            _ => Value::Int(taken.value as i64),
         };
         Ok(Generated {
             column,
             value,
-            generated: Some(next),
+            taken: Some(taken),
         })
     }
 
     /// Sees to it that the AUTO_INCREMENT value of a row is not given out again.
-    fn note_auto_increment(&self, row: &[Value]) -> Result<()> {
+    fn note_auto_increment(&self, row: &[Value], series: AutoIncrementSeries) {
         let Some(column) = self.definition.auto_increment_column() else {
-            return Ok(());
+            return;
         };
         let given = given_number(&row[column]);
-        if given > 0 && given >= i128::from(self.next_auto_increment()?.unwrap_or(1)) {
-            let after = u64::try_from(given + 1).unwrap_or(u64::MAX);
-            self.state
-                .auto_increment
-                .fetch_max(after, Ordering::Relaxed);
+        if given > 0 {
+            let given = u64::try_from(given).unwrap_or(u64::MAX);
+            self.state.auto_increment.bring(series, given);
         }
-        Ok(())
-    }
-
-    /// A value that was given out to a row that did not go in is given out again, unless another has followed it, or another
-    /// row has it.
-    fn give_back_auto_increment(&self, generated: &Generated) -> Result<()> {
-        let Some(value) = generated.generated else {
-            return Ok(());
-        };
-        // Who inserts a value below the next one says nothing to the counter, and all who came later would be given it.
-        if self.largest_of_column(generated.column)? < value {
-            let counter = &self.state.auto_increment;
-            let (next, relaxed) = (value + 1, Ordering::Relaxed);
-            // Another value may have been given out since; then this one is a gap.
-            let _ = counter.compare_exchange(next, value, relaxed, relaxed);
-        }
-        Ok(())
     }
 
     /// The next hidden row id; 0 for tables with a primary key.
@@ -996,14 +969,19 @@ impl Table {
 pub(crate) struct Generated {
     column: usize,
     value: Value,
-    pub(crate) generated: Option<u64>,
+    taken: Option<Taken>,
 }
 
 impl Generated {
+    /// The value that was given out.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.taken.map(|taken| taken.value)
+    }
+
     /// A column of the row with the generated value in its place.
     #[inline]
     pub(crate) fn value<'v>(&'v self, row: &'v [Value], column: usize) -> ValueRef<'v> {
-        match self.generated {
+        match self.taken {
             Some(_) if column == self.column => (&self.value).into(),
             _ => (&row[column]).into(),
         }

@@ -52,7 +52,8 @@ impl Catalog {
         let column = table.definition.auto_increment_column();
         let goes_on = column.and_then(|column| altered.position_of(column));
         if goes_on.is_some() && !altered.sets_auto_increment {
-            state.restore_auto_increment(table.next_auto_increment()?.unwrap_or(0));
+            let next = table.next_auto_increment()?.unwrap_or(0);
+            state.auto_increment.restore(next);
         }
         let state = Arc::new(state);
         let mut definition = altered.definition.clone();
@@ -63,6 +64,7 @@ impl Catalog {
             threads: options.threads,
         };
         let mut load = TreeLoad::new(self.storage(), Arc::new(empty), Vec::new(), load)?;
+        load.series = options.series;
         let mut conversion = Conversion::new(&table.definition.columns, altered, options);
         progress.begin(
             &format!("copying {}", table.definition.name),

@@ -245,6 +245,16 @@ impl TableLock {
         Ok(BorrowedSharedLock { lock: self, shard })
     }
 
+    /// As [`borrow_shared`](Self::borrow_shared), also beside LOCK TABLES of other sessions: for who reads no rows.
+    pub(crate) fn look(&self, wait: Duration) -> Result<BorrowedSharedLock<'_>> {
+        let shard = thread_hint() % SHARDS;
+        let enter = |_: &mut State| {
+            self.shared[shard].0.fetch_add(1, Ordering::SeqCst);
+        };
+        self.acquire(wait, |state| !state.exclusive, enter)?;
+        Ok(BorrowedSharedLock { lock: self, shard })
+    }
+
     pub(crate) fn writer(self: &Arc<Self>, request: LockRequest) -> Result<WriterLock> {
         let free = |state: &State| state.admits_writer(&request);
         self.acquire(request.wait, free, |state| state.writer = true)?;

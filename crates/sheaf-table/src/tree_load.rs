@@ -26,6 +26,7 @@ use sheaf_storage::{
     StorageError, TreeId,
 };
 
+use crate::auto_increment::AutoIncrementSeries;
 use crate::bulk_load::BulkLoadOptions;
 use crate::catalog::free_trees;
 use crate::error::{Result, TableError};
@@ -60,6 +61,8 @@ pub(crate) struct TreeLoad {
     /// Trees that are finished.
     written: Vec<TreeId>,
     rows: u64,
+    /// What AUTO_INCREMENT gives out.
+    pub(crate) series: AutoIncrementSeries,
     sort_bytes: usize,
     key: Vec<u8>,
     row: Vec<u8>,
@@ -233,6 +236,7 @@ impl TreeLoad {
             indexer,
             written: empty,
             rows: 0,
+            series: AutoIncrementSeries::default(),
             sort_bytes,
             options,
             table,
@@ -248,7 +252,7 @@ impl TreeLoad {
         progress: &dyn Progress,
     ) -> Result<InsertOutcome> {
         let table = Arc::clone(&self.table);
-        let generated = table.take_auto_increment(row)?;
+        let generated = table.take_auto_increment(row, self.series)?;
         let row_id = table.take_row_id()?;
         let values = |column: usize| generated.value(row, column);
         self.key.clear();
@@ -286,7 +290,7 @@ impl TreeLoad {
             progress.advance(PROGRESS_STEP);
         }
         Ok(InsertOutcome {
-            auto_increment: generated.generated,
+            auto_increment: generated.number(),
         })
     }
 

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use sheaf_table::AutoIncrementSeries;
+
 use super::{
     SqlMode, VariableValue, collation, default_collation, flags, optimizer_switch, position,
     time_zone_offset_seconds,
@@ -25,6 +27,7 @@ pub(super) struct Settings {
     pub(super) pushes_index_conditions: bool,
     pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
+    pub(super) auto_increment_series: AutoIncrementSeries,
     pub(super) sql_safe_updates: bool,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
@@ -73,6 +76,10 @@ impl Settings {
             foreign_key_checks: !matches!(
                 value("foreign_key_checks"),
                 Some(VariableValue::Bool(false))
+            ),
+            auto_increment_series: AutoIncrementSeries::new(
+                integer("auto_increment_increment"),
+                integer("auto_increment_offset"),
             ),
             isolation: Isolation::of_name(text("transaction_isolation")),
             read_only: boolean("transaction_read_only"),

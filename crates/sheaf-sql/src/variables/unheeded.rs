@@ -9,8 +9,6 @@ use crate::error::{Result, SqlError};
 
 /// Values other than the default are error 1235.
 const REFUSED: &[&str] = &[
-    "auto_increment_increment",
-    "auto_increment_offset",
     "completion_type",
     "init_connect",
     "max_user_connections",

@@ -1,0 +1,266 @@
+//! What AUTO_INCREMENT gives out: the counter of a table, and the series that a session takes values of.
+//!
+//! A table has two numbers, and the greater one is next: the one behind what was given out, and the one behind the largest
+//! value that a row brought with it. Values that rows bring never lead back, so a value that is given back, because its row
+//! did not go in, is not given out again to the row of another when somebody has brought it meanwhile:
+//!
+//! ```text
+//!   A   is given 5 (given out: 6)        fails, gives 5 back (given out: 5)
+//!   B                             brings 5 (brought: 6)                      inserts 5
+//!   C                                                                                 is given 6
+//! ```
+//!
+//! With one number, B would find 6 there and say nothing, and A could not see B's row, which is not in the table yet.
+
+use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+
+/// Not known yet: to be found from the largest key.
+const UNKNOWN: u64 = 0;
+
+/// The values that a session is given: `offset`, `offset + increment`, and so on (the variables `auto_increment_offset` and
+/// `auto_increment_increment`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AutoIncrementSeries {
+    increment: u64,
+    offset: u64,
+}
+
+impl Default for AutoIncrementSeries {
+    /// All of them.
+    fn default() -> AutoIncrementSeries {
+        AutoIncrementSeries::new(1, 1)
+    }
+}
+
+impl AutoIncrementSeries {
+    /// Both are 1 or more. As MySQL's manual has it, an offset that is greater than the increment is ignored.
+    pub fn new(increment: u64, offset: u64) -> AutoIncrementSeries {
+        let increment = increment.max(1);
+        let offset = match offset > increment {
+            true => 1,
+            false => offset.max(1),
+        };
+        AutoIncrementSeries { increment, offset }
+    }
+
+    /// The smallest value from `least` on; `u64::MAX`: there is none.
+    fn at_or_after(self, least: u64) -> u64 {
+        let steps = least.saturating_sub(self.offset).div_ceil(self.increment);
+        steps
+            .checked_mul(self.increment)
+            .and_then(|ahead| ahead.checked_add(self.offset))
+            .unwrap_or(u64::MAX)
+    }
+
+    /// The smallest value behind `last`; `u64::MAX`: there is none.
+    fn after(self, last: u64) -> u64 {
+        self.at_or_after(last.saturating_add(1))
+    }
+}
+
+/// A value that was given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) value: u64,
+    /// What the table was to give out next.
+    next: u64,
+}
+
+/// The counter of a table: see the module's comment. All numbers are the next ones.
+#[derive(Debug, Default)]
+pub(crate) struct AutoIncrement {
+    /// Behind what was given out; [`UNKNOWN`] at first.
+    given_out: AtomicU64,
+    /// Behind the largest value that a row brought; 0 if none did. It only grows, until it is forgotten.
+    brought: AtomicU64,
+    /// As the catalog has it; 0 if it has none.
+    saved: AtomicU64,
+}
+
+impl AutoIncrement {
+    /// Takes over what the catalog wrote down.
+    pub(crate) fn restore(&self, next: u64) {
+        self.saved.store(next, Ordering::Relaxed);
+    }
+
+    /// The next value as far as it is known without the rows.
+    pub(crate) fn known(&self) -> Option<u64> {
+        let next = self.ahead().max(self.saved.load(Ordering::Relaxed));
+        Some(next).filter(|next| *next != UNKNOWN)
+    }
+
+    /// The next value, if that is more than what the catalog has.
+    pub(crate) fn unsaved(&self) -> Option<u64> {
+        let next = self.ahead();
+        (next > self.saved.load(Ordering::Relaxed)).then_some(next)
+    }
+
+    /// The next value is to be found from the rows, and from the definition. Nobody else uses the table.
+    pub(crate) fn forget(&self) {
+        for number in [&self.given_out, &self.brought, &self.saved] {
+            number.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn ahead(&self) -> u64 {
+        // What was given back must not be seen before what was brought until then.
+        let given_out = self.given_out.load(Ordering::Acquire);
+        given_out.max(self.brought.load(Ordering::Relaxed))
+    }
+
+    /// The next value; `None`: to be [found](Self::begin_at) from the rows.
+    pub(crate) fn next(&self) -> Option<u64> {
+        match self.given_out.load(Ordering::Relaxed) {
+            UNKNOWN => None,
+            _ => Some(self.ahead()),
+        }
+    }
+
+    /// The rows and the definition say that this is next, unless more is known here.
+    pub(crate) fn begin_at(&self, next: u64) -> u64 {
+        let next = next.max(self.saved.load(Ordering::Relaxed)).max(1);
+        // If somebody else found it out, some may have been given out since.
+        let relaxed = Ordering::Relaxed;
+        let _ = self
+            .given_out
+            .compare_exchange(UNKNOWN, next, relaxed, relaxed);
+        self.ahead()
+    }
+
+    /// Gives out a value that is not above `greatest`. `None`: there is none. [`Self::next`] is known.
+    pub(crate) fn take(&self, series: AutoIncrementSeries, greatest: u64) -> Option<Taken> {
+        loop {
+            let given_out = self.given_out.load(Ordering::Acquire);
+            let next = given_out.max(self.brought.load(Ordering::Relaxed));
+            let value = series.at_or_after(next);
+            // The last value of BIGINT UNSIGNED marks the end, so that the counter never wraps.
+            if value > greatest || value == u64::MAX {
+                return None;
+            }
+            let taken = Taken {
+                value,
+                next: series.after(value),
+            };
+            let (counter, relaxed) = (&self.given_out, Ordering::Relaxed);
+            if counter
+                .compare_exchange(given_out, taken.next, relaxed, relaxed)
+                .is_ok()
+            {
+                return Some(taken);
+            }
+        }
+    }
+
+    /// A value whose row did not go in is given out again, unless another has followed it.
+    pub(crate) fn give_back(&self, taken: Taken) {
+        let Taken { value, next } = taken;
+        // Another value may have been given out since; then this one is a gap.
+        let _ = self
+            .given_out
+            .compare_exchange(next, value, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// A row is about to bring this value, or has it now: it is not given out any more.
+    pub(crate) fn bring(&self, series: AutoIncrementSeries, value: u64) {
+        // Nearly always another row has brought a larger one, and then nothing is written.
+        if value >= self.brought.load(Ordering::Relaxed) {
+            self.brought
+                .fetch_max(series.after(value), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: u64 = u64::MAX;
+
+    fn counter() -> AutoIncrement {
+        let counter = AutoIncrement::default();
+        counter.begin_at(1);
+        counter
+    }
+
+    fn take(counter: &AutoIncrement) -> Taken {
+        counter.take(AutoIncrementSeries::default(), ALL).unwrap()
+    }
+
+    #[test]
+    fn a_series_goes_on_behind_what_there_is() {
+        let series = AutoIncrementSeries::new(10, 5);
+        let values = [0, 1, 5, 6, 15, 16, 99].map(|least| series.at_or_after(least));
+        assert_eq!(values, [5, 5, 5, 15, 15, 25, 105]);
+        assert_eq!(series.after(15), 25);
+        assert_eq!(AutoIncrementSeries::default().at_or_after(7), 7);
+        // The offset is ignored.
+        assert_eq!(AutoIncrementSeries::new(1, 5).at_or_after(1), 1);
+        assert_eq!(AutoIncrementSeries::new(5, 7).at_or_after(2), 6);
+        assert_eq!(series.at_or_after(ALL - 1), ALL);
+    }
+
+    #[test]
+    fn values_are_of_the_series_and_the_next_one_is_known() {
+        let (counter, series) = (counter(), AutoIncrementSeries::new(10, 5));
+        let values = [5, 15, 25].map(|value| {
+            let taken = counter.take(series, ALL).unwrap();
+            assert_eq!(taken.value, value);
+            taken.next
+        });
+        assert_eq!(values, [15, 25, 35]);
+        counter.bring(series, 47);
+        assert_eq!(counter.next(), Some(55));
+        assert_eq!(take(&counter).value, 55);
+        assert_eq!(counter.take(series, 60), None);
+        assert_eq!(counter.take(series, 65).unwrap().value, 65);
+    }
+
+    #[test]
+    fn the_last_value_is_given_back_and_one_before_it_is_a_gap() {
+        let counter = counter();
+        let (first, second) = (take(&counter), take(&counter));
+        counter.give_back(first);
+        assert_eq!(counter.next(), Some(3));
+        counter.give_back(second);
+        assert_eq!(take(&counter), second);
+    }
+
+    /// In whatever order: the row that brings the value is on its way, and nobody can see it yet.
+    #[test]
+    fn a_value_that_somebody_brings_is_given_back_and_not_given_out() {
+        let series = AutoIncrementSeries::default();
+        for brings_first in [true, false] {
+            let counter = counter();
+            let failed = take(&counter);
+            if brings_first {
+                counter.bring(series, failed.value);
+            }
+            counter.give_back(failed);
+            if !brings_first {
+                counter.bring(series, failed.value);
+            }
+            assert_eq!(take(&counter).value, failed.value + 1);
+        }
+        // Also if it lay below others that were given back after it was brought.
+        let counter = counter();
+        let (first, second) = (take(&counter), take(&counter));
+        counter.bring(series, first.value);
+        counter.give_back(second);
+        counter.give_back(first);
+        assert_eq!(take(&counter), second);
+    }
+
+    #[test]
+    fn what_is_saved_never_leads_back() {
+        let counter = AutoIncrement::default();
+        counter.restore(10);
+        assert_eq!((counter.known(), counter.unsaved()), (Some(10), None));
+        counter.bring(AutoIncrementSeries::default(), 4);
+        assert_eq!((counter.known(), counter.unsaved()), (Some(10), None));
+        assert_eq!((counter.next(), counter.begin_at(3)), (None, 10));
+        take(&counter);
+        assert_eq!(counter.unsaved(), Some(11));
+        counter.forget();
+        assert_eq!((counter.known(), counter.begin_at(3)), (None, 3));
+    }
+}
