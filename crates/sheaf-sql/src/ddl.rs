@@ -12,9 +12,9 @@ use sheaf_access::CancelFlag;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{
-    AlterOptions, AlterWork, Alteration, AnalyzeOptions, Collation, Column, ColumnPlace,
-    ColumnType, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec, LockRequest,
-    NoProgress, Progress, Table, TableDefinition, TableError, Value,
+    AlterOptions, AlterWork, Alteration, Altered, AnalyzeOptions, Catalog, Collation, Column,
+    ColumnPlace, ColumnType, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec,
+    LockRequest, NoProgress, Progress, Table, TableDefinition, TableError, Value,
 };
 use sqlparser::ast;
 
@@ -24,6 +24,7 @@ use crate::parser::statement::{KeyDefinition, KeyKind, TableChange, TableName};
 use crate::query::SessionValues;
 use crate::result::ResultSink;
 use crate::rows::{Cells, Rows};
+use crate::run_query::MAX_REPLANS;
 use crate::session::{Session, SessionHandle};
 use crate::values::{hybrid_number, literal};
 use crate::variables;
@@ -387,12 +388,29 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let mark = self.warnings.mark();
+        for _ in 0..MAX_REPLANS {
+            match self.alter_known(name, changes, text)? {
+                Some(altered) => return self.altered(&altered, sink),
+                None => self.warnings.back_to(mark),
+            }
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    /// Alters a table as it is when this begins; `None`: others have changed it before it was locked.
+    fn alter_known(
+        &mut self,
+        name: &TableName,
+        changes: &[TableChange],
+        text: &str,
+    ) -> Result<Option<Altered>> {
         let (database, table) = self.resolve_for_change(name)?;
         let current = self.engine.catalog().table(&database, &table)?;
         let alterations = self.alterations(&current.definition, changes, text)?;
-        let name = (database.as_str(), table.as_str());
-        let work = self.engine.catalog().alter_work(name, &alterations)?;
+        let work = Catalog::alter_work(&current, &alterations)?;
         check_demands(changes, work)?;
+        let name = (database.as_str(), table.as_str());
         let mut options = AlterOptions {
             memory_bytes: 0,
             threads: self.worker_threads(),
@@ -401,6 +419,7 @@ impl Session {
             series: self.variables.auto_increment_series(),
             now_micros: self.local_now_micros(),
             check_foreign_keys: self.variables.foreign_key_checks(),
+            version: Some(current),
         };
         let altered = if work > AlterWork::Definition {
             let progress = SessionProgress::new(self.handle());
@@ -409,26 +428,33 @@ impl Session {
             // One wait, not one in slices: the second wait comes after the build, which must not be done again.
             let wait = self.index_lock_wait();
             let catalog = self.engine.catalog();
-            Some(catalog.alter_table(name, &alterations, &options, &progress, wait)?)
+            unless_changed(catalog.alter_table(name, &alterations, &options, &progress, wait))?
         } else if !alterations.is_empty() {
             let catalog = self.engine.catalog();
-            Some(self.with_definition_lock(|wait| {
-                catalog.alter_table(name, &alterations, &options, &NoProgress, wait)
-            })?)
+            self.with_definition_lock(|wait| {
+                unless_changed(catalog.alter_table(name, &alterations, &options, &NoProgress, wait))
+            })?
         } else {
-            None
+            Some(Altered {
+                work,
+                rows: 0,
+                issues: Vec::new(),
+                more_issues: 0,
+            })
         };
-        let mut records = 0;
-        if let Some(altered) = altered {
-            for issue in &altered.issues {
-                self.warnings.warn(issue.mysql_code(), issue.to_string());
-            }
-            self.warnings.count_others(altered.more_issues);
-            // MySQL counts rows where it converts them.
-            if altered.work == AlterWork::Copy {
-                records = altered.rows;
-            }
+        Ok(altered)
+    }
+
+    fn altered(&mut self, altered: &Altered, sink: &mut dyn ResultSink) -> Result<()> {
+        for issue in &altered.issues {
+            self.warnings.warn(issue.mysql_code(), issue.to_string());
         }
+        self.warnings.count_others(altered.more_issues);
+        // MySQL counts rows where it converts them.
+        let records = match altered.work {
+            AlterWork::Copy => altered.rows,
+            _ => 0,
+        };
         let warnings = self.warnings.count();
         let info = format!("Records: {records}  Duplicates: 0  Warnings: {warnings}");
         self.ok(sink, records, info)
@@ -583,6 +609,14 @@ impl Session {
             session: self.id(),
             is_first: false,
         }
+    }
+}
+
+/// `None`: others have changed the table's definition.
+fn unless_changed(altered: sheaf_table::Result<Altered>) -> sheaf_table::Result<Option<Altered>> {
+    match altered {
+        Err(TableError::DefinitionChanged) => Ok(None),
+        altered => altered.map(Some),
     }
 }
 

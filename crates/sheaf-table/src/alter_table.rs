@@ -118,6 +118,8 @@ pub struct AlterOptions {
     pub now_micros: i64,
     /// Types of columns that foreign keys compare stay (the variable `foreign_key_checks`).
     pub check_foreign_keys: bool,
+    /// What the changes were made for; `None`: whatever there is.
+    pub version: Option<Arc<Table>>,
 }
 
 impl Default for AlterOptions {
@@ -130,6 +132,7 @@ impl Default for AlterOptions {
             series: AutoIncrementSeries::default(),
             now_micros: 0,
             check_foreign_keys: true,
+            version: None,
         }
     }
 }
@@ -154,16 +157,11 @@ struct LockedTables {
 }
 
 impl Catalog {
-    /// What the changes of a table ask for, as it is now.
+    /// What the changes of a table, as it is in this version, ask for.
     ///
     /// # Errors
     /// The MySQL error for whatever is wrong with the request.
-    pub fn alter_work(
-        &self,
-        (database, table): (&str, &str),
-        changes: &[Alteration],
-    ) -> Result<AlterWork> {
-        let table = self.table(database, table)?;
+    pub fn alter_work(table: &Table, changes: &[Alteration]) -> Result<AlterWork> {
         Ok(altered_definition(&table.definition, changes, table.first_free_index_id())?.work)
     }
 
@@ -184,7 +182,8 @@ impl Catalog {
     ///
     /// # Errors
     /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any more,
-    /// `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, and the MySQL error for whatever is wrong
+    /// `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is another
+    /// version than that of the options by the time that nobody else writes it, and the MySQL error for whatever is wrong
     /// with the request. The table is as before.
     pub fn alter_table(
         &self,
@@ -198,6 +197,10 @@ impl Catalog {
         let name = (database.to_string(), table.to_string());
         let locked = self.lock_to_alter(&name, changes, wait)?;
         let table = &locked.table;
+        let mut versions = options.version.iter();
+        if versions.any(|version| !Arc::ptr_eq(version, table)) {
+            return Err(TableError::DefinitionChanged);
+        }
         let mut altered = self.altered(table, changes)?;
         self.check_old_keys(table, &altered, changes, options)?;
         let mut done = Altered {

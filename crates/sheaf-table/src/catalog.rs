@@ -882,7 +882,7 @@ impl Catalog {
     /// trees that are not named any more are left to the caller.
     ///
     /// # Errors
-    /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
+    /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`.
     pub(crate) fn redefine(
         &self,
         mut entries: Vec<Redefinition<'_>>,
@@ -899,6 +899,13 @@ impl Catalog {
         let _changing = self.definitions.lock();
         for entry in entries.iter().filter(|entry| entry.is_renamed()) {
             self.check_is_free(&entry.definition.database, &entry.definition.name)?;
+        }
+        for entry in &entries {
+            // Other tables may have got foreign keys of these names meanwhile.
+            let (old, new) = (&entry.table.definition, &entry.definition);
+            let moves = old.database != new.database;
+            let known = if moves { &[][..] } else { &old.foreign_keys };
+            self.check_foreign_key_names(new, known)?;
         }
         let mut opened = Vec::with_capacity(entries.len());
         for entry in &entries {

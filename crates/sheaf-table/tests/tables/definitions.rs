@@ -420,3 +420,39 @@ fn a_definition_whose_commit_finds_no_room_in_the_log_is_whole_after_a_restart()
         }
     }
 }
+
+#[test]
+fn changes_are_made_of_the_version_that_they_were_made_for() {
+    let (_directory, catalog) = scratch();
+    let before = catalog.create_table(example()).unwrap();
+    let alter = |version| {
+        let options = AlterOptions {
+            version: Some(version),
+            ..AlterOptions::default()
+        };
+        let changes = [Alteration::SetComment("altered".into())];
+        let altered = catalog.alter_table(("d", "t"), &changes, &options, &NoProgress, NO_WAIT);
+        altered.map(drop)
+    };
+    drop_index(&catalog, "t", "by_note").unwrap();
+    let refused = alter(before);
+    assert!(matches!(refused, Err(TableError::DefinitionChanged)));
+    alter(catalog.table("d", "t").unwrap()).unwrap();
+}
+
+/// Who shows a table holds no lock of it, and has perhaps found it long ago.
+#[test]
+fn the_counter_of_a_table_is_not_looked_up_where_it_is_not_any_more() {
+    let (_directory, catalog) = scratch();
+    let before = catalog.create_table(example()).unwrap();
+    alter(&catalog, "t", &[Alteration::SetAutoIncrement(100)]).unwrap();
+    // What it says must not become what the table gives out.
+    assert_eq!(before.shown_auto_increment().unwrap(), None);
+    let table = catalog.table("d", "t").unwrap();
+    assert_eq!(table.shown_auto_increment().unwrap(), Some(100));
+    assert_eq!(before.shown_auto_increment().unwrap(), Some(100));
+    alter(&catalog, "t", &[Alteration::SetAutoIncrement(200)]).unwrap();
+    let table = catalog.table("d", "t").unwrap();
+    drop_table(&catalog, "t").unwrap();
+    assert_eq!(table.shown_auto_increment().unwrap(), None);
+}

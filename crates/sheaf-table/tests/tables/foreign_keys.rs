@@ -524,3 +524,57 @@ fn nobody_deletes_parents_while_a_new_foreign_key_is_checked() {
         assert_eq!(refused.mysql_code(), 1451);
     }
 }
+
+/// Gives another table a foreign key of the same name in the middle of the work.
+struct TakesName<'a> {
+    catalog: &'a Catalog,
+    key: Alteration,
+    begun: AtomicU64,
+}
+
+impl Progress for TakesName<'_> {
+    fn begin(&self, _name: &str, _total: Option<u64>) {
+        if self.begun.fetch_add(1, Ordering::Relaxed) == 0 {
+            alter(self.catalog, "other", std::slice::from_ref(&self.key)).unwrap();
+        }
+    }
+
+    fn advance(&self, _units: u64) {}
+}
+
+#[test]
+fn of_two_tables_that_are_altered_at_once_one_gets_the_name_of_a_foreign_key() {
+    let (_directory, catalog) = scratch();
+    for name in ["child", "other", "p", "q"] {
+        catalog.create_table(table(name)).unwrap();
+    }
+    let key = |parent: &str| {
+        let mut spec = references(&["a"], parent, &["id"], NoAction, NoAction);
+        spec.name = Some("refers".into());
+        Alteration::AddForeignKey { spec, check: true }
+    };
+    let progress = TakesName {
+        catalog: &catalog,
+        key: key("q"),
+        begun: AtomicU64::new(0),
+    };
+    let options = AlterOptions::default();
+    let altered = catalog.alter_table(
+        ("d", "child"),
+        &[key("p")],
+        &options,
+        &progress,
+        Duration::ZERO,
+    );
+    assert!(progress.begun.load(Ordering::Relaxed) > 0);
+    assert_eq!(altered.unwrap_err().mysql_code(), 1826);
+    let keys = |name: &str| {
+        catalog
+            .table("d", name)
+            .unwrap()
+            .definition
+            .foreign_keys
+            .len()
+    };
+    assert_eq!((keys("child"), keys("other")), (0, 1));
+}
