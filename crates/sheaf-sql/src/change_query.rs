@@ -277,7 +277,7 @@ impl Session {
             let guard = match self.take_kept_table(table) {
                 Some(guard) => Ok(Some(guard)),
                 None => self
-                    .relock_for_change_of_rows(table, is_free && guards.is_empty())
+                    .relock_for_change_of_rows(table, &guards, is_free && guards.is_empty())
                     .map(|guard| guard.map(ChangeGuard::from)),
             };
             match guard {

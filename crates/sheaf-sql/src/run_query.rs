@@ -24,10 +24,10 @@ use sheaf_optimizer::{
     Expectation, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
     plan_physical,
 };
-use sheaf_storage::ReadView;
+use sheaf_storage::{ReadView, StorageError};
 use sheaf_table::{
-    BorrowedReadGuard, Catalog, LockRequest, ReadGuard, RowWriteGuard, Table, TableError,
-    WriteGuard,
+    BorrowedReadGuard, Catalog, ChangeGuard, LockRequest, ReadGuard, RowWriteGuard, Table,
+    TableError, WriteGuard,
 };
 use sqlparser::ast;
 
@@ -616,8 +616,33 @@ impl Session {
         let definition = &table.definition;
         let catalog = self.engine.catalog();
         self.wait_for_lock(is_first, |request| {
-            catalog.open_for_read(&definition.database, &definition.name, request)
+            let opened = catalog.open_for_read(&definition.database, &definition.name, request);
+            self.or_deadlock(table, &[], opened)
         })
+    }
+
+    /// A wait for a table that goes on, after a slice of it, is a deadlock if the table's writer waits for one that the
+    /// transaction, or the statement, keeps as it is. As in MySQL, the change of the definition goes on.
+    fn or_deadlock<T>(
+        &self,
+        table: &Table,
+        opened: &[ChangeGuard],
+        attempt: Result<T, TableError>,
+    ) -> Result<T, TableError> {
+        match attempt {
+            Err(TableError::LockWaitTimeout) if self.waits_in_a_circle(table, opened) => {
+                Err(StorageError::Deadlock.into())
+            }
+            other => other,
+        }
+    }
+
+    fn waits_in_a_circle(&self, table: &Table, opened: &[ChangeGuard]) -> bool {
+        let (reading, writing) = self.kept_tables();
+        let mut writing = writing.iter().chain(opened);
+        let mut reading = reading.iter();
+        writing.any(|held| table.waits_in_a_circle(held, true))
+            || reading.any(|held| table.waits_in_a_circle(held, false))
     }
 
     /// [`Self::lock_for_read`] for a table that was looked up before; `None` if its definition has changed since.
@@ -626,7 +651,10 @@ impl Session {
         table: &'t Table,
         is_first: bool,
     ) -> Result<Option<BorrowedReadGuard<'t>>> {
-        self.wait_for_lock(is_first, |request| Catalog::borrow_for_read(table, request))
+        self.wait_for_lock(is_first, |request| {
+            let opened = Catalog::borrow_for_read(table, request);
+            self.or_deadlock(table, &[], opened)
+        })
     }
 
     /// Opens a table as the one writer of it.
@@ -651,14 +679,17 @@ impl Session {
     }
 
     /// Opens a table to change rows of it beside others; `None` if its definition has changed since it was looked up.
+    /// `opened`: those that the statement has opened before.
     pub(crate) fn relock_for_change_of_rows(
         &self,
         table: &Arc<Table>,
+        opened: &[ChangeGuard],
         is_first: bool,
     ) -> Result<Option<RowWriteGuard>> {
         let limit = || self.write_lock_wait(table.is_locked_by_session());
         self.wait_within(limit, WaitsFor::Table, is_first, |request| {
-            Catalog::reopen_for_row_writes(table, request)
+            let relocked = Catalog::reopen_for_row_writes(table, request);
+            self.or_deadlock(table, opened, relocked)
         })
     }
 

@@ -18,7 +18,8 @@
 //!
 //! **What is locked.** The rows that a transaction changes are its own until it ends: others see what was there
 //! before, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each other are
-//! found out when the last of them begins to wait, and that one is rolled back (error 1213). FOR UPDATE and FOR SHARE
+//! found out when the last of them begins to wait, and that one is rolled back (error 1213); so is one that waits for the
+//! change of a table's definition that waits for it (`sheaf-table/src/table_lock.rs`). FOR UPDATE and FOR SHARE
 //! (`locking_read.rs`) lock the rows they find; what else a statement locks depends on the level (`statement_locks.rs`).
 //!
 //! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a row is
@@ -305,6 +306,14 @@ impl Session {
     pub(crate) fn return_tables(&mut self, guards: Vec<ChangeGuard>) {
         if let Some(transaction) = &mut self.transaction {
             transaction.writing.extend(guards);
+        }
+    }
+
+    /// The tables that the open transaction keeps as they are: those that it has read, and those that it has changed.
+    pub(crate) fn kept_tables(&self) -> (&[ReadGuard], &[ChangeGuard]) {
+        match &self.transaction {
+            Some(open) => (&open.reading, &open.writing),
+            None => (&[], &[]),
         }
     }
 

@@ -201,6 +201,13 @@ impl Table {
         self.state.version.load(Ordering::Acquire) == self.version
     }
 
+    /// Whether a session that waits for this table waits in vain, because it keeps `held` as it is: who changes this table
+    /// waits to change that one. `rows`: it has changed rows of it, and not only read it.
+    pub fn waits_in_a_circle(&self, held: &Table, rows: bool) -> bool {
+        let writer = self.state.lock.writer_session();
+        writer.is_some_and(|session| held.state.lock.awaits(session, rows))
+    }
+
     /// Whether some session has LOCK TABLES on it.
     pub fn is_locked_by_session(&self) -> bool {
         self.state.lock.is_locked_by_session()

@@ -20,6 +20,18 @@
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
 //! the lock of a table it already holds (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a limit.
 //!
+//! **Deadlocks.** A transaction keeps the tables that it has used, so it may come to wait for the writer of one while that one
+//! waits for exclusive of another, or of the same:
+//!
+//! ```text
+//!   T   BEGIN; SELECT ... FROM t                          INSERT INTO t: waits for the writer
+//!   D                            ALTER TABLE t: is writer                                     waits for T, to be exclusive
+//! ```
+//!
+//! So a lock knows the session of its writer, and those that wait to be writer or exclusive. Who waits looks from time to time
+//! whether [the writer](TableLock::writer_session) is [waiting](TableLock::awaits) for a table that it holds itself, and gives
+//! up. It takes two changes of definitions at once to make a cycle that is longer; that ends with the limit.
+//!
 //! **Readers do not meet.** Every statement takes the lock shared, so shared holders are counted in shards, each in a
 //! cache line that few threads write. Who wants exclusive closes the lock, and then counts:
 //!
@@ -80,12 +92,24 @@ pub enum SessionLockMode {
     Write,
 }
 
+/// A session that waits to change what the table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Definer {
+    session: u64,
+    /// It is the writer already, and waits for readers, too.
+    is_writer: bool,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Statements that change rows beside each other.
     row_writers: usize,
     writer: bool,
+    /// Whose the writer is, [`NO_SESSION`] if it is of none.
+    writer_session: u64,
     exclusive: bool,
+    /// Those that wait to be writer or exclusive.
+    definers: Vec<Definer>,
     /// The sessions that have LOCK TABLES ... READ.
     readers: Vec<u64>,
     /// The session that has LOCK TABLES ... WRITE, and how many times.
@@ -146,6 +170,17 @@ impl TableLock {
         free: impl Fn(&State) -> bool,
         take: impl FnOnce(&mut State),
     ) -> Result<()> {
+        self.acquire_as(None, wait, free, take)
+    }
+
+    /// As [`acquire`](Self::acquire); others can see who waits.
+    fn acquire_as(
+        &self,
+        definer: Option<Definer>,
+        wait: Duration,
+        free: impl Fn(&State) -> bool,
+        take: impl FnOnce(&mut State),
+    ) -> Result<()> {
         let mut state = self.state.lock();
         if free(&state) {
             take(&mut state);
@@ -153,6 +188,7 @@ impl TableLock {
         }
         let deadline = Instant::now().checked_add(wait);
         self.waiting.fetch_add(1, Ordering::SeqCst);
+        state.definers.extend(definer);
         let outcome = loop {
             if free(&state) {
                 take(&mut state);
@@ -170,6 +206,10 @@ impl TableLock {
                 .wait_timeout(state, left.min(Duration::from_secs(3600)));
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
+        let own = definer.and_then(|own| state.definers.iter().position(|known| *known == own));
+        if let Some(own) = own {
+            state.definers.swap_remove(own);
+        }
         outcome
     }
 
@@ -187,6 +227,19 @@ impl TableLock {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.changed.notify_all();
         }
+    }
+
+    /// The session that is the writer, if it is one's.
+    pub(crate) fn writer_session(&self) -> Option<u64> {
+        let state = self.state.lock();
+        (state.writer && state.writer_session != NO_SESSION).then_some(state.writer_session)
+    }
+
+    /// Whether a session waits, to change what the table is, for those that change rows (`rows`), or for those that read.
+    pub(crate) fn awaits(&self, session: u64, rows: bool) -> bool {
+        let state = self.state.lock();
+        let mut definers = state.definers.iter();
+        definers.any(|definer| definer.session == session && (rows || definer.is_writer))
     }
 
     /// Becomes a shared holder, counted in the shard that is returned.
@@ -257,8 +310,15 @@ impl TableLock {
 
     pub(crate) fn writer(self: &Arc<Self>, request: LockRequest) -> Result<WriterLock> {
         let free = |state: &State| state.admits_writer(&request);
-        self.acquire(request.wait, free, |state| state.writer = true)?;
-        Ok(WriterLock(self.clone()))
+        let definer = definer(request.session, false);
+        self.acquire_as(definer, request.wait, free, |state| {
+            state.writer = true;
+            state.writer_session = request.session;
+        })?;
+        Ok(WriterLock {
+            lock: self.clone(),
+            session: request.session,
+        })
     }
 
     pub(crate) fn row_writer(self: &Arc<Self>, request: LockRequest) -> Result<RowWriterLock> {
@@ -320,6 +380,10 @@ impl TableLock {
         let state = self.state.lock();
         state.owner.is_some() || !state.readers.is_empty()
     }
+}
+
+fn definer(session: u64, is_writer: bool) -> Option<Definer> {
+    (session != NO_SESSION).then_some(Definer { session, is_writer })
 }
 
 /// A table that a session has locked.
@@ -410,21 +474,29 @@ impl Drop for RowWriterLock {
 
 /// Nobody else writes while this lives.
 #[derive(Debug)]
-pub(crate) struct WriterLock(Arc<TableLock>);
+pub(crate) struct WriterLock {
+    lock: Arc<TableLock>,
+    /// The session that has asked for it.
+    session: u64,
+}
 
 impl WriterLock {
     /// Waits until nobody reads the table. The holder must not hold a shared lock of it.
     pub(crate) fn exclusive(&self, request: LockRequest) -> Result<ExclusiveLock<'_>> {
-        let free = |state: &State| !state.exclusive && self.0.close(state);
-        self.0
-            .acquire(request.wait, free, |state| state.exclusive = true)?;
+        let free = |state: &State| !state.exclusive && self.lock.close(state);
+        let definer = definer(self.session, true);
+        self.lock
+            .acquire_as(definer, request.wait, free, |state| state.exclusive = true)?;
         Ok(ExclusiveLock(self))
     }
 }
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        self.0.release(|state| state.writer = false);
+        self.lock.release(|state| {
+            state.writer = false;
+            state.writer_session = NO_SESSION;
+        });
     }
 }
 
@@ -434,7 +506,7 @@ pub(crate) struct ExclusiveLock<'a>(&'a WriterLock);
 
 impl Drop for ExclusiveLock<'_> {
     fn drop(&mut self) {
-        let lock = &self.0.0;
+        let lock = &self.0.lock;
         lock.release(|state| {
             state.exclusive = false;
             lock.open(state);
@@ -541,6 +613,54 @@ mod tests {
             drop(reader);
             assert!(waiting.join().unwrap());
         });
+    }
+
+    #[test]
+    fn who_changes_the_definition_says_what_it_waits_for() {
+        let lock = Arc::new(TableLock::default());
+        let reader = lock.shared(NO_WAIT).unwrap();
+        assert_eq!(lock.writer_session(), None);
+        let writer = lock.writer(request(7, Duration::ZERO)).unwrap();
+        assert_eq!(lock.writer_session(), Some(7));
+        assert!(!lock.awaits(7, true));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| writer.exclusive(LONG).is_ok());
+            while !lock.awaits(7, false) {
+                std::thread::yield_now();
+            }
+            drop(reader);
+            assert!(waiting.join().unwrap());
+        });
+        assert!(!lock.awaits(7, true));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| lock.writer(request(8, LONG.wait)).is_ok());
+            while !lock.awaits(8, true) {
+                std::thread::yield_now();
+            }
+            // Readers are not in its way.
+            assert!(!lock.awaits(8, false));
+            drop(writer);
+            assert!(waiting.join().unwrap());
+        });
+        assert_eq!(lock.writer_session(), None);
+    }
+
+    #[test]
+    fn who_looks_waits_for_changes_of_the_definition_alone() {
+        let lock = Arc::new(TableLock::default());
+        let write = |wait| lock.for_session(SessionLockMode::Write, 1, wait);
+        let looking = lock.look(Duration::ZERO).unwrap();
+        assert!(write(Duration::ZERO).is_err());
+        drop(looking);
+        let locked = write(Duration::ZERO).unwrap();
+        assert!(lock.shared(NO_WAIT).is_err() && lock.look(Duration::ZERO).is_ok());
+        drop(locked);
+        let writer = lock.writer(NO_WAIT).unwrap();
+        assert!(lock.look(Duration::ZERO).is_ok());
+        let exclusive = writer.exclusive(NO_WAIT).unwrap();
+        assert!(lock.look(Duration::ZERO).is_err());
+        drop(exclusive);
+        assert!(lock.look(Duration::ZERO).is_ok());
     }
 
     #[test]
