@@ -30,6 +30,7 @@ mod maintenance;
 mod on_duplicate;
 mod optimizer_costs;
 mod optimizer_traces;
+mod pipe_reader;
 mod prepared;
 mod record_spool;
 mod resource_groups;

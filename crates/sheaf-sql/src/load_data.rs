@@ -15,6 +15,7 @@ use sheaf_table::{ColumnType, Table, Value};
 use crate::error::{Result, SqlError};
 use crate::field_reader::{FieldReader, Record};
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
+use crate::pipe_reader::{PipeReader, is_pipe};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::table_writer::{self, RowShape, TableWriter, WriteOptions};
@@ -81,7 +82,10 @@ impl Session {
             };
             if !load.local {
                 let input = self.open_server_file(&load.file)?;
-                self.load_rows(&mut writer, input, &plan)
+                let loaded = self.load_rows(&mut writer, input, &plan);
+                // A pipe ends with an error of its own then.
+                self.handle.cancel_flag().check()?;
+                loaded
             } else if self.info.local_infile && self.engine.globals().local_infile() {
                 let input = sink.local_infile(&load.file)?;
                 self.load_rows(&mut writer, input, &plan)
@@ -109,7 +113,7 @@ impl Session {
     }
 
     /// A file of the server: only from the directory that `secure_file_priv` names. Errors 1290 and 29.
-    fn open_server_file(&self, name: &str) -> Result<File> {
+    fn open_server_file(&self, name: &str) -> Result<Box<dyn Read>> {
         let Some(allowed) = &self.engine.options().secure_file_priv else {
             return Err(SqlError::option_prevents_statement("--secure-file-priv"));
         };
@@ -130,7 +134,13 @@ impl Session {
         if !allowed.as_os_str().is_empty() && !is_inside(&path, allowed) {
             return Err(SqlError::option_prevents_statement("--secure-file-priv"));
         }
-        File::open(&path).map_err(not_found)
+        if is_pipe(&path) {
+            let opened = PipeReader::open(&path, self.handle());
+            // Killed rather than not found.
+            self.handle.cancel_flag().check()?;
+            return Ok(Box::new(opened.map_err(not_found)?));
+        }
+        Ok(Box::new(File::open(&path).map_err(not_found)?))
     }
 
     fn load_rows(

@@ -1,5 +1,11 @@
 //! LOAD DATA.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use super::{Bench, Collected, run};
 use crate::EngineOptions;
 use crate::error::Result;
@@ -108,4 +114,50 @@ fn local_files_are_lenient_and_server_files_are_not() {
             .map_err(|error| error.code),
         Err(3948)
     );
+}
+
+#[test]
+fn a_pipe_is_read_as_it_is_written_and_can_be_given_up() {
+    let files = tempfile::tempdir().expect("a directory");
+    let pipe = files.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo is there").success());
+    let mut bench = Bench::with_options(EngineOptions {
+        secure_file_priv: Some(files.path().to_path_buf()),
+        ..EngineOptions::default()
+    });
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY)");
+    // Opening it waits for the reader.
+    let writer = || OpenOptions::new().write(true).open(&pipe);
+    let pause = || std::thread::sleep(Duration::from_millis(20));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = writer().expect("a reader");
+            for part in ["1\n2", "\n", "3"] {
+                writer.write_all(part.as_bytes()).expect("a reader");
+                pause();
+            }
+        });
+        bench.ok("LOAD DATA INFILE 'pipe' INTO TABLE t");
+    });
+    assert_eq!(bench.table_rows("t"), ["1", "2", "3"]);
+    // Nobody writes it, or somebody who has nothing to say.
+    for is_written in [false, true] {
+        let (handle, done) = (bench.session.handle(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _writer = is_written.then(writer);
+                while !done.load(Ordering::Relaxed) {
+                    pause();
+                    handle.cancel();
+                }
+            });
+            let ended = bench.run("LOAD DATA INFILE 'pipe' INTO TABLE t");
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(ended.map(|_| ()).map_err(|error| error.code), Err(1317));
+        });
+    }
+    assert_eq!(bench.table_rows("t"), ["1", "2", "3"]);
+    // A late kill has ended with its statement.
+    assert_eq!(bench.error("LOAD DATA INFILE 'absent' INTO TABLE t"), 29);
 }
