@@ -17,6 +17,10 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        if let Statement::Within { seconds, statement } = statement {
+            self.limit_lock_waits_of_statement(seconds);
+            return self.dispatch(*statement, text, sink);
+        }
         self.begin_trace(&statement);
         let outcome = self.run_statement(statement, text, sink);
         self.end_trace(text);
@@ -156,6 +160,7 @@ impl Session {
             }
             Statement::Account(statement) => self.change_accounts(*statement, sink),
             Statement::ResourceGroup(statement) => self.change_resource_groups(*statement, sink),
+            Statement::Within { statement, .. } => self.run_statement(*statement, text, sink),
             Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
         }
     }
@@ -274,6 +279,7 @@ fn command_of(statement: &Statement) -> Option<Command> {
         | Statement::FlushRewriteRules
         | Statement::Account(_)
         | Statement::ResourceGroup(_)
+        | Statement::Within { .. }
         | Statement::Unsupported(_) => return None,
     })
 }

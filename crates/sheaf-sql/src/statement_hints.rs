@@ -203,6 +203,15 @@ impl Session {
         );
     }
 
+    /// WAIT and NOWAIT: waits for locks of tables, and of rows, end after so long.
+    pub(crate) fn limit_lock_waits_of_statement(&mut self, seconds: u64) {
+        self.keep_variables();
+        for name in ["lock_wait_timeout", "innodb_lock_wait_timeout"] {
+            let seconds = VariableValue::Integer(seconds.into());
+            self.variables.set_internally(name, seconds);
+        }
+    }
+
     fn keep_variables(&mut self) {
         let variables = &self.variables;
         self.variables_before_hints

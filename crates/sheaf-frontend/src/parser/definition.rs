@@ -7,7 +7,7 @@ use super::statement::{
     ColumnDefinition, ColumnPlace, CreateTable, DatabaseOptions, ForeignKeyDefinition,
     KeyDefinition, KeyKind, KeyPart, TableChange, TableName,
 };
-use super::{Parsed, Statement, StatementParser};
+use super::{Parsed, Statement, StatementParser, within};
 use crate::error::SqlError;
 
 const DATABASE_OPTIONS: [&str; 4] = ["CHARACTER SET", "CHARSET", "COLLATE", "ENCRYPTION"];
@@ -125,13 +125,15 @@ impl StatementParser<'_> {
         {
             let if_exists = self.accept("IF EXISTS");
             let names = self.table_names()?;
+            let wait = self.lock_wait()?;
             let _ = self.accept_one_of(&["RESTRICT", "CASCADE"]);
-            return Ok(Statement::DropTables { names, if_exists });
+            return Ok(within(wait, Statement::DropTables { names, if_exists }));
         }
         if self.accept("INDEX") {
             let index = self.identifier()?;
             self.expect("ON")?;
             let name = self.table_name()?;
+            let wait = self.lock_wait()?;
             let demands = self.algorithm_and_lock()?;
             let change = if index.eq_ignore_ascii_case(sheaf_table::PRIMARY) {
                 TableChange::DropPrimaryKey
@@ -140,7 +142,7 @@ impl StatementParser<'_> {
             };
             let mut changes = vec![change];
             changes.extend(demands);
-            return Ok(Statement::AlterTable { name, changes });
+            return Ok(within(wait, Statement::AlterTable { name, changes }));
         }
         // What cannot be created cannot be there; dumps drop it all the same.
         for (what, code) in [
@@ -183,12 +185,14 @@ impl StatementParser<'_> {
         if self.accept_one_of(&["TABLE", "TABLES"]).is_none() {
             return self.unexpected("TABLE");
         }
+        let mut wait = None;
         let pairs = self.list(|parser| {
             let old = parser.table_name()?;
+            wait = parser.lock_wait()?.or(wait);
             parser.expect("TO")?;
             Ok((old, parser.table_name()?))
         })?;
-        Ok(Statement::RenameTables(pairs))
+        Ok(within(wait, Statement::RenameTables(pairs)))
     }
 
     fn create_index(&mut self, unique: bool) -> Parsed<Statement> {
@@ -197,6 +201,7 @@ impl StatementParser<'_> {
         self.expect("ON")?;
         let name = self.table_name()?;
         let parts = self.key_parts()?;
+        let wait = self.lock_wait()?;
         let comment = self.key_options()?;
         let demands = self.algorithm_and_lock()?;
         let kind = if unique {
@@ -212,7 +217,7 @@ impl StatementParser<'_> {
         };
         let mut changes = vec![TableChange::AddKey(key)];
         changes.extend(demands);
-        Ok(Statement::AlterTable { name, changes })
+        Ok(within(wait, Statement::AlterTable { name, changes }))
     }
 
     /// How a change of a table is to be done, if that is what comes next.
@@ -679,8 +684,9 @@ impl StatementParser<'_> {
             return self.unsupported("ALTER of anything but a TABLE");
         }
         let name = self.table_name()?;
+        let wait = self.lock_wait()?;
         let changes = self.list(Self::table_changes)?.concat();
-        Ok(Statement::AlterTable { name, changes })
+        Ok(within(wait, Statement::AlterTable { name, changes }))
     }
 
     /// What stands between two commas: ADD with columns in parentheses is several changes, and so are options of the table.

@@ -343,7 +343,9 @@ impl StatementParser<'_> {
             "TRUNCATE" => {
                 self.tokens.advance_token();
                 self.accept("TABLE");
-                Ok(Statement::TruncateTable(self.table_name()?))
+                let truncate = Statement::TruncateTable(self.table_name()?);
+                let wait = self.lock_wait()?;
+                Ok(within(wait, truncate))
             }
             "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" => self.maintain(),
             "BACKUP" => {
@@ -471,6 +473,10 @@ impl StatementParser<'_> {
             return self.unexpected("TABLE");
         }
         let names = self.table_names()?;
+        if verb == "optimize" {
+            let wait = self.lock_wait()?;
+            return Ok(within(wait, Statement::Maintain { verb, names }));
+        }
         if verb == "analyze"
             && let Some(change) = self.accept_one_of(&["UPDATE HISTOGRAM", "DROP HISTOGRAM"])
         {
@@ -685,16 +691,47 @@ impl StatementParser<'_> {
             if is_named || !kinds.iter().any(|kind| parser.peek(kind)) {
                 alias = Some(parser.identifier()?);
             }
-            match parser.accept_one_of(&["READ LOCAL", "READ", "WRITE", "LOW_PRIORITY WRITE"]) {
+            // MariaDB lets those that read beside CONCURRENT; the lock of all versions of MySQL is more.
+            let kinds = [
+                "READ LOCAL",
+                "READ",
+                "WRITE CONCURRENT",
+                "WRITE",
+                "LOW_PRIORITY WRITE",
+            ];
+            match parser.accept_one_of(&kinds) {
                 Some(kind) => Ok(LockedTable {
                     name,
                     alias,
-                    write: kind.ends_with("WRITE"),
+                    write: kind.contains("WRITE"),
                 }),
                 None => parser.unexpected("READ or WRITE"),
             }
         })?;
-        Ok(Statement::LockTables(tables))
+        let wait = self.lock_wait()?;
+        Ok(within(wait, Statement::LockTables(tables)))
+    }
+
+    /// WAIT and NOWAIT, if that is what comes next: the seconds.
+    fn lock_wait(&mut self) -> Parsed<Option<u64>> {
+        if self.accept("NOWAIT") {
+            return Ok(Some(0));
+        }
+        match self.accept("WAIT") {
+            true => self.number().map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+/// A statement that waits for locks as it says itself.
+fn within(wait: Option<u64>, statement: Statement) -> Statement {
+    match wait {
+        Some(seconds) => Statement::Within {
+            seconds,
+            statement: Box::new(statement),
+        },
+        None => statement,
     }
 }
 

@@ -126,6 +126,11 @@ pub enum Statement {
     ReleaseSavepoint(String),
     LockTables(Vec<LockedTable>),
     UnlockTables,
+    /// WAIT and NOWAIT of MariaDB: the statement waits at most so long for each lock.
+    Within {
+        seconds: u64,
+        statement: Box<Statement>,
+    },
     Do(Vec<ast::Expr>),
     /// CREATE USER, GRANT and the like.
     Account(Box<AccountStatement>),
