@@ -7,7 +7,9 @@ use crate::parser::statement::{Show, Statement, TableName};
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::status::Command;
-use crate::transaction::{NextTransaction, changes_definitions, commits_implicitly, uses_tables};
+use crate::transaction::{
+    NextTransaction, changes_definitions, collects_statistics, commits_implicitly, uses_tables,
+};
 
 impl Session {
     /// Runs a parsed statement. `text` is what was parsed: places in the syntax tree refer to it.
@@ -40,6 +42,9 @@ impl Session {
         self.check_locked_tables(&statement)?;
         if changes_definitions(&statement) {
             self.check_writable()?;
+        } else if collects_statistics(&statement) {
+            self.check_no_read_lock()?;
+            self.begin_change()?;
         }
         self.obey_statement_hints(&statement, text);
         if let Some(command) = command_of(&statement) {

@@ -9,6 +9,8 @@
 //! The locks are those of the tables ([`SessionLock`]) and that of the catalog ([`GlobalReadLocked`]). A session that has locked
 //! tables may use no others, and those under the names only that it has locked them by, each once in a statement: MySQL opens
 //! a table for each, and statements that do it otherwise fail there. `information_schema` and `mysql.user` need no lock.
+//! FOR UPDATE writes a table, and ANALYZE changes something, for all of these locks but LOCK TABLES ... READ, which ANALYZE
+//! passes by.
 //!
 //! Tables that foreign keys connect with those for WRITE are locked with them, as far as a change may reach, but no statement
 //! may name them. Whoever waits for LOCK TABLES holds nothing meanwhile, so it is part of no deadlock.

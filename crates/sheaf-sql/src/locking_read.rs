@@ -34,7 +34,7 @@ use crate::delete::add_items;
 use crate::error::{Result, SqlError};
 use crate::result::{ColumnMeta, ResultSink};
 use crate::rows::value_at;
-use crate::run_query::PlannedQuery;
+use crate::run_query::{MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
 use crate::table_writer::ROWS_PER_CANCEL_CHECK;
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
@@ -133,6 +133,50 @@ impl Session {
         })
     }
 
+    /// The tables whose rows a query locks, which stay as they are from now on, and the columns that name the rows.
+    fn open_targets(
+        &mut self,
+        from: &LockedRows,
+        locks: &[ast::LockClause],
+    ) -> Result<(Vec<Target>, Vec<ast::Expr>)> {
+        for _ in 0..MAX_REPLANS {
+            let (targets, keys) = targets_of(&self.references_of(&from.tables)?, locks);
+            let mut are_current = true;
+            for target in &targets {
+                let definition = &target.table.definition;
+                self.check_may_lock(&definition.database, &definition.name)?;
+                are_current &=
+                    target.mode != LockMode::Exclusive || self.begin_for_update(&target.table)?;
+            }
+            if !are_current {
+                continue;
+            }
+            for target in &targets {
+                self.keep_definition(&target.table)?;
+            }
+            return Ok((targets, keys));
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    /// FOR UPDATE counts as a change of the table, as in MySQL: it waits while another session has locked the table for READ,
+    /// or everything, and LOCK TABLES waits for the end of the transaction. This comes before anything else is done with the
+    /// table, so that nobody waits for this session meanwhile. False: its definition has changed.
+    pub(crate) fn begin_for_update(&mut self, table: &Arc<Table>) -> Result<bool> {
+        self.check_no_read_lock()?;
+        self.begin_change()?;
+        let (_, writing) = self.kept_tables();
+        if writing.iter().any(|guard| Arc::ptr_eq(guard, table)) {
+            return Ok(true);
+        }
+        let is_first = self.holds_no_table();
+        let Some(guard) = self.relock_for_change_of_rows(table, &[], is_first)? else {
+            return Ok(false);
+        };
+        self.return_tables(vec![guard.into()]);
+        Ok(true)
+    }
+
     /// Locks the rows that a locking read finds, for as long as the transaction lasts. `None` for a query that is not of
     /// this kind.
     pub(crate) fn lock_rows_of(
@@ -146,15 +190,9 @@ impl Session {
         let Some(from) = rows_of(query) else {
             return Ok(None);
         };
-        let references = self.references_of(&from.tables)?;
-        let (targets, projection) = targets_of(&references, &query.locks);
+        let (targets, projection) = self.open_targets(&from, &query.locks)?;
         if targets.is_empty() {
             return Ok(None);
-        }
-        for target in &targets {
-            let definition = &target.table.definition;
-            self.check_may_lock(&definition.database, &definition.name)?;
-            self.keep_definition(&target.table)?;
         }
         let shown = match from.limit_of(query) {
             Some(limit) => from.shown_query(query, &targets, &projection, &Some(limit.clone()))?,
@@ -343,17 +381,11 @@ impl Session {
         let from = rows_of(query)
             .filter(|from| from.is_plain)
             .ok_or_else(unsupported)?;
-        let references = self.references_of(&from.tables)?;
-        let (targets, projection) = targets_of(&references, &query.locks);
+        let (targets, projection) = self.open_targets(&from, &query.locks)?;
         let keys_and_items = from
             .shown_query(query, &targets, &projection, &None)?
             .ok_or_else(unsupported)?;
         let window = self.window_of(query, text)?;
-        for target in &targets {
-            let definition = &target.table.definition;
-            self.check_may_lock(&definition.database, &definition.name)?;
-            self.keep_definition(&target.table)?;
-        }
         let mut statement = self.begin_locks(lock_wait(query));
         let outcome = self.send_unlocked(
             &mut statement,

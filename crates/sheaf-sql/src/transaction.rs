@@ -671,6 +671,15 @@ pub(crate) fn changes_definitions(statement: &Statement) -> bool {
     }
 }
 
+/// Whether a statement keeps what it finds out about tables. The global read lock keeps it out, and nothing else does that
+/// is about changes.
+pub(crate) fn collects_statistics(statement: &Statement) -> bool {
+    match statement {
+        Statement::Maintain { verb, .. } => matches!(*verb, "analyze" | "optimize"),
+        statement => matches!(statement, Statement::Histograms { .. }),
+    }
+}
+
 /// Whether a statement commits the open transaction before it runs.
 pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
     if let Statement::ResourceGroup(statement) = statement {

@@ -84,6 +84,9 @@ impl Session {
         if !sink.takes_rows() || self.reads_lock() {
             return Ok(false);
         }
+        if locking.mode == LockMode::Exclusive && !self.begin_for_update(table)? {
+            return Ok(false);
+        }
         self.keep_definition(table)?;
         let Some(_guard) = self.borrow_for_read(table, false)? else {
             return Ok(false);
