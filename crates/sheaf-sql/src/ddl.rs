@@ -362,6 +362,7 @@ impl Session {
         }
         let catalog = self.engine.catalog();
         self.with_definition_lock(|wait| catalog.rename_tables(&renames, wait))?;
+        self.rename_locked(&renames);
         self.ok(sink, 0, String::new())
     }
 
@@ -406,6 +407,7 @@ impl Session {
         text: &str,
     ) -> Result<Option<Altered>> {
         let (database, table) = self.resolve_for_change(name)?;
+        let old_name = (database.clone(), table.clone());
         let current = self.engine.catalog().table(&database, &table)?;
         let alterations = self.alterations(&current.definition, changes, text)?;
         let work = Catalog::alter_work(&current, &alterations)?;
@@ -442,6 +444,16 @@ impl Session {
                 more_issues: 0,
             })
         };
+        let renamed = alterations
+            .iter()
+            .filter_map(|alteration| match alteration {
+                Alteration::RenameTo { database, table } => Some((database.clone(), table.clone())),
+                _ => None,
+            });
+        let renames: Vec<_> = renamed.map(|new| (old_name.clone(), new)).collect();
+        if altered.is_some() {
+            self.rename_locked(&renames);
+        }
         Ok(altered)
     }
 

@@ -188,6 +188,24 @@ impl Session {
         self.ok(sink, 0, String::new())
     }
 
+    /// Tables that were renamed, one after the other, stay locked by their new names.
+    pub(crate) fn rename_locked(&mut self, renames: &[(QualifiedName, QualifiedName)]) {
+        let Some(locked) = &mut self.locked_tables else {
+            return;
+        };
+        for (from, to) in renames {
+            for known in locked.names.iter_mut().filter(|known| known.table == *from) {
+                if known.alias == from.1 {
+                    known.alias.clone_from(&to.1);
+                }
+                known.table.clone_from(to);
+            }
+            if let Some(lock) = locked.locks.remove(from) {
+                locked.locks.insert(to.clone(), lock);
+            }
+        }
+    }
+
     /// Tables that were dropped are not locked any more.
     pub(crate) fn forget_locked(&mut self, dropped: &[QualifiedName]) {
         if let Some(locked) = &mut self.locked_tables {
@@ -317,7 +335,7 @@ impl Session {
         Ok(())
     }
 
-    /// Definitions of tables that are locked for WRITE may change, but not their names: locks are kept by them.
+    /// Definitions of tables that are locked for WRITE may change, and their names, as in MySQL 8.
     fn check_locked_to_define(&self, locked: &LockedTables, statement: &Statement) -> Result<()> {
         let check = |name: &TableName| {
             let table = self.resolve(name)?;
@@ -342,24 +360,28 @@ impl Session {
                 check(name)?;
                 let (own_database, _) = self.resolve(name)?;
                 for change in changes {
-                    match change {
-                        TableChange::RenameTo(_) => {
-                            return Err(SqlError::locked_tables_are_active());
+                    if let TableChange::AddForeignKey(key) = change {
+                        let parent = &key.table;
+                        let database = parent.database.as_ref().unwrap_or(&own_database);
+                        if !locked.is_locked(database, &parent.table) {
+                            return Err(SqlError::table_not_locked(&parent.table));
                         }
-                        TableChange::AddForeignKey(key) => {
-                            let parent = &key.table;
-                            let database = parent.database.as_ref().unwrap_or(&own_database);
-                            if !locked.is_locked(database, &parent.table) {
-                                return Err(SqlError::table_not_locked(&parent.table));
-                            }
-                        }
-                        _ => {}
                     }
                 }
                 Ok(())
             }
-            Statement::RenameTables(_)
-            | Statement::CreateDatabase { .. }
+            Statement::RenameTables(pairs) => {
+                // Names that the statement gives itself.
+                let mut given = Vec::with_capacity(pairs.len());
+                for (old, new) in pairs {
+                    if !given.contains(&self.resolve(old)?) {
+                        check(old)?;
+                    }
+                    given.push(self.resolve(new)?);
+                }
+                Ok(())
+            }
+            Statement::CreateDatabase { .. }
             | Statement::AlterDatabase { .. }
             | Statement::DropDatabase { .. } => Err(SqlError::locked_tables_are_active()),
             _ => Ok(()),

@@ -101,12 +101,21 @@ fn others_read_beside_a_read_lock_and_wait_to_write() {
     // Another READ goes with it, and WRITE does not.
     goes_on(&mut two, "lock tables t read, u write");
     run(&mut two, "unlock tables");
+    goes_on(&mut two, "select * from t where a = 1 for share");
+    goes_on(
+        &mut two,
+        "select t.a from t join u on u.a = t.a for update of u",
+    );
+    goes_on(&mut two, "analyze table t");
     for statement in [
         "insert into t values (2, 20)",
         "insert into t select a + 1, b from u",
         "update t set b = 12 where a = 1",
         "update t join u on u.a = t.a set t.b = 12",
         "delete from t",
+        "select * from t where a = 1 for update",
+        "select t.a from t join u on u.a = t.a for update",
+        "select * from t where a = 1 for update skip locked",
         "truncate table t",
         "alter table t add c int",
         "drop table t",
@@ -391,6 +400,103 @@ fn locking_waits_for_transactions_and_can_be_ended() {
     goes_on(&mut one, "update t set b = 13");
     run(&mut one, "commit");
     goes_on(&mut two, "lock tables u write, t write");
+    run(&mut two, "unlock tables");
+    run(&mut one, "begin");
+    run(&mut one, "select * from t where a = 1 for update");
+    waits(&server, &mut two, "lock tables t read", TABLE_LOCK, || {
+        run(&mut one, "commit");
+    });
+}
+
+#[test]
+fn a_statement_may_say_itself_how_long_it_waits() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    run(&mut one, "create index i on t (b) wait 3");
+    run(&mut one, "optimize table t nowait");
+    run(&mut one, "lock tables t write concurrent wait 5");
+    set_wait(&mut two, 60);
+    for statement in [
+        "lock tables t read nowait",
+        "lock tables u read, t as x write wait 1",
+        "lock table t write concurrent nowait",
+        "alter table t nowait add c int",
+        "alter table t wait 1 comment 'altered'",
+        "create index j on t (b) nowait",
+        "drop index i on t wait 0",
+        "truncate table t nowait",
+        "rename table t nowait to v",
+        "drop table t nowait",
+    ] {
+        assert_eq!(error_of(&mut two, statement), 1205, "{statement}");
+    }
+    let limits = "select @@lock_wait_timeout, @@innodb_lock_wait_timeout";
+    assert_eq!(query_text(&mut two, limits), ["60\t60"]);
+    for wrong in ["lock tables t read wait", "lock tables t read wait -1"] {
+        assert_eq!(error_of(&mut two, wrong), 1064, "{wrong}");
+    }
+    run(&mut one, "unlock tables");
+    run(&mut two, "lock tables t read nowait, u write wait 1");
+}
+
+/// A transaction has read a table, somebody alters the table, and the transaction comes back to change it.
+#[test]
+fn a_transaction_and_a_change_of_a_definition_do_not_wait_for_each_other() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    set_wait(&mut one, 60);
+    set_wait(&mut two, 60);
+    run(&mut two, "begin");
+    run(&mut two, "insert into u values (2, 20)");
+    run(&mut two, "select * from t");
+    let mut three = another(&server);
+    std::thread::scope(|scope| {
+        let altering = scope.spawn(|| run(&mut one, "alter table t add c int"));
+        wait_until("the alter keeps writers out", || {
+            let refused = three.query_drop("lock tables t read nowait").is_err();
+            run(&mut three, "unlock tables");
+            refused
+        });
+        assert_eq!(error_of(&mut two, "update t set b = 11"), 1213);
+        altering.join().expect("the alter goes on");
+    });
+    // Nothing is left of the transaction.
+    assert_eq!(query_text(&mut two, "select count(*) from u"), ["1"]);
+    goes_on(&mut three, "update u set b = 11");
+    run(&mut two, "update t set b = 11, c = 12");
+    assert_eq!(query_text(&mut two, "select * from t"), ["1\t11\t12"]);
+}
+
+#[test]
+fn an_alter_that_waited_looks_again_what_it_has_to_do() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    run(&mut one, "lock tables t write");
+    // Of an INT it changes the definition only.
+    let modify = "alter table t modify b int comment 'number'";
+    waits(&server, &mut two, modify, TABLE_LOCK, || {
+        run(&mut one, "alter table t modify b bigint");
+        run(&mut one, "unlock tables");
+    });
+    assert_eq!(
+        query_text(
+            &mut one,
+            "select column_type, column_comment from information_schema.columns where table_schema = 'd' and table_name = 't' and column_name = 'b'",
+        ),
+        ["int\tnumber"]
+    );
+    run(&mut one, "lock tables t write");
+    let at_once = "alter table t modify b int comment 'again', algorithm = instant";
+    set_wait(&mut two, 60);
+    let id = id_of(&two);
+    let mut watcher = another(&server);
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| error_of(&mut two, at_once));
+        wait_until("it waits", || state_of(&mut watcher, id) == [TABLE_LOCK]);
+        run(&mut one, "alter table t modify b bigint");
+        run(&mut one, "unlock tables");
+        assert_eq!(refused.join().expect("an error"), 1846);
+    });
 }
 
 #[test]
@@ -460,8 +566,9 @@ fn definitions_of_tables_that_are_locked_for_write_change() {
         ("create table v as select * from t", 1100),
         ("create table t (a int)", 1050),
         ("alter table t add foreign key (b) references w (a)", 1100),
-        ("rename table t to v", 1192),
-        ("alter table t rename to v", 1192),
+        ("rename table u to v", 1099),
+        ("rename table t to v, w to t", 1100),
+        ("alter table u rename to v", 1099),
         ("create database e", 1192),
         ("alter database d collate utf8mb4_bin", 1192),
         ("drop database d", 1192),
@@ -509,6 +616,33 @@ fn definitions_of_tables_that_are_locked_for_write_change() {
 }
 
 #[test]
+fn tables_that_are_locked_for_write_are_renamed_and_stay_locked() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    run(&mut one, "update u set b = 20");
+    run(&mut one, "lock tables t write, t as x read, u write");
+    run(&mut one, "rename table t to v");
+    assert_eq!(error_of(&mut one, "select * from t"), 1100);
+    assert_eq!(
+        query_text(&mut one, "select v.b, x.b from v join v as x on x.a = v.a"),
+        ["10\t10"]
+    );
+    times_out(&mut two, "select * from v");
+    assert_eq!(error_of(&mut two, "select * from t"), 1146);
+    run(&mut one, "rename table v to w, u to v, w to u");
+    assert_eq!(query_text(&mut one, "select b from v"), ["20"]);
+    assert_eq!(query_text(&mut one, "select b from u"), ["10"]);
+    times_out(&mut two, "select * from u");
+    run(&mut one, "alter table v rename to t");
+    run(&mut one, "update t set b = 21");
+    times_out(&mut two, "select * from t");
+    run(&mut one, "drop table t");
+    waits(&server, &mut two, "select * from u", TABLE_LOCK, || {
+        run(&mut one, "unlock tables");
+    });
+}
+
+#[test]
 fn tables_that_foreign_keys_connect_are_locked_besides() {
     let server = TestServer::start();
     let (mut one, mut two) = two_sessions(&server);
@@ -545,6 +679,11 @@ fn the_global_read_lock_keeps_everything_as_it_is() {
         "update t set b = 11 where a = 1",
         "update t set b = b + 1 where b > (select min(b) from u)",
         "delete from t",
+        "select * from t where a = 1 for update",
+        "select t.a from t join u on u.a = t.a for update",
+        "analyze table t",
+        "optimize table t",
+        "analyze table t update histogram on b",
         "truncate table t",
         "alter table t add c int",
         "create table v (a int)",
@@ -557,6 +696,8 @@ fn the_global_read_lock_keeps_everything_as_it_is() {
         assert_eq!(error_of(&mut one, statement), 1223, "{statement}");
     }
     goes_on(&mut two, "select * from t, u");
+    goes_on(&mut two, "select * from t for share");
+    goes_on(&mut two, "check table t");
     goes_on(&mut two, "lock tables t read");
     run(&mut two, "unlock tables");
     run(&mut one, "select * from t, u");
