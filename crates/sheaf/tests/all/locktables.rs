@@ -436,7 +436,7 @@ fn a_statement_may_say_itself_how_long_it_waits() {
         assert_eq!(error_of(&mut two, wrong), 1064, "{wrong}");
     }
     run(&mut one, "unlock tables");
-    run(&mut two, "lock tables t read nowait, u write wait 1");
+    run(&mut two, "lock tables t read, u write nowait");
 }
 
 /// A transaction has read a table, somebody alters the table, and the transaction comes back to change it.
