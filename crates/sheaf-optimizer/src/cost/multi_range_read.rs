@@ -2,14 +2,17 @@
 
 use super::CostConstants;
 use super::lookup::{Lookups, lookup_us, sorted_descents_us};
-use super::pages::{gapped_reads_us, pages_in_turns, visits_in_turns, with_correlation};
+use super::pages::{
+    CACHED_PAGES, gapped_reads_us, pages_in_turns, visits_in_turns, with_correlation,
+};
 use super::sort::key_sort_us;
 use super::work::Work;
 
 /// Share of the leaves that must be missing for the operator to sort the keys whatever the buffer holds.
 pub(crate) const SORT_FROM_MISSING: f64 = 0.02;
 
-/// Leaves for each key in the buffer up to which the operator sorts the keys whatever is in memory.
+/// Leaves for each key in the buffer up to which the operator sorts the keys of a tree that is larger than the processor's
+/// caches, although it is in memory.
 const SORT_LEAVES_PER_KEY: f64 = 4.0;
 
 /// What collecting a key in the buffer costs, as a share of reading its entry.
@@ -47,8 +50,8 @@ impl MultiRangeRead {
     ///   lookups x (collecting + log2(keys in a turn) x compare / 5) + sorted descents
     /// ```
     ///
-    /// When nothing is missing and the keys are few for so many leaves, they are not sorted, and the descents are in no
-    /// order.
+    /// When nothing is missing, and the keys are few for so many leaves or the leaves are in the processor's caches, they are
+    /// not sorted, and the descents are in no order.
     pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
         let Lookups {
             lookups,
@@ -60,7 +63,7 @@ impl MultiRangeRead {
         let in_a_turn = self.keys_in_a_turn();
         let sorts = self.always_sorts
             || 1.0 - resident > SORT_FROM_MISSING
-            || in_a_turn * SORT_LEAVES_PER_KEY >= leaves;
+            || (leaves > CACHED_PAGES && in_a_turn * SORT_LEAVES_PER_KEY >= leaves);
         let descents_us = match sorts {
             true => {
                 let scattered = visits_in_turns(lookups, leaves, in_a_turn);
