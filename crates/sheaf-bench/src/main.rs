@@ -10,6 +10,7 @@ mod concurrency;
 mod data;
 mod driver;
 mod error;
+mod fuzz;
 mod generated_queries;
 mod machine;
 mod mixed;
@@ -76,6 +77,8 @@ enum Command {
     },
     /// Random work on a simulated machine that crashes at any disk operation, and a look at what is left.
     Torture(sheaf_torture::command::Options),
+    /// Random queries and changes, whose answers are compared with MariaDB's.
+    Fuzz(fuzz::Options),
     /// How long recovery takes after a kill.
     Recovery(sheaf_torture::recovery_time::Options),
     /// What a checkpoint costs those who commit meanwhile.
@@ -102,6 +105,10 @@ fn main() -> ExitCode {
             out,
         } => answers::record(scale, &queries, &out),
         Command::Torture(options) => return sheaf_torture::command::run(&options),
+        Command::Fuzz(options) => match fuzz::run(&options) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Recovery(options) => return sheaf_torture::recovery_time::run(&options),
         Command::Checkpoints(options) => {
             return sheaf_torture::checkpoint_latency::run(&options);

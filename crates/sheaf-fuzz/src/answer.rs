@@ -1,0 +1,365 @@
+//! What a server answered, and when two answers are the same.
+//!
+//! Rows are compared as bags, besides the order that the statement itself asks for. Numbers are the same when their
+//! values are: servers differ in the scale of computed decimals and in the digits of doubles. Where a statement picks
+//! one of several strings that its collation takes for equal, these are the same.
+
+use std::time::Duration;
+
+use mysql::consts::ColumnType;
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, Value};
+
+use crate::FuzzError;
+use crate::query::ORDER_MARK;
+
+/// Longest time that a server may be silent.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One server under comparison.
+pub struct Server {
+    pub name: String,
+    address: (String, u16),
+    connection: Conn,
+}
+
+/// The outcome of a statement.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Rows(Vec<Vec<String>>),
+    /// Rows that were changed.
+    Changed(u64),
+    Error {
+        code: u16,
+        message: String,
+    },
+    /// The connection broke: the server has crashed or hangs.
+    Lost(String),
+}
+
+/// Errors that say that a statement took too long, of MySQL and MariaDB.
+const TIMEOUTS: [u16; 2] = [3024, 1969];
+/// "This version does not yet support": a refusal by name.
+const NOT_SUPPORTED: u16 = 1235;
+
+/// What the sessions of all servers set.
+const SETTINGS: [&str; 3] = [
+    "set names utf8mb4 collate utf8mb4_general_ci",
+    "set sql_mode = 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
+    "set timestamp = 1600000000",
+];
+
+impl Server {
+    /// Connects to `address`, HOST:PORT, as root without a password.
+    pub fn connect(name: &str, address: &str) -> Result<Server, FuzzError> {
+        let malformed = || FuzzError::Address(address.to_owned());
+        let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
+        let port = port.parse().map_err(|_| malformed())?;
+        let address = (host.to_owned(), port);
+        Ok(Server {
+            name: name.to_owned(),
+            connection: connection(&address)?,
+            address,
+        })
+    }
+
+    /// Connects again, after a crash or a statement without an end.
+    pub fn reconnect(&mut self, database: &str) -> Result<(), FuzzError> {
+        self.connection = connection(&self.address)?;
+        self.connection
+            .query_drop(format!("use {database}"))
+            .map_err(FuzzError::Client)
+    }
+
+    /// Runs statements that have to succeed.
+    pub fn run_all<'a>(
+        &mut self,
+        statements: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), FuzzError> {
+        for sql in statements {
+            self.connection
+                .query_drop(sql)
+                .map_err(|error| FuzzError::Statement {
+                    server: self.name.clone(),
+                    sql: sql.to_owned(),
+                    error,
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Runs one statement.
+    pub fn ask(&mut self, sql: &str) -> Answer {
+        match self.try_ask(sql) {
+            Ok(answer) => answer,
+            Err(mysql::Error::MySqlError(error)) => Answer::Error {
+                code: error.code,
+                message: error.message,
+            },
+            Err(error) => Answer::Lost(error.to_string()),
+        }
+    }
+
+    fn try_ask(&mut self, sql: &str) -> Result<Answer, mysql::Error> {
+        let mut result = self.connection.query_iter(sql)?;
+        let columns = result.columns().as_ref().to_vec();
+        if columns.is_empty() {
+            return Ok(Answer::Changed(result.affected_rows()));
+        }
+        let mut rows = Vec::new();
+        for row in result.by_ref() {
+            let cells = row?.unwrap().into_iter().zip(&columns);
+            rows.push(
+                cells
+                    .map(|(value, column)| cell(value, column.column_type()))
+                    .collect(),
+            );
+        }
+        Ok(Answer::Rows(rows))
+    }
+}
+
+fn connection((host, port): &(String, u16)) -> Result<Conn, FuzzError> {
+    let options = OptsBuilder::new()
+        .read_timeout(Some(PATIENCE))
+        .ip_or_hostname(Some(host.clone()))
+        .tcp_port(*port)
+        .user(Some("root"))
+        .prefer_socket(false);
+    let mut connection = Conn::new(options).map_err(FuzzError::Client)?;
+    for setting in SETTINGS {
+        connection.query_drop(setting).map_err(FuzzError::Client)?;
+    }
+    // One of both exists.
+    let _ = connection.query_drop("set max_statement_time = 10");
+    let _ = connection.query_drop("set max_execution_time = 10000");
+    Ok(connection)
+}
+
+/// A value as text that is equal for equal values.
+fn cell(value: Value, of: ColumnType) -> String {
+    let text = match value {
+        Value::NULL => return "NULL".to_owned(),
+        Value::Bytes(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => return format!("{:02x?}", error.as_bytes()),
+        },
+        other => other.as_sql(true),
+    };
+    match of {
+        ColumnType::MYSQL_TYPE_DOUBLE | ColumnType::MYSQL_TYPE_FLOAT => match text.parse::<f64>() {
+            Ok(number) => short(number),
+            Err(_) => text,
+        },
+        ColumnType::MYSQL_TYPE_DECIMAL | ColumnType::MYSQL_TYPE_NEWDECIMAL
+            if text.contains('.') =>
+        {
+            without_zeros(&text)
+        }
+        // Fraction digits that are all zero are a matter of type.
+        ColumnType::MYSQL_TYPE_DATETIME | ColumnType::MYSQL_TYPE_TIME if text.contains('.') => {
+            without_zeros(&text)
+        }
+        _ => text,
+    }
+}
+
+fn short(number: f64) -> String {
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    let text = format!("{number:.11e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => match exponent.parse::<i32>() {
+            Ok(exponent) if (0..15).contains(&exponent) && number.fract() == 0.0 => {
+                format!("{number:.0}")
+            }
+            _ => format!("{}e{exponent}", without_zeros(digits)),
+        },
+        None => text,
+    }
+}
+
+fn without_zeros(text: &str) -> String {
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text {
+        "-0" => "0".to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+impl Answer {
+    /// True when the statement took too long.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Answer::Error { code, .. } if TIMEOUTS.contains(code))
+    }
+
+    /// True when the server says that it does not know this yet.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Answer::Error {
+                code: NOT_SUPPORTED,
+                ..
+            }
+        )
+    }
+
+    /// A line for a report.
+    pub fn summary(&self) -> String {
+        match self {
+            Answer::Rows(rows) => {
+                let shown: Vec<String> = rows.iter().take(6).map(|row| row.join(" | ")).collect();
+                format!("{} rows: {}", rows.len(), shown.join(" ; "))
+            }
+            Answer::Changed(rows) => format!("{rows} rows changed"),
+            Answer::Error { code, message } => format!("error {code}: {message}"),
+            Answer::Lost(message) => format!("connection lost: {message}"),
+        }
+    }
+}
+
+/// In which way two answers differ; `None` when they are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    Rows,
+    Order,
+    /// Only the first failed.
+    Error,
+    /// Only the second failed.
+    MissingError,
+    Lost,
+}
+
+/// Compares the answers to `sql`: that of Sheaf, and that of its judge.
+pub fn difference(sql: &str, one: &Answer, other: &Answer) -> Option<Difference> {
+    match (one, other) {
+        (Answer::Lost(_), _) => Some(Difference::Lost),
+        (_, Answer::Lost(_)) => None,
+        _ if one.is_timeout() || other.is_timeout() => None,
+        (Answer::Error { .. }, Answer::Error { .. }) => None,
+        (Answer::Error { .. }, _) => Some(Difference::Error),
+        (_, Answer::Error { .. }) => Some(Difference::MissingError),
+        (Answer::Changed(one), Answer::Changed(other)) => {
+            (one != other).then_some(Difference::Rows)
+        }
+        (Answer::Rows(one), Answer::Rows(other)) => of_rows(sql, one, other),
+        _ => Some(Difference::Rows),
+    }
+}
+
+fn of_rows(sql: &str, one: &[Vec<String>], other: &[Vec<String>]) -> Option<Difference> {
+    let folds = [
+        "group by",
+        "distinct",
+        " union ",
+        "intersect",
+        "except",
+        "min(",
+        "max(",
+        "limit",
+    ]
+    .iter()
+    .any(|word| sql.contains(word));
+    let seen = |rows: &[Vec<String>]| -> Vec<Vec<String>> {
+        rows.iter()
+            .map(|row| row.iter().map(|cell| as_compared(cell, folds)).collect())
+            .collect()
+    };
+    let (mut one, mut other) = (seen(one), seen(other));
+    let positions = order_positions(sql);
+    let in_order = |rows: &[Vec<String>]| -> Vec<Vec<String>> {
+        rows.iter()
+            .map(|row| {
+                positions
+                    .iter()
+                    .filter_map(|position| row.get(*position - 1))
+                    // Ties of a collation may come in any order.
+                    .map(|cell| as_compared(cell, true))
+                    .collect()
+            })
+            .collect()
+    };
+    let is_ordered = in_order(&one) == in_order(&other);
+    one.sort_unstable();
+    other.sort_unstable();
+    match (one == other, is_ordered) {
+        (false, _) => Some(Difference::Rows),
+        (true, false) => Some(Difference::Order),
+        (true, true) => None,
+    }
+}
+
+/// A cell as far as it counts. A collation that ignores case and trailing blanks takes its pick among equal strings.
+fn as_compared(cell: &str, folds: bool) -> String {
+    match folds && cell != "NULL" {
+        true => cell.trim_end().to_lowercase(),
+        false => cell.to_owned(),
+    }
+}
+
+/// Positions of the select list by which the statement orders its rows, from 1.
+fn order_positions(sql: &str) -> Vec<usize> {
+    let Some((_, order)) = sql.rsplit_once(ORDER_MARK) else {
+        return Vec::new();
+    };
+    let order = order.trim_start().trim_start_matches("order by");
+    let order = order.split(" limit ").next().unwrap_or("");
+    order
+        .split(',')
+        .filter_map(|item| item.trim().trim_end_matches(" desc").parse().ok())
+        .filter(|position| *position > 0)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(rows: &[&[&str]]) -> Answer {
+        Answer::Rows(
+            rows.iter()
+                .map(|row| row.iter().map(|cell| (*cell).to_owned()).collect())
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn rows_are_bags_but_for_the_order_that_was_asked_for() {
+        let (one, other) = (
+            rows(&[&["1", "x"], &["2", "y"]]),
+            rows(&[&["2", "y"], &["1", "x"]]),
+        );
+        assert_eq!(difference("select a, b from t", &one, &other), None);
+        let ordered = "select a, b from t /*order*/ order by 1 limit 2";
+        assert_eq!(difference(ordered, &one, &other), Some(Difference::Order));
+        let more = rows(&[&["1", "x"]]);
+        assert_eq!(
+            difference("select a, b from t", &one, &more),
+            Some(Difference::Rows)
+        );
+    }
+
+    #[test]
+    fn an_error_of_one_server_is_a_difference() {
+        let error = Answer::Error {
+            code: 1064,
+            message: String::new(),
+        };
+        let one = rows(&[]);
+        assert_eq!(difference("", &error, &one), Some(Difference::Error));
+        assert_eq!(difference("", &one, &error), Some(Difference::MissingError));
+        assert_eq!(difference("", &error, &error), None);
+    }
+
+    #[test]
+    fn numbers_are_compared_by_value() {
+        let double = ColumnType::MYSQL_TYPE_DOUBLE;
+        let cell = |text: &str, of| super::cell(Value::Bytes(text.into()), of);
+        assert_eq!(cell("1e2", double), cell("100", double));
+        assert_eq!(cell("0.1", double), cell("0.10000000000000001", double));
+        let decimal = ColumnType::MYSQL_TYPE_NEWDECIMAL;
+        assert_eq!(cell("1.5000", decimal), "1.5");
+        assert_eq!(cell("-0.00", decimal), "0");
+    }
+}

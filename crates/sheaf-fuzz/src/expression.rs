@@ -1,0 +1,282 @@
+//! Random expressions and conditions over the columns that are in scope.
+
+use sheaf_storage::Random;
+
+use crate::query::Generator;
+use crate::schema::{KINDS, Kind, literal, one_in, pick};
+use crate::sequence;
+use crate::tree::{Tree, text};
+
+/// A column that an expression may name, as SQL.
+#[derive(Clone, Debug)]
+pub struct Visible {
+    pub sql: String,
+    pub kind: Kind,
+}
+
+/// Comparisons.
+const COMPARISONS: [&str; 8] = ["=", "=", "=", "<>", "<", "<=", ">", ">="];
+
+fn kind(random: &mut Random) -> Kind {
+    *pick(random, &KINDS)
+}
+
+impl Generator<'_> {
+    /// A column of this kind, here or, now and then, in a query around this one.
+    fn column(&mut self, kind: Kind) -> Option<Tree> {
+        let scopes = self.scopes.len();
+        if scopes == 0 {
+            return None;
+        }
+        let scope = match scopes > 1 && one_in(self.random, 4) {
+            true => self.random.below(scopes as u64 - 1) as usize,
+            false => scopes - 1,
+        };
+        let fitting: Vec<&Visible> = self.scopes[scope]
+            .iter()
+            .filter(|column| column.kind == kind)
+            .collect();
+        match fitting.is_empty() {
+            true => None,
+            false => Some(text(pick(self.random, &fitting).sql.clone())),
+        }
+    }
+
+    /// A column of any kind of this query.
+    pub fn any_column(&mut self) -> Option<Visible> {
+        let columns = self.scopes.last()?.clone();
+        match columns.is_empty() {
+            true => None,
+            false => Some(pick(self.random, &columns).clone()),
+        }
+    }
+
+    /// A column or a literal.
+    fn leaf(&mut self, kind: Kind) -> Tree {
+        match one_in(self.random, 4) {
+            true => text(literal(self.random, kind)),
+            false => match self.column(kind) {
+                Some(column) => column,
+                None => text(literal(self.random, kind)),
+            },
+        }
+    }
+
+    /// An expression of this kind.
+    pub fn scalar(&mut self, kind: Kind, depth: u32) -> Tree {
+        if depth == 0 || one_in(self.random, 3) {
+            return self.leaf(kind);
+        }
+        let depth = depth - 1;
+        if one_in(self.random, 12) && self.may_nest() {
+            return self.scalar_subquery(kind);
+        }
+        if one_in(self.random, 4) {
+            return self.control(kind, depth);
+        }
+        match kind {
+            Kind::Integer => self.integer(depth),
+            Kind::Unsigned | Kind::Time => self.leaf(kind),
+            Kind::Decimal | Kind::Double => {
+                let sign = *pick(self.random, &[" + ", " - ", " * "]);
+                let (one, two) = (self.scalar(kind, depth), self.scalar(Kind::Integer, 0));
+                either(sequence!["(", one.clone(), sign, two, ")"], [one])
+            }
+            Kind::Text => self.text(depth),
+            Kind::Date => {
+                let date = self.scalar(Kind::Date, depth);
+                let whole = match self.random.below(3) {
+                    0 => sequence!["last_day(", date.clone(), ")"],
+                    1 => sequence!["(", date.clone(), " + interval 1 day)"],
+                    _ => sequence!["date(", self.scalar(Kind::DateTime, 0), ")"],
+                };
+                either(whole, [date])
+            }
+            Kind::DateTime => {
+                let moment = self.scalar(Kind::DateTime, depth);
+                either(
+                    sequence!["(", moment.clone(), " - interval 1 hour)"],
+                    [moment],
+                )
+            }
+        }
+    }
+
+    fn integer(&mut self, depth: u32) -> Tree {
+        let one = self.scalar(Kind::Integer, depth);
+        match self.random.below(7) {
+            0 => {
+                let sign = *pick(self.random, &[" + ", " - ", " div ", " % "]);
+                let two = self.leaf(Kind::Integer);
+                either(sequence!["(", one.clone(), sign, two, ")"], [one])
+            }
+            1 => sequence!["length(", self.scalar(Kind::Text, depth), ")"],
+            2 => either(sequence!["sign(", one.clone(), ")"], [one]),
+            3 => sequence!["year(", self.leaf(Kind::Date), ")"],
+            4 => sequence!["(", self.condition(depth.min(1)), ")"],
+            5 => sequence!["char_length(", self.leaf(Kind::Text), ")"],
+            _ => {
+                let kind = kind(self.random);
+                sequence!["(", self.leaf(kind), " is null)"]
+            }
+        }
+    }
+
+    fn text(&mut self, depth: u32) -> Tree {
+        let one = self.scalar(Kind::Text, depth);
+        match self.random.below(7) {
+            0 => {
+                let two = self.leaf(Kind::Text);
+                either(sequence!["concat(", one.clone(), ", ", two, ")"], [one])
+            }
+            1 => either(sequence!["upper(", one.clone(), ")"], [one]),
+            2 => either(sequence!["lower(", one.clone(), ")"], [one]),
+            3 => either(sequence!["substring(", one.clone(), ", 2)"], [one]),
+            4 => either(sequence!["left(", one.clone(), ", 1)"], [one]),
+            5 => either(sequence!["trim(", one.clone(), ")"], [one]),
+            _ => sequence!["cast(", self.leaf(Kind::Integer), " as char)"],
+        }
+    }
+
+    /// CASE, IF, COALESCE, IFNULL, NULLIF.
+    fn control(&mut self, kind: Kind, depth: u32) -> Tree {
+        let (one, two) = (self.scalar(kind, depth), self.leaf(kind));
+        let simpler = [one.clone(), two.clone()];
+        let whole = match self.random.below(5) {
+            0 => sequence!["coalesce(", one, ", ", two, ")"],
+            1 => sequence!["ifnull(", one, ", ", two, ")"],
+            2 => sequence!["nullif(", one, ", ", two, ")"],
+            3 => sequence![
+                "if(",
+                self.condition(depth.min(1)),
+                ", ",
+                one,
+                ", ",
+                two,
+                ")"
+            ],
+            _ => {
+                let otherwise = match one_in(self.random, 2) {
+                    true => sequence![" else ", two],
+                    false => text(""),
+                };
+                sequence![
+                    "case when ",
+                    self.condition(depth.min(1)),
+                    " then ",
+                    one,
+                    otherwise,
+                    " end",
+                ]
+            }
+        };
+        either(whole, simpler)
+    }
+
+    /// A condition.
+    pub fn condition(&mut self, depth: u32) -> Tree {
+        if depth > 0 && one_in(self.random, 2) {
+            let (one, two) = (self.condition(depth - 1), self.condition(depth - 1));
+            let simpler = [one.clone(), two.clone()];
+            return match self.random.below(8) {
+                0..=3 => either(sequence!["(", one, " and ", two, ")"], simpler),
+                4..=5 => either(sequence!["(", one, " or ", two, ")"], simpler),
+                6 => either(sequence!["(not ", one, ")"], simpler),
+                _ => either(sequence!["(", one, " xor ", two, ")"], simpler),
+            };
+        }
+        if one_in(self.random, 7) && self.may_nest() {
+            return self.subquery_condition();
+        }
+        let kind = kind(self.random);
+        let left = self.scalar(kind, depth.min(1));
+        match self.random.below(10) {
+            0 => sequence!["(", left, " is null)"],
+            1 => sequence!["(", left, " is not null)"],
+            2 => {
+                let items = (0..1 + self.random.below(4))
+                    .map(|_| self.constant(kind))
+                    .collect();
+                let not = *pick(self.random, &[" in (", " in (", " not in ("]);
+                sequence!["(", left, not, list(items), "))"]
+            }
+            3 => {
+                let not = *pick(self.random, &[" between ", " between ", " not between "]);
+                let (low, high) = (self.constant(kind), self.leaf(kind));
+                sequence!["(", left, not, low, " and ", high, ")"]
+            }
+            4 if kind == Kind::Text => {
+                let pattern = *pick(self.random, &["'a%'", "'%b'", "'_'", "'%'", "'x\\\\%%'"]);
+                sequence!["(", left, " like ", pattern, ")"]
+            }
+            5 => sequence!["(", left, " <=> ", self.leaf(kind), ")"],
+            6 => {
+                let sign = *pick(self.random, &COMPARISONS);
+                sequence!["(", left, sign, self.constant(kind), ")"]
+            }
+            _ => {
+                let sign = *pick(self.random, &COMPARISONS);
+                sequence!["(", left, sign, self.leaf(kind), ")"]
+            }
+        }
+    }
+
+    /// A constant to compare with: often a literal of the kind, sometimes the same as a string, sometimes NULL.
+    fn constant(&mut self, kind: Kind) -> Tree {
+        let plain = literal(self.random, kind);
+        match self.random.below(12) {
+            0 => text("null"),
+            1..=3 => {
+                // The value as a driver sends it that quotes everything.
+                let bare = plain
+                    .trim_start_matches("date")
+                    .trim_start_matches("timestamp");
+                let bare = bare.trim_start_matches("time").trim_matches('\'');
+                Tree::Choice(
+                    Box::new(text(format!("'{}'", bare.trim_end_matches("e0")))),
+                    vec![text(plain.clone())],
+                )
+            }
+            _ => text(plain),
+        }
+    }
+
+    /// EXISTS, IN, ANY and ALL.
+    fn subquery_condition(&mut self) -> Tree {
+        let kind = kind(self.random);
+        let left = self.leaf(kind);
+        let not = *pick(self.random, &["", "", "not "]);
+        match self.random.below(4) {
+            0 => sequence!["(", not, "exists (", self.exists_subquery(), "))"],
+            1 | 2 => sequence![
+                "(",
+                left,
+                " ",
+                not,
+                "in (",
+                self.column_subquery(kind),
+                "))"
+            ],
+            _ => {
+                let sign = *pick(self.random, &COMPARISONS);
+                let quantifier = *pick(self.random, &["any", "all", "some"]);
+                let query = self.column_subquery(kind);
+                sequence!["(", left, " ", sign, " ", quantifier, " (", query, "))"]
+            }
+        }
+    }
+}
+
+/// `whole`, or one of its parts.
+pub fn either<const N: usize>(whole: Tree, parts: [Tree; N]) -> Tree {
+    Tree::Choice(Box::new(whole), parts.into())
+}
+
+/// Items with commas; one stays.
+pub fn list(items: Vec<Tree>) -> Tree {
+    Tree::List {
+        separator: ", ",
+        items,
+        least: 1,
+    }
+}

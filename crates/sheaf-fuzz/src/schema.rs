@@ -1,0 +1,290 @@
+//! Random tables with random rows.
+//!
+//! Tables draw from the same few columns, so that NATURAL and USING find common names, and from few values, so that
+//! joins and groups find partners. Some values are extremes: two large integers that are one double, strings that differ
+//! in case or in trailing blanks, the ends of a type.
+
+use sheaf_storage::Random;
+
+/// What an expression yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Integer,
+    Unsigned,
+    Decimal,
+    Double,
+    Text,
+    Date,
+    DateTime,
+    Time,
+}
+
+/// All kinds.
+pub const KINDS: [Kind; 8] = [
+    Kind::Integer,
+    Kind::Unsigned,
+    Kind::Decimal,
+    Kind::Double,
+    Kind::Text,
+    Kind::Date,
+    Kind::DateTime,
+    Kind::Time,
+];
+
+/// A column that tables may have.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnKind {
+    pub name: &'static str,
+    pub definition: &'static str,
+    pub kind: Kind,
+    values: &'static [&'static str],
+}
+
+const COLUMNS: [ColumnKind; 13] = [
+    ColumnKind {
+        name: "a",
+        definition: "int",
+        kind: Kind::Integer,
+        values: &["0", "1", "2", "3", "4", "5", "7", "-1", "2147483647"],
+    },
+    ColumnKind {
+        name: "b",
+        definition: "int not null",
+        kind: Kind::Integer,
+        values: &["0", "1", "2", "3", "4", "5", "6", "8", "-3"],
+    },
+    ColumnKind {
+        name: "g",
+        definition: "bigint",
+        kind: Kind::Integer,
+        values: &[
+            "97716021308405770",
+            "97716021308405775",
+            "97716021308405780",
+            "1",
+            "2",
+            "-9223372036854775808",
+        ],
+    },
+    ColumnKind {
+        name: "u",
+        definition: "bigint unsigned",
+        kind: Kind::Unsigned,
+        values: &[
+            "0",
+            "1",
+            "2",
+            "3",
+            "18446744073709551615",
+            "18446744073709551614",
+        ],
+    },
+    ColumnKind {
+        name: "d",
+        definition: "decimal(8,2)",
+        kind: Kind::Decimal,
+        values: &["0", "1", "1.50", "2.25", "-2.25", "3", "999999.99", "0.01"],
+    },
+    ColumnKind {
+        name: "e",
+        definition: "decimal(25,4)",
+        kind: Kind::Decimal,
+        values: &[
+            "0",
+            "1",
+            "97716021308405775.0001",
+            "97716021308405775.0002",
+            "-7.5",
+        ],
+    },
+    ColumnKind {
+        name: "f",
+        definition: "double",
+        kind: Kind::Double,
+        values: &["0", "1", "1.5", "2.25", "-3", "1e10", "97716021308405775"],
+    },
+    ColumnKind {
+        name: "s",
+        definition: "varchar(12)",
+        kind: Kind::Text,
+        values: &[
+            "''", "'a'", "'A'", "'b'", "'B '", "'ab'", "'x%'", "'1'", "'2x'", "'bc'",
+        ],
+    },
+    ColumnKind {
+        name: "r",
+        definition: "varchar(12) collate utf8mb4_bin",
+        kind: Kind::Text,
+        values: &["''", "'a'", "'A'", "'b'", "'ab'", "'3'", "'2020-01-02'"],
+    },
+    ColumnKind {
+        name: "h",
+        definition: "char(5) not null",
+        kind: Kind::Text,
+        values: &["''", "'a'", "'A'", "'b'", "'abc'", "'zz'"],
+    },
+    ColumnKind {
+        name: "t",
+        definition: "date",
+        kind: Kind::Date,
+        values: &[
+            "'2020-01-01'",
+            "'2020-01-02'",
+            "'2020-02-29'",
+            "'1999-12-31'",
+            "'2020-12-31'",
+        ],
+    },
+    ColumnKind {
+        name: "m",
+        definition: "datetime",
+        kind: Kind::DateTime,
+        values: &[
+            "'2020-01-01 00:00:00'",
+            "'2020-01-01 12:30:45'",
+            "'2020-01-02 00:00:00'",
+            "'1999-12-31 23:59:59'",
+        ],
+    },
+    ColumnKind {
+        name: "i",
+        definition: "time",
+        kind: Kind::Time,
+        values: &[
+            "'00:00:00'",
+            "'10:11:12'",
+            "'23:59:59'",
+            "'-01:00:00'",
+            "'100:00:00'",
+        ],
+    },
+];
+
+/// A table: its key is `k`, or `k` and `l`.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub name: String,
+    /// Columns in their order, the key's among them.
+    pub columns: Vec<(String, Kind)>,
+    /// The statements that make it and fill it.
+    pub statements: Vec<String>,
+}
+
+/// Tables of one seed.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub tables: Vec<Table>,
+}
+
+/// One of `items`.
+pub fn pick<'a, T>(random: &mut Random, items: &'a [T]) -> &'a T {
+    &items[random.below(items.len() as u64) as usize]
+}
+
+/// True in one of `n` cases.
+pub fn one_in(random: &mut Random, n: u64) -> bool {
+    random.below(n) == 0
+}
+
+/// A value of the column as SQL, or NULL where it may be.
+pub fn value(random: &mut Random, column: &ColumnKind) -> String {
+    if !column.definition.contains("not null") && one_in(random, 7) {
+        return "null".to_owned();
+    }
+    let values = column.values.len() as u64;
+    // The first values are common.
+    let limit = 1 + random.below(values);
+    column.values[random.below(limit) as usize].to_owned()
+}
+
+/// A literal as a person would write it for a column of this kind.
+pub fn literal(random: &mut Random, kind: Kind) -> String {
+    let columns: Vec<&ColumnKind> = COLUMNS
+        .iter()
+        .filter(|column| column.kind == kind)
+        .collect();
+    let column = pick(random, &columns);
+    let value = *pick(random, column.values);
+    match kind {
+        Kind::Date => format!("date{value}"),
+        Kind::DateTime => format!("timestamp{value}"),
+        Kind::Time => format!("time{value}"),
+        Kind::Double if !value.contains('e') => format!("{value}e0"),
+        _ => value.to_owned(),
+    }
+}
+
+impl Schema {
+    /// Two to four tables.
+    pub fn new(random: &mut Random) -> Schema {
+        let tables = (0..2 + random.below(3))
+            .map(|number| table(random, number))
+            .collect();
+        Schema { tables }
+    }
+}
+
+fn table(random: &mut Random, number: u64) -> Table {
+    let name = format!("t{number}");
+    let key: &[&str] = if one_in(random, 3) {
+        &["k", "l"]
+    } else {
+        &["k"]
+    };
+    let mut chosen: Vec<&ColumnKind> = COLUMNS.iter().collect();
+    random.shuffle(&mut chosen);
+    chosen.truncate(4 + random.below(4) as usize);
+    let mut columns: Vec<(String, Kind)> = key
+        .iter()
+        .map(|name| ((*name).to_owned(), Kind::Integer))
+        .collect();
+    columns.extend(
+        chosen
+            .iter()
+            .map(|column| (column.name.to_owned(), column.kind)),
+    );
+    let mut parts: Vec<String> = key
+        .iter()
+        .map(|name| format!("{name} int not null"))
+        .collect();
+    parts.extend(
+        chosen
+            .iter()
+            .map(|column| format!("{} {}", column.name, column.definition)),
+    );
+    parts.push(format!("primary key ({})", key.join(",")));
+    for index in 0..random.below(4) {
+        let mut of: Vec<&str> = chosen.iter().map(|column| column.name).collect();
+        random.shuffle(&mut of);
+        of.truncate(1 + random.below(3) as usize);
+        parts.push(format!("key i{index} ({})", of.join(",")));
+    }
+    let mut statements = vec![format!(
+        "create table {name} ({}) character set utf8mb4 collate utf8mb4_general_ci",
+        parts.join(", ")
+    )];
+    let rows = match random.below(5) {
+        0 => random.below(3),
+        1..=3 => 3 + random.below(20),
+        _ => 30 + random.below(200),
+    };
+    let rows: Vec<String> = (0..rows)
+        .map(|n| {
+            let mut cells = match key.len() {
+                1 => vec![n.to_string()],
+                _ => vec![(n % 4).to_string(), n.to_string()],
+            };
+            cells.extend(chosen.iter().map(|column| value(random, column)));
+            format!("({})", cells.join(","))
+        })
+        .collect();
+    if !rows.is_empty() {
+        statements.push(format!("insert into {name} values {}", rows.join(",")));
+    }
+    statements.push(format!("analyze table {name}"));
+    Table {
+        name,
+        columns,
+        statements,
+    }
+}
