@@ -264,9 +264,14 @@ impl Lowering<'_> {
                 right,
                 ..
             } => {
-                let left = Box::new(self.value(*left)?);
                 let Expr::Subquery(query) = *right else {
                     return Err(unsupported("ANY of a list"));
+                };
+                let left = match *left {
+                    Expr::Tuple(row) if compare_op == BinaryOperator::Eq => {
+                        return self.row_in_subquery(row, *query, false, unknown);
+                    }
+                    value => Box::new(self.value(value)?),
                 };
                 let subquery = self.subquery(*query)?;
                 Condition(if compare_op == BinaryOperator::Eq {
@@ -290,9 +295,14 @@ impl Lowering<'_> {
                 compare_op,
                 right,
             } => {
-                let left = Box::new(self.value(*left)?);
                 let Expr::Subquery(query) = *right else {
                     return Err(unsupported("ALL of a list"));
+                };
+                let left = match *left {
+                    Expr::Tuple(row) if compare_op == BinaryOperator::NotEq => {
+                        return self.row_in_subquery(row, *query, true, unknown);
+                    }
+                    value => Box::new(self.value(value)?),
                 };
                 let subquery = self.subquery(*query)?;
                 Condition(if compare_op == BinaryOperator::NotEq {
