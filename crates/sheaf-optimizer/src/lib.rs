@@ -62,6 +62,7 @@ mod range_text;
 mod ranges;
 mod row_order;
 mod rule_passes;
+mod scalar_subqueries;
 mod selectivity;
 mod semantics;
 mod settings;

@@ -37,8 +37,6 @@ use datafusion_optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::push_down_limit::PushDownLimit;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
-use datafusion_optimizer::rewrite_set_comparison::RewriteSetComparison;
-use datafusion_optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
@@ -46,6 +44,7 @@ use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 use crate::PlannerContext;
 use crate::connect_joins::{ConnectJoins, is_above_joins};
 use crate::rule_passes::{Rule, apply_rules};
+use crate::scalar_subqueries::ScalarSubqueriesToJoins;
 
 /// How often the list of rules is applied, at most; it stops when a pass changes nothing.
 const MAX_PASSES: usize = 4;
@@ -100,12 +99,11 @@ fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// passes leave it as it is, unless a join still lacks its condition.
 static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     vec![
-        Rule::on_subqueries(RewriteSetComparison::new()),
         Rule::on(is_set_operation, OptimizeUnions::new()),
         Rule::on(computes, SimplifyExpressions::new()),
         Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
         Rule::on_subqueries(DecorrelatePredicateSubquery::new()),
-        Rule::on_subqueries(ScalarSubqueryToJoin::new()),
+        Rule::on_subqueries(ScalarSubqueriesToJoins::default()),
         Rule::on(is_join, DecorrelateLateralJoin::new()),
         Rule::on(is_filtered_join, ExtractEquijoinPredicate::new()),
         Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),

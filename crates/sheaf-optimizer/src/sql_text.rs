@@ -265,6 +265,7 @@ const TRANSPARENT: &[&str] = &[
     "$decimal_of_text",
     "$integer_of_text",
     "$sort_key",
+    "$or_null",
 ];
 
 fn call_text(name: &str, args: &[Expr], collation: Option<Collation>, names: Names<'_>) -> String {

@@ -98,6 +98,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |operands| Ok(operands.fields[0].as_ref().clone()),
         only_row,
     ),
+    // The value of a subquery that may find no row.
+    Function::new(
+        "$or_null",
+        (1, 1),
+        |operands| Ok(operands.fields[0].as_ref().clone()),
+        |call| call.args.args[0].to_array(call.rows()),
+    ),
     Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval).never_null(),
 ];
 

@@ -45,7 +45,7 @@ pub(super) fn convert_to_field(expr: Expr, to: &Field, schema: &DFSchema) -> Res
 }
 
 /// Restores what the plain CASE lost of its field: fraction digits, a collation, shown decimals.
-fn with_metadata(expr: Expr, field: &Field) -> Expr {
+pub(super) fn with_metadata(expr: Expr, field: &Field) -> Expr {
     let decimals = field.metadata().contains_key(DECIMALS_KEY);
     let declared = field
         .metadata()

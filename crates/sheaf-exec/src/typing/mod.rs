@@ -16,6 +16,7 @@ mod choose;
 mod compare;
 mod plan;
 mod single_row;
+mod subquery;
 
 use std::sync::{Arc, LazyLock};
 
@@ -40,6 +41,7 @@ use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, 
 use crate::functions::{as_function, call, mathematics};
 
 pub use plan::{is_set_operation, resolve_plan, rewrite_changed, schema_of_operands};
+pub use subquery::without_or_null;
 
 /// The alias of a subquery that is searched for a row of values.
 pub const ROW_SUBQUERY: &str = "$row";

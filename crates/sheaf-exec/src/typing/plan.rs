@@ -5,26 +5,26 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{
-    Column, DFSchema, ExprSchema, NullEquality, Result, ScalarValue, Spans, internal_datafusion_err,
+    Column, DFSchema, DFSchemaRef, NullEquality, Result, ScalarValue, internal_datafusion_err,
 };
-use datafusion_expr::expr::{
-    AggregateFunction, Case, Exists, GroupingSet, InSubquery, SetComparison, SetQuantifier,
-};
+use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
-    Aggregate, Distinct, Filter, Join, JoinType, Projection, RecursiveQuery, Sort, Subquery,
-    SubqueryAlias, TableScan, TableScanBuilder, Union,
+    Aggregate, Distinct, Filter, Join, JoinType, Projection, RecursiveQuery, Sort, SubqueryAlias,
+    TableScan, TableScanBuilder, Union,
 };
 use datafusion_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
-use datafusion_expr::{
-    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, SortExpr, TableSource, lit,
-};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableSource, lit};
 
 use super::choose::as_column_of;
 use super::compare::join_key;
 use super::single_row::with_single_rows;
+use super::subquery::{
+    above_inner_join, has_subquery, in_filter, with_nulls, with_outer_fields,
+    with_values_of_subqueries,
+};
 use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of, typed_literal};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
@@ -57,13 +57,19 @@ fn rewrite_from_below(
     if let LogicalPlan::RecursiveQuery(query) = plan {
         return rewrite_recursive(query, rewrite);
     }
-    let plan = plan.map_subqueries(|subquery| rewrite_from_below(subquery, rewrite))?;
-    let plan = plan
-        .data
-        .map_children(|input| rewrite_from_below(input, rewrite))?;
+    let plan = plan.map_children(|input| rewrite_from_below(input, rewrite))?;
     if !plan.transformed && is_without_expressions(&plan.data) {
         return Ok(plan);
     }
+    let inputs = plan.data.inputs().into_iter();
+    let inputs: Vec<DFSchemaRef> = inputs.map(|input| Arc::clone(input.schema())).collect();
+    let plan = plan.data.map_subqueries(|mut subquery| {
+        // What a subquery says of columns outside of it follows from what these are now.
+        for schema in &inputs {
+            subquery = with_outer_fields(subquery, schema)?;
+        }
+        rewrite_from_below(subquery, rewrite)
+    })?;
     Ok(Transformed::yes(rewrite(plan.data)?))
 }
 
@@ -201,6 +207,7 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
         LogicalPlan::Projection(_) => Purpose::Shown,
         _ => Purpose::Other,
     };
+    let mut has_subqueries = false;
     let plan = plan
         .map_expressions(|expr| {
             // What is grouped by keeps its name, also within grouping sets.
@@ -212,11 +219,14 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
                 return Ok(Transformed::yes(Expr::GroupingSet(sets)));
             }
             let name = names.save(&expr);
-            let expr = with_single_rows(expr)?;
-            let mut resolved = resolve(expr, &schema, texts, purpose)?;
-            if purpose == Purpose::Shown {
-                resolved = with_values_for_subqueries(resolved, &schema)?;
-            }
+            let expr = match has_subquery(&expr)? {
+                true => {
+                    has_subqueries = true;
+                    with_nulls(with_single_rows(expr)?)?
+                }
+                false => expr,
+            };
+            let resolved = resolve(expr, &schema, texts, purpose)?;
             // The expressions of a sort have no names that anybody sees.
             Ok(Transformed::yes(if is_sort {
                 resolved
@@ -225,11 +235,21 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
             }))
         })?
         .data;
+    let (plan, shown) = match has_subqueries {
+        true => with_values_of_subqueries(plan)?,
+        false => (plan, None),
+    };
     let plan = match plan {
-        LogicalPlan::Sort(sort) => LogicalPlan::Sort(sort_by_key(sort, &schema)?),
+        LogicalPlan::Sort(sort) => {
+            let schema = Arc::clone(sort.input.schema());
+            LogicalPlan::Sort(sort_by_key(sort, &schema)?)
+        }
         LogicalPlan::Filter(filter) => {
             let filter = with_correlated_keys(filter)?;
-            LogicalPlan::Filter(with_exact_in(filter, &schema)?)
+            LogicalPlan::Filter(match has_subqueries {
+                true => in_filter(filter)?,
+                false => filter,
+            })
         }
         LogicalPlan::Aggregate(aggregate) => group_by_key(aggregate)?,
         LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == ROW_SUBQUERY => {
@@ -247,11 +267,18 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
                 .into_iter()
                 .map(|(a, b)| join_key(a, b, left.schema(), right.schema()))
                 .collect::<Result<_>>()?;
-            LogicalPlan::Join(join)
+            match has_subqueries && join.join_type == JoinType::Inner {
+                true => above_inner_join(join)?,
+                false => LogicalPlan::Join(join),
+            }
         }
         other => other,
     };
-    plan.recompute_schema()
+    let plan = plan.recompute_schema()?;
+    Ok(match shown {
+        Some(columns) => LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?),
+        None => plan,
+    })
 }
 
 /// Whether this is an EXCEPT or INTERSECT, in a plan as it comes from SqlToRel.
@@ -348,280 +375,6 @@ fn map_grouping_sets(
     })
 }
 
-/// What the truth value of a condition may be taken for if it is unknown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unknown {
-    Itself,
-    False,
-    True,
-}
-
-impl Unknown {
-    /// Of what NOT denies.
-    fn denied(self) -> Unknown {
-        match self {
-            Unknown::Itself => Unknown::Itself,
-            Unknown::False => Unknown::True,
-            Unknown::True => Unknown::False,
-        }
-    }
-}
-
-fn has_in_subquery(expr: &Expr) -> Result<bool> {
-    expr.exists(|inner| Ok(matches!(inner, Expr::InSubquery(_))))
-}
-
-/// DataFusion makes joins of the subqueries in a filter. They know `x IN (SELECT y ...)` only as true or not, and `NOT IN`
-/// with its NULLs only where it is a condition of its own that is not correlated. The rest is written out here:
-///
-/// ```text
-///   x NOT IN (SELECT y ... WHERE k = outer.k)     NOT EXISTS (... WHERE k = outer.k AND (y = x OR y IS NULL OR x IS NULL))
-///   x NOT IN (SELECT y ...) OR c                  NOT (x IN (SELECT y ...) OR it is unknown) OR c
-/// ```
-fn with_exact_in(filter: Filter, schema: &DFSchema) -> Result<Filter> {
-    if !has_in_subquery(&filter.predicate)? {
-        return Ok(filter);
-    }
-    let conditions = split_conjunction_owned(filter.predicate);
-    let conditions = conditions
-        .into_iter()
-        .map(|condition| match condition {
-            Expr::InSubquery(in_subquery) => whole_condition(in_subquery, schema),
-            Expr::Not(inner) => match *inner {
-                Expr::InSubquery(mut in_subquery) => {
-                    in_subquery.negated = !in_subquery.negated;
-                    whole_condition(in_subquery, schema)
-                }
-                inner => exact_in(Expr::Not(Box::new(inner)), Unknown::False, schema),
-            },
-            other => exact_in(other, Unknown::False, schema),
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
-    Filter::try_new(predicate, filter.input)
-}
-
-/// IN or NOT IN as one of the conditions that all must hold.
-fn whole_condition(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
-    let is_correlated = !in_subquery.subquery.outer_ref_columns.is_empty();
-    if !in_subquery.negated || !is_correlated || in_subquery.expr.contains_outer() {
-        return Ok(Expr::InSubquery(in_subquery));
-    }
-    row_for(in_subquery, schema)
-}
-
-/// A part of a condition, where unknown may be taken for what `unknown` says.
-fn exact_in(expr: Expr, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
-    match expr {
-        Expr::BinaryExpr(BinaryExpr {
-            left,
-            op: op @ (Operator::And | Operator::Or),
-            right,
-        }) => Ok(Expr::BinaryExpr(BinaryExpr {
-            left: Box::new(exact_in(*left, unknown, schema)?),
-            op,
-            right: Box::new(exact_in(*right, unknown, schema)?),
-        })),
-        Expr::Not(inner) => {
-            let inner = exact_in(*inner, unknown.denied(), schema)?;
-            Ok(Expr::Not(Box::new(inner)))
-        }
-        Expr::InSubquery(mut in_subquery) => {
-            let negated = std::mem::take(&mut in_subquery.negated);
-            let unknown = match negated {
-                true => unknown.denied(),
-                false => unknown,
-            };
-            let is_in = if unknown == Unknown::False || !may_be_unknown(&in_subquery, schema)? {
-                Expr::InSubquery(in_subquery)
-            } else {
-                let may_be_in = match in_subquery.subquery.outer_ref_columns.is_empty() {
-                    true => is_unknown(&in_subquery, schema)?,
-                    false => row_for(in_subquery.clone(), schema)?,
-                };
-                let may_be_in = match unknown {
-                    Unknown::Itself => may_be_in.and(lit(ScalarValue::Boolean(None))),
-                    _ => may_be_in,
-                };
-                Expr::InSubquery(in_subquery).or(may_be_in)
-            };
-            Ok(if negated { !is_in } else { is_in })
-        }
-        other => {
-            let inner = other.map_children(|inner| {
-                Ok(Transformed::yes(exact_in(inner, Unknown::Itself, schema)?))
-            })?;
-            Ok(inner.data)
-        }
-    }
-}
-
-/// In a select list only subqueries that are values become joins, so IN counts the rows that it finds, and ANY and ALL look at
-/// the least or the greatest of the values.
-fn with_values_for_subqueries(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let valued = expr.transform_up(|expr| match expr {
-        Expr::InSubquery(in_subquery) if !in_subquery.expr.contains_outer() => {
-            let (outer_columns, x) = as_outer(&in_subquery, schema)?;
-            let rows = Arc::clone(&in_subquery.subquery.subquery);
-            let y = Expr::Column(rows.schema().columns()[0].clone());
-            let meeting = LogicalPlan::Filter(Filter::try_new(y.eq(x), rows)?);
-            let mut is_in = has_rows(meeting, outer_columns)?;
-            if may_be_unknown(&in_subquery, schema)? {
-                let unknown = lit(ScalarValue::Boolean(None));
-                is_in = is_in.or(is_unknown(&in_subquery, schema)?.and(unknown));
-            }
-            let is_in = if in_subquery.negated { !is_in } else { is_in };
-            Ok(Transformed::yes(is_in))
-        }
-        Expr::SetComparison(comparison) => compared_with_extremes(comparison),
-        other => Ok(Transformed::no(other)),
-    })?;
-    Ok(valued.data)
-}
-
-/// A comparison with ANY or ALL values of a subquery, by the least of them, the greatest, and whether one is NULL.
-///
-/// ```text
-///   x > ANY (SELECT y ...)    COUNT(*) > 0 AND (x > MIN(y) OR COUNT(*) > COUNT(y) AND NULL)
-///   x > ALL (SELECT y ...)    COUNT(*) = 0 OR x > MAX(y) AND (COUNT(*) = COUNT(y) OR NULL)
-/// ```
-fn compared_with_extremes(comparison: SetComparison) -> Result<Transformed<Expr>> {
-    let is_any = comparison.quantifier == SetQuantifier::Any;
-    let extremes = match (comparison.op, is_any) {
-        (Operator::Gt | Operator::GtEq, true) | (Operator::Lt | Operator::LtEq, false) => {
-            vec!["min"]
-        }
-        (Operator::Gt | Operator::GtEq, false) | (Operator::Lt | Operator::LtEq, true) => {
-            vec!["max"]
-        }
-        (Operator::Eq, false) | (Operator::NotEq, true) => vec!["min", "max"],
-        _ => return Ok(Transformed::no(Expr::SetComparison(comparison))),
-    };
-    let SetComparison {
-        expr: x,
-        subquery,
-        op,
-        ..
-    } = comparison;
-    let rows = subquery.subquery.as_ref();
-    let y = Expr::Column(rows.schema().columns()[0].clone());
-    let of_all = |aggregate: &str, argument: Expr| {
-        let outer_columns = subquery.outer_ref_columns.clone();
-        value_of_all(rows.clone(), outer_columns, aggregate, argument)
-    };
-    let (all_rows, values) = (of_all("count", lit(1i64))?, of_all("count", y.clone())?);
-    let comparisons = extremes.into_iter().map(|extreme| {
-        let (left, right) = (x.clone(), Box::new(of_all(extreme, y.clone())?));
-        Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
-    });
-    let comparisons = comparisons.collect::<Result<Vec<_>>>()?.into_iter();
-    let unknown = lit(ScalarValue::Boolean(None));
-    let outcome = match is_any {
-        true => {
-            let is_one = comparisons.reduce(Expr::or).unwrap_or_else(|| lit(false));
-            let may_be = all_rows.clone().gt(values).and(unknown);
-            all_rows.gt(lit(0i64)).and(is_one.or(may_be))
-        }
-        false => {
-            let are_all = comparisons.reduce(Expr::and).unwrap_or_else(|| lit(true));
-            let is_known = all_rows.clone().eq(values).or(unknown);
-            all_rows.eq(lit(0i64)).or(are_all.and(is_known))
-        }
-    };
-    Ok(Transformed::yes(outcome))
-}
-
-/// Whether NULL can make it unknown if `x IN (SELECT y ...)`. What x has of queries further out stays as it is.
-fn may_be_unknown(in_subquery: &InSubquery, schema: &DFSchema) -> Result<bool> {
-    let y = in_subquery.subquery.subquery.schema().field(0);
-    let may_be_null = y.is_nullable() || in_subquery.expr.nullable(schema)?;
-    Ok(may_be_null && !in_subquery.expr.contains_outer())
-}
-
-/// Whether `x IN (SELECT y ...)` is unknown if it is not true: whether there is a y that is NULL, or x is NULL and there is
-/// any y.
-fn is_unknown(in_subquery: &InSubquery, schema: &DFSchema) -> Result<Expr> {
-    let rows = in_subquery.subquery.subquery.as_ref();
-    let outer_columns = &in_subquery.subquery.outer_ref_columns;
-    let mut unknown = lit(false);
-    if rows.schema().field(0).is_nullable() {
-        let y = Expr::Column(rows.schema().columns()[0].clone());
-        let without_value = Filter::try_new(y.is_null(), Arc::new(rows.clone()))?;
-        unknown = has_rows(LogicalPlan::Filter(without_value), outer_columns.clone())?;
-    }
-    if in_subquery.expr.nullable(schema)? {
-        let x_is_null = in_subquery.expr.as_ref().clone().is_null();
-        unknown = unknown.or(x_is_null.and(has_rows(rows.clone(), outer_columns.clone())?));
-    }
-    Ok(unknown)
-}
-
-/// `(SELECT COUNT(*) FROM rows) > 0`.
-fn has_rows(rows: LogicalPlan, outer_ref_columns: Vec<Expr>) -> Result<Expr> {
-    let count = value_of_all(rows, outer_ref_columns, "count", lit(1i64))?;
-    Ok(count.gt(lit(0i64)))
-}
-
-/// `(SELECT aggregate(argument) FROM rows)`.
-fn value_of_all(
-    rows: LogicalPlan,
-    outer_ref_columns: Vec<Expr>,
-    aggregate: &str,
-    argument: Expr,
-) -> Result<Expr> {
-    let call = aggregate_call(aggregate, argument)?;
-    let aggregate = Aggregate::try_new(Arc::new(rows), Vec::new(), vec![call])?;
-    let column = Expr::Column(Column::from(aggregate.schema.qualified_field(0)));
-    let aggregate = Arc::new(LogicalPlan::Aggregate(aggregate));
-    // Decorrelation may put other columns beside it.
-    let row = Projection::try_new(vec![column.alias("$value")], aggregate)?;
-    Ok(Expr::ScalarSubquery(Subquery {
-        subquery: Arc::new(LogicalPlan::Projection(row)),
-        outer_ref_columns,
-        spans: Spans::new(),
-    }))
-}
-
-/// The x of `x IN (SELECT y ...)` as it is called inside of the subquery, and what the subquery is correlated by with it.
-fn as_outer(in_subquery: &InSubquery, schema: &DFSchema) -> Result<(Vec<Expr>, Expr)> {
-    let mut outer_columns = in_subquery.subquery.outer_ref_columns.clone();
-    let x = in_subquery.expr.as_ref().clone().transform(|expr| {
-        Ok(match expr {
-            Expr::Column(column) => {
-                let field = Arc::clone(schema.field_from_column(&column)?);
-                let outer = Expr::OuterReferenceColumn(field, column);
-                outer_columns.push(outer.clone());
-                Transformed::yes(outer)
-            }
-            other => Transformed::no(other),
-        })
-    })?;
-    Ok((outer_columns, x.data))
-}
-
-/// Whether a row of the subquery is equal to x, or may be: `EXISTS (... y = x OR y IS NULL OR x IS NULL)`, or its opposite.
-fn row_for(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
-    let (outer_columns, x) = as_outer(&in_subquery, schema)?;
-    let inner = Arc::clone(&in_subquery.subquery.subquery);
-    let y = Expr::Column(inner.schema().columns()[0].clone());
-    let mut meets = y.clone().eq(x.clone());
-    if inner.schema().field(0).is_nullable() {
-        meets = meets.or(y.is_null());
-    }
-    if in_subquery.expr.nullable(schema)? {
-        meets = meets.or(x.is_null());
-    }
-    let meeting = LogicalPlan::Filter(Filter::try_new(meets, inner)?);
-    Ok(Expr::Exists(Exists {
-        subquery: Subquery {
-            subquery: Arc::new(meeting),
-            outer_ref_columns: outer_columns,
-            spans: in_subquery.subquery.spans,
-        },
-        negated: in_subquery.negated,
-    }))
-}
-
 /// The sort key of a string that is grouped by; `None` for what is grouped as it is.
 fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if matches!(expr, Expr::Literal(..)) {
@@ -635,7 +388,7 @@ fn any_value(expr: Expr) -> Result<Expr> {
     aggregate_call("any_value", expr)
 }
 
-fn aggregate_call(name: &str, expr: Expr) -> Result<Expr> {
+pub(super) fn aggregate_call(name: &str, expr: Expr) -> Result<Expr> {
     let Some(function) = aggregate_function(name) else {
         return datafusion_common::internal_err!("{name} is not registered");
     };
