@@ -10,6 +10,7 @@
 mod any_row;
 mod context;
 pub mod dialect;
+pub mod encoding;
 pub mod error;
 pub mod last_insert_id;
 mod lower;

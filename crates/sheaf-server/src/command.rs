@@ -3,6 +3,7 @@
 //! Each command is one packet, whose first byte says which. Most are answered by OK or ERR; COM_QUERY and
 //! COM_STMT_EXECUTE also by result sets; COM_STMT_CLOSE and COM_STMT_SEND_LONG_DATA by nothing.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use std::sync::Arc;
 use mysql_common::constants::Command;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
+use sheaf_sql::encoding::{TextEncoding, decode_latin1};
+use sheaf_sql::parser::statement_bytes::invalid_string;
 use sheaf_table::Value;
 
 use crate::connection::Connection;
@@ -99,11 +102,11 @@ impl Connection {
     fn dispatch(&mut self, request: &[u8]) -> Result<Flow, SqlError> {
         let (&command, body) = request.split_first().ok_or_else(unknown_command)?;
         match command {
-            COM_QUERY => self.query(text(body)?)?,
-            COM_PROCESS_INFO => self.query("SHOW PROCESSLIST")?,
+            COM_QUERY => self.query(body)?,
+            COM_PROCESS_INFO => self.query(b"SHOW PROCESSLIST")?,
             COM_REFRESH => self.refresh(body)?,
-            COM_SHUTDOWN => self.query("SHUTDOWN")?,
-            COM_STMT_PREPARE => self.prepare(text(body)?)?,
+            COM_SHUTDOWN => self.query(b"SHUTDOWN")?,
+            COM_STMT_PREPARE => self.prepare(body)?,
             COM_STMT_EXECUTE => self.execute_prepared(body)?,
             COM_STMT_SEND_LONG_DATA => self.send_long_data(body),
             COM_STMT_CLOSE => self.close_prepared(body),
@@ -115,19 +118,16 @@ impl Connection {
             }
             COM_STMT_FETCH => self.fetch(body)?,
             COM_INIT_DB => {
-                self.session.set_database(text(body)?)?;
+                let name = self.name(body)?;
+                self.session.set_database(&name)?;
                 self.ok()?;
             }
             COM_FIELD_LIST => {
-                let table = text(ParseBuf(body).eat_null_str())?;
-                let columns = self.session.field_list(table)?;
+                let table = self.name(ParseBuf(body).eat_null_str())?;
+                let columns = self.session.field_list(&table)?;
+                let client = (self.client.capabilities, self.session.result_encoding());
                 let status = self.session.status_flags();
-                write_field_list(
-                    &mut self.packets,
-                    self.client.capabilities,
-                    &columns,
-                    status,
-                )?;
+                write_field_list(&mut self.packets, client, &columns, status)?;
             }
             COM_PING => self.ok()?,
             COM_STATISTICS => {
@@ -157,19 +157,29 @@ impl Connection {
         Ok(Flow::Continue)
     }
 
+    /// A name in the client's character set.
+    fn name<'b>(&self, bytes: &'b [u8]) -> Result<Cow<'b, str>, SqlError> {
+        if self.session.client_encoding() == TextEncoding::Latin1 {
+            return Ok(decode_latin1(bytes).into());
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| invalid_string(bytes))?;
+        Ok(text.into())
+    }
+
     fn ok(&mut self) -> Result<(), SqlError> {
         write_plain_ok(&mut self.packets, self.session.status_flags())
     }
 
-    fn query(&mut self, sql: &str) -> Result<(), SqlError> {
+    fn query(&mut self, request: &[u8]) -> Result<(), SqlError> {
         let status = self.session.status_flags();
+        let encoding = self.session.result_encoding();
         let mut response = Response::new(
             &mut self.packets,
             self.client.capabilities,
-            RowFormat::Text,
+            (RowFormat::Text, encoding),
             status,
         );
-        let result = self.session.execute(sql, &mut response);
+        let result = self.session.execute_bytes(request, &mut response);
         response.finish(result, self.session.status_flags())
     }
 
@@ -180,12 +190,13 @@ impl Connection {
         let named: Vec<&str> = named.map(|(_, what)| *what).collect();
         match named.is_empty() {
             true => self.ok(),
-            false => self.query(&format!("FLUSH {}", named.join(", "))),
+            false => self.query(format!("FLUSH {}", named.join(", ")).as_bytes()),
         }
     }
 
-    fn prepare(&mut self, sql: &str) -> Result<(), SqlError> {
-        let prepared = self.session.prepare(sql)?;
+    fn prepare(&mut self, request: &[u8]) -> Result<(), SqlError> {
+        let sql = self.session.statement_text(request)?;
+        let prepared = self.session.prepare(&sql)?;
         let (Ok(columns), Ok(parameters)) = (
             u16::try_from(prepared.columns.len()),
             u16::try_from(prepared.parameters.len()),
@@ -208,15 +219,11 @@ impl Connection {
             out.extend_from_slice(&prepared.warnings.to_le_bytes());
             Ok(())
         })?;
+        let client = (self.client.capabilities, self.session.result_encoding());
         let status = self.session.status_flags();
         for definitions in [&prepared.parameters, &prepared.columns] {
             if !definitions.is_empty() {
-                write_column_definitions(
-                    &mut self.packets,
-                    self.client.capabilities,
-                    definitions,
-                    status,
-                )?;
+                write_column_definitions(&mut self.packets, client, definitions, status)?;
             }
         }
         Ok(())
@@ -231,17 +238,19 @@ impl Connection {
             .first()
             .is_some_and(|flags| flags & CURSOR_READ_ONLY != 0);
         self.cursors.remove(&id);
+        let encoding = self.session.client_encoding();
         let parameters = self
             .bound_statement(id, "mysqld_stmt_execute")?
-            .decode(values)?;
+            .decode(values, encoding)?;
         if with_cursor {
             return self.open_cursor(id, &parameters);
         }
         let status = self.session.status_flags();
+        let encoding = self.session.result_encoding();
         let mut response = Response::new(
             &mut self.packets,
             self.client.capabilities,
-            RowFormat::Binary,
+            (RowFormat::Binary, encoding),
             status,
         );
         let result = self
@@ -252,10 +261,14 @@ impl Connection {
 
     /// Executes a statement and keeps its rows until they are fetched. One without rows is answered as without a cursor.
     fn open_cursor(&mut self, id: u32, parameters: &[Value]) -> Result<(), SqlError> {
-        let mut sink = CursorSink::new(self.session.record_spool("rows of a cursor"));
+        let mut sink = CursorSink::new(
+            self.session.record_spool("rows of a cursor"),
+            self.session.result_encoding(),
+        );
         self.session.execute_prepared(id, parameters, &mut sink)?;
         let executed = sink.finish();
-        let (capabilities, status) = (self.client.capabilities, self.session.status_flags());
+        let client = (self.client.capabilities, self.session.result_encoding());
+        let status = self.session.status_flags();
         match executed {
             Executed::Rows {
                 columns,
@@ -263,7 +276,7 @@ impl Connection {
                 cursor,
             } => {
                 self.cursors.insert(id, cursor);
-                write_cursor_columns(&mut self.packets, capabilities, &columns, warnings, status)
+                write_cursor_columns(&mut self.packets, client, &columns, warnings, status)
             }
             Executed::Ok(ok) => write_done(&mut self.packets, &ok, status),
         }
@@ -364,23 +377,4 @@ fn statement_id(body: &[u8]) -> Result<u32, SqlError> {
 
 fn unknown_command() -> SqlError {
     SqlError::new(1047, "08S01", "Unknown command")
-}
-
-/// Statements and names are UTF-8.
-fn text(bytes: &[u8]) -> Result<&str, SqlError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        /// Of the offending bytes, the message shows this many.
-        const SHOWN_BYTES: usize = 6;
-        let from = error.valid_up_to();
-        let shown: String = bytes[from..]
-            .iter()
-            .take(SHOWN_BYTES)
-            .map(|byte| format!("\\x{byte:02X}"))
-            .collect();
-        SqlError::new(
-            1300,
-            "HY000",
-            format!("Invalid utf8mb4 character string: '{shown}'"),
-        )
-    })
 }

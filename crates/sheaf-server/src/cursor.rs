@@ -8,18 +8,22 @@ use std::io::Read;
 
 use arrow::record_batch::RecordBatch;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
+use sheaf_sql::encoding::TextEncoding;
 use sheaf_sql::{
-    CellRow, ColumnMeta, EndOfRows, OkInfo, RecordSpool, ResultSink, SpooledRecords, SqlError,
-    cell_readers,
+    Cell, CellRow, ColumnMeta, EndOfRows, OkInfo, RecordSpool, ResultSink, SpooledRecords,
+    SqlError, cell_readers,
 };
 
 use crate::binary_row;
+use crate::encoded_row::EncodedRow;
 use crate::packet::{PacketStream, Transport};
 use crate::response::{write_column_count, write_column_definitions, write_eof};
 
 /// What a statement that is executed with a cursor writes its result to.
 pub struct CursorSink {
     spool: RecordSpool,
+    /// How the client reads texts.
+    encoding: TextEncoding,
     columns: Option<Vec<ColumnMeta>>,
     warnings: u16,
     /// Of a statement that has no rows to show.
@@ -27,9 +31,10 @@ pub struct CursorSink {
 }
 
 impl CursorSink {
-    pub fn new(spool: RecordSpool) -> CursorSink {
+    pub fn new(spool: RecordSpool, encoding: TextEncoding) -> CursorSink {
         CursorSink {
             spool,
+            encoding,
             columns: None,
             warnings: 0,
             ok: None,
@@ -70,8 +75,8 @@ impl ResultSink for CursorSink {
         let columns = self.columns.as_deref().unwrap_or_default();
         let readers = cell_readers(batch, columns)?;
         for row in 0..batch.num_rows() {
-            self.spool
-                .push(|out| binary_row::encode(&readers, columns, row, out))?;
+            let cells = readers.iter().map(|reader| reader.cell(row));
+            push_row(&mut self.spool, cells, columns, self.encoding)?;
         }
         Ok(())
     }
@@ -82,8 +87,7 @@ impl ResultSink for CursorSink {
 
     fn row(&mut self, columns: &[ColumnMeta], row: &dyn CellRow) -> Result<(), SqlError> {
         let cells = (0..columns.len()).map(|column| row.cell(column));
-        self.spool
-            .push(|out| binary_row::encode_cells(cells, columns, out))
+        push_row(&mut self.spool, cells, columns, self.encoding)
     }
 
     fn end_of_rows(&mut self, end: EndOfRows) -> Result<(), SqlError> {
@@ -98,6 +102,21 @@ impl ResultSink for CursorSink {
 
     fn local_infile(&mut self, _name: &str) -> Result<Box<dyn Read + '_>, SqlError> {
         Err(SqlError::local_infile_disabled())
+    }
+}
+
+fn push_row<'c>(
+    spool: &mut RecordSpool,
+    cells: impl Iterator<Item = Cell<'c>>,
+    columns: &[ColumnMeta],
+    encoding: TextEncoding,
+) -> Result<(), SqlError> {
+    match encoding {
+        TextEncoding::Utf8 => spool.push(|out| binary_row::encode_cells(cells, columns, out)),
+        encoding => {
+            let row = EncodedRow::new(cells, columns, encoding);
+            spool.push(|out| binary_row::encode_cells(row.cells(), columns, out))
+        }
     }
 }
 
@@ -138,13 +157,14 @@ fn with_cursor(status: u16) -> u16 {
 /// Tells a client that it may fetch rows with these columns.
 pub fn write_cursor_columns<T: Transport>(
     packets: &mut PacketStream<T>,
-    capabilities: CapabilityFlags,
+    (capabilities, encoding): (CapabilityFlags, TextEncoding),
     columns: &[ColumnMeta],
     warnings: u16,
     status: u16,
 ) -> Result<(), SqlError> {
     write_column_count(packets, columns)?;
-    write_column_definitions(packets, capabilities, columns, with_cursor(status))?;
+    let client = (capabilities, encoding);
+    write_column_definitions(packets, client, columns, with_cursor(status))?;
     // Otherwise what ends the definitions has told it.
     if capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) {
         write_eof(packets, capabilities, warnings, with_cursor(status))?;

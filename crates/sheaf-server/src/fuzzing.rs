@@ -109,7 +109,7 @@ pub fn parameters(bytes: &[u8]) {
     let count = usize::from(count % MAX_PARAMETERS);
     let mut statement = BoundStatement::new(count);
     for _ in 0..2 {
-        if let Ok(values) = statement.decode(body) {
+        if let Ok(values) = statement.decode(body, Default::default()) {
             assert_eq!(values.len(), count);
         }
     }

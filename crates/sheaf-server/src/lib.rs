@@ -28,6 +28,7 @@ mod command;
 mod compression;
 mod connection;
 mod cursor;
+mod encoded_row;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod handshake;

@@ -12,6 +12,7 @@
 use mysql_common::constants::ColumnType;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
+use sheaf_sql::encoding::TextEncoding;
 use sheaf_table::Value;
 use sheaf_table::temporal::{DAY, SECOND};
 
@@ -67,15 +68,21 @@ impl BoundStatement {
     }
 
     /// The parameters of an execution; `body` is the command's packet from the NULL bitmap on. Error 1835 if it
-    /// is not as the protocol has it, 1210 if no types were ever sent.
-    pub fn decode(&mut self, body: &[u8]) -> Result<Vec<Value>, SqlError> {
+    /// is not as the protocol has it, 1210 if no types were ever sent, 1235 for texts that are not UTF-8 by `encoding`.
+    pub fn decode(&mut self, body: &[u8], encoding: TextEncoding) -> Result<Vec<Value>, SqlError> {
         if let Some(error) = self.long_data_error.take() {
             self.reset();
             return Err(error);
         }
         let result = self.decode_values(body);
         self.reset();
-        result
+        let values = result?;
+        if encoding == TextEncoding::Latin1 && values.iter().any(needs_conversion) {
+            return Err(SqlError::not_supported_yet(
+                "a parameter with characters beyond ASCII in character_set_client latin1",
+            ));
+        }
+        Ok(values)
     }
 
     fn decode_values(&mut self, body: &[u8]) -> Result<Vec<Value>, SqlError> {
@@ -113,6 +120,11 @@ impl BoundStatement {
         }
         Ok(values)
     }
+}
+
+/// A text beyond ASCII. Whether its column is to get it, or the bytes that it came in, is known too late to convert it.
+fn needs_conversion(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if !text.is_ascii())
 }
 
 pub fn malformed_packet() -> SqlError {
@@ -270,7 +282,7 @@ mod tests {
     use super::*;
 
     fn execute(statement: &mut BoundStatement, body: &[&[u8]]) -> Result<Vec<Value>, SqlError> {
-        statement.decode(&body.concat())
+        statement.decode(&body.concat(), TextEncoding::Utf8)
     }
 
     #[test]
@@ -365,11 +377,11 @@ mod tests {
         ]
         .concat();
         BoundStatement::new(3)
-            .decode(&body)
+            .decode(&body, TextEncoding::Utf8)
             .expect("the whole packet is well formed");
         for cut in 0..body.len() {
             let error = BoundStatement::new(3)
-                .decode(&body[..cut])
+                .decode(&body[..cut], TextEncoding::Utf8)
                 .expect_err("the packet is cut");
             assert_eq!(error.code, 1835, "cut at {cut}: {error}");
         }
@@ -380,7 +392,7 @@ mod tests {
         .concat();
         assert_eq!(
             BoundStatement::new(1)
-                .decode(&endless)
+                .decode(&endless, TextEncoding::Utf8)
                 .expect_err("too long")
                 .code,
             1835
@@ -394,11 +406,16 @@ mod tests {
         statement.append_long_data(0, b"data", 100);
         let body = [0, 1, 253, 0];
         assert_eq!(
-            statement.decode(&body).expect("no value bytes are due"),
+            statement
+                .decode(&body, TextEncoding::Utf8)
+                .expect("no value bytes are due"),
             [Value::Text("long data".into())]
         );
         assert_eq!(
-            statement.decode(&body).expect_err("now they are").code,
+            statement
+                .decode(&body, TextEncoding::Utf8)
+                .expect_err("now they are")
+                .code,
             1835
         );
     }
@@ -411,7 +428,7 @@ mod tests {
         let body = [0, 1, 252, 0];
         assert_eq!(
             statement
-                .decode(&body)
+                .decode(&body, TextEncoding::Utf8)
                 .expect_err("120 bytes are more than 100")
                 .code,
             1105
@@ -419,7 +436,7 @@ mod tests {
         statement.append_long_data(1, b"x", 100);
         assert_eq!(
             statement
-                .decode(&body)
+                .decode(&body, TextEncoding::Utf8)
                 .expect_err("there is no second parameter")
                 .code,
             1210

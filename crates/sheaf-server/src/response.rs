@@ -20,8 +20,10 @@ use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::io::BufMutExt;
 use mysql_common::packets::{ErrPacket, LocalInfilePacket, ServerError, SqlState};
 use mysql_common::proto::MySerialize;
-use sheaf_sql::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, SqlError, cell_readers};
+use sheaf_sql::encoding::TextEncoding;
+use sheaf_sql::{Cell, CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, SqlError, cell_readers};
 
+use crate::encoded_row::EncodedRow;
 use crate::local_infile::LocalInfile;
 use crate::packet::{PacketStream, Transport};
 use crate::{binary_row, text_row};
@@ -45,6 +47,8 @@ pub struct Response<'a, T: Transport> {
     packets: &'a mut PacketStream<T>,
     capabilities: CapabilityFlags,
     format: RowFormat,
+    /// How the client reads texts.
+    encoding: TextEncoding,
     /// The session's status word when the command began.
     status: u16,
     /// Of a result that comes in batches.
@@ -61,13 +65,14 @@ impl<'a, T: Transport> Response<'a, T> {
     pub fn new(
         packets: &'a mut PacketStream<T>,
         capabilities: CapabilityFlags,
-        format: RowFormat,
+        (format, encoding): (RowFormat, TextEncoding),
         status: u16,
     ) -> Self {
         Response {
             packets,
             capabilities,
             format,
+            encoding,
             status,
             columns: Vec::new(),
             ending: None,
@@ -87,8 +92,13 @@ impl<'a, T: Transport> Response<'a, T> {
     }
 
     fn announce(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
+        // An earlier statement of the request may have changed it.
+        if let Some(text) = columns.iter().find(|column| !column.is_binary()) {
+            self.encoding = TextEncoding::of_collation_id(text.collation_id);
+        }
         write_column_count(self.packets, columns)?;
-        write_column_definitions(self.packets, self.capabilities, columns, self.status)
+        let client = (self.capabilities, self.encoding);
+        write_column_definitions(self.packets, client, columns, self.status)
     }
 
     fn end(&mut self, ending: Ending, more_results: bool) -> Result<(), SqlError> {
@@ -126,6 +136,14 @@ impl<T: Transport> ResultSink for Response<'_, T> {
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), SqlError> {
         let readers = cell_readers(batch, &self.columns)?;
+        if self.encoding != TextEncoding::Utf8 {
+            for row in 0..batch.num_rows() {
+                let cells = readers.iter().map(|reader| reader.cell(row));
+                let row = EncodedRow::new(cells, &self.columns, self.encoding);
+                write_cells(self.packets, self.format, row.cells(), &self.columns)?;
+            }
+            return Ok(());
+        }
         for row in 0..batch.num_rows() {
             self.packets.write_packet(|out| match self.format {
                 RowFormat::Text => {
@@ -144,13 +162,11 @@ impl<T: Transport> ResultSink for Response<'_, T> {
 
     fn row(&mut self, columns: &[ColumnMeta], row: &dyn CellRow) -> Result<(), SqlError> {
         let cells = (0..columns.len()).map(|column| row.cell(column));
-        self.packets.write_packet(|out| match self.format {
-            RowFormat::Text => {
-                text_row::encode_cells(cells, columns, out);
-                Ok(())
-            }
-            RowFormat::Binary => binary_row::encode_cells(cells, columns, out),
-        })
+        if self.encoding != TextEncoding::Utf8 {
+            let row = EncodedRow::new(cells, columns, self.encoding);
+            return write_cells(self.packets, self.format, row.cells(), columns);
+        }
+        write_cells(self.packets, self.format, cells, columns)
     }
 
     fn end_of_rows(&mut self, end: EndOfRows) -> Result<(), SqlError> {
@@ -176,6 +192,21 @@ impl<T: Transport> ResultSink for Response<'_, T> {
         self.packets.flush()?;
         Ok(Box::new(LocalInfile::new(self.packets)))
     }
+}
+
+fn write_cells<'c, T: Transport>(
+    packets: &mut PacketStream<T>,
+    format: RowFormat,
+    cells: impl Iterator<Item = Cell<'c>>,
+    columns: &[ColumnMeta],
+) -> Result<(), SqlError> {
+    packets.write_packet(|out| match format {
+        RowFormat::Text => {
+            text_row::encode_cells(cells, columns, out);
+            Ok(())
+        }
+        RowFormat::Binary => binary_row::encode_cells(cells, columns, out),
+    })
 }
 
 /// The plain OK of a command that only succeeds.
@@ -283,13 +314,13 @@ pub fn write_column_count<T: Transport>(
 /// Column definitions, and the EOF after them for clients that expect it.
 pub fn write_column_definitions<T: Transport>(
     packets: &mut PacketStream<T>,
-    capabilities: CapabilityFlags,
+    (capabilities, encoding): (CapabilityFlags, TextEncoding),
     columns: &[ColumnMeta],
     status: u16,
 ) -> Result<(), SqlError> {
     for column in columns {
         packets.write_packet(|out| {
-            put_column_definition(column, out);
+            put_column_definition(column, encoding, out);
             Ok(())
         })?;
     }
@@ -302,13 +333,13 @@ pub fn write_column_definitions<T: Transport>(
 /// The answer to COM_FIELD_LIST: definitions that also carry a default, and an end.
 pub fn write_field_list<T: Transport>(
     packets: &mut PacketStream<T>,
-    capabilities: CapabilityFlags,
+    (capabilities, encoding): (CapabilityFlags, TextEncoding),
     columns: &[ColumnMeta],
     status: u16,
 ) -> Result<(), SqlError> {
     for column in columns {
         packets.write_packet(|out| {
-            put_column_definition(column, out);
+            put_column_definition(column, encoding, out);
             out.push(NULL_DEFAULT);
             Ok(())
         })?;
@@ -316,7 +347,7 @@ pub fn write_field_list<T: Transport>(
     write_eof(packets, capabilities, 0, status)
 }
 
-fn put_column_definition(column: &ColumnMeta, out: &mut Vec<u8>) {
+fn put_column_definition(column: &ColumnMeta, encoding: TextEncoding, out: &mut Vec<u8>) {
     /// Bytes of the fields from the collation to the end.
     const FIXED_FIELDS_BYTES: u8 = 12;
     out.put_lenenc_str(b"def");
@@ -327,7 +358,7 @@ fn put_column_definition(column: &ColumnMeta, out: &mut Vec<u8>) {
         &column.name,
         &column.org_name,
     ] {
-        out.put_lenenc_str(name.as_bytes());
+        out.put_lenenc_str(&encoding.encode(name.as_bytes()));
     }
     out.push(FIXED_FIELDS_BYTES);
     out.extend_from_slice(&column.collation_id.to_le_bytes());

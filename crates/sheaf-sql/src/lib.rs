@@ -71,4 +71,4 @@ pub use session::{
     UnfinishedCommit, status_flags,
 };
 pub use sheaf_exec::thread_placement::go_where_the_process_began;
-pub use sheaf_frontend::{dialect, error, last_insert_id, parser, query};
+pub use sheaf_frontend::{dialect, encoding, error, last_insert_id, parser, query};

@@ -10,10 +10,11 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use sheaf_access::TYPE_KEY;
 use sheaf_table::types::MAX_CHARACTER_BYTES;
-use sheaf_table::{ColumnType, TableDefinition};
+use sheaf_table::{Collation, ColumnType, TableDefinition};
 
 use crate::error::{Result, SqlError};
 use crate::query::Header;
+use crate::variables::collation;
 
 /// A column type as the MySQL protocol numbers it (`enum_field_types`).
 #[repr(u8)]
@@ -68,6 +69,10 @@ pub mod column_flags {
 
 /// The collation id that marks bytes without a character set.
 pub const BINARY_COLLATION_ID: u16 = 63;
+
+/// Stands for a client that gets texts as they are (`character_set_results = NULL`): each column is labelled with its own
+/// collation. No collation has this id.
+pub const OWN_COLLATION_ID: u16 = 0;
 
 /// What the protocol says about one column of a result. Rows themselves come as Arrow; the protocol floor
 /// encodes a value by its Arrow type together with `type_` and `decimals`.
@@ -174,7 +179,7 @@ const NOT_FIXED_DECIMALS: u8 = 31;
 impl ColumnMeta {
     /// Describes a column of a result. The SQL type is in the field's metadata where the column is one of a table
     /// or of a declared type; other columns are described by their Arrow type. `text_collation_id` is what the
-    /// session gets texts in.
+    /// session gets texts in, or [`OWN_COLLATION_ID`].
     pub fn new(field: &Field, header: &Header, text_collation_id: u16) -> ColumnMeta {
         let declared = field
             .metadata()
@@ -189,14 +194,13 @@ impl ColumnMeta {
         }
         let (collation_id, length) = match shape.length {
             Length::Bytes(bytes) => (BINARY_COLLATION_ID, bytes),
-            Length::Characters(characters) if text_collation_id == BINARY_COLLATION_ID => (
-                BINARY_COLLATION_ID,
-                characters.saturating_mul(MAX_CHARACTER_BYTES),
-            ),
-            Length::Characters(characters) => (
-                text_collation_id,
-                characters.saturating_mul(MAX_CHARACTER_BYTES),
-            ),
+            Length::Characters(characters) => {
+                let collation_id = match text_collation_id {
+                    OWN_COLLATION_ID => own_collation_id(declared.as_ref()),
+                    id => id,
+                };
+                (collation_id, characters.saturating_mul(MAX_CHARACTER_BYTES))
+            }
         };
         if collation_id == BINARY_COLLATION_ID {
             flags |= column_flags::BINARY;
@@ -214,6 +218,17 @@ impl ColumnMeta {
             flags,
         }
     }
+
+    /// Whether values are no texts, so that they are sent as they are.
+    pub fn is_binary(&self) -> bool {
+        self.collation_id == BINARY_COLLATION_ID
+    }
+}
+
+/// The id of a column's collation; the default's for texts that are computed.
+fn own_collation_id(declared: Option<&ColumnType>) -> u16 {
+    let own: Collation = declared.and_then(ColumnType::collation).unwrap_or_default();
+    collation(own.name()).map_or(BINARY_COLLATION_ID, |(id, _)| id)
 }
 
 /// What a table's definition adds to the [`column_flags`] of one of its columns.
@@ -445,5 +460,20 @@ mod tests {
             shape("varbinary(9)"),
             (MysqlColumnType::VarString, 9, 0, 63)
         );
+    }
+
+    #[test]
+    fn without_conversion_columns_have_their_own_collation() {
+        let collation_id = |sql_type: &str| {
+            let metadata = HashMap::from([(TYPE_KEY.to_string(), sql_type.to_string())]);
+            let field = Field::new("c", DataType::Utf8View, true).with_metadata(metadata);
+            ColumnMeta::new(&field, &Header::default(), OWN_COLLATION_ID).collation_id
+        };
+        assert_eq!(collation_id("varchar(25)"), 255);
+        assert_eq!(collation_id("varchar(25) collate utf8mb4_bin"), 46);
+        assert_eq!(collation_id("varbinary(25)"), 63);
+        let computed = Field::new("c", DataType::Utf8View, true);
+        let meta = ColumnMeta::new(&computed, &Header::default(), OWN_COLLATION_ID);
+        assert_eq!(meta.collation_id, 255);
     }
 }

@@ -5,6 +5,7 @@
 //! warnings, and a panic becomes error 1105.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,11 +22,13 @@ use crate::accounts::Rights;
 use crate::change_query::UnrelatedTables;
 use crate::dialect::SheafDialect;
 use crate::direct::{Cached, StatementCache};
+use crate::encoding::TextEncoding;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::locked_tables::LockedTables;
 use crate::optimizer_traces::OptimizerTraces;
+use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, Statement, scan};
 use crate::prepared::PreparedStatements;
 use crate::query::Header;
@@ -248,6 +251,9 @@ impl Session {
         self.task = None;
         self.handle.assign_group(None);
         self.take_rights();
+        if let Some(name) = variables::unsupported_character_set_of_id(self.info.collation_id) {
+            return Err(SqlError::unknown_character_set(name));
+        }
         let collation = variables::collation_of_id(self.info.collation_id);
         let character_set = variables::character_set_of(collation).to_string();
         for name in [
@@ -311,6 +317,35 @@ impl Session {
         if sql.len() > self.variables.max_allowed_packet() {
             return Err(SqlError::net_packet_too_large());
         }
+        self.execute_text(sql, sink)
+    }
+
+    /// Runs a request as it came from a client: bytes in `character_set_client`.
+    pub fn execute_bytes(&mut self, request: &[u8], sink: &mut dyn ResultSink) -> Result<()> {
+        if request.len() > self.variables.max_allowed_packet() {
+            return Err(SqlError::net_packet_too_large());
+        }
+        let text = self.statement_text(request)?;
+        self.execute_text(&text, sink)
+    }
+
+    /// The text of a request in `character_set_client`. Error 1300 if it has bytes that are no text outside of literals.
+    pub fn statement_text<'r>(&self, request: &'r [u8]) -> Result<Cow<'r, str>> {
+        let has_ansi_quotes = self.variables.sql_mode().contains("ANSI_QUOTES");
+        statement_text(request, self.variables.client_encoding(), has_ansi_quotes)
+    }
+
+    /// How the client writes texts (`character_set_client`).
+    pub fn client_encoding(&self) -> TextEncoding {
+        self.variables.client_encoding()
+    }
+
+    /// How the client reads texts (`character_set_results`).
+    pub fn result_encoding(&self) -> TextEncoding {
+        self.variables.result_encoding()
+    }
+
+    fn execute_text(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
         if !self.may_be_rewritten(sql) && self.take_literals(sql) {
             self.begin_request_of_one();
             return self.run(sql, |session| {

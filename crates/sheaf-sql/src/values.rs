@@ -10,6 +10,7 @@ use sqlparser::ast;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::parser::statement::Scope;
+use crate::parser::statement_bytes::{latin1_digits, latin1_text};
 use crate::query::SessionValues;
 use crate::rows::value_at;
 use crate::session::{SERVER_VERSION, Session};
@@ -150,6 +151,9 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
             ast::Value::Null => Some(Value::Null),
             _ => None,
         },
+        ast::Expr::Prefixed { prefix, value } if latin1_digits(prefix, value).is_some() => {
+            latin1_text(prefix, value).map(Value::Text)
+        }
         // Parameters, and what dumps write.
         ast::Expr::Prefixed { prefix, value } if prefix.value.eq_ignore_ascii_case("_binary") => {
             match literal(value)? {
@@ -171,7 +175,8 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
     }
 }
 
-/// The number that a hexadecimal literal is in a column of this type; `None` for other columns and other expressions.
+/// What a literal is in a column of this type if that is another one: the number of a hexadecimal literal, the bytes of a text
+/// in latin1. `None` for other columns and other expressions.
 pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<ast::Expr> {
     let is_number = ty.is_integer()
         || matches!(
@@ -183,6 +188,11 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
         );
     match expression {
         ast::Expr::Nested(inner) => hybrid_number(inner, ty),
+        ast::Expr::Prefixed { prefix, value } if ty.is_binary() => latin1_digits(prefix, value)
+            .map(|_| ast::Expr::Prefixed {
+                prefix: ast::Ident::new("_binary"),
+                value: value.clone(),
+            }),
         ast::Expr::Value(value) if is_number => match &value.value {
             ast::Value::HexStringLiteral(digits) => {
                 let number = u128::from_str_radix(digits, 16).ok()?.to_string();

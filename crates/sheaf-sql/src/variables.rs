@@ -24,12 +24,14 @@ use std::time::Duration;
 use sheaf_optimizer::OptimizerSwitch;
 use sheaf_table::AutoIncrementSeries;
 
+use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
 use crate::transaction::Isolation;
 pub use character_sets::{
     CHARACTER_SETS, COLLATIONS, character_set, character_set_of, collation, collation_of_id,
     collation_within, default_collation, named_collation, nearest_collation,
+    unsupported_character_set_of_id,
 };
 use settings::Settings;
 pub use sql_mode::SqlMode;
@@ -725,6 +727,16 @@ impl Variables {
     /// The collation of databases that name none, by name.
     pub fn collation_server(&self) -> &str {
         self.text("collation_server")
+    }
+
+    /// How the client writes statements.
+    pub(crate) fn client_encoding(&self) -> TextEncoding {
+        self.values.settings.client_encoding
+    }
+
+    /// How the client reads results.
+    pub(crate) fn result_encoding(&self) -> TextEncoding {
+        self.values.settings.result_encoding
     }
 
     /// The collation id that result texts are labelled with.

@@ -10,6 +10,7 @@ use super::build::{binary, call, literal, not, number, text};
 use super::select::Use;
 use super::{Lowering, Unknown};
 use crate::error::{Result, SqlError};
+use crate::parser::statement_bytes::latin1_text;
 
 /// A lowered expression: a truth value of DataFusion's, or a value of MySQL's.
 pub enum Lowered {
@@ -174,6 +175,9 @@ impl Lowering<'_> {
             }
             Expr::Value(value) => self.literal(value)?,
             Expr::Prefixed { prefix, value } => {
+                if let Some(latin1) = latin1_text(&prefix, &value) {
+                    return Ok(Value(text(latin1)));
+                }
                 let value = self.value(*value)?;
                 Value(if prefix.value.eq_ignore_ascii_case("_binary") {
                     call("$cast_binary", vec![value])

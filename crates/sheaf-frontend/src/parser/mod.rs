@@ -23,6 +23,7 @@ pub mod scan;
 mod set;
 mod show;
 pub mod statement;
+pub mod statement_bytes;
 mod types;
 
 use sheaf_table::statistics::DEFAULT_BUCKETS;

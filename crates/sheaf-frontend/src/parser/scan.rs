@@ -25,7 +25,7 @@ pub const MAX_QUERY_BLOCKS: usize = 1_000;
 
 /// A stretch of the text, by what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
+pub(super) enum Piece {
     /// White space and comments.
     Blank,
     /// A string or a quoted identifier, with its quotes.
@@ -38,31 +38,40 @@ enum Piece {
     ExecutableStart(Option<u32>),
 }
 
-/// Cuts a text into pieces. Never fails: what is not closed runs to the end, and the tokeniser says so later.
-struct Pieces<'a> {
-    text: &'a str,
+/// Cuts a text into pieces. Never fails: what is not closed runs to the end, and the tokeniser says so later. The text may be
+/// bytes that are not UTF-8 (see [`super::statement_bytes`]); then pieces end at ASCII characters all the same.
+#[derive(Clone)]
+pub(super) struct Pieces<'a> {
+    bytes: &'a [u8],
     position: usize,
 }
 
-impl Pieces<'_> {
-    fn new(text: &str) -> Pieces<'_> {
-        Pieces { text, position: 0 }
+impl<'a> Pieces<'a> {
+    pub(super) fn new(text: &'a (impl AsRef<[u8]> + ?Sized)) -> Pieces<'a> {
+        Pieces {
+            bytes: text.as_ref(),
+            position: 0,
+        }
+    }
+
+    /// Leaves out what is in front of this byte, which begins a piece.
+    pub(super) fn skip_to(&mut self, position: usize) {
+        self.position = position;
     }
 
     fn end_of_comment(&self, from: usize) -> usize {
-        self.text[from..]
-            .find("*/")
-            .map_or(self.text.len(), |at| from + at + 2)
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        let end = rest.windows(2).position(|pair| pair == b"*/");
+        end.map_or(self.bytes.len(), |at| from + at + 2)
     }
 
     fn end_of_line(&self, from: usize) -> usize {
-        self.text[from..]
-            .find('\n')
-            .map_or(self.text.len(), |at| from + at + 1)
+        let end = self.bytes[from..].iter().position(|byte| *byte == b'\n');
+        end.map_or(self.bytes.len(), |at| from + at + 1)
     }
 
     fn end_of_quoted(&self, from: usize, quote: u8) -> usize {
-        let bytes = self.text.as_bytes();
+        let bytes = self.bytes;
         let mut at = from + 1;
         while at < bytes.len() {
             if bytes[at] == b'\\' && quote != b'`' {
@@ -89,7 +98,7 @@ impl Iterator for Pieces<'_> {
     type Item = (Piece, Range<usize>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let bytes = self.text.as_bytes();
+        let bytes = self.bytes;
         let start = self.position;
         let first = *bytes.get(start)?;
         let second = bytes.get(start + 1).copied();
@@ -109,10 +118,9 @@ impl Iterator for Pieces<'_> {
                             .count();
                         let digits = if digits >= 5 { digits } else { 0 };
                         let end = version_start + digits;
-                        (
-                            Piece::ExecutableStart(self.text[version_start..end].parse().ok()),
-                            end,
-                        )
+                        let version = std::str::from_utf8(&bytes[version_start..end]);
+                        let version = version.ok().and_then(|digits| digits.parse().ok());
+                        (Piece::ExecutableStart(version), end)
                     }
                     // An optimizer hint is no blank: statements keep it.
                     None if bytes.get(start + 2) == Some(&b'+') => {

@@ -2,10 +2,11 @@
 
 use sheaf_table::Collation;
 
+use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 
-/// Character sets that clients name. Text is UTF-8 throughout; the narrower names are accepted for clients that send
-/// nothing beyond ASCII under them.
+/// Character sets that clients name. Text is UTF-8 throughout; statements and results in latin1 are converted (see
+/// [`crate::encoding`]).
 pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
     ("ascii", "US ASCII", "ascii_general_ci", 1),
     ("binary", "Binary pseudo charset", "binary", 1),
@@ -99,7 +100,59 @@ pub fn collation_of_id(id: u16) -> &'static str {
     COLLATIONS
         .iter()
         .find(|(known, _)| *known == id)
-        .map_or("utf8mb4_0900_ai_ci", |(_, name)| name)
+        .map_or_else(|| default_collation_of_id(id), |(_, name)| name)
+}
+
+/// The collation that stands for those of a character set that have no name here.
+fn default_collation_of_id(id: u16) -> &'static str {
+    match TextEncoding::of_collation_id(id) {
+        TextEncoding::Latin1 => "latin1_swedish_ci",
+        TextEncoding::Ascii => "ascii_general_ci",
+        TextEncoding::Utf8 => "utf8mb4_0900_ai_ci",
+    }
+}
+
+/// The character set that a client asks for by the id of one of its collations, if it is one that texts are not converted from.
+pub fn unsupported_character_set_of_id(id: u16) -> Option<&'static str> {
+    Some(match id {
+        1 | 84 => "big5",
+        2 | 9 | 21 | 27 | 77 => "latin2",
+        3 | 69 => "dec8",
+        4 | 80 => "cp850",
+        6 | 72 => "hp8",
+        7 | 74 => "koi8r",
+        10 | 82 => "swe7",
+        12 | 91 => "ujis",
+        13 | 88 => "sjis",
+        14 | 23 | 50..=52 => "cp1251",
+        16 | 71 => "hebrew",
+        18 | 89 => "tis620",
+        19 | 85 => "euckr",
+        20 | 41 | 42 | 79 => "latin7",
+        22 | 75 => "koi8u",
+        24 | 86 => "gb2312",
+        25 | 70 => "greek",
+        26 | 34 | 44 | 66 | 99 => "cp1250",
+        28 | 87 => "gbk",
+        29 | 58 | 59 => "cp1257",
+        30 | 78 => "latin5",
+        32 | 64 => "armscii8",
+        35 | 90 | 128..=151 | 159 => "ucs2",
+        36 | 68 => "cp866",
+        37 | 73 => "keybcs2",
+        38 | 43 => "macce",
+        39 | 53 => "macroman",
+        40 | 81 => "cp852",
+        54 | 55 | 101..=124 => "utf16",
+        56 | 62 => "utf16le",
+        57 | 67 => "cp1256",
+        60 | 61 | 160..=183 => "utf32",
+        92 | 93 => "geostd8",
+        95 | 96 => "cp932",
+        97 | 98 => "eucjpms",
+        248..=250 => "gb18030",
+        _ => return None,
+    })
 }
 
 /// The collation that a character set has when none is named.

@@ -11,10 +11,10 @@ use super::{
     SqlMode, VariableValue, collation, default_collation, flags, optimizer_switch, position,
     time_zone_offset_seconds,
 };
+use crate::encoding::TextEncoding;
+use crate::result::{BINARY_COLLATION_ID, OWN_COLLATION_ID};
 use crate::transaction::Isolation;
 
-/// The id of the collation `binary`.
-const BINARY_ID: u16 = 63;
 /// The id of utf8mb4_0900_ai_ci.
 const DEFAULT_ID: u16 = 255;
 
@@ -44,6 +44,8 @@ pub(super) struct Settings {
     pub(super) long_query_time: Duration,
     pub(super) time_zone_offset_seconds: i32,
     pub(super) result_collation_id: u16,
+    pub(super) client_encoding: TextEncoding,
+    pub(super) result_encoding: TextEncoding,
     /// The clock that SET timestamp pinned, in microseconds since 1970 UTC.
     pub(super) pinned_now_micros: Option<i64>,
 }
@@ -107,6 +109,8 @@ impl Settings {
                 text("character_set_results"),
                 text("collation_connection"),
             ),
+            client_encoding: TextEncoding::of_character_set(text("character_set_client")),
+            result_encoding: TextEncoding::of_character_set(text("character_set_results")),
             pinned_now_micros: match value("timestamp") {
                 Some(VariableValue::Float(seconds)) if *seconds > 0.0 => {
                     Some((seconds * 1e6) as i64)
@@ -118,8 +122,11 @@ impl Settings {
 }
 
 fn result_collation_id(results: &str, connection: &str) -> u16 {
-    if results.is_empty() || results == "binary" {
-        return BINARY_ID;
+    match results {
+        // NULL: no conversion.
+        "" => return OWN_COLLATION_ID,
+        "binary" => return BINARY_COLLATION_ID,
+        _ => {}
     }
     // The collation of the connection if that is of the same character set.
     let name = if connection.split('_').next() == Some(results) {

@@ -1,0 +1,448 @@
+//! From the bytes of a statement to the text that is parsed.
+//!
+//! Clients send bytes. Nearly always they are UTF-8, and then they are the text. But a string literal may hold anything: dumps
+//! and drivers write BLOBs between quotes, with no more than the quotes and backslashes escaped.
+//!
+//! ```text
+//!   INSERT INTO b VALUES (1, _binary 'a\x80\xFF')    ->    INSERT INTO b VALUES (1, _binary X'6180FF')
+//! ```
+//!
+//! So a statement that is not UTF-8 is walked through once, and literals that are not become hexadecimal ones. Everything
+//! else stays as it is: the literals that are UTF-8, and the places of words before the first that was changed.
+//!
+//! A client of latin1 has all of its statement converted, but for what it says is binary. What it assigns to a column of
+//! bytes is to be the bytes that it has sent, and what it assigns to a text that text, so the literals of INSERT and UPDATE
+//! become `_latin1 X'E9'`, which is either, as the column asks for it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use sqlparser::ast::{Expr, Ident, Value};
+
+use super::scan::{Piece, Pieces};
+use crate::encoding::{TextEncoding, decode_latin1, latin1_character};
+use crate::error::{Result, SqlError};
+
+/// Of the offending bytes, a message shows this many.
+const SHOWN_BYTES: usize = 6;
+/// Statements whose literals are assigned to columns.
+const ASSIGNING: [&[u8]; 3] = [b"INSERT", b"REPLACE", b"UPDATE"];
+
+/// The text of a statement that came in this encoding. With `ansi_quotes`, what is between double quotes is a name.
+///
+/// # Errors
+/// 1300 for names, and whatever else is no literal and no comment, that are not of the encoding.
+pub fn statement_text(
+    bytes: &[u8],
+    encoding: TextEncoding,
+    ansi_quotes: bool,
+) -> Result<Cow<'_, str>> {
+    // Some drivers send the end of the C string, too.
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    if let Some(text) = plain_text(bytes, encoding) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut conversion = Conversion {
+        bytes,
+        encoding,
+        ansi_quotes,
+        is_assigning: None,
+        text: String::with_capacity(bytes.len() + bytes.len() / 2),
+        word: None,
+    };
+    conversion.run()?;
+    Ok(Cow::Owned(conversion.text))
+}
+
+/// Bytes that are text as they are.
+fn plain_text(bytes: &[u8], encoding: TextEncoding) -> Option<&str> {
+    match encoding {
+        TextEncoding::Latin1 if !bytes.is_ascii() => None,
+        _ => std::str::from_utf8(bytes).ok(),
+    }
+}
+
+/// The word that was read last, if nothing but blanks have come since.
+struct LastWord {
+    /// Its bytes in the statement, and where it begins in the text.
+    range: Range<usize>,
+    text_start: usize,
+}
+
+/// What the word in front of a string says about it.
+enum Introducer<'a> {
+    None,
+    /// `N'text'`
+    National,
+    /// `x'41'` and `b'01'`
+    Digits,
+    /// `_latin1'text'`
+    CharacterSet(&'a [u8]),
+}
+
+struct Conversion<'a> {
+    bytes: &'a [u8],
+    encoding: TextEncoding,
+    ansi_quotes: bool,
+    /// Whether the statement is one of [`ASSIGNING`], once its first word is known.
+    is_assigning: Option<bool>,
+    text: String,
+    word: Option<LastWord>,
+}
+
+impl<'a> Conversion<'a> {
+    fn run(&mut self) -> Result<()> {
+        let bytes = self.bytes;
+        let mut pieces = Pieces::new(bytes);
+        while let Some((piece, range)) = pieces.next() {
+            match piece {
+                Piece::Blank => self.push_lossy(range),
+                Piece::Quoted if self.is_string(&range) => self.push_strings(&mut pieces, range)?,
+                Piece::Quoted if bytes[range.start] == b'/' => self.push_lossy(range),
+                Piece::Word => {
+                    let word = LastWord {
+                        range: range.clone(),
+                        text_start: self.text.len(),
+                    };
+                    self.note_first_word(&bytes[range.clone()]);
+                    self.push_name(range)?;
+                    self.word = Some(word);
+                }
+                Piece::Symbol(b';') => {
+                    self.is_assigning = None;
+                    self.push_name(range)?;
+                }
+                _ => self.push_name(range)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn note_first_word(&mut self, word: &[u8]) {
+        let is_assigning = || ASSIGNING.iter().any(|verb| verb.eq_ignore_ascii_case(word));
+        self.is_assigning.get_or_insert_with(is_assigning);
+    }
+
+    fn is_string(&self, range: &Range<usize>) -> bool {
+        match self.bytes[range.start] {
+            b'\'' => true,
+            b'"' => !self.ansi_quotes,
+            _ => false,
+        }
+    }
+
+    /// Comments and hints. What is not text in them does not matter.
+    fn push_lossy(&mut self, range: Range<usize>) {
+        let bytes = &self.bytes[range];
+        match plain_text(bytes, self.encoding) {
+            Some(text) => self.text.push_str(text),
+            None if self.encoding == TextEncoding::Latin1 => self.push_latin1(bytes),
+            None => self.text.push_str(&String::from_utf8_lossy(bytes)),
+        }
+    }
+
+    fn push_latin1(&mut self, bytes: &[u8]) {
+        self.text
+            .extend(bytes.iter().map(|byte| latin1_character(*byte)));
+    }
+
+    /// What is neither a string nor a comment.
+    fn push_name(&mut self, range: Range<usize>) -> Result<()> {
+        self.word = None;
+        let bytes = &self.bytes[range];
+        match plain_text(bytes, self.encoding) {
+            Some(text) => self.text.push_str(text),
+            None if self.encoding == TextEncoding::Latin1 => self.push_latin1(bytes),
+            None => return Err(invalid_string(bytes)),
+        }
+        Ok(())
+    }
+
+    fn introducer(&self, string: &Range<usize>) -> Introducer<'a> {
+        let Some(word) = &self.word else {
+            return Introducer::None;
+        };
+        let is_adjacent = word.range.end == string.start;
+        match &self.bytes[word.range.clone()] {
+            b"n" | b"N" if is_adjacent => Introducer::National,
+            b"x" | b"X" | b"b" | b"B" if is_adjacent => Introducer::Digits,
+            [b'_', name @ ..] if !name.is_empty() => Introducer::CharacterSet(name),
+            _ => Introducer::None,
+        }
+    }
+
+    /// A string and those right behind it, which are one literal together.
+    fn push_strings(&mut self, pieces: &mut Pieces<'a>, first: Range<usize>) -> Result<()> {
+        let whole = first.start..self.end_of_strings(pieces, first.end);
+        let introducer = self.introducer(&first);
+        let word = self.word.take();
+        let is_plain = plain_text(&self.bytes[whole.clone()], self.encoding).is_some();
+        if is_plain || matches!(introducer, Introducer::Digits) {
+            return self.push_name(first);
+        }
+        pieces.skip_to(whole.end);
+        match (self.encoding, introducer) {
+            (_, Introducer::CharacterSet(name)) if name.eq_ignore_ascii_case(b"binary") => {
+                self.push_hexadecimal(whole);
+            }
+            (_, Introducer::CharacterSet(name)) if name.eq_ignore_ascii_case(b"latin1") => {
+                self.push_latin1(&self.bytes[whole]);
+            }
+            (TextEncoding::Latin1, Introducer::None) if self.is_assigning == Some(true) => {
+                self.text.push_str("_latin1");
+                self.push_hexadecimal(whole);
+            }
+            (TextEncoding::Latin1, Introducer::None | Introducer::National) => {
+                self.push_latin1(&self.bytes[whole]);
+            }
+            (_, Introducer::CharacterSet(name)) if !is_unicode(name) => {
+                let name = String::from_utf8_lossy(name);
+                return Err(SqlError::unknown_character_set(&name));
+            }
+            (_, introducer) => {
+                if let (Introducer::National | Introducer::CharacterSet(_), Some(word)) =
+                    (introducer, word)
+                {
+                    self.text.truncate(word.text_start);
+                }
+                match std::str::from_utf8(&self.bytes[whole.clone()]) {
+                    Ok(text) => self.text.push_str(text),
+                    Err(_) => {
+                        self.text.push_str("_binary");
+                        self.push_hexadecimal(whole);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the last of the strings ends that stand one behind the other.
+    fn end_of_strings(&self, pieces: &Pieces<'a>, first_end: usize) -> usize {
+        let mut end = first_end;
+        for (piece, range) in pieces.clone() {
+            match piece {
+                Piece::Blank => {}
+                Piece::Quoted if self.is_string(&range) => end = range.end,
+                _ => break,
+            }
+        }
+        end
+    }
+
+    /// Strings as one hexadecimal literal. If the last one is not closed, nor is that.
+    fn push_hexadecimal(&mut self, strings: Range<usize>) {
+        self.text.push_str(" X'");
+        let mut rest = Pieces::new(&self.bytes[..strings.end]);
+        rest.skip_to(strings.start);
+        let mut is_closed = true;
+        for (piece, range) in rest {
+            if piece == Piece::Quoted {
+                is_closed = push_digits(&self.bytes[range], &mut self.text);
+            }
+        }
+        if is_closed {
+            self.text.push('\'');
+        }
+    }
+}
+
+fn is_unicode(character_set: &[u8]) -> bool {
+    let known: [&[u8]; 4] = [b"utf8mb4", b"utf8", b"utf8mb3", b"ascii"];
+    known
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(character_set))
+}
+
+/// The bytes that a string with its quotes stands for, as hexadecimal digits. False if the string is not closed.
+fn push_digits(quoted: &[u8], digits: &mut String) -> bool {
+    let mut push = |byte: u8| {
+        const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+        digits.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        digits.push(char::from(DIGITS[usize::from(byte & 15)]));
+    };
+    let quote = quoted[0];
+    let mut bytes = quoted[1..].iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => match bytes.next() {
+                Some(b'0') => push(0),
+                Some(b'b') => push(8),
+                Some(b't') => push(b'\t'),
+                Some(b'n') => push(b'\n'),
+                Some(b'r') => push(b'\r'),
+                Some(b'Z') => push(0x1A),
+                // They are for LIKE to see.
+                Some(escaped @ (b'%' | b'_')) => {
+                    push(b'\\');
+                    push(escaped);
+                }
+                Some(escaped) => push(escaped),
+                None => push(b'\\'),
+            },
+            // Inside it is doubled.
+            byte if byte == quote => match bytes.next() {
+                Some(_) => push(byte),
+                None => return true,
+            },
+            byte => push(byte),
+        }
+    }
+    false
+}
+
+/// The text of `_latin1 X'E9'`, by its introducer and what stands behind it.
+pub fn latin1_text(prefix: &Ident, value: &Expr) -> Option<String> {
+    let digits = latin1_digits(prefix, value)?;
+    text_of_latin1_digits(digits)
+}
+
+/// The digits of `_latin1 X'E9'`.
+pub fn latin1_digits<'e>(prefix: &Ident, value: &'e Expr) -> Option<&'e str> {
+    match value {
+        Expr::Value(value) if prefix.value.eq_ignore_ascii_case("_latin1") => match &value.value {
+            Value::HexStringLiteral(digits) => Some(digits),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A text in latin1 whose bytes are these hexadecimal digits; `None` if they are not pairs of digits.
+fn text_of_latin1_digits(digits: &str) -> Option<String> {
+    let nibble = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = digits.as_bytes().chunks(2).map(|pair| match pair {
+        [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
+        _ => None,
+    });
+    let bytes: Option<Vec<u8>> = pairs.collect();
+    bytes.map(|bytes| decode_latin1(&bytes))
+}
+
+/// What is no text where only text can stand: error 1300.
+pub fn invalid_string(bytes: &[u8]) -> SqlError {
+    let from = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    let shown: String = bytes[from..]
+        .iter()
+        .take(SHOWN_BYTES)
+        .map(|byte| format!("\\x{byte:02X}"))
+        .collect();
+    SqlError::new(
+        1300,
+        "HY000",
+        format!("Invalid utf8mb4 character string: '{shown}'"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn utf8(bytes: &[u8]) -> String {
+        text(bytes, TextEncoding::Utf8).expect("only literals are bytes")
+    }
+
+    fn text(bytes: &[u8], encoding: TextEncoding) -> Result<String> {
+        statement_text(bytes, encoding, false).map(Cow::into_owned)
+    }
+
+    #[test]
+    fn a_statement_of_utf8_is_the_text() {
+        let sql = "insert into b values ('é', _binary'x')";
+        let found = statement_text(sql.as_bytes(), TextEncoding::Utf8, false);
+        assert!(matches!(found, Ok(Cow::Borrowed(text)) if text == sql));
+        assert_eq!(utf8(b"select 1\0"), "select 1");
+        assert_eq!(utf8(b"select 1;\0"), "select 1;");
+    }
+
+    #[test]
+    fn literals_that_are_not_become_hexadecimal() {
+        for (bytes, text) in [
+            (
+                &b"values (1,_binary'a\x80\xff')"[..],
+                "values (1,_binary X'6180FF')",
+            ),
+            (
+                b"values (_binary 'a\x80', 'b', '\xc3\xa9')",
+                "values (_binary  X'6180', 'b', '\u{e9}')",
+            ),
+            (b"values ('a\xff')", "values (_binary X'61FF')"),
+            (b"values (\"a'\xff\"\"\")", "values (_binary X'6127FF22')"),
+            (b"values (n'a\xff')", "values (_binary X'61FF')"),
+            (b"values (_utf8mb4'a\xff')", "values (_binary X'61FF')"),
+            (b"values (_latin1'a\xe9')", "values (_latin1'a\u{e9}')"),
+            (
+                b"values ('a' /* \xff */ '\xff\\'' , 1)",
+                "values (_binary X'61FF27' , 1)",
+            ),
+            (
+                b"values ('\\0\\b\\t\\n\\r\\Z\\\\\\'\\\"\\%\\_\\q\xff''')",
+                "values (_binary X'0008090A0D1A5C27225C255C5F71FF27')",
+            ),
+            (
+                b"select /* \xff */ 1 -- \xff",
+                "select /* \u{fffd} */ 1 -- \u{fffd}",
+            ),
+            (b"select x'41', '\xff'", "select x'41', _binary X'FF'"),
+        ] {
+            assert_eq!(utf8(bytes), text);
+        }
+    }
+
+    #[test]
+    fn an_open_string_stays_open() {
+        for bytes in [
+            &b"values ('a\xff\\')"[..],
+            b"values ('a\xff",
+            b"values ('\xff''",
+        ] {
+            assert!(!utf8(bytes).ends_with(['\'', ')']), "{}", utf8(bytes));
+        }
+    }
+
+    #[test]
+    fn other_character_sets_are_refused_by_name() {
+        let error = text(b"select _gbk'\x81\x40'", TextEncoding::Utf8);
+        assert_eq!(error.map_err(|error| error.code), Err(1115));
+    }
+
+    #[test]
+    fn names_have_to_be_text() {
+        for bytes in [
+            &b"select `a\x80`"[..],
+            b"select a\x80",
+            b"select x'\x80'",
+            b"select 1 \xff",
+        ] {
+            assert_eq!(
+                text(bytes, TextEncoding::Utf8).map_err(|error| error.code),
+                Err(1300)
+            );
+        }
+        let quoted = statement_text(b"select \"a\x80\"", TextEncoding::Utf8, true);
+        assert_eq!(quoted.map_err(|error| error.code), Err(1300));
+    }
+
+    #[test]
+    fn latin1_is_converted() {
+        let latin1 = |bytes: &[u8]| text(bytes, TextEncoding::Latin1).expect("every byte is text");
+        for (bytes, text) in [
+            (&b"select 'a'"[..], "select 'a'"),
+            (b"select '\xe9' as `\xe9`", "select '\u{e9}' as `\u{e9}`"),
+            (b"select _binary'\xe9'", "select _binary X'E9'"),
+            (b"select _utf8mb4'\xc3\xa9'", "select '\u{e9}'"),
+            (
+                b"insert into t values ('\xe9', 'a')",
+                "insert into t values (_latin1 X'E9', 'a')",
+            ),
+            (
+                b" update t set \xe9 = '\x80'; select '\x80'",
+                " update t set \u{e9} = _latin1 X'80'; select '\u{20ac}'",
+            ),
+        ] {
+            assert_eq!(latin1(bytes), text);
+        }
+        assert_eq!(text_of_latin1_digits("4180"), Some("A\u{20AC}".into()));
+        assert_eq!(text_of_latin1_digits("418"), None);
+    }
+}
