@@ -10,6 +10,7 @@
 
 pub mod aggregates;
 pub mod batch_condition;
+pub mod checked_rows;
 pub mod collation;
 pub mod detached_exec;
 pub mod error;

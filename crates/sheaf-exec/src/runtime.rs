@@ -36,6 +36,7 @@ use sheaf_access::CancelFlag;
 use sheaf_storage::TempSpace;
 use tokio::sync::mpsc;
 
+use crate::checked_rows::CheckedRows;
 use crate::error::ExecError;
 use crate::memory_pool::QueryMemoryPool;
 use crate::spill_files::SpillFiles;
@@ -242,9 +243,13 @@ async fn drive(
     cancel: &CancelFlag,
     sender: &mpsc::Sender<Result<RecordBatch, ExecError>>,
 ) -> Result<(), ExecError> {
+    let mut checked = cfg!(debug_assertions).then(|| CheckedRows::of(&plan));
     let mut stream = execute_stream(plan, task)?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(unwrap_panic)?;
+        if let Some(checked) = &mut checked {
+            checked.check(&batch)?;
+        }
         if cancel.is_cancelled() {
             return Err(ExecError::Cancelled);
         }
