@@ -18,6 +18,7 @@ pub mod functions;
 pub mod hints;
 mod input_handed_on;
 pub mod interruptible_exec;
+pub mod join_order_exec;
 mod kept_table;
 mod key_encoder;
 pub mod keyed_join_exec;

@@ -15,15 +15,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use datafusion_common::{NullEquality, Result};
-use datafusion_expr::{BinaryExpr, Expr};
+use datafusion_common::Result;
+use datafusion_expr::{BinaryExpr, Expr, Operator};
 
 use crate::join_graph::{JoinGraph, Predicate, RelationKind, RelationSet};
 use crate::join_order::{Chooser, Input};
 use crate::join_rows::Keys;
 use crate::keyed_access::{LookupPath, lookup_paths};
 
-/// An equality between the relations so far and a new one.
+/// An equality between the relations so far and a new one, `outer = inner` or `outer <=> inner`.
 #[derive(Debug, Clone)]
 pub(crate) struct Equality {
     /// Position in the list it came from: the graph's predicates, or the relation's own condition.
@@ -32,6 +32,27 @@ pub(crate) struct Equality {
     pub outer: Expr,
     /// The side over the new relation.
     pub inner: Expr,
+    /// NULL equals NULL.
+    pub null_equals_null: bool,
+}
+
+impl Equality {
+    pub(crate) fn operator(&self) -> Operator {
+        match self.null_equals_null {
+            true => Operator::IsNotDistinctFrom,
+            false => Operator::Eq,
+        }
+    }
+
+    /// The condition that it is.
+    pub(crate) fn condition(&self) -> Expr {
+        let (outer, inner) = (self.outer.clone(), self.inner.clone());
+        Expr::BinaryExpr(BinaryExpr::new(
+            Box::new(outer),
+            self.operator(),
+            Box::new(inner),
+        ))
+    }
 }
 
 /// Where an equality has the expression over the relations so far.
@@ -72,8 +93,7 @@ impl Chooser<'_, '_> {
         }
         let equalities = as_equalities(self.graph, relation, &key.1);
         let entry = &self.graph.relations[relation];
-        let can_look_up = entry.null_equality == NullEquality::NullEqualsNothing
-            && !matches!(entry.kind, RelationKind::Anti { null_aware: true });
+        let can_look_up = !matches!(entry.kind, RelationKind::Anti { null_aware: true });
         let lookups = match &self.inputs[relation] {
             Input::Table(table) if can_look_up => {
                 lookup_paths(table, entry, &equalities, self.schema, self.context)?
@@ -164,6 +184,7 @@ fn as_equalities(graph: &JoinGraph<'_>, relation: usize, connecting: &Connecting
             origin: *origin,
             outer: outer.as_ref().clone(),
             inner: inner.as_ref().clone(),
+            null_equals_null: conditions[*origin].null_equals_null,
         })
     });
     found.collect()

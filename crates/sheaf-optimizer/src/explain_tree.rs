@@ -37,6 +37,7 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrde
 use sheaf_access::{Fetch, IndexRef};
 use sheaf_exec::detached_exec::DetachedExec;
 use sheaf_exec::interruptible_exec::InterruptibleExec;
+use sheaf_exec::join_order_exec::JoinOrderExec;
 use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::lookup_switch::{LookupSwitch, SWITCH_METRICS};
 use sheaf_exec::measuring_exec::{Measured, MeasuringExec};
@@ -51,7 +52,7 @@ use sheaf_table::PRIMARY;
 use crate::explain::{ExplainRow, MAY_SWITCH};
 use crate::json::{Json, Object};
 use crate::plan_outline::{About, Note, NotesByOperator, address};
-use crate::sql_text::{Names, conditions_text, expression_text, order_text};
+use crate::sql_text::{Names, conditions_text, expression_text, operator_text, order_text};
 
 /// What is said of the operators besides the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -396,6 +397,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
     !(plan.is::<ProjectionExec>()
         || plan.is::<InterruptibleExec>()
         || plan.is::<DetachedExec>()
+        || plan.is::<JoinOrderExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
         || plan.is::<RecursionLimitExec>()
@@ -581,9 +583,9 @@ fn join_condition(about: &About) -> String {
     };
     let pairs: Vec<String> = on
         .iter()
-        .map(|(left, right)| {
+        .map(|(left, op, right)| {
             let side = |expr| expression_text(expr, Names::PLAIN);
-            format!("({} = {})", side(left), side(right))
+            format!("({} {} {})", side(left), operator_text(*op), side(right))
         })
         .collect();
     let mut text = match pairs.is_empty() {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{
-    Column, DFSchema, NullEquality, Result, TableReference, internal_err, not_impl_err,
+    Column, DFSchema, Dependency, NullEquality, Result, TableReference, internal_err, not_impl_err,
 };
 use datafusion_expr::utils::split_conjunction_owned;
 use datafusion_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator, TableScan};
@@ -90,7 +90,6 @@ pub(crate) struct Relation<'p> {
     pub kind: RelationKind,
     /// The condition by which a relation that is not Inner is joined; empty for Inner.
     pub on: Vec<Predicate>,
-    pub null_equality: NullEquality,
     /// Relations that must be joined before.
     pub needs: RelationSet,
     /// Names of its columns in the graph, by position in the plan's schema.
@@ -106,8 +105,10 @@ pub(crate) struct Relation<'p> {
 pub(crate) struct Predicate {
     pub expr: Expr,
     pub relations: RelationSet,
-    /// For `left = right`, the relations of each side.
+    /// For `left = right` and `left <=> right`, the relations of each side.
     pub sides: Option<(RelationSet, RelationSet)>,
+    /// It is `left <=> right`: NULL equals NULL. That is a matter of each pair of keys, also where a join has several.
+    pub null_equals_null: bool,
 }
 
 /// A string in an Arrow array, on average: its view, what does not fit in it, and what buffers have to spare.
@@ -280,7 +281,6 @@ impl<'p> JoinGraph<'p> {
             condition.extend(split_conjunction_owned(rename(filter, &schema, &scope)?));
         }
         if kind == RelationKind::Semi
-            && *null_equality == NullEquality::NullEqualsNothing
             && self.matches_once(relation, &condition)
             && may_be_semijoin(inner, self.switch)?
         {
@@ -300,7 +300,6 @@ impl<'p> JoinGraph<'p> {
         };
         let entry = &mut self.relations[relation];
         entry.on = condition;
-        entry.null_equality = *null_equality;
         entry.needs = needs;
         let scope = match kind {
             RelationKind::Inner => return internal_err!("an inner join has no preserved side"),
@@ -318,12 +317,12 @@ impl<'p> JoinGraph<'p> {
         Ok(scope)
     }
 
-    /// Whether `condition` equates all columns of a unique key of the relation, a table, with values of others: then no
-    /// row of the others matches more than one of it.
+    /// Whether `condition` equates all columns of a unique key of the relation with values of others: then no row of the
+    /// others matches more than one of it.
     fn matches_once(&self, relation: usize, condition: &[Expr]) -> bool {
         let relation = &self.relations[relation];
         let Some((scan, columns)) = plain_scan(relation.plan) else {
-            return false;
+            return derived_matches_once(relation, condition);
         };
         let Some(source) = scan.source.downcast_ref::<SheafTableSource>() else {
             return false;
@@ -378,14 +377,7 @@ impl<'p> JoinGraph<'p> {
         for (left_key, right_key) in &join.on {
             let left_key = rename(left_key, join.left.schema(), &left)?;
             let right_key = rename(right_key, join.right.schema(), &right)?;
-            let expr = match join.null_equality {
-                NullEquality::NullEqualsNothing => equals(left_key, right_key),
-                NullEquality::NullEqualsNull => Expr::BinaryExpr(BinaryExpr::new(
-                    Box::new(left_key),
-                    Operator::IsNotDistinctFrom,
-                    Box::new(right_key),
-                )),
-            };
+            let expr = key_condition(left_key, right_key, join.null_equality);
             let predicate = self.as_predicate(expr)?;
             self.predicates.push(predicate);
         }
@@ -409,14 +401,17 @@ impl<'p> JoinGraph<'p> {
     }
 
     fn as_predicate(&self, expr: Expr) -> Result<Predicate> {
-        let sides = match &expr {
-            Expr::BinaryExpr(BinaryExpr {
-                left,
-                op: Operator::Eq,
-                right,
-            }) => Some((self.relations_of(left)?, self.relations_of(right)?)),
-            _ => None,
-        };
+        let mut sides = None;
+        let mut null_equals_null = false;
+        if let Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::Eq | Operator::IsNotDistinctFrom),
+            right,
+        }) = &expr
+        {
+            sides = Some((self.relations_of(left)?, self.relations_of(right)?));
+            null_equals_null = *op == Operator::IsNotDistinctFrom;
+        }
         Ok(Predicate {
             relations: self.relations_of(&expr)?,
             expr,
@@ -441,7 +436,6 @@ impl<'p> JoinGraph<'p> {
             plan,
             kind,
             on: Vec::new(),
-            null_equality: NullEquality::NullEqualsNothing,
             needs: RelationSet::default(),
             columns: columns.collect(),
             mark: None,
@@ -474,12 +468,13 @@ impl<'p> JoinGraph<'p> {
 /// The name of the column that a mark join adds.
 const MARK: &str = "mark";
 
-fn equals(left: Expr, right: Expr) -> Expr {
-    Expr::BinaryExpr(BinaryExpr::new(
-        Box::new(left),
-        Operator::Eq,
-        Box::new(right),
-    ))
+/// What a pair of a join's keys must satisfy.
+fn key_condition(left: Expr, right: Expr, null_equality: NullEquality) -> Expr {
+    let op = match null_equality {
+        NullEquality::NullEqualsNothing => Operator::Eq,
+        NullEquality::NullEqualsNull => Operator::IsNotDistinctFrom,
+    };
+    Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
 }
 
 /// `expr` over `schema` with each column under its name in the graph.

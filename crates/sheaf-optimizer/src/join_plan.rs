@@ -8,20 +8,24 @@ use std::sync::Arc;
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Fields, Schema};
-use datafusion_common::{Column, DFSchema, JoinSide, JoinType, Result, internal_err};
+use datafusion_common::{Column, DFSchema, JoinSide, JoinType, NullEquality, Result, internal_err};
 use datafusion_expr::utils::conjunction;
 use datafusion_expr::{Expr, LogicalPlan};
-use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::{Column as PhysicalColumn, Literal};
-use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_expr::{LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::filter::FilterExec;
-use datafusion_physical_plan::joins::utils::{ColumnIndex, JoinFilter};
+use datafusion_physical_plan::joins::utils::{ColumnIndex, JoinFilter, JoinOn};
 use datafusion_physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode, SortMergeJoinExec,
 };
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion_physical_plan::repartition::RepartitionExec;
+use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_exec::SheafTableSource;
+use sheaf_exec::join_order_exec::{in_streamed_order, without_order};
 use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
 
 use crate::bounded_regret::Risk;
@@ -299,6 +303,22 @@ struct JoinCondition {
     rest: Vec<Expr>,
 }
 
+impl JoinCondition {
+    /// The keys of an operator that takes NULL for equal to NULL in all of its keys or in none, and what is left.
+    fn into_keys(self) -> (Vec<Equality>, NullEquality, Vec<Expr>) {
+        let (null_safe, plain): (Vec<_>, Vec<_>) = self
+            .equalities
+            .into_iter()
+            .partition(|equality| equality.null_equals_null);
+        if plain.is_empty() {
+            return (null_safe, NullEquality::NullEqualsNull, self.rest);
+        }
+        let mut rest: Vec<Expr> = null_safe.iter().map(Equality::condition).collect();
+        rest.extend(self.rest);
+        (plain, NullEquality::NullEqualsNothing, rest)
+    }
+}
+
 impl<'p> Builder<'_, '_, 'p> {
     fn add(&mut self, before: Option<Joined>, step: &Step) -> Result<Joined> {
         let graph = self.graph;
@@ -490,7 +510,7 @@ impl<'p> Builder<'_, '_, 'p> {
             .enumerate()
             .filter(|(position, _)| !in_key.contains(position));
         let residual: Vec<Expr> = open
-            .map(|(_, equality)| equality_expr(equality))
+            .map(|(_, equality)| equality.condition())
             .chain(condition.rest)
             .collect();
 
@@ -653,8 +673,9 @@ impl<'p> Builder<'_, '_, 'p> {
         };
         let join_type = join_type(&relation.kind, build_new);
         let (left_schema, right_schema) = (left.schema()?, right.schema()?);
-        let mut on = Vec::with_capacity(condition.equalities.len());
-        for equality in &condition.equalities {
+        let (equalities, null_equality, rest) = condition.into_keys();
+        let mut on = Vec::with_capacity(equalities.len());
+        for equality in &equalities {
             let (left_key, right_key) = if build_new {
                 (&equality.inner, &equality.outer)
             } else {
@@ -665,7 +686,7 @@ impl<'p> Builder<'_, '_, 'p> {
             on.push((left_key, right_key));
         }
         let filter = self.join_filter(
-            condition.rest,
+            rest,
             &left.layout,
             left.plan.schema().fields(),
             &right.layout,
@@ -707,27 +728,14 @@ impl<'p> Builder<'_, '_, 'p> {
         let null_aware = matches!(relation.kind, RelationKind::Anti { null_aware: true });
         let (plan, note): (Arc<dyn ExecutionPlan>, ExtraNote) = match method {
             Method::Merge => {
-                let options = vec![
-                    SortOptions {
-                        descending: false,
-                        nulls_first: true
-                    };
-                    on.len()
-                ];
-                let null_equality = relation.null_equality;
-                let merge = SortMergeJoinExec::try_new(
-                    left_plan,
-                    right_plan,
+                let merge = self.merge_join(
+                    [left_plan, right_plan],
                     on,
                     filter,
                     join_type,
-                    options,
                     null_equality,
                 )?;
-                (
-                    project(Arc::new(merge), projection)?,
-                    ExtraNote::JoinBufferMerge,
-                )
+                (project(merge, projection)?, ExtraNote::JoinBufferMerge)
             }
             Method::NestedLoop { .. } if filter.is_none() && join_type == JoinType::Inner => {
                 let cross = CrossJoinExec::new(left_plan, right_plan);
@@ -744,14 +752,14 @@ impl<'p> Builder<'_, '_, 'p> {
             }
             _ => {
                 let hash = HashJoinExec::try_new(
-                    left_plan,
+                    without_order(left_plan)?,
                     right_plan,
                     on,
                     filter,
                     &join_type,
                     projection,
                     PartitionMode::CollectLeft,
-                    relation.null_equality,
+                    null_equality,
                     null_aware,
                 )?;
                 (Arc::new(hash), ExtraNote::JoinBufferHash)
@@ -776,6 +784,32 @@ impl<'p> Builder<'_, '_, 'p> {
             most_rows: before.most_rows,
             explain,
         })
+    }
+
+    /// A sort-merge join. Its inputs are sorted here already and divided between its workers, as the physical rules would
+    /// have it: what the join promises of its order is told by its inputs, and operators above it rely on that.
+    fn merge_join(
+        &self,
+        inputs: [Arc<dyn ExecutionPlan>; 2],
+        on: JoinOn,
+        filter: Option<JoinFilter>,
+        join_type: JoinType,
+        null_equality: NullEquality,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let workers = self
+            .planner
+            .context
+            .task
+            .session_config()
+            .target_partitions();
+        let [left, right] = inputs;
+        let (left_keys, right_keys): (Vec<_>, Vec<_>) = on.iter().cloned().unzip();
+        let left = sorted_by_keys(left, left_keys, workers)?;
+        let right = sorted_by_keys(right, right_keys, workers)?;
+        let options = vec![MERGE_ORDER; on.len()];
+        let merge =
+            SortMergeJoinExec::try_new(left, right, on, filter, join_type, options, null_equality)?;
+        in_streamed_order(Arc::new(merge))
     }
 
     /// A condition over rows of both sides, as join operators take it.
@@ -895,10 +929,6 @@ impl<'p> Builder<'_, '_, 'p> {
     }
 }
 
-fn equality_expr(equality: &Equality) -> Expr {
-    equality.outer.clone().eq(equality.inner.clone())
-}
-
 /// DataFusion's join type, with the rows so far on the right if the new relation is built on.
 fn join_type(kind: &RelationKind, build_new: bool) -> JoinType {
     match (kind, build_new) {
@@ -912,6 +942,41 @@ fn join_type(kind: &RelationKind, build_new: bool) -> JoinType {
         (RelationKind::Mark, false) => JoinType::LeftMark,
         (RelationKind::Mark, true) => JoinType::RightMark,
     }
+}
+
+/// The order in which a sort-merge join wants its keys.
+const MERGE_ORDER: SortOptions = SortOptions {
+    descending: false,
+    nulls_first: true,
+};
+
+/// The rows of `plan`, divided between workers by their keys and sorted by them.
+fn sorted_by_keys(
+    plan: Arc<dyn ExecutionPlan>,
+    keys: Vec<Arc<dyn PhysicalExpr>>,
+    workers: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let order = keys
+        .iter()
+        .map(|key| PhysicalSortExpr::new(Arc::clone(key), MERGE_ORDER));
+    let Some(order) = LexOrdering::new(order) else {
+        return internal_err!("a merge join without keys");
+    };
+    let divided: Arc<dyn ExecutionPlan> = match workers {
+        1 if plan.output_partitioning().partition_count() == 1 => plan,
+        1 => Arc::new(CoalescePartitionsExec::new(plan)),
+        _ => Arc::new(RepartitionExec::try_new(
+            plan,
+            Partitioning::Hash(keys, workers),
+        )?),
+    };
+    let is_sorted = divided
+        .equivalence_properties()
+        .ordering_satisfy(order.clone())?;
+    Ok(match is_sorted {
+        true => divided,
+        false => Arc::new(SortExec::new(order, divided).with_preserve_partitioning(workers > 1)),
+    })
 }
 
 /// Keeps some columns of an operator that cannot do so itself.

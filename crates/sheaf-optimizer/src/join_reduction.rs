@@ -40,9 +40,7 @@ pub(crate) fn reduced(
     inputs: &[Option<Input<'_>>],
 ) -> Result<Option<LogicalPlan>> {
     let relation = &graph.relations[number];
-    if relation.null_equality != NullEquality::NullEqualsNothing
-        || matches!(relation.kind, RelationKind::Anti { null_aware: true })
-    {
+    if matches!(relation.kind, RelationKind::Anti { null_aware: true }) {
         return Ok(None);
     }
     let mut best: Option<(f64, usize, Column)> = None;
@@ -172,9 +170,9 @@ fn equal_columns(graph: &JoinGraph<'_>, number: usize, column: &Column) -> BTree
     found
 }
 
-/// The columns that a condition says to be equal.
+/// The columns that a condition says to be equal, and not NULL.
 fn equal_pair(predicate: &Predicate) -> Option<(&Column, &Column)> {
-    predicate.sides?;
+    predicate.sides.filter(|_| !predicate.null_equals_null)?;
     let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = &predicate.expr else {
         return None;
     };

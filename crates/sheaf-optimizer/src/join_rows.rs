@@ -86,8 +86,10 @@ impl Chooser<'_, '_> {
             let (inner, inner_nulls) = self.distinct(&equality.inner)?;
             keys.outer *= outer;
             keys.inner *= inner;
-            keys.outer_not_null *= 1.0 - outer_nulls;
-            keys.not_null *= (1.0 - outer_nulls) * (1.0 - inner_nulls);
+            if !equality.null_equals_null {
+                keys.outer_not_null *= 1.0 - outer_nulls;
+                keys.not_null *= (1.0 - outer_nulls) * (1.0 - inner_nulls);
+            }
             outer_relations = outer_relations.union(self.graph.relations_of(&equality.outer)?);
         }
         if equalities.len() < 2 {

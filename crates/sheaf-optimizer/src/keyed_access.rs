@@ -370,7 +370,12 @@ fn key_column(
     let Some(column) = table_column(relation, table, inner.column) else {
         return Ok(None);
     };
-    let ty = &table.table.definition.columns[column].ty;
+    let definition = &table.table.definition.columns[column];
+    // Keys that are NULL are not looked up. They find nothing in a column that has no NULL.
+    if equality.null_equals_null && definition.nullable {
+        return Ok(None);
+    }
+    let ty = &definition.ty;
     // Both sides must be compared as the index orders the column.
     if matches!(ty, ColumnType::Enum { .. })
         || inner.collation != ty.collation()

@@ -41,6 +41,7 @@ mod hints;
 mod index_merge;
 mod join_first_rows;
 mod join_graph;
+mod join_keys;
 mod join_order;
 mod join_plan;
 mod join_reduction;

@@ -30,7 +30,6 @@ use datafusion_optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
 use datafusion_optimizer::eliminate_join::EliminateJoin;
 use datafusion_optimizer::eliminate_limit::EliminateLimit;
 use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
-use datafusion_optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::optimize_unions::OptimizeUnions;
 use datafusion_optimizer::propagate_empty_relation::PropagateEmptyRelation;
@@ -43,6 +42,7 @@ use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 
 use crate::PlannerContext;
 use crate::connect_joins::{ConnectJoins, is_above_joins};
+use crate::join_keys::ExtractJoinKeys;
 use crate::rule_passes::{Rule, apply_rules};
 use crate::scalar_subqueries::ScalarSubqueriesToJoins;
 
@@ -105,7 +105,7 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on_subqueries(DecorrelatePredicateSubquery::new()),
         Rule::on_subqueries(ScalarSubqueriesToJoins::default()),
         Rule::on(is_join, DecorrelateLateralJoin::new()),
-        Rule::on(is_filtered_join, ExtractEquijoinPredicate::new()),
+        Rule::on(is_filtered_join, ExtractJoinKeys),
         Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
         Rule::on(is_filter, EliminateFilter::new()),
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),

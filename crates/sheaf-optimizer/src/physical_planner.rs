@@ -27,8 +27,10 @@ use datafusion_expr::{
     SkipType, Sort, SortExpr, TableScan, Union, Values,
 };
 use datafusion_physical_expr::{
-    LexOrdering, PhysicalExpr, create_physical_expr, create_physical_sort_exprs,
+    Distribution, LexOrdering, OrderingRequirements, PhysicalExpr, create_physical_expr,
+    create_physical_sort_exprs,
 };
+use datafusion_physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
@@ -491,8 +493,11 @@ impl Planner<'_> {
             self.note_sort(input.rows, sort.fetch);
         }
         let (planned, expectation, held_rows) = match (sorted, sort.fetch) {
-            (true, None) => return Ok(input),
-            (true, Some(fetch)) => (limited(input, fetch), Expectation::NoEarlyStop, fetch),
+            (true, None) => return Ok(kept_in_order(input, ordering)),
+            (true, Some(fetch)) => {
+                let ordered = kept_in_order(input, ordering.clone());
+                (limited(ordered, fetch), Expectation::NoEarlyStop, fetch)
+            }
             (false, _) => (sorted_rows(sort, &ordering, input), Expectation::Worst, 0),
         };
         let doubted = Doubted {
@@ -689,6 +694,18 @@ fn sorted_rows(sort: &Sort, ordering: &LexOrdering, input: Planned) -> Planned {
         rows,
         ..input.wrap(sort).note(ExtraNote::UsingFilesort)
     }
+}
+
+/// Rows that come in the wanted order by themselves. The rules that exchange rows between workers learn from it that the
+/// order is relied on; then it is removed.
+fn kept_in_order(input: Planned, ordering: LexOrdering) -> Planned {
+    let child = Arc::clone(&input.plan);
+    input.wrap(OutputRequirementExec::new(
+        child,
+        Some(OrderingRequirements::from(ordering)),
+        Distribution::SinglePartition,
+        None,
+    ))
 }
 
 /// The first rows of each partition.

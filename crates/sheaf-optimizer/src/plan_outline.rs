@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use datafusion_common::Column;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_expr::{Expr, Filter, LogicalPlan, SortExpr};
+use datafusion_expr::{Expr, Filter, LogicalPlan, Operator, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
+use sheaf_exec::join_order_exec::JoinOrderExec;
 
 use crate::connection::Equality;
 use crate::explain::ExplainRow;
@@ -33,9 +34,9 @@ pub(crate) enum About {
         functions: Vec<Expr>,
     },
     Functions(Vec<Expr>),
-    /// Joins on equalities and other conditions.
+    /// Joins on equalities, each with its operator, and other conditions.
     Join {
-        on: Vec<(Expr, Expr)>,
+        on: Vec<(Expr, Operator, Expr)>,
         rest: Vec<Expr>,
     },
 }
@@ -45,7 +46,10 @@ impl About {
         let pairs = equalities.iter();
         About::Join {
             on: pairs
-                .map(|equality| (equality.outer.clone(), equality.inner.clone()))
+                .map(|equality| {
+                    let (outer, inner) = (equality.outer.clone(), equality.inner.clone());
+                    (outer, equality.operator(), inner)
+                })
                 .collect(),
             rest: rest.to_vec(),
         }
@@ -199,9 +203,10 @@ fn pair<'o>(
     }
 }
 
+/// The operator below projections, and below what only says less of a join's order.
 fn below_projections(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let mut operator = plan;
-    while operator.is::<ProjectionExec>()
+    while (operator.is::<ProjectionExec>() || operator.is::<JoinOrderExec>())
         && let [input] = operator.children().as_slice()
     {
         operator = input;

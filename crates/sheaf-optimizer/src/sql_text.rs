@@ -202,16 +202,21 @@ fn binary_text(binary: &BinaryExpr, names: Names<'_>) -> String {
         return format!("({})", parts.join(word));
     }
     let under = collation_of([&*binary.left, &*binary.right]);
-    let operator = match binary.op {
-        Operator::NotEq => "<>".to_string(),
-        Operator::IsNotDistinctFrom => "<=>".to_string(),
-        other => other.to_string(),
-    };
+    let operator = operator_text(binary.op);
     format!(
         "({} {operator} {})",
         operand(&binary.left, under, names),
         operand(&binary.right, under, names)
     )
+}
+
+/// How MySQL writes an operator.
+pub(crate) fn operator_text(operator: Operator) -> String {
+    match operator {
+        Operator::NotEq => "<>".to_string(),
+        Operator::IsNotDistinctFrom => "<=>".to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// The operands of a chain of one operator, from left to right.

@@ -8,6 +8,8 @@ mod estimates;
 mod first_rows;
 mod harness;
 mod lookup_regret;
+mod merge_joins;
+mod null_equality;
 mod operators;
 mod orders;
 mod regret;

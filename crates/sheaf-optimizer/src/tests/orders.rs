@@ -82,3 +82,34 @@ fn a_union_of_a_constant_and_of_first_rows_is_sorted() {
         }
     }
 }
+
+/// Several rows that stream by have the same place in their order: below each of them those of the other side begin anew.
+#[test]
+fn a_hash_join_has_the_order_of_the_side_that_streams() {
+    let mut lab = lab();
+    for partitions in [1, 2] {
+        lab.settings.target_partitions = partitions;
+        for (order, key) in [
+            ("host, v", (0, 1)),
+            ("few_id, v", (2, 1)),
+            ("host, v LIMIT 70", (0, 1)),
+        ] {
+            // A join that no index serves.
+            let sql = format!(
+                "SELECT host, v, few_id FROM (SELECT host, few_id, id % 3 AS r FROM many) m \
+                 JOIN (SELECT v, v % 3 AS r FROM few) f ON m.r = f.r ORDER BY {order}"
+            );
+            let rows = lab.rows(&sql);
+            let rows: Vec<Vec<i64>> = rows
+                .lines()
+                .map(|line| {
+                    line.split(' ')
+                        .map(|value| value.parse().unwrap())
+                        .collect()
+                })
+                .collect();
+            let keys: Vec<_> = rows.iter().map(|row| (row[key.0], row[key.1])).collect();
+            assert!(keys.is_sorted(), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What a join of DataFusion may rightly say of the order of its rows.
+//!
+//! A join whose one side streams by has the order of that side. DataFusion says that rows with the same place in it come in
+//! the order of the other side, and so they do below one row of the streamed side, but not below two of them:
+//!
+//! ```text
+//!   streamed, by k      other side, by id      joined                    not (k, id)
+//!     k = 1               id = 1                 k = 1, id = 1
+//!     k = 1               id = 2                 k = 1, id = 2
+//!                                                k = 1, id = 1
+//!                                                k = 1, id = 2
+//! ```
+//!
+//! A sort by (k, id) above would be left out. So the kept side of a hash join hands its order to nobody
+//! ([`without_order`]), and a sort-merge join, which needs both sides in order, says that of the streamed side only
+//! ([`in_streamed_order`]). An outer sort-merge join has not even that one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{JoinType, Result, internal_err};
+use datafusion_execution::TaskContext;
+use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion_physical_plan::execution_plan::CardinalityEffect;
+use datafusion_physical_plan::joins::SortMergeJoinExec;
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    SendableRecordBatchStream,
+};
+
+/// The rows of `plan`, of whose order nothing is said.
+pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    match plan.equivalence_properties().oeq_class().is_empty() {
+        true => Ok(plan),
+        false => Ok(Arc::new(JoinOrderExec::new(plan, Said::Nothing)?)),
+    }
+}
+
+/// The rows of a sort-merge join, in the order of the side that streams by, if they have it.
+pub fn in_streamed_order(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(Arc::new(JoinOrderExec::new(join, Said::StreamedSide)?))
+}
+
+/// What is said of the order of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    StreamedSide,
+}
+
+/// Hands on the batches of its input, and says less of their order.
+#[derive(Debug)]
+pub struct JoinOrderExec {
+    input: Arc<dyn ExecutionPlan>,
+    said: Said,
+    properties: Arc<PlanProperties>,
+}
+
+impl JoinOrderExec {
+    fn new(input: Arc<dyn ExecutionPlan>, said: Said) -> Result<JoinOrderExec> {
+        let mut equivalences = input.equivalence_properties().clone();
+        equivalences.clear_orderings();
+        if said == Said::StreamedSide
+            && let Some(join) = merge_join(&input)
+        {
+            add_streamed_order(&mut equivalences, join);
+        }
+        let properties = PlanProperties::new(
+            equivalences,
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        Ok(JoinOrderExec {
+            input,
+            said,
+            properties: Arc::new(properties),
+        })
+    }
+}
+
+/// The join below operators that hand its rows on.
+fn merge_join(plan: &Arc<dyn ExecutionPlan>) -> Option<&SortMergeJoinExec> {
+    if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+        return Some(join);
+    }
+    match plan.children().as_slice() {
+        [input] if input.schema() == plan.schema() => merge_join(input),
+        _ => None,
+    }
+}
+
+fn add_streamed_order(equivalences: &mut EquivalenceProperties, join: &SortMergeJoinExec) {
+    let streamed = match join.join_type() {
+        JoinType::Inner | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+            join.left()
+        }
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => join.right(),
+        // Rows without a match overtake others of the same batch.
+        JoinType::Left | JoinType::Right | JoinType::Full => return,
+    };
+    let order = streamed.equivalence_properties().oeq_class().clone();
+    equivalences.add_orderings(order);
+}
+
+impl DisplayAs for JoinOrderExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "JoinOrderExec: {:?}", self.said)
+    }
+}
+
+impl ExecutionPlan for JoinOrderExec {
+    fn name(&self) -> &'static str {
+        "JoinOrderExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    /// It keeps it, but the input says too much of it.
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) => Ok(Arc::new(JoinOrderExec::new(input, self.said)?)),
+            None => internal_err!("the order of a join without the join"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}
