@@ -219,6 +219,25 @@ impl KeyedJoinExec {
         &self.alias
     }
 
+    pub fn outer(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.outer
+    }
+
+    /// What is looked up for an outer row.
+    pub fn keys(&self) -> &[KeyColumn] {
+        &self.keys
+    }
+
+    /// What a match must also satisfy.
+    pub fn join_filter(&self) -> Option<&JoinFilter> {
+        self.filter.as_ref()
+    }
+
+    /// Which columns are delivered of the outer ones and, behind them, those looked up or the mark.
+    pub fn projection(&self) -> &[usize] {
+        &self.projection
+    }
+
     /// Whether two joins are sure to deliver the same rows, in the same order where they promise one, if their outer plans do.
     pub fn joins_the_same(&self, other: &KeyedJoinExec) -> bool {
         let filters_the_same = match (&self.filter, &other.filter) {

@@ -19,6 +19,7 @@
 //!                                                     |- [shared_subplans]  what a plan has twice runs once
 //!                                                     |- [trace]        what was considered, and why it lost
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep
+//!                                                     |- [plan_check]   does the finished plan contradict itself
 //!                                                     '- [explain]      MySQL's table
 //! ```
 //!
@@ -58,6 +59,7 @@ mod match_spread;
 mod path_cost;
 mod physical_planner;
 mod physical_rules;
+mod plan_check;
 mod plan_outline;
 mod range_text;
 mod ranges;

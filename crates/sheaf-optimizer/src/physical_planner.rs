@@ -56,12 +56,12 @@ use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::Object;
 use crate::plan_outline::Notes;
 use crate::{
-    PhysicalQuery, PlannerContext, join_graph, join_plan, physical_rules, selectivity,
+    PhysicalQuery, PlannerContext, join_graph, join_plan, physical_rules, plan_check, selectivity,
     shared_subplans, table_reference,
 };
 
 /// Chooses access paths, join order and join methods, and builds the operators.
-pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<PhysicalQuery> {
+pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<PhysicalQuery> {
     let mut planner = Planner {
         context,
         properties: ExecutionProps::new(),
@@ -72,7 +72,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
         repeats: false,
         most_kept: 0.0,
     };
-    let planned = planner.plan_block(plan, "PRIMARY")?;
+    let planned = planner.plan_block(logical, "PRIMARY")?;
     let cost_us = planned.cost_us;
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
@@ -84,6 +84,7 @@ pub fn plan_physical(plan: &LogicalPlan, context: &PlannerContext) -> Result<Phy
     let plan = shared_subplans::share(plan, &outline, context)?;
     let plan = detach_below_top_k(plan)?;
     let plan = make_interruptible(plan, &context.cancel)?;
+    plan_check::check(&plan, logical, context.task.session_config().options())?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use datafusion_common::Result;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_physical_expr::LexOrdering;
 use datafusion_physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
 use datafusion_physical_optimizer::ensure_coop::EnsureCooperative;
 use datafusion_physical_optimizer::ensure_requirements::EnsureRequirements;
@@ -17,7 +16,6 @@ use datafusion_physical_optimizer::limit_pushdown::LimitPushdown;
 use datafusion_physical_optimizer::limit_pushdown_past_window::LimitPushPastWindows;
 use datafusion_physical_optimizer::output_requirements::OutputRequirements;
 use datafusion_physical_optimizer::projection_pushdown::ProjectionPushdown;
-use datafusion_physical_optimizer::sanity_checker::check_plan_sanity;
 use datafusion_physical_optimizer::topk_aggregation::TopKAggregation;
 use datafusion_physical_optimizer::update_aggr_exprs::OptimizeAggregateOrder;
 use datafusion_physical_optimizer::{ConfigOnlyContext, PhysicalOptimizerRule};
@@ -25,8 +23,6 @@ use datafusion_physical_plan::joins::SortMergeJoinExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::projection::{ProjectionExec, remove_unnecessary_projections};
 use datafusion_physical_plan::sorts::sort::SortExec;
-use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 /// Applies the list once.
@@ -50,7 +46,6 @@ pub fn apply(
     for rule in rules {
         plan = rule.optimize_with_context(plan, &context)?;
     }
-    check_sanity(&plan, options)?;
     Ok(plan)
 }
 
@@ -115,37 +110,4 @@ impl PhysicalOptimizerRule for PushProjections {
 fn is_filtered_merge_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.downcast_ref::<SortMergeJoinExec>()
         .is_some_and(|join| join.filter().is_some())
-}
-
-/// DataFusion's SanityCheckPlan, except for merges of unions. It tells the order of a union by what its inputs have in
-/// common, and what is constant or equal in one input alone is lost; a merge needs no more than that each input is in order.
-fn check_sanity(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> Result<()> {
-    for child in plan.children() {
-        check_sanity(child, options)?;
-    }
-    match check_plan_sanity(plan, &options.optimizer) {
-        Err(problem) if !is_merge_of_ordered_inputs(plan)? => Err(problem),
-        _ => Ok(()),
-    }
-}
-
-fn is_merge_of_ordered_inputs(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else {
-        return Ok(false);
-    };
-    is_in_order(merge.input(), merge.expr())
-}
-
-fn is_in_order(plan: &Arc<dyn ExecutionPlan>, order: &LexOrdering) -> Result<bool> {
-    if !plan.is::<UnionExec>() {
-        return plan
-            .equivalence_properties()
-            .ordering_satisfy(order.clone());
-    }
-    for child in plan.children() {
-        if !is_in_order(child, order)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

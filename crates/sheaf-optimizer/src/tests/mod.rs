@@ -12,6 +12,7 @@ mod merge_joins;
 mod null_equality;
 mod operators;
 mod orders;
+mod plan_check;
 mod regret;
 mod sharing;
 mod stored;

@@ -1,0 +1,55 @@
+//! Checks a plan that is about to run.
+//!
+//! Operators rely on each other: a merge join on the order of its inputs, a projection on the places of columns, whoever
+//! reads a column that cannot be NULL on its being so. Rules move and replace operators, each on the strength of what the
+//! others promise. If one of them is wrong, nothing fails: rows come in the wrong order, are lost, or have the wrong values.
+//! So the finished plan is walked once, and a statement whose plan contradicts itself fails with an error that names the
+//! operator:
+//!
+//! | what | where |
+//! |---|---|
+//! | each input is divided between workers, and ordered, as the operator requires | [`requirements`] |
+//! | the last operator delivers the order that ORDER BY asks for, in one stream | [`promise`] |
+//! | columns that expressions read are there, and sides of a join's keys have one type | [`structure`] |
+//! | a column may be NULL where its input may, and on the other side of an outer join | [`structure`] |
+//!
+//! What only a defect of an operator itself would break, values that are NULL against its promise or in the wrong order,
+//! [`sheaf_exec::checked_rows`] looks for in builds with debug assertions.
+
+mod promise;
+mod requirements;
+mod structure;
+
+use std::sync::Arc;
+
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{DataFusionError, Result};
+use datafusion_expr::LogicalPlan;
+use datafusion_physical_plan::ExecutionPlan;
+
+/// See the module's comment. `logical` is what `plan` is the plan of.
+pub(crate) fn check(
+    plan: &Arc<dyn ExecutionPlan>,
+    logical: &LogicalPlan,
+    options: &ConfigOptions,
+) -> Result<()> {
+    check_operators(plan, options)?;
+    promise::check(plan, logical)
+}
+
+/// An operator after what is below it.
+fn check_operators(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> Result<()> {
+    for child in plan.children() {
+        check_operators(child, options)?;
+    }
+    structure::check(plan)?;
+    requirements::check(plan, options)
+}
+
+/// The error of a plan that contradicts itself.
+fn contradiction(plan: &Arc<dyn ExecutionPlan>, what: impl std::fmt::Display) -> DataFusionError {
+    DataFusionError::Internal(format!(
+        "the plan of this statement contradicts itself at {}: {what}",
+        plan.name()
+    ))
+}
