@@ -273,7 +273,7 @@ impl<'p> JoinGraph<'p> {
             };
             let outer_key = rename(outer_key, outer.schema(), &outer_scope)?;
             let inner_key = rename(inner_key, inner.schema(), &inner_scope)?;
-            condition.push(equals(outer_key, inner_key));
+            condition.push(key_condition(outer_key, inner_key, *null_equality));
         }
         if let Some(filter) = filter {
             let schema = outer.schema().join(inner.schema())?;
@@ -416,6 +416,7 @@ impl<'p> JoinGraph<'p> {
             relations: self.relations_of(&expr)?,
             expr,
             sides,
+            null_equals_null,
         })
     }
 
@@ -463,6 +464,37 @@ impl<'p> JoinGraph<'p> {
         }
         Ok(set)
     }
+}
+
+/// The same for a relation that is no table: what a grouping groups by is a unique key of it, and a key of a table may stay
+/// one above it.
+fn derived_matches_once(relation: &Relation<'_>, condition: &[Expr]) -> bool {
+    let position = |expr: &Expr| {
+        let column = expr.try_as_col()?;
+        relation.columns.iter().position(|own| own == column)
+    };
+    let is_other = |expr: &Expr| {
+        let mut columns = expr.column_refs().into_iter();
+        columns.all(|column| !relation.columns.contains(column))
+    };
+    let bound_column = |expr: &Expr| match expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Eq,
+            right,
+        }) => match (position(left), position(right)) {
+            (Some(own), None) if is_other(right) => Some(own),
+            (None, Some(own)) if is_other(left) => Some(own),
+            _ => None,
+        },
+        _ => None,
+    };
+    let bound: Vec<usize> = condition.iter().filter_map(bound_column).collect();
+    let dependencies = relation.plan.schema().functional_dependencies();
+    dependencies.iter().any(|dependency| {
+        let mut key = dependency.source_indices.iter();
+        dependency.mode == Dependency::Single && key.all(|column| bound.contains(column))
+    })
 }
 
 /// The name of the column that a mark join adds.

@@ -30,6 +30,7 @@ use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoin
 
 use crate::bounded_regret::Risk;
 use crate::connection::{Connections, Equality, equalities};
+use crate::distinct_semijoin::join_distinct_rows;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::JoinHints;
 use crate::join_first_rows::{FirstRows, steps_for_first_rows};
@@ -54,8 +55,9 @@ pub(crate) fn plan_joins(
     wanted: &Wanted,
 ) -> Result<Planned> {
     let switch = &planner.context.settings.switch;
-    let graph = JoinGraph::new(node, switch)?;
-    let inputs = read_inputs(planner, &graph, block)?;
+    let mut graph = JoinGraph::new(node, switch)?;
+    let mut inputs = read_inputs(planner, &graph, block)?;
+    join_distinct_rows(planner, &mut graph, &mut inputs)?;
     let schema = whole_schema(&graph)?;
     let mut hints = JoinHints::new(&graph, switch)?;
     planner.conflicting_hints.append(&mut hints.conflicts);

@@ -9,6 +9,7 @@
 //!                                                     |    |- [join_first_rows]  if a LIMIT wants few of them
 //!                                                     |    |- [group_rows]  how many groups they are
 //!                                                     |    |- [join_reduction]  groups that a join does not ask for
+//!                                                     |    |- [distinct_semijoin]  semijoins that may begin with their values
 //!                                                     |- [hints]        what the statement says about all of this
 //!                                                     |- [table_reference]  a table and what is asked of it
 //!                                                     |- [access_path]  how each table is read
@@ -33,6 +34,7 @@ mod condition;
 mod connect_joins;
 mod connection;
 pub mod cost;
+mod distinct_semijoin;
 mod explain;
 mod explain_json;
 mod explain_tree;

@@ -561,7 +561,12 @@ impl Planner<'_> {
             return Ok(input);
         }
         let child = Arc::clone(&input.plan);
-        Ok(input.wrap(GlobalLimitExec::new(child, skip, fetch)))
+        let rows = (input.rows - skip as f64).max(1.0);
+        let rows = fetch.map_or(rows, |fetch| rows.min(fetch as f64));
+        Ok(Planned {
+            rows,
+            ..input.wrap(GlobalLimitExec::new(child, skip, fetch))
+        })
     }
 
     fn plan_union(&mut self, union: &Union, block: &Block) -> Result<Planned> {

@@ -4,6 +4,7 @@ mod access_methods;
 mod big_table;
 mod choices;
 mod connected_joins;
+mod derived_joins;
 mod estimates;
 mod first_rows;
 mod harness;

@@ -1,0 +1,92 @@
+//! Joins with derived tables of few rows begin with these.
+
+use sheaf_table::Value;
+
+use super::harness::Lab;
+
+/// 20,000 rows.
+fn lab() -> Lab {
+    let mut lab = Lab::new();
+    let rows = (0..20_000i64).map(|id| {
+        vec![
+            Value::Int(id),
+            Value::Int(id * 7919 % 20_000),
+            Value::Int(id % 40),
+            Value::Text("some text that makes the row wide ".repeat(3)),
+        ]
+    });
+    lab.table(
+        "n",
+        &[
+            ("id", "int", false),
+            ("created", "int", false),
+            ("x", "int", false),
+            ("pad", "varchar(200)", true),
+        ],
+        &["PRIMARY(id)", "by_created(created)", "by_x(x)"],
+        rows.collect(),
+    );
+    lab
+}
+
+const STATEMENTS: [&str; 12] = [
+    "SELECT n.* FROM (SELECT id FROM n ORDER BY created LIMIT 20) k JOIN n ON n.id = k.id",
+    "SELECT n.* FROM n JOIN (SELECT id FROM n ORDER BY pad, created LIMIT 20) k ON n.id = k.id",
+    "SELECT n.* FROM (SELECT id FROM n ORDER BY created LIMIT 20 OFFSET 15000) k JOIN n ON n.id = k.id",
+    "SELECT n.*, k.created FROM (SELECT id, created FROM n ORDER BY created DESC LIMIT 20) k JOIN n ON n.id = k.id",
+    "SELECT n.* FROM (SELECT DISTINCT x FROM n) k JOIN n ON n.id = k.x",
+    "SELECT n.* FROM (SELECT x, COUNT(*) AS c FROM n GROUP BY x) k JOIN n ON n.id = k.x",
+    "SELECT n.* FROM (SELECT x, MAX(id) AS m FROM n GROUP BY x) k JOIN n ON n.id = k.m",
+    "SELECT n.* FROM (SELECT id FROM n WHERE id < 10 UNION SELECT id FROM n WHERE id BETWEEN 5 AND 20) k JOIN n ON n.id = k.id",
+    "SELECT n.* FROM (SELECT id FROM n WHERE id < 10 UNION ALL SELECT id FROM n WHERE id BETWEEN 5 AND 20) k JOIN n ON n.id = k.id",
+    "SELECT n.* FROM n WHERE id IN (SELECT MAX(id) FROM n GROUP BY x)",
+    "SELECT n.* FROM n WHERE id IN (SELECT id FROM (SELECT id FROM n ORDER BY created LIMIT 20) k)",
+    "SELECT n.* FROM n WHERE id IN (SELECT x FROM n WHERE id < 50 UNION ALL SELECT x FROM n WHERE id < 70)",
+];
+
+#[test]
+fn the_other_table_is_looked_up() {
+    let mut lab = lab();
+    for sql in STATEMENTS {
+        lab.no_hints();
+        let rows = lab.run(sql);
+        assert!(
+            rows.shown.contains("KeyedJoinExec"),
+            "{sql}\n{}",
+            rows.shown
+        );
+        lab.ignore_all("n");
+        let hashed = lab.run(sql);
+        assert!(!hashed.shown.contains("KeyedJoinExec"), "{}", hashed.shown);
+        assert_eq!(rows.sorted(), hashed.sorted(), "{sql}");
+        lab.settings.target_partitions = 2;
+        assert_eq!(lab.run(sql).sorted(), hashed.sorted(), "{sql}");
+        lab.settings.target_partitions = 1;
+    }
+}
+
+#[test]
+fn rows_that_an_offset_passes_by_do_not_come() {
+    let lab = lab();
+    let rows =
+        |limit: &str| lab.estimated_rows(&format!("SELECT id FROM n ORDER BY created {limit}"));
+    assert_eq!(rows("LIMIT 20"), 20.0);
+    assert_eq!(rows("LIMIT 20 OFFSET 10000"), 20.0);
+    assert_eq!(rows("LIMIT 20 OFFSET 19990"), 10.0);
+    assert_eq!(rows("LIMIT 20 OFFSET 30000"), 1.0);
+}
+
+/// Duplicates of the values, and values that nothing has, leave a row as often as a semijoin does.
+#[test]
+fn a_semijoin_with_few_values_keeps_a_row_once() {
+    let lab = lab();
+    let sql = "SELECT id FROM n WHERE id IN (SELECT x + 19990 FROM n WHERE id < 200 UNION ALL SELECT NULLIF(x, 3) FROM n WHERE id < 85) ORDER BY id";
+    let expected: Vec<String> = (0..40)
+        .filter(|id| *id != 3)
+        .chain(19_990..20_000)
+        .map(|id: i64| id.to_string())
+        .collect();
+    assert_eq!(lab.rows(sql), expected.join("\n"));
+    let twice = "SELECT COUNT(*) FROM n WHERE id IN (SELECT MAX(id) FROM n GROUP BY x) AND created IN (SELECT MIN(created) FROM n WHERE x = 3 UNION ALL SELECT 41)";
+    assert_eq!(lab.rows(twice), "0");
+}
