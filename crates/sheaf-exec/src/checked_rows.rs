@@ -94,8 +94,8 @@ impl CheckedRows {
     }
 }
 
-/// DataFusion says of merged rows what it says of the streams that are merged: that a column comes first which is constant in
-/// each of them. Streams in which different columns are constant are those of a union.
+/// DataFusion says of merged rows what it says of the streams that are merged: that a column comes first which is
+/// constant in each of them. Streams in which different columns are constant are those of a union.
 fn has_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<UnionExec>() || plan.children().into_iter().any(has_union)
 }

@@ -9,9 +9,9 @@
 //!   the distinct values, each looked up in n               reads 1,000 rows
 //! ```
 //!
-//! With its duplicates removed, the inner side matches a row once, and then an inner join leaves the same rows. That one may
-//! begin with either side. What is paid for is a hash table of the values, which a semijoin makes anyway. (MySQL calls this
-//! materialization with a scan.)
+//! With its duplicates removed, the inner side matches a row once, and then an inner join leaves the same rows. That
+//! one may begin with either side. What is paid for is a hash table of the values, which a semijoin makes anyway.
+//! (MySQL calls this materialization with a scan.)
 
 use std::sync::Arc;
 
@@ -67,8 +67,8 @@ pub(crate) fn join_distinct_rows(
     Ok(())
 }
 
-/// Whether the condition is that each column of the relation equals something else: rows of it that match the same are the
-/// same.
+/// Whether the condition is that each column of the relation equals something else: rows of it that match the same
+/// are the same.
 fn is_equal_as_a_whole(relation: &Relation<'_>, number: usize) -> bool {
     let own = RelationSet::one(number);
     let mut equal = vec![false; relation.columns.len()];

@@ -317,8 +317,8 @@ impl<'p> JoinGraph<'p> {
         Ok(scope)
     }
 
-    /// Whether `condition` equates all columns of a unique key of the relation with values of others: then no row of the
-    /// others matches more than one of it.
+    /// Whether `condition` equates all columns of a unique key of the relation with values of others: then no row of
+    /// the others matches more than one of it.
     fn matches_once(&self, relation: usize, condition: &[Expr]) -> bool {
         let relation = &self.relations[relation];
         let Some((scan, columns)) = plain_scan(relation.plan) else {
@@ -466,8 +466,8 @@ impl<'p> JoinGraph<'p> {
     }
 }
 
-/// The same for a relation that is no table: what a grouping groups by is a unique key of it, and a key of a table may stay
-/// one above it.
+/// The same for a relation that is no table: what a grouping groups by is a unique key of it, and a key of a table
+/// may stay one above it.
 fn derived_matches_once(relation: &Relation<'_>, condition: &[Expr]) -> bool {
     let position = |expr: &Expr| {
         let column = expr.try_as_col()?;

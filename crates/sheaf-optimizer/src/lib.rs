@@ -9,7 +9,7 @@
 //!                                                     |    |- [join_first_rows]  if a LIMIT wants few of them
 //!                                                     |    |- [group_rows]  how many groups they are
 //!                                                     |    |- [join_reduction]  groups that a join does not ask for
-//!                                                     |    |- [distinct_semijoin]  semijoins that may begin with their values
+//!                                                     |    |- [distinct_semijoin]  a semijoin begins with its values
 //!                                                     |- [hints]        what the statement says about all of this
 //!                                                     |- [table_reference]  a table and what is asked of it
 //!                                                     |- [access_path]  how each table is read

@@ -702,8 +702,8 @@ fn sorted_rows(sort: &Sort, ordering: &LexOrdering, input: Planned) -> Planned {
     }
 }
 
-/// Rows that come in the wanted order by themselves. The rules that exchange rows between workers learn from it that the
-/// order is relied on; then it is removed.
+/// Rows that come in the wanted order by themselves. The rules that exchange rows between workers learn from it that
+/// the order is relied on; then it is removed.
 fn kept_in_order(input: Planned, ordering: LexOrdering) -> Planned {
     let child = Arc::clone(&input.plan);
     input.wrap(OutputRequirementExec::new(

@@ -1,7 +1,8 @@
 //! What operators require of the order of their inputs, and of how these are divided between workers.
 //!
-//! DataFusion's SanityCheckPlan, except for merges of unions. It tells the order of a union by what its inputs have in
-//! common, and what is constant or equal in one input alone is lost; a merge needs no more than that each input is in order.
+//! DataFusion's SanityCheckPlan, except for merges of unions. It tells the order of a union by what its inputs have
+//! in common, and what is constant or equal in one input alone is lost; a merge needs no more than that each input is
+//! in order.
 
 use std::sync::Arc;
 

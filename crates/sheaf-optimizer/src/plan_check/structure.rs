@@ -325,7 +325,8 @@ impl<'p> Join<'p> {
         })
     }
 
-    /// The input column that a column of the join is, and whether it is NULL where there is no match; `None`: it is a mark.
+    /// The input column that a column of the join is, and whether it is NULL where there is no match; `None`: it is a
+    /// mark.
     fn source<'s>(
         &self,
         position: usize,
