@@ -2,18 +2,23 @@
 //!
 //! An input in one partition is aggregated in one go. An input in several partitions is pre-aggregated in each, then
 //! the groups are exchanged by hash and merged.
+//!
+//! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash, and
+//! of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other. So a
+//! hash table with several such keys is given views, and the groups become byte strings again above it.
 
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Schema};
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::expr::{GroupingSet, physical_name};
 use datafusion_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::aggregate::LoweredAggregateBuilder;
-use datafusion_physical_expr::expressions::Literal;
-use datafusion_physical_plan::ExecutionPlanProperties;
-use datafusion_physical_plan::InputOrderMode;
+use datafusion_physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
 use crate::bounded_regret::{Doubted, Expectation};
 use crate::cost::grouping::grouping_us;
@@ -75,20 +80,26 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     } else {
         AggregateMode::Single
     };
-    let child = Arc::clone(&input.plan);
-    let first = AggregateExec::try_new(
-        first_mode,
-        groups,
-        functions,
-        filters.clone(),
-        child,
-        Arc::clone(&physical_schema),
-    )?;
-    if grouped
-        && *first.input_order_mode() == InputOrderMode::Linear
-        && let Some(row) = input.explain.first_mut()
-    {
-        row.add(ExtraNote::UsingTemporary);
+    let aggregated_by = |groups: PhysicalGroupBy| {
+        AggregateExec::try_new(
+            first_mode,
+            groups,
+            functions.clone(),
+            filters.clone(),
+            Arc::clone(&input.plan),
+            Arc::clone(&physical_schema),
+        )
+    };
+    let keys = groups.group_schema(&physical_schema)?;
+    let views = keys_as_views(&groups, &keys)?;
+    let mut first = aggregated_by(groups)?;
+    if grouped && *first.input_order_mode() == InputOrderMode::Linear {
+        if let Some(views) = views {
+            first = aggregated_by(views)?;
+        }
+        if let Some(row) = input.explain.first_mut() {
+            row.add(ExtraNote::UsingTemporary);
+        }
     }
     let rows = if grouped {
         group_rows(aggregate, input.rows)
@@ -103,7 +114,7 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     });
     if partitions == 1 {
         return Ok(Planned {
-            plan: Arc::new(first),
+            plan: with_keys(Arc::new(first), &keys)?,
             rows,
             cost_us,
             risk: input.risk,
@@ -125,7 +136,7 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         physical_schema,
     )?;
     Ok(Planned {
-        plan: Arc::new(last),
+        plan: with_keys(Arc::new(last), &keys)?,
         rows,
         cost_us,
         risk: input.risk,
@@ -172,6 +183,78 @@ fn group_by(
         .map(|set| all.iter().map(|expr| !set.contains(expr)).collect())
         .collect();
     Ok(PhysicalGroupBy::new(exprs, nulls, masks, true))
+}
+
+/// The type of a key whose hash depends on the place of the key among the others.
+fn view_type(ty: &DataType) -> Option<DataType> {
+    match ty {
+        DataType::Binary => Some(DataType::BinaryView),
+        DataType::Utf8 => Some(DataType::Utf8View),
+        _ => None,
+    }
+}
+
+/// The groups with views in the place of byte strings; `None` if the hashes of no two keys are added up.
+fn keys_as_views(groups: &PhysicalGroupBy, keys: &Schema) -> Result<Option<PhysicalGroupBy>> {
+    let exprs = groups.expr();
+    let views: Vec<Option<DataType>> = keys
+        .fields()
+        .iter()
+        .take(exprs.len())
+        .enumerate()
+        .map(|(at, key)| view_type(key.data_type()).filter(|_| at > 0))
+        .collect();
+    if views.iter().flatten().count() < 2 {
+        return Ok(None);
+    }
+    let as_view = |(at, (expr, name)): (usize, &NamedExpr)| -> NamedExpr {
+        let expr = Arc::clone(expr);
+        let expr: Arc<dyn PhysicalExpr> = match &views[at] {
+            Some(view) => Arc::new(CastExpr::new(expr, view.clone(), None)),
+            None => expr,
+        };
+        (expr, name.clone())
+    };
+    let nulls = groups.null_expr().iter().zip(&views);
+    let nulls = nulls.map(|((expr, name), view)| {
+        let null: Arc<dyn PhysicalExpr> = match view {
+            Some(view) => Arc::new(Literal::new(ScalarValue::try_from(view)?)),
+            None => Arc::clone(expr),
+        };
+        Ok((null, name.clone()))
+    });
+    Ok(Some(PhysicalGroupBy::new(
+        exprs.iter().enumerate().map(as_view).collect(),
+        nulls.collect::<Result<Vec<_>>>()?,
+        groups.groups().to_vec(),
+        groups.has_grouping_set(),
+    )))
+}
+
+/// The groups with keys of the types that the nodes above know.
+fn with_keys(plan: Arc<dyn ExecutionPlan>, keys: &Schema) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let fields = || schema.fields().iter().enumerate();
+    let wanted = |at: usize| {
+        let key = keys.fields().get(at).map(|key| key.data_type());
+        key.filter(|key| *key != schema.field(at).data_type())
+    };
+    if fields().all(|(at, _)| wanted(at).is_none()) {
+        return Ok(plan);
+    }
+    let columns = fields().map(|(at, field)| {
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), at));
+        let expr: Arc<dyn PhysicalExpr> = match wanted(at) {
+            Some(key) => Arc::new(CastExpr::new(column, key.clone(), None)),
+            None => column,
+        };
+        ProjectionExpr {
+            expr,
+            alias: field.name().clone(),
+        }
+    });
+    let columns: Vec<ProjectionExpr> = columns.collect();
+    Ok(Arc::new(ProjectionExec::try_new(columns, plan)?))
 }
 
 /// The grouping sets that GROUPING SETS, ROLLUP or CUBE stand for; `None` for a plain GROUP BY.

@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_empt
 use arrow::compute::kernels::boolean::not;
 use arrow::compute::{concat, nullif, prep_null_mask_filter, take};
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion_common::{Result, ScalarValue, internal_err};
+use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::function::AccumulatorArgs;
 use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{
@@ -129,8 +129,9 @@ impl Accumulator for FirstOfAll {
     }
 }
 
-/// Groups are numbered in the order in which they appear, so the first rows of the groups, in the order of
-/// their numbers, are the rows at which the highest number so far grows.
+/// Groups are numbered without gaps, but not in the order in which they appear: of the rows of a batch, those whose hash
+/// is that of another group are numbered last. So the first rows of new groups are sorted by the groups' numbers. A batch
+/// without a new group, which most are, is not looked at.
 struct FirstOfEachGroup {
     data_type: DataType,
     /// Values of groups 0, 1, 2, ..., as pieces of the batches that they came in.
@@ -145,22 +146,32 @@ impl FirstOfEachGroup {
         values: &ArrayRef,
         group_indices: &[usize],
         filter: Option<&BooleanArray>,
+        total_num_groups: usize,
     ) -> Result<()> {
+        let new_groups = total_num_groups.saturating_sub(self.groups);
+        if new_groups == 0 {
+            return Ok(());
+        }
         let is_taken =
             |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-        let mut rows = Vec::new();
+        // The group of all rows, of which there is none, comes with a row that is not one of it: its value is NULL.
+        let mut rows: Vec<Option<u32>> = vec![None; new_groups];
+        let mut missing = new_groups;
         for (row, group) in group_indices.iter().enumerate() {
-            if *group == self.groups {
-                // The group of all rows, of which there is none, comes with a row that is not one of it: its value is NULL.
-                rows.push(is_taken(row).then_some(row as u32));
-                self.groups += 1;
-            } else if *group > self.groups {
-                return internal_err!("group {group} appeared before group {}", self.groups);
+            let new_group = group.checked_sub(self.groups);
+            if let Some(first) = new_group.and_then(|group| rows.get_mut(group))
+                && first.is_none()
+                && is_taken(row)
+            {
+                *first = Some(row as u32);
+                missing -= 1;
+                if missing == 0 {
+                    break;
+                }
             }
         }
-        if !rows.is_empty() {
-            self.chunks.push(copied(values, &UInt32Array::from(rows))?);
-        }
+        self.chunks.push(copied(values, &UInt32Array::from(rows))?);
+        self.groups = total_num_groups;
         Ok(())
     }
 
@@ -207,9 +218,9 @@ impl GroupsAccumulator for FirstOfEachGroup {
         values: &[ArrayRef],
         group_indices: &[usize],
         opt_filter: Option<&BooleanArray>,
-        _total_num_groups: usize,
+        total_num_groups: usize,
     ) -> Result<()> {
-        self.take_first(&values[0], group_indices, opt_filter)
+        self.take_first(&values[0], group_indices, opt_filter, total_num_groups)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
@@ -224,9 +235,9 @@ impl GroupsAccumulator for FirstOfEachGroup {
         &mut self,
         values: &[ArrayRef],
         group_indices: &[usize],
-        _total_num_groups: usize,
+        total_num_groups: usize,
     ) -> Result<()> {
-        self.take_first(&values[0], group_indices, None)
+        self.take_first(&values[0], group_indices, None, total_num_groups)
     }
 
     fn convert_to_state(
@@ -256,6 +267,25 @@ mod tests {
     use arrow::array::StringViewArray;
 
     use super::*;
+
+    #[test]
+    fn groups_come_in_any_order() {
+        let mut first = FirstOfEachGroup {
+            data_type: DataType::Utf8View,
+            chunks: Vec::new(),
+            groups: 0,
+        };
+        let mut update = |values: &[&str], groups: &[usize], total| {
+            let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(values));
+            first.update_batch(&[values], groups, None, total).unwrap();
+        };
+        update(&["c", "a", "c2", "b"], &[2, 0, 2, 1], 3);
+        update(&["a2", "b2"], &[0, 1], 3);
+        update(&["e", "c3", "d", "d2"], &[4, 2, 3, 3], 5);
+        let emitted = first.evaluate(EmitTo::All).unwrap();
+        let emitted: Vec<_> = emitted.as_string_view().iter().flatten().collect();
+        assert_eq!(emitted, ["a", "b", "c", "d", "e"]);
+    }
 
     #[test]
     fn groups_that_were_emitted_take_no_memory() {
