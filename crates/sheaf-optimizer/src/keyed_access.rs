@@ -370,7 +370,10 @@ fn key_column(
     let Some(column) = table_column(relation, table, inner.column) else {
         return Ok(None);
     };
-    let definition = &table.table.definition.columns[column];
+    // A statement that changes rows reads a column more than the table has.
+    let Some(definition) = table.table.definition.columns.get(column) else {
+        return Ok(None);
+    };
     // Keys that are NULL are not looked up. They find nothing in a column that has no NULL.
     if equality.null_equals_null && definition.nullable {
         return Ok(None);

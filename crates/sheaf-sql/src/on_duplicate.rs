@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::convert::{Mode, current_timestamp, default_of};
+use sheaf_table::convert::{Mode, current_timestamp, default_in_row};
 use sheaf_table::{Table, Value};
 use sqlparser::ast;
 
@@ -139,7 +139,7 @@ impl DuplicateUpdate {
                     let value = shown_in(&value, decimals, &definition.ty);
                     assign(definition, &value, self.mode, row_number, warnings)?
                 }
-                None => default_of(definition, self.now_micros)
+                None => default_in_row(definition, self.now_micros)
                     .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
             };
         }

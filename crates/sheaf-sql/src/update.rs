@@ -17,7 +17,7 @@ use std::sync::Arc;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::convert::{Mode, current_timestamp, default_of, to_column};
+use sheaf_table::convert::{Mode, current_timestamp, default_in_row, to_column};
 use sheaf_table::{ChangeSet, Column, ColumnProblem, ColumnType, Privileges, Table, Value};
 use sqlparser::ast;
 
@@ -316,7 +316,7 @@ impl Target {
         for (column, source) in &self.columns {
             let definition = &self.table.definition.columns[*column];
             let value = match source {
-                Source::Default => default_of(definition, rules.now_micros)
+                Source::Default => default_in_row(definition, rules.now_micros)
                     .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
                 Source::Query(value, by_zero) => {
                     let (value, decimals) = (&found[*value], decimals[*value]);
@@ -504,7 +504,7 @@ impl ExpressionVisitor for Substitution<'_> {
 }
 
 /// An expression as a column of this type would hold it.
-fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::Expr> {
+pub(crate) fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::Expr> {
     let cast = match ty {
         ColumnType::Decimal {
             precision, scale, ..

@@ -134,6 +134,15 @@ pub fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
     }
 }
 
+/// What DEFAULT stands for in a row that is there already: it gets no AUTO_INCREMENT value, so 0 is the default of a
+/// column that cannot be NULL. `None` if it has none.
+pub fn default_in_row(column: &Column, now_micros: i64) -> Option<Value> {
+    match default_of(column, now_micros) {
+        Some(Value::Null) if !column.nullable => Some(zero_value(&column.ty)),
+        default => default,
+    }
+}
+
 /// The moment as a value of the type, cut to its digits; NULL for types without a clock.
 pub fn current_timestamp(ty: &ColumnType, now_micros: i64) -> Value {
     let cut = |fsp: u8| {
