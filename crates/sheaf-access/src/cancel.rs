@@ -1,5 +1,17 @@
-//! How a running statement is told to stop.
+//! How a statement is told to stop.
+//!
+//! A [`CancelFlag`] belongs to a session. Operators have it as a field. What happens before there are operators, that is
+//! parsing, lowering and planning, consists of many small functions of several crates, and all of it runs on the session's
+//! thread. There the flag is found by the thread:
+//!
+//! ```text
+//!   flag.during(|| parse, lower, optimize, ...)
+//!                      '--- loops call check_statement() ---> AccessError::Cancelled
+//! ```
+//!
+//! A look at the flag costs a few nanoseconds, so a loop looks in each turn that does more than a little.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,6 +21,20 @@ use crate::error::{AccessError, Result};
 /// session look at once per leaf. Cloning shares the flag.
 #[derive(Clone, Debug, Default)]
 pub struct CancelFlag(Arc<AtomicBool>);
+
+thread_local! {
+    /// The flag of the statement that this thread parses or plans.
+    static OF_THREAD: RefCell<Option<CancelFlag>> = const { RefCell::new(None) };
+}
+
+/// Puts back the flag that the thread had before.
+struct Restore(Option<CancelFlag>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        OF_THREAD.replace(self.0.take());
+    }
+}
 
 impl CancelFlag {
     /// A flag that nobody has raised.
@@ -38,5 +64,54 @@ impl CancelFlag {
         } else {
             Ok(())
         }
+    }
+
+    /// Does `work` for this flag's statement: [`check_statement`] looks at it meanwhile.
+    pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
+        // A panic inside of `work` must not leave the flag to the thread's next statement.
+        let _restore = Restore(OF_THREAD.replace(Some(self)));
+        work()
+    }
+}
+
+/// Whether the statement that this thread parses or plans shall stop. False outside of [`CancelFlag::during`].
+pub fn is_statement_cancelled() -> bool {
+    OF_THREAD.with_borrow(|flag| flag.as_ref().is_some_and(CancelFlag::is_cancelled))
+}
+
+/// [`AccessError::Cancelled`] if the statement that this thread parses or plans shall stop.
+pub fn check_statement() -> Result<()> {
+    match is_statement_cancelled() {
+        true => Err(AccessError::Cancelled),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_knows_the_flag_of_the_statement_that_it_works_for() {
+        let (outer, inner) = (CancelFlag::new(), CancelFlag::new());
+        assert!(!is_statement_cancelled());
+        outer.clone().during(|| {
+            inner.cancel();
+            assert!(check_statement().is_ok());
+            inner.clone().during(|| assert!(is_statement_cancelled()));
+            assert!(!is_statement_cancelled());
+            outer.cancel();
+            assert!(check_statement().is_err());
+        });
+        assert!(!is_statement_cancelled());
+    }
+
+    #[test]
+    fn a_panic_does_not_leave_the_flag_behind() {
+        let flag = CancelFlag::new();
+        flag.cancel();
+        let panicked =
+            std::panic::catch_unwind(|| flag.during(|| assert!(!is_statement_cancelled())));
+        assert!(panicked.is_err() && !is_statement_cancelled());
     }
 }

@@ -20,7 +20,7 @@ mod arrow_types;
 mod batch_assembler;
 mod budget;
 mod byte_strings;
-mod cancel;
+pub mod cancel;
 mod clustered_scan;
 mod columns;
 mod condition;
