@@ -511,7 +511,7 @@ impl TableReference<'_> {
             table: Arc::clone(self.table),
             view: context.view.clone(),
             index: path.index,
-            ranges: path.ranges.ranges.clone(),
+            ranges: path.ranges.ranges.as_ref().clone(),
             key_filter: path.jumps.as_ref().map(|jumps| Arc::clone(&jumps.filter)),
             first_of: path.first_of,
             merge: path

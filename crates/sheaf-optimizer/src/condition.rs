@@ -4,16 +4,21 @@
 //! AND and OR, and [`Term::Opaque`] for the rest. A term never claims less than its condition: every row that the
 //! condition accepts lies in the term's sets. `exact` says that the converse holds too.
 
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::ScalarValue;
 use datafusion_expr::expr::InList;
+use datafusion_expr::utils::split_binary;
 use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
-use sheaf_access::{CompareOp, EncodedCondition};
+use sheaf_access::{CompareOp, EncodedCondition, cancel};
 use sheaf_exec::collation::{as_like_prefix, sort_key};
 use sheaf_table::{Collation, ColumnType, TableDefinition, Value};
 
-use crate::column_set::ColumnSet;
+use crate::column_set::{ColumnSet, Within, any_within};
 use crate::literal::{self, Floor};
+use crate::ranges::conjuncts;
 use crate::semantics;
 
 /// A condition, seen through the eyes of an index.
@@ -48,9 +53,49 @@ impl Term {
             } => set.encoded(*column, &table.columns[*column].ty),
             Term::Column { .. } | Term::Opaque => None,
             Term::And(terms) => all(terms).map(EncodedCondition::And),
-            Term::Or(terms) => all(terms).map(EncodedCondition::Or),
+            Term::Or(terms) => {
+                let conditions = all(terms)?;
+                let Some(column) = common_column(terms) else {
+                    return Some(EncodedCondition::Or(conditions));
+                };
+                let conditions = terms.iter().zip(conditions);
+                let within = conditions.map(|(term, condition)| {
+                    let (lower, upper) = term.hull(column)?;
+                    Some(Within {
+                        lower,
+                        upper,
+                        condition,
+                    })
+                });
+                let ty = &table.columns[column].ty;
+                any_within(column, ty, within.collect::<Option<_>>()?)
+            }
         }
     }
+
+    /// The least and the greatest value of a column for which the term may be true; `None` if it says nothing of the column,
+    /// or may be true for NULL.
+    fn hull(&self, column: usize) -> Option<(Bound<&Value>, Bound<&Value>)> {
+        conjuncts(self).find_map(|term| match term {
+            Term::Column {
+                column: known, set, ..
+            } if *known == column => set.hull(),
+            _ => None,
+        })
+    }
+}
+
+/// A column of which all terms say between which values it is.
+fn common_column(terms: &[Term]) -> Option<usize> {
+    let (first, others) = terms.split_first()?;
+    let mut columns = conjuncts(first).filter_map(|term| match term {
+        Term::Column { column, .. } => Some(*column),
+        _ => None,
+    });
+    columns.find(|column| {
+        let mut all = others.iter().chain([first]);
+        all.all(|term| term.hull(*column).is_some())
+    })
 }
 
 /// Reads `expr`, a condition on one table. Its columns are found by name.
@@ -60,12 +105,12 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
             left,
             op: Operator::And,
             right,
-        }) => and(vec![analyze(left, table), analyze(right, table)]),
+        }) => and(analyze_all([left, right], Operator::And, table)),
         Expr::BinaryExpr(BinaryExpr {
             left,
             op: Operator::Or,
             right,
-        }) => or(vec![analyze(left, table), analyze(right, table)]),
+        }) => or(analyze_all([left, right], Operator::Or, table)),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => comparison(left, *op, right, table),
         Expr::Between(Between {
             expr,
@@ -87,10 +132,14 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
             } else {
                 Operator::Eq
             };
-            let terms = list
-                .iter()
-                .map(|item| comparison(expr, op, item, table))
-                .collect();
+            let column = compared_column(expr, table);
+            let term = |item: &Expr| match (&column, semantics::constant(item)) {
+                // Of a statement that has ended nobody asks.
+                _ if cancel::is_statement_cancelled() => Term::Opaque,
+                (Some(column), Some(constant)) => compare_with(column, op, &constant, table),
+                _ => comparison(expr, op, item, table),
+            };
+            let terms = list.iter().map(term).collect();
             if *negated { and(terms) } else { or(terms) }
         }
         Expr::IsNull(inner) => null_test(inner, ColumnSet::null(), table),
@@ -104,26 +153,45 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
     }
 }
 
+/// The terms of a chain of ANDs or ORs, however it is nested: united all at once, each is gone through once.
+fn analyze_all(operands: [&Expr; 2], op: Operator, table: &TableDefinition) -> Vec<Term> {
+    let operands = operands.into_iter();
+    let chain = operands.flat_map(|operand| split_binary(operand, op));
+    chain.map(|operand| analyze(operand, table)).collect()
+}
+
 /// The conjunction, with the sets of one column intersected.
 fn and(terms: Vec<Term>) -> Term {
     let mut merged: Vec<Term> = Vec::new();
+    // By column, where its term stands and the sets that are to go into it.
+    let mut gathered: BTreeMap<usize, (usize, Vec<ColumnSet>)> = BTreeMap::new();
     for term in flatten(terms, |term| match term {
         Term::And(inner) => Ok(inner),
         other => Err(other),
     }) {
-        if let Term::Column { column, set, exact } = &term
-            && let Some(Term::Column {
-                set: known,
-                exact: known_exact,
-                ..
-            }) = merged.iter_mut().find(
-                |known| matches!(known, Term::Column { column: known, .. } if known == column),
-            )
-        {
-            *known = known.intersect(set);
-            *known_exact &= exact;
-        } else {
+        let Term::Column { column, set, exact } = term else {
             merged.push(term);
+            continue;
+        };
+        if let Some((place, sets)) = gathered.get_mut(&column) {
+            sets.push(set);
+            if let Term::Column { exact: known, .. } = &mut merged[*place] {
+                *known &= exact;
+            }
+        } else {
+            gathered.insert(column, (merged.len(), vec![set]));
+            merged.push(Term::Column {
+                column,
+                set: ColumnSet::nothing(),
+                exact,
+            });
+        }
+    }
+    for (place, sets) in gathered.into_values() {
+        if let (Term::Column { set, .. }, Some(all)) =
+            (&mut merged[place], ColumnSet::intersection(sets))
+        {
+            *set = all;
         }
     }
     if merged.len() == 1 {
@@ -136,24 +204,34 @@ fn and(terms: Vec<Term>) -> Term {
 /// The disjunction, with the sets of one column united.
 fn or(terms: Vec<Term>) -> Term {
     let mut merged: Vec<Term> = Vec::new();
+    // Where the sets of a column with the same LIKE prefix stand; others have no union.
+    let mut places: HashMap<(usize, Option<String>), usize> = HashMap::new();
     for term in flatten(terms, |term| match term {
         Term::Or(inner) => Ok(inner),
         other => Err(other),
     }) {
-        if let Term::Column { column, set, exact } = &term
-            && let Some(Term::Column {
-                set: known,
-                exact: known_exact,
-                ..
-            }) = merged.iter_mut().find(
-                |known| matches!(known, Term::Column { column: known, .. } if known == column),
-            )
-            && let Some(united) = known.clone().unite(set.clone())
+        let Term::Column { column, set, exact } = term else {
+            merged.push(term);
+            continue;
+        };
+        let place = places.entry((column, set.starts_with.clone()));
+        let place = *place.or_insert(merged.len());
+        if let Some(Term::Column {
+            set: known,
+            exact: known_exact,
+            ..
+        }) = merged.get_mut(place)
         {
-            *known = united;
+            known.intervals.extend(set.intervals);
             *known_exact &= exact;
         } else {
-            merged.push(term);
+            merged.push(Term::Column { column, set, exact });
+        }
+    }
+    for term in &mut merged {
+        if let Term::Column { set, .. } = term {
+            let intervals = std::mem::take(&mut set.intervals);
+            *set = ColumnSet::of_intervals(intervals, set.starts_with.take());
         }
     }
     if merged.len() == 1 {
@@ -164,13 +242,14 @@ fn or(terms: Vec<Term>) -> Term {
 }
 
 fn flatten(terms: Vec<Term>, open: impl Fn(Term) -> Result<Vec<Term>, Term> + Copy) -> Vec<Term> {
-    terms
-        .into_iter()
-        .flat_map(|term| match open(term) {
-            Ok(inner) => flatten(inner, open),
-            Err(term) => vec![term],
-        })
-        .collect()
+    let mut flat = Vec::with_capacity(terms.len());
+    for term in terms {
+        match open(term) {
+            Ok(inner) => flat.extend(flatten(inner, open)),
+            Err(term) => flat.push(term),
+        }
+    }
+    flat
 }
 
 /// A column that is compared, possibly through a cast that keeps its order.
@@ -311,7 +390,7 @@ fn enum_numbers(
         return None;
     }
     let wanted = literal::bytes_of(constant)?;
-    let mut set = ColumnSet::nothing();
+    let mut intervals = Vec::new();
     // Number 0 is the empty error value, which reads as ''.
     let labels = std::iter::once("").chain(labels.iter().map(String::as_str));
     for (number, label) in (0u16..).zip(labels) {
@@ -327,10 +406,10 @@ fn enum_numbers(
             _ => return None,
         };
         if matches {
-            set = set.unite(ColumnSet::point(Value::Enum(number)))?;
+            intervals.extend(ColumnSet::point(Value::Enum(number)).intervals);
         }
     }
-    Some(set)
+    Some(ColumnSet::of_intervals(intervals, None))
 }
 
 fn null_test(inner: &Expr, set: ColumnSet, table: &TableDefinition) -> Term {

@@ -16,7 +16,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use datafusion_common::Result;
-use sheaf_access::{Fetch, IndexRef, MergeInput, MergeKind, MergeSpec};
+use sheaf_access::{Fetch, IndexRef, MergeInput, MergeKind, MergeSpec, cancel};
+use sheaf_exec::scan_exec::access_error;
 
 use crate::PlannerContext;
 use crate::access_path::{AccessPath, order_direction};
@@ -34,6 +35,9 @@ use crate::table_reference::TableReference;
 
 /// Indexes that are merged, at most.
 const MAX_INPUTS: usize = 16;
+
+/// Branches of an OR that a union is looked for, at most: each takes an index dive into each index.
+const MAX_BRANCHES: usize = 1_000;
 
 /// Bytes of primary keys that a merge holds, for each byte of the buffer of a multi-range read: a merge needs all of its
 /// keys together, and goes over its indexes again for those that do not fit.
@@ -60,7 +64,7 @@ impl PlannedMerge {
     pub(crate) fn spec(&self, buffer_bytes: usize) -> Arc<MergeSpec> {
         let input = |input: &PlannedInput| MergeInput {
             index: input.index,
-            ranges: input.ranges.ranges.clone(),
+            ranges: input.ranges.ranges.as_ref().clone(),
             key_filter: None,
             index_condition: None,
         };
@@ -146,8 +150,12 @@ impl TableReference<'_> {
 
     /// For each branch the index that it leaves the fewest entries of.
     fn union(&self, branches: &[Term]) -> Result<Option<PlannedMerge>> {
+        if branches.len() > MAX_BRANCHES {
+            return Ok(None);
+        }
         let mut inputs: Vec<PlannedInput> = Vec::new();
         for branch in branches {
+            cancel::check_statement().map_err(access_error)?;
             let mut best: Option<PlannedInput> = None;
             for index in self.usable_indexes() {
                 let layout = layout(self.table, index);
@@ -171,14 +179,18 @@ impl TableReference<'_> {
             let known = inputs.iter().position(|input| input.index == best.index);
             if let Some(known) = known {
                 let known = &mut inputs[known];
-                known.ranges.ranges.extend(best.ranges.ranges);
-                known.ranges.ranges = ranges::disjoint(std::mem::take(&mut known.ranges.ranges));
+                let ranges = Arc::make_mut(&mut known.ranges.ranges);
+                ranges.extend(best.ranges.ranges.iter().cloned());
                 known.ranges.parts = known.ranges.parts.max(best.ranges.parts);
                 known.ranges.equal_parts = 0;
                 known.entries += best.entries;
             } else {
                 inputs.push(best);
             }
+        }
+        for input in &mut inputs {
+            let ranges = Arc::make_mut(&mut input.ranges.ranges);
+            *ranges = ranges::disjoint(std::mem::take(ranges));
         }
         let merged = (2..=MAX_INPUTS).contains(&inputs.len());
         Ok(merged.then_some(PlannedMerge {

@@ -11,7 +11,7 @@
 //!
 //! A condition that the filter says completely is not tested again.
 
-use std::collections::BTreeMap;
+use std::borrow::Borrow;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use sheaf_table::KeyLayout;
 use crate::column_set::{ColumnSet, Interval};
 use crate::condition::Term;
 use crate::key_bounds::{Next, part_range};
-use crate::ranges::{IndexRanges, binds, column_sets, conjuncts, is_simple};
+use crate::ranges::{ColumnSets, IndexRanges, binds, column_sets, conjuncts, is_simple};
 
 /// Intervals of one part, at most: a part with more is left open.
 const MAX_INTERVALS: usize = 100_000;
@@ -96,7 +96,7 @@ fn jumps_over(
 /// The jumps that `conditions` (a conjunction) allow inside `ranges` of the index with `layout`; `None` if they say
 /// nothing about parts that the ranges do not bind.
 pub(crate) fn index_jumps(
-    conditions: &[Term],
+    conditions: &[impl Borrow<Term>],
     layout: &KeyLayout,
     ranges: &IndexRanges,
 ) -> Option<IndexJumps> {
@@ -113,10 +113,10 @@ pub(crate) fn index_jumps(
             .and_then(|column| sets.get(&column))
             .filter(|set| set.intervals.len() <= MAX_INTERVALS && binds(set, part));
         let intervals = set.map(|set| part_intervals(layout, position, set));
-        parts.push(match (&intervals, set.and_then(ColumnSet::points)) {
+        parts.push(match (&intervals, set) {
+            (Some(_), Some(set)) if set.is_points() => PartJumps::Points(set.intervals.len()),
+            (Some(intervals), _) => PartJumps::Intervals(intervals.len()),
             (None, _) => PartJumps::Open,
-            (Some(_), Some(points)) => PartJumps::Points(points.len()),
-            (Some(intervals), None) => PartJumps::Intervals(intervals.len()),
         });
         filters.push(intervals);
     }
@@ -179,10 +179,10 @@ fn part_intervals(layout: &KeyLayout, position: usize, set: &ColumnSet) -> Vec<P
 
 /// The conditions that the filter, together with the ranges, says completely.
 fn consumed(
-    conditions: &[Term],
+    conditions: &[impl Borrow<Term>],
     layout: &KeyLayout,
     ranges: &IndexRanges,
-    sets: &BTreeMap<usize, ColumnSet>,
+    sets: &ColumnSets<'_>,
     filter_parts: usize,
 ) -> Vec<usize> {
     let says = |column: usize| {
@@ -210,7 +210,7 @@ fn consumed(
     };
     (0..conditions.len())
         .filter(|position| {
-            !ranges.consumed.contains(position) && is_consumed(&conditions[*position])
+            !ranges.consumed.contains(position) && is_consumed(conditions[*position].borrow())
         })
         .collect()
 }

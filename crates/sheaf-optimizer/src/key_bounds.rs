@@ -133,7 +133,8 @@ pub(crate) fn usable(part: &KeyPart, value: &Value) -> bool {
     }
 }
 
-fn encode_part(layout: &KeyLayout, position: usize, value: &Value, key: &mut Vec<u8>) {
+/// Appends a value of a part. It must be [`usable`] for it.
+pub(crate) fn encode_part(layout: &KeyLayout, position: usize, value: &Value, key: &mut Vec<u8>) {
     let part = &layout.parts[position];
     match (part.kind, value) {
         (PartKind::Text(collation), Value::Bytes(sort_key)) => {

@@ -109,7 +109,7 @@ impl TableReference<'_> {
                 continue;
             }
             let mut pieces = Vec::new();
-            for range in &bound.ranges.ranges {
+            for range in bound.ranges.ranges.iter() {
                 let first = self.end_of(index, range, Direction::Forward)?;
                 let last = self.end_of(index, range, Direction::Backward)?;
                 if let (Some(first), Some(last)) = (first, last) {

@@ -3,6 +3,7 @@
 //! The text is made from the sets of values that the ranges are made from, not from their bytes: a bound in bytes may
 //! lie between two values.
 
+use std::borrow::Borrow;
 use std::ops::Bound;
 
 use sheaf_table::{ColumnType, KeyLayout, TableDefinition, Value, column_text};
@@ -10,57 +11,77 @@ use sheaf_table::{ColumnType, KeyLayout, TableDefinition, Value, column_text};
 use crate::column_set::{ColumnSet, Interval};
 use crate::condition::Term;
 use crate::key_bounds::text_of_sort_key;
-use crate::ranges::{binds, conjunctions};
+use crate::ranges::{ColumnSets, binds, sets_and_branches, with_branch};
 use crate::sql_text::{hexadecimal, quoted};
 
 /// The ranges that `conditions` leave of the index with `layout`, at most `limit` of them, as
 /// [`index_ranges`](crate::ranges::index_ranges) finds them but not merged.
 pub(crate) fn range_texts(
-    conditions: &[Term],
+    conditions: &[impl Borrow<Term>],
     layout: &KeyLayout,
     table: &TableDefinition,
     limit: usize,
 ) -> Vec<String> {
+    let (sets, branches) = sets_and_branches(conditions, layout);
+    let Some(branches) = branches else {
+        return conjunction_texts(&sets, layout, table, limit);
+    };
     let mut texts: Vec<String> = Vec::new();
-    for sets in conjunctions(conditions, layout) {
-        let mut prefixes = vec![String::new()];
-        for part in &layout.parts {
-            let bound = part
-                .column
-                .and_then(|column| Some((column, sets.get(&column)?)))
-                .filter(|(_, set)| binds(set, part));
-            let Some((column, set)) = bound else {
-                break;
-            };
-            let column = &table.columns[column];
-            let next: Vec<String> = interval_texts(&column.name, &column.ty, set);
-            prefixes = prefixes
-                .iter()
-                .flat_map(|prefix| {
-                    next.iter().map(move |next| match prefix.is_empty() {
-                        true => next.clone(),
-                        false => format!("{prefix} AND {next}"),
-                    })
-                })
-                .take(limit)
-                .collect();
-            if set.points().is_none() {
-                break;
-            }
+    for branch in branches {
+        let room = limit - texts.len();
+        if room == 0 {
+            break;
         }
-        texts.extend(prefixes.into_iter().filter(|text| !text.is_empty()));
+        let sets = with_branch(&sets, branch);
+        texts.extend(conjunction_texts(&sets, layout, table, room));
     }
-    texts.truncate(limit);
     texts
 }
 
-fn interval_texts(name: &str, ty: &ColumnType, set: &ColumnSet) -> Vec<String> {
+/// The first `limit` ranges of a conjunction of column sets.
+fn conjunction_texts(
+    sets: &ColumnSets<'_>,
+    layout: &KeyLayout,
+    table: &TableDefinition,
+    limit: usize,
+) -> Vec<String> {
+    let mut prefixes = vec![String::new()];
+    for part in &layout.parts {
+        let bound = part
+            .column
+            .and_then(|column| Some((column, sets.get(&column)?)))
+            .filter(|(_, set)| binds(set, part));
+        let Some((column, set)) = bound else {
+            break;
+        };
+        let column = &table.columns[column];
+        let next: Vec<String> = interval_texts(&column.name, &column.ty, set, limit);
+        prefixes = prefixes
+            .iter()
+            .flat_map(|prefix| {
+                next.iter().map(move |next| match prefix.is_empty() {
+                    true => next.clone(),
+                    false => format!("{prefix} AND {next}"),
+                })
+            })
+            .take(limit)
+            .collect();
+        if !set.is_points() {
+            break;
+        }
+    }
+    prefixes.retain(|text| !text.is_empty());
+    prefixes
+}
+
+/// The first `limit` intervals of a set.
+fn interval_texts(name: &str, ty: &ColumnType, set: &ColumnSet, limit: usize) -> Vec<String> {
     let text = |interval: &Interval| match (interval, &set.starts_with) {
         (Interval::Null, _) => format!("{name} IS NULL"),
         (Interval::Range { .. }, Some(prefix)) => format!("{name} LIKE '{prefix}%'"),
         (Interval::Range { lower, upper }, None) => between(name, ty, lower, upper),
     };
-    set.intervals.iter().map(text).collect()
+    set.intervals.iter().take(limit).map(text).collect()
 }
 
 fn between(name: &str, ty: &ColumnType, lower: &Bound<Value>, upper: &Bound<Value>) -> String {

@@ -12,31 +12,34 @@
 //!
 //! A condition is *consumed* when the ranges hold exactly the entries that it accepts; it is not tested again.
 
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use sheaf_storage::KeyRange;
 use sheaf_table::{KeyLayout, KeyPart, Value};
 
 use crate::column_set::{ColumnSet, Interval};
 use crate::condition::Term;
-use crate::key_bounds::{Next, key_range, usable};
+use crate::key_bounds::{Next, encode_part, part_range, usable};
 
-/// Ranges of one index for one statement, at most; beyond that a part is bound to its hull.
-pub(crate) const MAX_RANGES: usize = 10_000;
+/// Ranges of one index for one statement, at most: about 10 MiB of keys. Beyond that a part is bound to its hull, and an OR
+/// is not followed.
+pub(crate) const MAX_RANGES: usize = 100_000;
 
-/// Branches of ORs that are followed, at most.
-const MAX_BRANCHES: usize = 64;
+/// Branches of an OR that are tested on each row, whether or not the ranges say all of it.
+const MAX_TESTED_BRANCHES: usize = 64;
 
 /// What a conjunction leaves of each column, by its position.
-pub(crate) type ColumnSets = BTreeMap<usize, ColumnSet>;
+pub(crate) type ColumnSets<'t> = BTreeMap<usize, Cow<'t, ColumnSet>>;
 
 /// The ranges of an index that hold every row which the conditions accept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct IndexRanges {
     /// Ascending and disjoint. One unbounded range: the conditions say nothing about this index. Empty: they
-    /// contradict each other.
-    pub ranges: Vec<KeyRange>,
+    /// contradict each other. All that compare ways to read the index share them.
+    pub ranges: Arc<Vec<KeyRange>>,
     /// Leading parts that the ranges bind.
     pub parts: usize,
     /// Leading parts that are bound to single values in every range.
@@ -57,7 +60,7 @@ impl IndexRanges {
     /// No condition binds the index.
     pub(crate) fn full() -> IndexRanges {
         IndexRanges {
-            ranges: vec![KeyRange::all()],
+            ranges: Arc::new(vec![KeyRange::all()]),
             ..IndexRanges::default()
         }
     }
@@ -84,26 +87,52 @@ impl IndexRanges {
 }
 
 /// The ranges that `conditions` (a conjunction) leave of the index with `layout`.
-pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRanges {
+pub(crate) fn index_ranges(conditions: &[impl Borrow<Term>], layout: &KeyLayout) -> IndexRanges {
     let (sets, branches) = sets_and_branches(conditions, layout);
-    let Some(branches) = branches else {
-        let mut found = compose(&sets, layout);
-        found.consumed = consumed(conditions, layout, &found);
-        found.ranges = disjoint(found.ranges);
-        return found;
-    };
+    let conditions = conditions.iter().map(Borrow::<Term>::borrow);
+    branches
+        .and_then(|branches| of_branches(conditions.clone(), &sets, branches, layout))
+        .unwrap_or_else(|| {
+            let (mut found, ranges) = compose(&sets, layout);
+            found.consumed = consumed(conditions, layout, &found, ranges.is_empty());
+            found.ranges = Arc::new(disjoint(ranges));
+            found
+        })
+}
+
+/// The ranges of all branches of an OR together; `None`: they are too many.
+fn of_branches<'t>(
+    conditions: impl Iterator<Item = &'t Term> + Clone,
+    sets: &ColumnSets<'_>,
+    branches: &[Term],
+    layout: &KeyLayout,
+) -> Option<IndexRanges> {
     let mut all = IndexRanges {
         branched: true,
         ..IndexRanges::default()
     };
+    let mut ranges: Vec<KeyRange> = Vec::new();
     let mut shortest: Option<IndexRanges> = None;
+    // To test many branches again would cost more than to read what they find.
+    let mut are_said = branches.len() > MAX_TESTED_BRANCHES;
     for branch in branches {
-        let found = compose(&with_branch(&sets, branch), layout);
-        all.ranges.extend(found.ranges.iter().cloned());
+        let (found, of_branch) = compose(&with_branch(sets, branch), layout);
+        if ranges.len() + of_branch.len() > MAX_RANGES {
+            return None;
+        }
+        are_said = are_said && {
+            let is_nothing = of_branch.is_empty();
+            !consumed(std::iter::once(branch), layout, &found, is_nothing).is_empty()
+        };
         all.like_columns.extend(&found.like_columns);
-        if found.ranges.is_empty() {
+        if of_branch.is_empty() {
             continue;
         }
+        if found.parts == 0 {
+            // The whole index.
+            return Some(IndexRanges::full());
+        }
+        ranges.extend(of_branch);
         all.parts = all.parts.max(found.parts);
         if shortest
             .as_ref()
@@ -112,32 +141,36 @@ pub(crate) fn index_ranges(conditions: &[Term], layout: &KeyLayout) -> IndexRang
             shortest = Some(found);
         }
     }
-    all.ranges = disjoint(all.ranges);
+    all.like_columns.sort_unstable();
+    all.like_columns.dedup();
+    all.ranges = Arc::new(disjoint(ranges));
     if let Some(mut shortest) = shortest {
         shortest.like_columns.clone_from(&all.like_columns);
-        if shortest.is_full() {
-            return IndexRanges::full();
+        // What binds every branch also binds them together. The OR itself is tested again, if that is not much.
+        let simple = conditions.clone().map(|term| match is_simple(term) {
+            true => term,
+            false => &Term::Opaque,
+        });
+        all.consumed = consumed(simple, layout, &shortest, false);
+        if are_said {
+            let is_followed =
+                |term: &Term| matches!(term, Term::Or(of) if std::ptr::eq(of.as_slice(), branches));
+            all.consumed.extend(
+                conditions
+                    .enumerate()
+                    .filter(|(_, term)| is_followed(term))
+                    .map(|(at, _)| at),
+            );
+            all.consumed.sort_unstable();
         }
-        // What binds every branch also binds them together. The OR itself is tested again.
-        let simple: Vec<Term> = conditions
-            .iter()
-            .map(|term| {
-                if is_simple(term) {
-                    term.clone()
-                } else {
-                    Term::Opaque
-                }
-            })
-            .collect();
-        all.consumed = consumed(&simple, layout, &shortest);
     }
-    all
+    Some(all)
 }
 
 /// What a conjunction says of each column.
-pub(crate) fn column_sets(conditions: &[Term]) -> ColumnSets {
+pub(crate) fn column_sets(conditions: &[impl Borrow<Term>]) -> ColumnSets<'_> {
     let mut sets = ColumnSets::new();
-    for term in conditions.iter().flat_map(conjuncts) {
+    for term in conditions.iter().flat_map(|term| conjuncts(term.borrow())) {
         if let Term::Column { column, set, .. } = term {
             intersect_into(&mut sets, *column, set);
         }
@@ -146,21 +179,28 @@ pub(crate) fn column_sets(conditions: &[Term]) -> ColumnSets {
 }
 
 /// What `conditions` leave of each column, and the branches of the OR that the index follows, if there is one.
-fn sets_and_branches<'c>(
-    conditions: &'c [Term],
+pub(crate) fn sets_and_branches<'c>(
+    conditions: &'c [impl Borrow<Term>],
     layout: &KeyLayout,
-) -> (ColumnSets, Option<&'c [Term]>) {
+) -> (ColumnSets<'c>, Option<&'c [Term]>) {
     let sets = column_sets(conditions);
+    // The first part that the other conditions leave open.
+    let open = layout.parts.iter().find_map(|part| {
+        let column = part.column?;
+        let bound = sets.get(&column).is_some_and(|set| set.is_points());
+        (!bound).then_some(column)
+    });
+    let binds_open = |branch: &Term| {
+        conjuncts(branch)
+            .any(|term| matches!(term, Term::Column { column, .. } if Some(*column) == open))
+    };
     // One OR over several columns can be followed: the first that the index can use.
     let branches = conditions
         .iter()
-        .flat_map(conjuncts)
+        .flat_map(|term| conjuncts(term.borrow()))
         .find_map(|term| match term {
             Term::Or(branches)
-                if branches.len() <= MAX_BRANCHES
-                    && branches
-                        .iter()
-                        .all(|branch| binds_first_part(branch, layout, &sets)) =>
+                if branches.len() <= MAX_RANGES && branches.iter().all(binds_open) =>
             {
                 Some(branches.as_slice())
             }
@@ -169,25 +209,17 @@ fn sets_and_branches<'c>(
     (sets, branches)
 }
 
-fn with_branch(sets: &ColumnSets, branch: &Term) -> ColumnSets {
-    let mut sets = sets.clone();
+/// What is left of each column in a branch of an OR.
+pub(crate) fn with_branch<'s>(sets: &'s ColumnSets<'_>, branch: &'s Term) -> ColumnSets<'s> {
+    let known = sets.iter();
+    let known = known.map(|(column, set)| (*column, Cow::Borrowed(set.as_ref())));
+    let mut sets: ColumnSets<'s> = known.collect();
     for term in conjuncts(branch) {
         if let Term::Column { column, set, .. } = term {
             intersect_into(&mut sets, *column, set);
         }
     }
     sets
-}
-
-/// The conjunctions of column sets whose ranges [`index_ranges`] unites.
-pub(crate) fn conjunctions(conditions: &[Term], layout: &KeyLayout) -> Vec<ColumnSets> {
-    match sets_and_branches(conditions, layout) {
-        (sets, None) => vec![sets],
-        (sets, Some(branches)) => branches
-            .iter()
-            .map(|branch| with_branch(&sets, branch))
-            .collect(),
-    }
 }
 
 /// The term's own conjuncts.
@@ -203,32 +235,23 @@ pub(crate) fn is_simple(term: &Term) -> bool {
     conjuncts(term).all(|term| matches!(term, Term::Column { .. }))
 }
 
-fn intersect_into(sets: &mut ColumnSets, column: usize, set: &ColumnSet) {
+fn intersect_into<'t>(sets: &mut ColumnSets<'t>, column: usize, set: &'t ColumnSet) {
     let merged = match sets.get(&column) {
-        Some(known) => known.intersect(set),
-        None => set.clone(),
+        Some(known) => Cow::Owned(known.intersect(set)),
+        None => Cow::Borrowed(set),
     };
     sets.insert(column, merged);
 }
 
-/// Whether a branch of an OR helps with this index: it binds the first part that the other conditions leave open.
-fn binds_first_part(branch: &Term, layout: &KeyLayout, sets: &ColumnSets) -> bool {
-    let open = layout.parts.iter().find_map(|part| {
-        let column = part.column?;
-        let bound = sets.get(&column).is_some_and(|set| set.points().is_some());
-        (!bound).then_some(column)
-    });
-    conjuncts(branch)
-        .any(|term| matches!(term, Term::Column { column, .. } if Some(*column) == open))
-}
-
-/// The ranges of one conjunction of column sets.
-fn compose(sets: &ColumnSets, layout: &KeyLayout) -> IndexRanges {
+/// The ranges of one conjunction of column sets, apart from what is to be said of them.
+fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRange>) {
     if sets.values().any(|set| set.intervals.is_empty()) {
         // Nothing is in the set of some column, whether or not it is in this index.
-        return IndexRanges::default();
+        return (IndexRanges::default(), Vec::new());
     }
-    let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
+    // The beginnings of keys, encoded.
+    let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut parts = 0;
     let mut constant_parts = 0;
     for (position, part) in layout.parts.iter().enumerate() {
         let Some(set) = part
@@ -239,12 +262,11 @@ fn compose(sets: &ColumnSets, layout: &KeyLayout) -> IndexRanges {
             break;
         };
         let points = set
-            .points()
-            .filter(|points| prefixes.len() * points.len() <= MAX_RANGES);
+            .point_values()
+            .filter(|points| prefixes.len().saturating_mul(points.len()) <= MAX_RANGES);
         let Some(points) = points else {
             let widened = prefixes.len().saturating_mul(set.intervals.len()) > MAX_RANGES;
-            return IndexRanges {
-                ranges: last_part(&prefixes, set, layout, widened),
+            let found = IndexRanges {
                 parts: position + 1,
                 equal_parts: position,
                 constant_parts,
@@ -256,33 +278,37 @@ fn compose(sets: &ColumnSets, layout: &KeyLayout) -> IndexRanges {
                     .collect(),
                 ..IndexRanges::default()
             };
+            return (found, last_part(&prefixes, position, set, layout, widened));
         };
         if points.len() == 1 && constant_parts == position {
             constant_parts += 1;
         }
-        let mut longer = Vec::with_capacity(prefixes.len() * points.len());
+        // No key has NULL in a part that is NOT NULL.
+        let points = points
+            .into_iter()
+            .filter(|point| part.nullable || !point.is_null());
+        let mut longer = Vec::with_capacity(prefixes.len() * points.clone().count());
         for prefix in &prefixes {
-            for point in &points {
-                longer.push(prefix.iter().cloned().chain([point.clone()]).collect());
+            for point in points.clone() {
+                let mut key = prefix.clone();
+                encode_part(layout, position, point, &mut key);
+                longer.push(key);
             }
         }
         prefixes = longer;
+        parts = position + 1;
     }
-    let parts = prefixes.first().map_or(0, Vec::len);
     if parts == 0 {
-        return IndexRanges::full();
+        return (IndexRanges::full(), vec![KeyRange::all()]);
     }
-    let ranges = prefixes
-        .iter()
-        .filter_map(|prefix| key_range(layout, prefix, None))
-        .collect();
-    IndexRanges {
-        ranges,
+    let found = IndexRanges {
         parts,
         equal_parts: parts,
         constant_parts,
         ..IndexRanges::default()
-    }
+    };
+    let ranges = prefixes.iter().map(|prefix| KeyRange::prefix(prefix));
+    (found, ranges.collect())
 }
 
 /// Whether a set bounds a part at all, and all its values can be encoded for it.
@@ -309,9 +335,10 @@ pub(crate) fn binds(set: &ColumnSet, part: &KeyPart) -> bool {
         })
 }
 
-/// The ranges when the part after the prefixes is bound to a set that is not only single values.
+/// The ranges when part `position`, which comes after the prefixes, is bound to a set that is not only single values.
 fn last_part(
-    prefixes: &[Vec<Value>],
+    prefixes: &[Vec<u8>],
+    position: usize,
     set: &ColumnSet,
     layout: &KeyLayout,
     widened: bool,
@@ -325,20 +352,13 @@ fn last_part(
     let mut ranges = Vec::with_capacity(prefixes.len() * intervals.len());
     for prefix in prefixes {
         for interval in intervals {
-            ranges.extend(match (interval, &set.starts_with) {
-                (Interval::Null, _) => {
-                    let with_null: Vec<Value> =
-                        prefix.iter().cloned().chain([Value::Null]).collect();
-                    key_range(layout, &with_null, None)
-                }
+            let next = match (interval, &set.starts_with) {
+                (Interval::Null, _) => Next::Null,
                 // One LIKE prefix bounds all the intervals: they are not looked at further.
-                (Interval::Range { .. }, Some(text)) => {
-                    key_range(layout, prefix, Some(Next::StartsWith(text)))
-                }
-                (Interval::Range { lower, upper }, None) => {
-                    key_range(layout, prefix, Some(Next::Between { lower, upper }))
-                }
-            });
+                (Interval::Range { .. }, Some(text)) => Next::StartsWith(text),
+                (Interval::Range { lower, upper }, None) => Next::Between { lower, upper },
+            };
+            ranges.extend(part_range(layout, position, prefix.clone(), next));
         }
     }
     ranges
@@ -364,11 +384,13 @@ fn hull(intervals: &[Interval]) -> Vec<Interval> {
 }
 
 /// Which conditions the ranges say completely: those whose columns are all among the bound parts, and nothing about
-/// them was widened.
-fn consumed(conditions: &[Term], layout: &KeyLayout, found: &IndexRanges) -> Vec<usize> {
-    if found.ranges.is_empty() {
-        return (0..conditions.len()).collect();
-    }
+/// them was widened. All, if the ranges hold nothing.
+fn consumed<'t>(
+    conditions: impl Iterator<Item = &'t Term>,
+    layout: &KeyLayout,
+    found: &IndexRanges,
+    is_nothing: bool,
+) -> Vec<usize> {
     let says = |column: usize| {
         let part = layout.parts[..found.parts]
             .iter()
@@ -377,17 +399,17 @@ fn consumed(conditions: &[Term], layout: &KeyLayout, found: &IndexRanges) -> Vec
         part.is_some_and(|part| part < exactly_bound && layout.parts[part].prefix_length.is_none())
     };
     let is_consumed = |term: &Term| {
-        is_simple(term)
-            && conjuncts(term).all(|term| match term {
-                Term::Column { column, set, exact } => {
-                    let is_said = says(*column) && found.says_all_of(*column);
-                    *exact && is_said && set.starts_with.is_none()
-                }
-                _ => false,
-            })
+        is_nothing
+            || is_simple(term)
+                && conjuncts(term).all(|term| match term {
+                    Term::Column { column, set, exact } => {
+                        let is_said = says(*column) && found.says_all_of(*column);
+                        *exact && is_said && set.starts_with.is_none()
+                    }
+                    _ => false,
+                })
     };
     conditions
-        .iter()
         .enumerate()
         .filter(|(_, term)| is_consumed(term))
         .map(|(position, _)| position)
@@ -396,13 +418,8 @@ fn consumed(conditions: &[Term], layout: &KeyLayout, found: &IndexRanges) -> Vec
 
 /// Sorts ranges by their lower bounds, drops empty ones and merges those that overlap.
 pub fn disjoint(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
-    let lower_key = |range: &KeyRange| match &range.lower {
-        Bound::Unbounded => (Vec::new(), 0),
-        Bound::Included(key) => (key.clone(), 1),
-        Bound::Excluded(key) => (key.clone(), 2),
-    };
     ranges.retain(|range| !range.is_empty());
-    ranges.sort_by_cached_key(lower_key);
+    ranges.sort_by(|a, b| lower_key(a).cmp(&lower_key(b)));
     let mut merged: Vec<KeyRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match merged.last_mut() {
@@ -415,6 +432,15 @@ pub fn disjoint(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
         }
     }
     merged
+}
+
+/// What lower bounds are sorted by.
+fn lower_key(range: &KeyRange) -> (&[u8], u8) {
+    match &range.lower {
+        Bound::Unbounded => (&[], 0),
+        Bound::Included(key) => (key, 1),
+        Bound::Excluded(key) => (key, 2),
+    }
 }
 
 /// Whether some key may lie between an upper bound and a later lower bound, or neither includes their common key.
@@ -710,5 +736,40 @@ mod tests {
         Collation::default().sort_key_into(string, &mut key);
         key.push(1);
         key.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn many_values_are_many_ranges_and_too_many_are_one() {
+        let list = |count: i32| (0..count).map(|n| lit(2 * n)).collect::<Vec<_>>();
+        let found = |condition: &Expr, parts: &[&str]| {
+            let layout = KeyLayout::secondary(&table(), &index(parts));
+            index_ranges(&[analyze(condition, &table())], &layout)
+        };
+        let many = found(&col("a").in_list(list(50_000), false), &["a"]);
+        assert_eq!((many.ranges.len(), many.consumed), (50_000, vec![0]));
+        let too_many = found(&col("a").in_list(list(100_001), false), &["a"]);
+        assert_eq!((too_many.ranges.len(), too_many.consumed), (1, vec![]));
+        let none = found(&col("a").in_list(list(50_000), true), &["a"]);
+        assert_eq!((none.ranges.len(), none.consumed), (50_001, vec![0]));
+    }
+
+    #[test]
+    fn many_pairs_are_ranges_that_say_all() {
+        let pairs = |count: i32| {
+            let pair = |n: i32| col("a").eq(lit(n % 100)).and(col("b").eq(lit(n)));
+            let all = (0..count).map(pair);
+            all.reduce(Expr::or).unwrap()
+        };
+        let found = |condition: &Expr, parts: &[&str]| {
+            let layout = KeyLayout::secondary(&table(), &index(parts));
+            index_ranges(&[analyze(condition, &table())], &layout)
+        };
+        let (few, many) = (pairs(60), pairs(1000));
+        let of_few = found(&few, &["a", "b"]);
+        assert_eq!((of_few.ranges.len(), of_few.consumed), (60, vec![]));
+        let of_many = found(&many, &["a", "b"]);
+        assert_eq!((of_many.ranges.len(), of_many.consumed), (1000, vec![0]));
+        let of_first = found(&many, &["a"]);
+        assert_eq!((of_first.ranges.len(), of_first.consumed), (100, vec![]));
     }
 }

@@ -13,8 +13,9 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, HashMap, Result};
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, TableScan};
-use sheaf_access::IndexRef;
+use sheaf_access::{IndexRef, cancel};
 use sheaf_exec::SheafTableSource;
+use sheaf_exec::scan_exec::access_error;
 use sheaf_storage::KeyRange;
 use sheaf_table::{PRIMARY, Table};
 
@@ -260,7 +261,7 @@ impl<'a> TableReference<'a> {
             if !starts_with_column {
                 continue;
             }
-            let terms: Vec<Term> = filters.iter().map(|filter| filter.term.clone()).collect();
+            let terms: Vec<&Term> = filters.iter().map(|filter| &filter.term).collect();
             let found = ranges::index_ranges(&terms, layout);
             if !found.is_full() {
                 let entries = statistics::entries_in(self.table, index, &found, self.dive_limit)?;
@@ -296,9 +297,9 @@ impl<'a> TableReference<'a> {
     }
 
     /// The conditions as key ranges see them.
-    pub(crate) fn terms(&self) -> Vec<Term> {
+    pub(crate) fn terms(&self) -> Vec<&Term> {
         let filters = self.filters.iter();
-        filters.map(|filter| filter.term.clone()).collect()
+        filters.map(|filter| &filter.term).collect()
     }
 
     /// What the filters leave of an index.
@@ -306,6 +307,7 @@ impl<'a> TableReference<'a> {
         if let Some(known) = self.memo.bound.borrow().get(&index) {
             return Ok(Rc::clone(known));
         }
+        cancel::check_statement().map_err(access_error)?;
         let ranges = ranges::index_ranges(&self.terms(), layout(self.table, index));
         let entries = match ranges.is_full() {
             true => self.table_rows,
@@ -372,8 +374,8 @@ impl<'a> TableReference<'a> {
                 && *known == column
             {
                 filters.push(position);
-                if let Some(points) = set.points() {
-                    values = values.min(points.len() as f64);
+                if set.is_points() {
+                    values = values.min(set.intervals.len() as f64);
                 }
             }
         }
