@@ -15,6 +15,7 @@
 
 use std::any::TypeId;
 
+use sheaf_access::cancel;
 use sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Interval, ObjectName, Statement,
     UnaryOperator,
@@ -24,7 +25,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use crate::lower::build::call;
+use crate::lower::build::{call, chain};
 
 /// Binding strength of each operator level; a higher number binds tighter.
 mod binding {
@@ -160,6 +161,10 @@ impl Dialect for SheafDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        // Every expression comes by here, so this is where a long statement ends that nobody waits for any more.
+        if let Err(cancelled) = cancel::check_statement() {
+            return Some(Err(ParserError::ParserError(cancelled.to_string())));
+        }
         let precedence = match &parser.peek_token_ref().token {
             Token::StringConcat if self.pipes_as_concat => binding::UNARY,
             Token::StringConcat => binding::OR,
@@ -184,6 +189,9 @@ impl Dialect for SheafDialect {
         left: &Expr,
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if let Some(op) = self.chained(&parser.peek_token_ref().token) {
+            return Some(self.parse_chain(parser, left, &op, precedence));
+        }
         let (op, right_precedence) = match &parser.peek_token_ref().token {
             Token::Word(word) if word.keyword == Keyword::DIV => {
                 (BinaryOperator::MyIntegerDivide, precedence)
@@ -191,11 +199,6 @@ impl Dialect for SheafDialect {
             Token::Word(word) if word.quote_style.is_none() && is_mod(&word.value) => {
                 (BinaryOperator::Modulo, precedence)
             }
-            Token::StringConcat if self.pipes_as_concat => {
-                (BinaryOperator::StringConcat, precedence)
-            }
-            Token::StringConcat => (BinaryOperator::Or, precedence),
-            Token::Overlap => (BinaryOperator::And, precedence),
             // The only operator that associates to the right.
             Token::Assignment => (BinaryOperator::Assignment, precedence - 1),
             _ => return None,
@@ -236,6 +239,47 @@ impl Dialect for SheafDialect {
         };
         parser.advance_token();
         Some(unary(parser, op, precedence))
+    }
+}
+
+impl SheafDialect {
+    /// The operator, if it is one whose chains may be put together in any way.
+    fn chained(&self, token: &Token) -> Option<BinaryOperator> {
+        Some(match token {
+            Token::Word(word) => match word.keyword {
+                Keyword::AND => BinaryOperator::And,
+                Keyword::OR => BinaryOperator::Or,
+                Keyword::XOR => BinaryOperator::Xor,
+                _ => return None,
+            },
+            Token::StringConcat if self.pipes_as_concat => BinaryOperator::StringConcat,
+            Token::StringConcat => BinaryOperator::Or,
+            Token::Overlap => BinaryOperator::And,
+            _ => return None,
+        })
+    }
+
+    /// The rest of a chain of one operator, behind its first operand. So a chain is as long as it likes: the tree of its
+    /// operators is not as deep.
+    fn parse_chain(
+        &self,
+        parser: &mut Parser,
+        first: &Expr,
+        op: &BinaryOperator,
+        precedence: u8,
+    ) -> Result<Expr, ParserError> {
+        let mut operands = vec![first.clone()];
+        while self.chained(&parser.peek_token_ref().token).as_ref() == Some(op) {
+            parser.advance_token();
+            operands.push(parser.parse_subexpr(precedence)?);
+        }
+        let join = |left, op, right| Expr::BinaryOp {
+            left: Box::new(left),
+            op,
+            right: Box::new(right),
+        };
+        let chained = chain(operands, op, join);
+        chained.ok_or_else(|| ParserError::ParserError("a chain of no operands".to_string()))
     }
 }
 

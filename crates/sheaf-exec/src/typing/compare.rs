@@ -492,17 +492,13 @@ pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
             other => others.push(other),
         }
     }
-    let mut result = match subject {
+    let result = match subject {
         Some(subject) if members.len() == 1 => Some(subject.eq(members.remove(0))),
         Some(subject) => Some(subject.in_list(members, false)),
         None => None,
     };
-    for other in others {
-        result = Some(match result {
-            Some(result) => result.or(other),
-            None => other,
-        });
-    }
+    others.splice(0..0, result);
+    let mut result = any_of(others);
     if has_null {
         result = Some(match result {
             Some(result) => result.or(unknown()),
@@ -510,6 +506,23 @@ pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         });
     }
     Ok(result.unwrap_or_else(|| lit(false)))
+}
+
+/// The disjunction of some conditions, a tree that is not deep however many they are. `None` if there are none.
+fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
+    const FEW: usize = 16;
+    while conditions.len() > FEW {
+        let mut pairs = Vec::with_capacity(conditions.len().div_ceil(2));
+        let mut rest = conditions.into_iter();
+        while let Some(condition) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(other) => condition.or(other),
+                None => condition,
+            });
+        }
+        conditions = pairs;
+    }
+    conditions.into_iter().reduce(Expr::or)
 }
 
 /// A value as a condition.

@@ -42,6 +42,32 @@ pub fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     }))
 }
 
+/// Operands up to which a chain of operators is a tree as the parser makes them, deepest on the left. Longer ones are
+/// balanced: everything behind the parser walks down such trees.
+const MAX_DEEP_CHAIN: usize = 16;
+
+/// `a op b op c ...` in any number of operands, of an operator that does not mind where parentheses stand. `None` if there
+/// are no operands.
+pub fn chain(
+    mut operands: Vec<Expr>,
+    op: &BinaryOperator,
+    join: fn(Expr, BinaryOperator, Expr) -> Expr,
+) -> Option<Expr> {
+    while operands.len() > MAX_DEEP_CHAIN {
+        let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
+        let mut rest = operands.into_iter();
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => join(left, op.clone(), right),
+                None => left,
+            });
+        }
+        operands = pairs;
+    }
+    let operands = operands.into_iter();
+    operands.reduce(|left, right| join(left, op.clone(), right))
+}
+
 pub fn not(condition: Expr) -> Expr {
     Expr::UnaryOp {
         op: UnaryOperator::Not,

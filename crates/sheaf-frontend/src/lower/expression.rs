@@ -1,12 +1,13 @@
 //! Expressions: operators become calls, conditions and values are told apart.
 
+use sheaf_access::cancel;
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, GroupByExpr,
     Interval, LimitClause, ObjectName, Query, SelectItem, SetExpr, TrimWhereField, UnaryOperator,
     Value as Literal, ValueWithSpan,
 };
 
-use super::build::{binary, call, literal, not, number, text};
+use super::build::{binary, call, chain, literal, not, number, text};
 use super::select::Use;
 use super::{Lowering, Unknown};
 use crate::error::{Result, SqlError};
@@ -598,19 +599,16 @@ impl Lowering<'_> {
 
     fn in_list(&mut self, expr: Expr, list: Vec<Expr>) -> Result<Expr> {
         if let Expr::Tuple(items) = expr {
-            let mut any: Option<Expr> = None;
+            let mut equal = Vec::with_capacity(list.len());
             for row in list {
+                cancel::check_statement()?;
                 let Expr::Tuple(row) = row else {
                     return Err(operand_columns(items.len()));
                 };
-                let equal = self
-                    .row_comparison(items.clone(), BinaryOperator::Eq, row)?
-                    .into_condition();
-                any = Some(match any {
-                    Some(any) => binary(any, BinaryOperator::Or, equal),
-                    None => equal,
-                });
+                let row = self.row_comparison(items.clone(), BinaryOperator::Eq, row)?;
+                equal.push(row.into_condition());
             }
+            let any = chain(equal, &BinaryOperator::Or, binary);
             return any.ok_or_else(|| operand_columns(1));
         }
         let mut args = vec![self.value(expr)?];

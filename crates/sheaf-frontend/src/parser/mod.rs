@@ -26,6 +26,7 @@ pub mod statement;
 pub mod statement_bytes;
 mod types;
 
+use sheaf_access::cancel;
 use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
@@ -76,7 +77,10 @@ pub fn parse_with_parameters(
             .with_recursion_limit(RECURSION_LIMIT)
             .with_tokens_with_locations(tokens),
     };
-    match parser.statement_to_the_end() {
+    let parsed = parser.statement_to_the_end();
+    // What has gone wrong then is that.
+    cancel::check_statement()?;
+    match parsed {
         Ok(statement) => Ok((statement, count)),
         Err(Failure::Syntax(error)) => Err(parser.syntax_error(text, &error)),
         Err(Failure::Statement(error)) => Err(error),

@@ -223,7 +223,7 @@ pub fn first_statement(text: &str) -> Option<(Range<usize>, usize)> {
 
 /// Refuses a statement that would nest too deep: error 1436.
 ///
-/// The measure is an upper bound taken from the text: operators since the last comma or clause keyword, on
+/// The measure is an upper bound taken from the text: operators since the last comma, clause keyword, AND or OR, on
 /// every level of parentheses that is open.
 pub fn check_nesting(statement: &str) -> Result<()> {
     let mut levels = vec![0usize];
@@ -249,10 +249,10 @@ pub fn check_nesting(statement: &str) -> Result<()> {
             }
             Piece::Word if (2..=9).contains(&range.len()) => {
                 match statement[range].to_ascii_uppercase().as_str() {
-                    "AND" | "OR" | "XOR" | "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS"
-                    | "BETWEEN" | "REGEXP" | "RLIKE" | "CASE" | "BINARY" | "COLLATE" => {
-                        count(&mut levels, &mut total)?
-                    }
+                    "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS" | "BETWEEN" | "REGEXP"
+                    | "RLIKE" | "CASE" | "BINARY" | "COLLATE" => count(&mut levels, &mut total)?,
+                    // The parser makes no deep tree of their chains.
+                    "AND" | "OR" | "XOR" => reset(&mut levels, &mut total),
                     "SELECT" | "FROM" | "WHERE" | "HAVING" | "ON" | "GROUP" | "ORDER"
                     | "VALUES" => {
                         reset(&mut levels, &mut total);
