@@ -20,11 +20,12 @@
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::DataFusionError;
+use datafusion_common::config::ConfigOptions;
 use datafusion_execution::TaskContext;
 use datafusion_execution::config::SessionConfig;
 use datafusion_execution::disk_manager::DiskManagerBuilder;
@@ -150,13 +151,7 @@ impl QueryRuntime {
         // A sort sets this much aside for merging its spilled runs; it must leave room for the runs themselves.
         let merge_reserve = (self.options.query_memory_bytes / 32).min(10 << 20);
         config = config.with_sort_spill_reservation_bytes(merge_reserve);
-        let options = config.options_mut();
-        options.sql_parser.parse_float_as_decimal = true;
-        options.sql_parser.default_null_ordering = "nulls_min".to_string();
-        options.optimizer.enable_dynamic_filter_pushdown = false;
-        options.optimizer.enable_topk_dynamic_filter_pushdown = false;
-        options.optimizer.enable_join_dynamic_filter_pushdown = false;
-        options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        set_planning_options(config.options_mut());
         config
     }
 
@@ -222,6 +217,26 @@ impl Drop for QueryRuntime {
             workers.shutdown_background();
         }
     }
+}
+
+fn set_planning_options(options: &mut ConfigOptions) {
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.default_null_ordering = "nulls_min".to_string();
+    options.optimizer.enable_dynamic_filter_pushdown = false;
+    options.optimizer.enable_topk_dynamic_filter_pushdown = false;
+    options.optimizer.enable_join_dynamic_filter_pushdown = false;
+    options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+}
+
+/// The options that logical plans are rewritten under, the same for all sessions: so constants that are folded obey the
+/// [limits of folding](crate::functions::limits), and not those of what runs.
+pub fn planning_options() -> &'static Arc<ConfigOptions> {
+    static OPTIONS: LazyLock<Arc<ConfigOptions>> = LazyLock::new(|| {
+        let mut options = ConfigOptions::default();
+        set_planning_options(&mut options);
+        Arc::new(options)
+    });
+    &OPTIONS
 }
 
 /// Does something that blocks, such as a long wait, inside of a plan. A worker thread that does is replaced meanwhile, so that

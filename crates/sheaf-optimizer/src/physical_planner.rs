@@ -47,6 +47,7 @@ use sheaf_access::Budget;
 use sheaf_exec::detached_exec::detach_below_top_k;
 use sheaf_exec::interruptible_exec::make_interruptible;
 use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
+use sheaf_exec::scan_exec::access_error;
 use sheaf_exec::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
@@ -62,9 +63,12 @@ use crate::{
 
 /// Chooses access paths, join order and join methods, and builds the operators.
 pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<PhysicalQuery> {
+    // Kernels find the limits of what they may make there.
+    let mut properties = ExecutionProps::new();
+    properties.config_options = Some(Arc::clone(context.task.session_config().options()));
     let mut planner = Planner {
         context,
-        properties: ExecutionProps::new(),
+        properties,
         notes: Notes::default(),
         blocks: 0,
         conflicting_hints: Vec::new(),
@@ -269,6 +273,7 @@ impl Planner<'_> {
         block: &Block,
         wanted: &Wanted,
     ) -> Result<Planned> {
+        self.context.cancel.check().map_err(access_error)?;
         let planned = self.plan_node(node, block, wanted)?;
         self.notes.add_node(node, &planned);
         Ok(planned)

@@ -73,6 +73,7 @@ impl Session {
         let mut destination = self.destination_of(&mut insert)?;
         if destination.options.mode == Mode::Strict {
             self.truncated_texts.refuse();
+            self.oversized_results.refuse();
         }
         let mut rows: Vec<Vec<ast::Expr>> = Vec::new();
         if !insert.assignments.is_empty() {
@@ -453,6 +454,7 @@ impl Session {
         };
         if options.mode == Mode::Strict {
             self.truncated_texts.refuse();
+            self.oversized_results.refuse();
         }
         let mut writer = self.open_new_writer(request, options)?;
         let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));

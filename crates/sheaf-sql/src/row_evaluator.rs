@@ -18,6 +18,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::DFSchema;
+use datafusion_common::config::ConfigOptions;
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion_expr::{LogicalPlan, TableSource};
@@ -96,7 +97,11 @@ impl Session {
         if input.fields().len() != all.len() {
             return Err(not_over_rows());
         }
-        let (properties, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+        let mut options = ConfigOptions::default();
+        options.extensions.insert(self.result_limits());
+        let mut properties = ExecutionProps::new();
+        properties.config_options = Some(Arc::new(options));
+        let context = PhysicalPlanningContext::default();
         let expressions = projection
             .expr
             .iter()

@@ -19,6 +19,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
+use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
     Expectation, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
@@ -43,6 +44,8 @@ use crate::statement_timer::ArmedTimer;
 const BATCH_ROWS: usize = 8192;
 /// Rows of a batch where memory is short: an operator that spills holds some batches at least.
 const THRIFTY_BATCH_ROWS: usize = 1024;
+/// What one function makes for a batch, at most: byte strings are numbered by 31 bits.
+const MAX_BATCH_RESULT_BYTES: usize = 1 << 30;
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
 /// How often a statement is planned again because a table changed under it.
@@ -556,7 +559,20 @@ impl Session {
     fn new_task_context(&self, batch_rows: usize) -> Arc<TaskContext> {
         let (id, threads) = (self.handle.id(), self.worker_threads());
         let runtime = self.engine.runtime();
-        runtime.task_context(id.to_string(), runtime.session_config(batch_rows, threads))
+        let mut config = runtime.session_config(batch_rows, threads);
+        config.options_mut().extensions.insert(self.result_limits());
+        runtime.task_context(id.to_string(), config)
+    }
+
+    /// What the expressions of the session's statements may make.
+    pub(crate) fn result_limits(&self) -> ResultLimits {
+        let value_bytes = self.variables.max_allowed_packet();
+        ResultLimits {
+            value_bytes,
+            batch_bytes: MAX_BATCH_RESULT_BYTES,
+            cancel: self.handle.cancel_flag().clone(),
+            oversized: Some(self.oversized_results.clone()),
+        }
     }
 
     /// Waits for a lock in slices, until the session's limit or a kill.

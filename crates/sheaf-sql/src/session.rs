@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
+use sheaf_exec::functions::limits::OversizedResults;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::thread_placement;
 use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked, Value};
@@ -53,8 +54,9 @@ const MAX_USER_VARIABLE_BYTES: usize = 16 << 20;
 /// until it is used.
 const STACK_RED_ZONE_BYTES: usize = 1 << 20;
 const STATEMENT_STACK_BYTES: usize = 16 << 20;
-/// The same for statements that nest deeper than this many bytes of text can.
+/// The same for statements that may nest deeper: by more bytes of text than this, or more parentheses inside of each other.
 const DEEP_STATEMENT_BYTES: usize = 1 << 10;
+const DEEP_PARENTHESES: usize = 8;
 const DEEP_RED_ZONE_BYTES: usize = 48 << 20;
 const DEEP_STACK_BYTES: usize = 64 << 20;
 
@@ -142,6 +144,8 @@ pub struct Session {
     pub(crate) warnings: Warnings,
     /// Texts that the running statement has cut to numbers, on their way to the warnings.
     pub(crate) truncated_texts: TruncatedTexts,
+    /// The same of texts that were too long.
+    pub(crate) oversized_results: OversizedResults,
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
     pub(crate) unrelated_tables: UnrelatedTables,
@@ -205,6 +209,7 @@ impl Session {
             user_variables: BTreeMap::new(),
             warnings: Warnings::default(),
             truncated_texts: TruncatedTexts::default(),
+            oversized_results: OversizedResults::default(),
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
             unrelated_tables: UnrelatedTables::default(),
@@ -403,14 +408,15 @@ impl Session {
         self.handle.begin_statement(text);
         self.handle.commands.count(Command::Questions);
         self.statement_start_micros = now_utc_micros();
-        let (red_zone, stack) = if text.len() > DEEP_STATEMENT_BYTES {
+        let (red_zone, stack) = if may_nest_deeply(text) {
             (DEEP_RED_ZONE_BYTES, DEEP_STACK_BYTES)
         } else {
             (STACK_RED_ZONE_BYTES, STATEMENT_STACK_BYTES)
         };
         // The session's state is whole between statements: each field is assigned, never edited in steps.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            stacker::maybe_grow(red_zone, stack, || body(self))
+            let cancel = self.handle.cancel_flag().clone();
+            cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self)))
         }));
         self.end_change();
         match self.unfinished_commit.is_some() {
@@ -515,16 +521,22 @@ impl Session {
     pub(crate) fn clear_warnings(&mut self) {
         self.warnings.clear(self.variables.max_error_count());
         self.truncated_texts.begin();
+        self.oversized_results.begin();
         if let Some(note) = &self.rewrite_note {
             self.warnings.note(1105, note.clone());
         }
     }
 
-    /// Makes warnings of the texts that the statement has cut to numbers.
+    /// Makes warnings of the texts that the statement has cut to numbers, and of those that were too long.
     pub(crate) fn warn_of_truncated_texts(&mut self) {
         let (messages, others) = self.truncated_texts.take();
         for message in messages {
             self.warnings.warn(1292, message);
+        }
+        self.warnings.count_others(others);
+        let (messages, others) = self.oversized_results.take();
+        for message in messages {
+            self.warnings.warn(1301, message);
         }
         self.warnings.count_others(others);
     }
@@ -803,6 +815,27 @@ impl ResultSink for IgnoredResult {
             "a statement of the engine's own reads a file",
         ))
     }
+}
+
+/// Whether parsing and planning the text may take more stack than a thread has.
+fn may_nest_deeply(text: &str) -> bool {
+    if text.len() > DEEP_STATEMENT_BYTES {
+        return true;
+    }
+    let is_open = |byte: &u8| *byte == b'(';
+    if text.as_bytes().iter().filter(|byte| is_open(byte)).count() <= DEEP_PARENTHESES {
+        return false;
+    }
+    let (mut depth, mut deepest) = (0usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest > DEEP_PARENTHESES
 }
 
 fn now_utc_micros() -> i64 {

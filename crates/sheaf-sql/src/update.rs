@@ -136,6 +136,7 @@ impl Session {
         let (targets, rules, query) = self.update_query(update, references, assignments)?;
         if rules.mode == Mode::Strict {
             self.truncated_texts.refuse();
+            self.oversized_results.refuse();
         }
         self.check_safe_update((&query, text), references, changed)?;
         let mut statement = self.begin_changes()?;

@@ -23,6 +23,7 @@ use sheaf_table::{Collation, Value};
 
 use super::Function;
 use super::calendar;
+use super::limits::{self, Account, ResultLimits};
 use super::number;
 use super::types::{SqlType, common_collation, declared_type, takes_bytes};
 
@@ -82,6 +83,8 @@ impl Argument<BinaryArray> {
 /// A function call on a batch.
 pub struct Call<'a> {
     pub args: &'a ScalarFunctionArgs,
+    name: &'static str,
+    limits: &'a ResultLimits,
     /// Every argument is constant: one row is computed for all.
     constant: bool,
     /// To the kernel, strings are texts in which each byte is the character of its number. So what counts characters
@@ -103,11 +106,25 @@ impl<'a> Call<'a> {
                 DataType::Utf8View => false,
                 _ => takes_bytes(&args.arg_fields),
             };
+        let limits = args.config_options.extensions.get::<ResultLimits>();
         Call {
             args,
+            name: function.name,
+            limits: limits.unwrap_or(&limits::FOLDED),
             constant,
             bytewise,
         }
+    }
+
+    /// For what the kernel is going to make, and for a look at whether it shall stop.
+    pub(super) fn account(&self) -> Account<'a> {
+        let name = self.name.trim_start_matches('$');
+        Account::new(
+            self.limits,
+            name,
+            self.bytewise,
+            self.args.return_field.is_nullable(),
+        )
     }
 
     /// Rows that the kernel computes.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Float32Array, StringViewArray, TimestampMicrosecondArray, UInt64Array,
+    ArrayRef, BinaryBuilder, Float32Array, StringViewArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
@@ -44,7 +44,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     // Value, and optionally a length in characters.
     Function::strict("$cast_char", (1, 2), text_type, cast_char),
-    Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary),
+    Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary).growing(),
     Function::new(
         "$cast_date",
         (1, 1),
@@ -294,18 +294,21 @@ fn cast_binary(call: &Call<'_>) -> Result<ArrayRef> {
         return Ok(Arc::new(values.array));
     }
     let lengths = call.int(1)?;
-    let result: arrow::array::BinaryArray = (0..call.rows())
-        .map(|row| {
-            let (bytes, length) = (values.get(row)?, lengths.get(row)?);
-            let mut bytes = bytes.to_vec();
-            bytes.resize(
-                usize::try_from(length)
-                    .unwrap_or(0)
-                    .min(super::error::MAX_RESULT_BYTES),
-                0,
-            );
-            Some(bytes)
-        })
-        .collect();
-    Ok(Arc::new(result))
+    let mut account = call.account();
+    let mut builder = BinaryBuilder::with_capacity(call.rows(), 0);
+    for row in 0..call.rows() {
+        let (Some(bytes), Some(length)) = (values.get(row), lengths.get(row)) else {
+            builder.append_null();
+            continue;
+        };
+        let length = usize::try_from(length).unwrap_or(0);
+        if !account.book(length)? {
+            builder.append_null();
+            continue;
+        }
+        let mut padded = bytes[..bytes.len().min(length)].to_vec();
+        padded.resize(length, 0);
+        builder.append_value(padded);
+    }
+    Ok(Arc::new(builder.finish()))
 }

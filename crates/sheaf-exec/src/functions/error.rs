@@ -62,13 +62,48 @@ impl EvaluationError {
         )
     }
 
-    /// 1301: a string function would return more than [`MAX_RESULT_BYTES`]. MySQL's limit here is max_allowed_packet.
-    pub fn result_too_large(function: &str) -> EvaluationError {
+    /// 1301: a string function would return more than max_allowed_packet.
+    pub fn result_too_large(function: &str, limit: usize) -> EvaluationError {
         Self::new(
             1301,
             "HY000",
             format!(
-                "Result of {function}() was larger than the most that a function returns ({MAX_RESULT_BYTES} bytes)"
+                "Result of {function}() was larger than max_allowed_packet ({limit}) - truncated"
+            ),
+        )
+    }
+
+    /// 1041: a string function would make more than `limit` bytes of results at a time.
+    pub fn batch_too_large(function: &str, limit: usize) -> EvaluationError {
+        Self::new(
+            1041,
+            "HY000",
+            format!(
+                "Out of memory; the results of {function}() for some rows take more than {limit} bytes together"
+            ),
+        )
+    }
+
+    /// 1116: a plan would have more than `limit` nodes.
+    pub fn plan_too_large(limit: usize) -> EvaluationError {
+        Self::new(
+            1116,
+            "HY000",
+            format!(
+                "Too many tables; the plan of a statement has at most {limit} nodes, and a common table expression counts \
+                 each time that it is used"
+            ),
+        )
+    }
+
+    /// 1436: an expression would have more than `limit` operators once derived tables are merged.
+    pub fn expression_too_large(limit: usize) -> EvaluationError {
+        Self::new(
+            1436,
+            "HY000",
+            format!(
+                "Thread stack overrun: an expression has more than {limit} operators when the columns of derived tables are \
+                 replaced by what they stand for"
             ),
         )
     }
@@ -117,7 +152,7 @@ impl EvaluationError {
 /// Of a value in a message.
 const MAX_SHOWN_CHARACTERS: usize = 128;
 
-/// The longest string that a function returns, in bytes (max_allowed_packet).
+/// The longest string that GROUP_CONCAT returns, in bytes.
 pub const MAX_RESULT_BYTES: usize = 64 << 20;
 
 impl From<EvaluationError> for DataFusionError {

@@ -23,6 +23,7 @@ pub mod error;
 pub mod interval;
 pub mod keys;
 pub mod like;
+pub mod limits;
 pub mod mathematics;
 pub mod number;
 pub mod regexp;
@@ -95,7 +96,7 @@ pub type Kernel = fn(&Call<'_>) -> Result<ArrayRef>;
 /// When the result is NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullRule {
-    /// If and only if an argument is NULL.
+    /// If and only if an argument is NULL, or the result is too long.
     Strict,
     /// Never.
     Never,
@@ -114,6 +115,8 @@ pub struct Function {
     pub volatile: bool,
     /// Byte strings are taken byte by byte, and give a byte string.
     pub bytewise: bool,
+    /// The result may be many times as long as the arguments, so that it may be too long, and NULL.
+    pub growing: bool,
     pub returns: Returns,
     /// `None` for a marker.
     pub kernel: Option<Kernel>,
@@ -137,6 +140,7 @@ impl Function {
             nulls: NullRule::Strict,
             volatile: false,
             bytewise: false,
+            growing: false,
             returns,
             kernel: Some(kernel),
         }
@@ -168,6 +172,7 @@ impl Function {
             nulls: NullRule::Own,
             volatile: false,
             bytewise: false,
+            growing: false,
             returns,
             kernel: None,
         }
@@ -183,6 +188,13 @@ impl Function {
     const fn bytewise(self) -> Function {
         Function {
             bytewise: true,
+            ..self
+        }
+    }
+
+    const fn growing(self) -> Function {
+        Function {
+            growing: true,
             ..self
         }
     }
@@ -265,6 +277,7 @@ impl ScalarUDFImpl for MysqlFunction {
             NullRule::Never => false,
             NullRule::Own => true,
         };
+        let nullable = nullable || self.function.growing;
         let mut field = (self.function.returns)(&operands)?;
         if self.function.bytewise
             && field.data_type() == &DataType::Utf8View
@@ -286,6 +299,7 @@ impl ScalarUDFImpl for MysqlFunction {
             return internal_err!("{} was not resolved by the typing rule", self.function.name);
         };
         let call = Call::new(&args, self.function);
+        call.account().check()?;
         call.finish(kernel(&call)?)
     }
 }

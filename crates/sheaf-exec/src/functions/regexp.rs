@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringViewArray};
+use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use arrow::datatypes::Field;
 use datafusion_common::Result;
 use regex::{Regex, RegexBuilder};
 use sheaf_table::Collation;
 
-use super::string::texts;
+use super::limits::TextWriter;
+use super::string::{ints, long_texts, parts};
 use super::types::{field, matching_collation, text_field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
 
@@ -30,20 +31,19 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let (values, replacements) = (call.text(0)?, call.text(2)?);
         let mut patterns = Patterns::new(call, None)?;
         let compiled = patterns.compile_all(call.rows())?;
-        texts(call, |row, out| {
+        long_texts(call, |row, out| {
             let pattern = compiled[row].as_ref()?;
-            // A `$1` of MySQL is the same here; a name in braces is not known to it.
-            out.push_str(&pattern.replace_all(values.get(row)?, replacements.get(row)?));
+            replace_all(pattern, values.get(row)?, replacements.get(row)?, out);
             Some(())
         })
-    }),
+    })
+    .growing(),
     Function::new("regexp_substr", (2, 2), like_first, |call| {
         let values = call.text(0)?;
         let compiled = Patterns::new(call, None)?.compile_all(call.rows())?;
-        let result: StringViewArray = (0..call.rows())
-            .map(|row| Some(compiled[row].as_ref()?.find(values.get(row)?)?.as_str()))
-            .collect();
-        Ok(Arc::new(result))
+        parts(call, |row| {
+            Some(compiled[row].as_ref()?.find(values.get(row)?)?.as_str())
+        })
     }),
     Function::strict(
         "regexp_instr",
@@ -52,17 +52,38 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |call| {
             let values = call.text(0)?;
             let compiled = Patterns::new(call, None)?.compile_all(call.rows())?;
-            let result: Int64Array = (0..call.rows())
-                .map(|row| {
-                    let text = values.get(row)?;
-                    let found = compiled[row].as_ref()?.find(text);
-                    Some(found.map_or(0, |found| text[..found.start()].chars().count() as i64 + 1))
-                })
-                .collect();
-            Ok(Arc::new(result))
+            ints(call, |row| {
+                let text = values.get(row)?;
+                let found = compiled[row].as_ref()?.find(text);
+                Some(found.map_or(0, |found| text[..found.start()].chars().count() as i64 + 1))
+            })
         },
     ),
 ];
+
+/// Writes a text with every match replaced. A `$1` of MySQL is the same here; a name in braces is not known to it.
+fn replace_all(pattern: &Regex, text: &str, replacement: &str, out: &mut TextWriter) {
+    let references = replacement.matches('$').count();
+    let mut expanded = String::new();
+    let mut done = 0;
+    for found in pattern.captures_iter(text) {
+        let Some(whole) = found.get(0) else {
+            continue;
+        };
+        out.push_str(&text[done..whole.start()]);
+        done = whole.end();
+        // More than this does not come out.
+        let longest = found.iter().flatten().map(|group| group.len()).max();
+        let most = references.saturating_mul(longest.unwrap_or(0));
+        if !out.expect(replacement.len().saturating_add(most)) {
+            return;
+        }
+        expanded.clear();
+        found.expand(replacement, &mut expanded);
+        out.push_str(&expanded);
+    }
+    out.push_str(&text[done..]);
+}
 
 /// The patterns of a call, each compiled once.
 struct Patterns {
@@ -147,8 +168,13 @@ fn regexp_like(call: &Call<'_>) -> Result<ArrayRef> {
         None
     };
     let compiled = Patterns::new(call, modes)?.compile_all(call.rows())?;
+    let account = call.account();
     let result: BooleanArray = (0..call.rows())
-        .map(|row| Some(compiled[row].as_ref()?.is_match(values.get(row)?)))
+        .map(|row| match account.is_over() {
+            true => None,
+            false => Some(compiled[row].as_ref()?.is_match(values.get(row)?)),
+        })
         .collect();
+    account.check()?;
     Ok(Arc::new(result))
 }

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryArray, Int64Array, StringViewArray, StringViewBuilder};
+use arrow::array::{
+    ArrayRef, BinaryArray, BinaryBuilder, Int64Array, StringViewArray, StringViewBuilder,
+};
 use arrow::datatypes::Field;
 use datafusion_common::Result;
 use sheaf_table::Collation;
 
-use super::error::MAX_RESULT_BYTES;
+use super::limits::TextWriter;
 use super::number::rescale;
 use super::types::{SqlType, common_collation, field, text_field};
-use super::{Argument, Call, EvaluationError, Function, Operands, VARIADIC};
+use super::{Argument, Call, Function, Operands, VARIADIC};
 
 fn bigint(_: &Operands<'_>) -> Result<Field> {
     Ok(field::bigint())
@@ -72,8 +74,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         slices(call, |text| text.trim_end_matches(' '))
     })
     .bytewise(),
-    Function::strict("replace", (3, 3), like_all, replace).bytewise(),
-    Function::strict("repeat", (2, 2), like_first, repeat).bytewise(),
+    Function::strict("replace", (3, 3), like_all, replace)
+        .bytewise()
+        .growing(),
+    Function::strict("repeat", (2, 2), like_first, repeat)
+        .bytewise()
+        .growing(),
     Function::strict("reverse", (1, 1), like_first, |call| {
         map(call, |text| text.chars().rev().collect())
     })
@@ -109,7 +115,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         })
     }),
     Function::new("char", (1, VARIADIC), |_| Ok(field::bytes()), char_codes).never_null(),
-    Function::strict("hex", (1, 1), text, hex),
+    Function::strict("hex", (1, 1), text, hex).growing(),
     Function::new("unhex", (1, 1), |_| Ok(field::bytes()), unhex),
     Function::strict("bin", (1, 1), text, |call| radix(call, 2)),
     Function::strict("oct", (1, 1), text, |call| radix(call, 8)),
@@ -117,19 +123,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("format", (2, 3), text, format_number),
     Function::strict("space", (1, 1), text, |call| {
         let counts = call.int(0)?;
-        texts(call, |row, out| {
+        long_texts(call, |row, out| {
             let count = counts.get(row)?.max(0) as usize;
-            checked_length(count, "space")
-                .map(|()| out.extend(std::iter::repeat_n(' ', count)))
-                .ok()
+            if let Some(out) = out.expected(count) {
+                out.extend(std::iter::repeat_n(' ', count));
+            }
+            Some(())
         })
-    }),
+    })
+    .growing(),
     Function::strict("strcmp", (2, 2), bigint, strcmp).bytewise(),
     Function::new("insert", (4, 4), like_first, insert).bytewise(),
     Function::new("substring_index", (3, 3), like_first, substring_index).bytewise(),
     Function::new("quote", (1, 1), like_first, |call| {
         let values = call.text(0)?;
-        texts(call, |row, quoted| {
+        long_texts(call, |row, quoted| {
             // NULL is the word NULL, without quotes.
             let Some(text) = values.get(row) else {
                 quoted.push_str("NULL");
@@ -138,7 +146,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
             quoted.push('\'');
             for character in text.chars() {
                 match character {
-                    '\'' | '\\' => quoted.extend(['\\', character]),
+                    '\'' | '\\' => {
+                        quoted.push('\\');
+                        quoted.push(character);
+                    }
                     '\0' => quoted.push_str("\\0"),
                     '\x1a' => quoted.push_str("\\Z"),
                     other => quoted.push(other),
@@ -182,32 +193,104 @@ fn clamp(count: i64, most: usize) -> usize {
     usize::try_from(count).unwrap_or(0).min(most)
 }
 
-fn checked_length(bytes: usize, function: &str) -> Result<(), EvaluationError> {
-    if bytes > MAX_RESULT_BYTES {
-        Err(EvaluationError::result_too_large(function))
-    } else {
-        Ok(())
-    }
+/// A number for each row; `None` is NULL.
+pub(super) fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
+    let account = call.account();
+    let compute = |row| match account.is_over() {
+        true => None,
+        false => compute(row),
+    };
+    let numbers = (0..call.rows()).map(compute).collect::<Int64Array>();
+    account.check()?;
+    Ok(Arc::new(numbers))
 }
 
-fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
-    Ok(Arc::new(
-        (0..call.rows()).map(compute).collect::<Int64Array>(),
-    ))
-}
-
-/// Builds a text for each row; `None` is NULL.
+/// Builds a text for each row; `None` is NULL. For texts that are about as long as what they are made of.
 pub(super) fn texts(
     call: &Call<'_>,
     write: impl Fn(usize, &mut String) -> Option<()>,
 ) -> Result<ArrayRef> {
+    let mut account = call.account();
     let mut builder = StringViewBuilder::with_capacity(call.rows());
     let mut out = String::new();
     for row in 0..call.rows() {
+        if account.is_over() {
+            account.check()?;
+        }
         out.clear();
         match write(row, &mut out) {
-            Some(()) => builder.append_value(&out),
-            None => builder.append_null(),
+            Some(()) if account.book(out.len())? => builder.append_value(&out),
+            _ => builder.append_null(),
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+/// The same for texts that may be of any length: no more of them is made than a value may have.
+pub(super) fn long_texts(
+    call: &Call<'_>,
+    write: impl Fn(usize, &mut TextWriter) -> Option<()>,
+) -> Result<ArrayRef> {
+    let mut account = call.account();
+    let mut builder = StringViewBuilder::with_capacity(call.rows());
+    let mut out = TextWriter::new(account.value_bytes());
+    for row in 0..call.rows() {
+        if account.is_over() {
+            account.check()?;
+        }
+        out.clear();
+        match (write(row, &mut out), out.written()) {
+            (Some(()), Some(text)) if account.book(text.len())? => builder.append_value(text),
+            (Some(()), None) => {
+                account.book(usize::MAX)?;
+                builder.append_null();
+            }
+            _ => builder.append_null(),
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+/// Copies a text for each row, a part of an argument; `None` is NULL.
+pub(super) fn parts<'t>(
+    call: &Call<'_>,
+    part: impl Fn(usize) -> Option<&'t str>,
+) -> Result<ArrayRef> {
+    let mut account = call.account();
+    let mut builder = StringViewBuilder::with_capacity(call.rows());
+    for row in 0..call.rows() {
+        if account.is_over() {
+            account.check()?;
+        }
+        match part(row) {
+            Some(text) if account.book(text.len())? => builder.append_value(text),
+            _ => builder.append_null(),
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+/// Joins byte strings for each row; `None` is NULL.
+fn joined_bytes<'t>(
+    call: &Call<'_>,
+    pieces: impl Fn(usize) -> Option<Vec<&'t [u8]>>,
+) -> Result<ArrayRef> {
+    let mut account = call.account();
+    let mut builder = BinaryBuilder::with_capacity(call.rows(), 0);
+    let mut out = Vec::new();
+    for row in 0..call.rows() {
+        if account.is_over() {
+            account.check()?;
+        }
+        let pieces = pieces(row);
+        let bytes = |pieces: &[&[u8]]| pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        match pieces {
+            Some(pieces) if account.book(bytes(&pieces))? => {
+                out.clear();
+                pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+                builder.append_value(&out);
+            }
+            _ => builder.append_null(),
         }
     }
     Ok(Arc::new(builder.finish()))
@@ -244,32 +327,26 @@ fn in_lower_case(text: &str) -> String {
 
 fn map(call: &Call<'_>, function: fn(&str) -> String) -> Result<ArrayRef> {
     let values = call.text(0)?;
-    let result: StringViewArray = (0..call.rows())
-        .map(|row| values.get(row).map(function))
-        .collect();
-    Ok(Arc::new(result))
+    texts(call, |row, out| {
+        *out = function(values.get(row)?);
+        Some(())
+    })
 }
 
 /// A part of each text.
 fn slices(call: &Call<'_>, function: fn(&str) -> &str) -> Result<ArrayRef> {
     let values = call.text(0)?;
-    let result: StringViewArray = (0..call.rows())
-        .map(|row| values.get(row).map(function))
-        .collect();
-    Ok(Arc::new(result))
+    parts(call, |row| values.get(row).map(function))
 }
 
 /// The part of each text between two positions that depend on the text and a number.
 fn part(call: &Call<'_>, bounds: fn(&str, i64) -> (usize, usize)) -> Result<ArrayRef> {
     let (values, counts) = (call.text(0)?, call.int(1)?);
-    let result: StringViewArray = (0..call.rows())
-        .map(|row| {
-            let text = values.get(row)?;
-            let (start, end) = bounds(text, counts.get(row)?);
-            Some(&text[byte_at(text, start)..byte_at(text, end)])
-        })
-        .collect();
-    Ok(Arc::new(result))
+    parts(call, |row| {
+        let text = values.get(row)?;
+        let (start, end) = bounds(text, counts.get(row)?);
+        Some(&text[byte_at(text, start)..byte_at(text, end)])
+    })
 }
 
 fn text_arguments(call: &Call<'_>) -> Result<Vec<Argument<StringViewArray>>> {
@@ -290,19 +367,10 @@ fn concat(call: &Call<'_>) -> Result<ArrayRef> {
         let parts = (0..call.len())
             .map(|argument| call.bytes(argument))
             .collect::<Result<Vec<_>>>()?;
-        let result: BinaryArray = (0..call.rows())
-            .map(|row| {
-                let mut joined = Vec::new();
-                for part in &parts {
-                    joined.extend_from_slice(part.get(row)?);
-                }
-                Some(joined)
-            })
-            .collect();
-        return Ok(Arc::new(result));
+        return joined_bytes(call, |row| parts.iter().map(|part| part.get(row)).collect());
     }
     let parts = text_arguments(call)?;
-    texts(call, |row, out| {
+    long_texts(call, |row, out| {
         parts
             .iter()
             .try_for_each(|part| part.get(row).map(|part| out.push_str(part)))
@@ -312,7 +380,7 @@ fn concat(call: &Call<'_>) -> Result<ArrayRef> {
 /// NULL arguments are skipped; a NULL separator makes the result NULL.
 fn concat_ws(call: &Call<'_>) -> Result<ArrayRef> {
     let parts = text_arguments(call)?;
-    texts(call, |row, out| {
+    long_texts(call, |row, out| {
         let separator = parts[0].get(row)?;
         let mut first = true;
         for part in parts[1..].iter().filter_map(|part| part.get(row)) {
@@ -333,90 +401,79 @@ fn substring(call: &Call<'_>) -> Result<ArrayRef> {
     } else {
         None
     };
-    let result: StringViewArray = (0..call.rows())
-        .map(|row| {
-            let (text, position) = (values.get(row)?, positions.get(row)?);
-            let length = match &lengths {
-                Some(lengths) => usize::try_from(lengths.get(row)?).unwrap_or(0),
-                None => usize::MAX,
-            };
-            // From the end if negative; 0 is no position.
-            let start = match position {
-                0 => return Some(""),
-                1.. => position as usize - 1,
-                _ => match characters(text).checked_sub(position.unsigned_abs() as usize) {
-                    Some(start) => start,
-                    None => return Some(""),
-                },
-            };
-            let rest = &text[byte_at(text, start)..];
-            Some(&rest[..byte_at(rest, length)])
-        })
-        .collect();
-    Ok(Arc::new(result))
+    parts(call, |row| {
+        let (text, position) = (values.get(row)?, positions.get(row)?);
+        let length = match &lengths {
+            Some(lengths) => usize::try_from(lengths.get(row)?).unwrap_or(0),
+            None => usize::MAX,
+        };
+        // From the end if negative; 0 is no position.
+        let start = match position {
+            0 => return Some(""),
+            1.. => position as usize - 1,
+            _ => match characters(text).checked_sub(position.unsigned_abs() as usize) {
+                Some(start) => start,
+                None => return Some(""),
+            },
+        };
+        let rest = &text[byte_at(text, start)..];
+        Some(&rest[..byte_at(rest, length)])
+    })
 }
 
 fn trim(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, removed, places) = (call.text(0)?, call.text(1)?, call.text(2)?);
-    let result: StringViewArray = (0..call.rows())
-        .map(|row| {
-            let (mut text, removed, place) =
-                (values.get(row)?, removed.get(row)?, places.get(row)?);
-            if removed.is_empty() {
-                return Some(text);
-            }
-            if place != "t" {
-                text = text.trim_start_matches(removed);
-            }
-            if place != "l" {
-                text = text.trim_end_matches(removed);
-            }
-            Some(text)
-        })
-        .collect();
-    Ok(Arc::new(result))
+    parts(call, |row| {
+        let (mut text, removed, place) = (values.get(row)?, removed.get(row)?, places.get(row)?);
+        if removed.is_empty() {
+            return Some(text);
+        }
+        if place != "t" {
+            text = text.trim_start_matches(removed);
+        }
+        if place != "l" {
+            text = text.trim_end_matches(removed);
+        }
+        Some(text)
+    })
 }
 
 fn replace(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, from, to) = (call.text(0)?, call.text(1)?, call.text(2)?);
-    texts(call, |row, out| {
+    long_texts(call, |row, out| {
         let (text, from, to) = (values.get(row)?, from.get(row)?, to.get(row)?);
         if from.is_empty() {
             out.push_str(text);
-        } else {
-            out.push_str(&text.replace(from, to));
+            return Some(());
         }
+        let mut done = 0;
+        for (at, _) in text.match_indices(from) {
+            out.push_str(&text[done..at]);
+            out.push_str(to);
+            done = at + from.len();
+        }
+        out.push_str(&text[done..]);
         Some(())
     })
 }
 
 fn repeat(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, counts) = (call.text(0)?, call.int(1)?);
-    for row in 0..call.rows() {
-        if let (Some(text), Some(count)) = (values.get(row), counts.get(row)) {
-            checked_length(
-                text.len()
-                    .saturating_mul(usize::try_from(count).unwrap_or(0)),
-                "repeat",
-            )?;
-        }
-    }
-    texts(call, |row, out| {
+    long_texts(call, |row, out| {
         let (text, count) = (values.get(row)?, counts.get(row)?);
-        (0..count).for_each(|_| out.push_str(text));
+        let count = usize::try_from(count).unwrap_or(0);
+        if let Some(out) = out.expected(text.len().saturating_mul(count))
+            && !text.is_empty()
+        {
+            *out = text.repeat(count);
+        }
         Some(())
     })
 }
 
 fn pad(call: &Call<'_>, left: bool) -> Result<ArrayRef> {
     let (values, lengths, pads) = (call.text(0)?, call.int(1)?, call.text(2)?);
-    for row in 0..call.rows() {
-        checked_length(
-            lengths.get(row).map_or(0, |length| length.max(0) as usize),
-            if left { "lpad" } else { "rpad" },
-        )?;
-    }
-    texts(call, |row, out| {
+    long_texts(call, |row, out| {
         let (text, length, pad) = (values.get(row)?, lengths.get(row)?, pads.get(row)?);
         let length = usize::try_from(length).ok()?;
         let present = characters(text);
@@ -425,16 +482,21 @@ fn pad(call: &Call<'_>, left: bool) -> Result<ArrayRef> {
             return Some(());
         }
         if pad.is_empty() {
-            out.clear();
             return Some(());
         }
-        let filling = pad.chars().cycle().take(length - present);
-        if left {
-            out.extend(filling);
-            out.push_str(text);
-        } else {
-            out.push_str(text);
-            out.extend(filling);
+        let missing = length - present;
+        let of_pad = characters(pad);
+        let last = &pad[..byte_at(pad, missing % of_pad)];
+        let filling = (missing / of_pad).saturating_mul(pad.len()) + last.len();
+        if let Some(out) = out.expected(filling.saturating_add(text.len())) {
+            if !left {
+                out.push_str(text);
+            }
+            (0..missing / of_pad).for_each(|_| out.push_str(pad));
+            out.push_str(last);
+            if left {
+                out.push_str(text);
+            }
         }
         Some(())
     })
@@ -549,14 +611,11 @@ fn elt(call: &Call<'_>) -> Result<ArrayRef> {
     let values = (1..call.len())
         .map(|argument| call.text(argument))
         .collect::<Result<Vec<_>>>()?;
-    let result: StringViewArray = (0..call.rows())
-        .map(|row| {
-            values
-                .get(usize::try_from(positions.get(row)?.checked_sub(1)?).ok()?)?
-                .get(row)
-        })
-        .collect();
-    Ok(Arc::new(result))
+    parts(call, |row| {
+        values
+            .get(usize::try_from(positions.get(row)?.checked_sub(1)?).ok()?)?
+            .get(row)
+    })
 }
 
 fn find_in_set(call: &Call<'_>) -> Result<ArrayRef> {
@@ -594,7 +653,10 @@ fn char_codes(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(result))
 }
 
-fn push_hex(out: &mut String, bytes: &[u8]) {
+fn push_hex(out: &mut TextWriter, bytes: &[u8]) {
+    let Some(out) = out.expected(bytes.len().saturating_mul(2)) else {
+        return;
+    };
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in bytes {
         out.push(char::from(DIGITS[usize::from(byte >> 4)]));
@@ -606,7 +668,7 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
 fn hex(call: &Call<'_>) -> Result<ArrayRef> {
     if call.sql_type(0).is_string() || call.sql_type(0).is_temporal() {
         let values = call.bytes(0)?;
-        return texts(call, |row, out| {
+        return long_texts(call, |row, out| {
             values.get(row).map(|bytes| push_hex(out, bytes))
         });
     }
@@ -761,7 +823,7 @@ fn strcmp(call: &Call<'_>) -> Result<ArrayRef> {
 fn insert(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, positions, lengths, inserted) =
         (call.text(0)?, call.int(1)?, call.int(2)?, call.text(3)?);
-    texts(call, |row, out| {
+    long_texts(call, |row, out| {
         let (text, position) = (values.get(row)?, positions.get(row)?);
         let (length, inserted) = (lengths.get(row)?, inserted.get(row)?);
         let all = characters(text);
@@ -780,25 +842,20 @@ fn insert(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn substring_index(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, delimiters, counts) = (call.text(0)?, call.text(1)?, call.int(2)?);
-    let result: StringViewArray = (0..call.rows())
-        .map(|row| {
-            let (text, delimiter, count) =
-                (values.get(row)?, delimiters.get(row)?, counts.get(row)?);
-            if delimiter.is_empty() || count == 0 {
-                return Some("");
-            }
-            let nth = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) - 1;
-            Some(if count > 0 {
-                text.match_indices(delimiter)
-                    .nth(nth)
-                    .map_or(text, |(at, _)| &text[..at])
-            } else {
-                text.rmatch_indices(delimiter)
-                    .nth(nth)
-                    .map_or(text, |(at, _)| &text[at + delimiter.len()..])
-            })
+    parts(call, |row| {
+        let (text, delimiter, count) = (values.get(row)?, delimiters.get(row)?, counts.get(row)?);
+        if delimiter.is_empty() || count == 0 {
+            return Some("");
+        }
+        let nth = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) - 1;
+        Some(if count > 0 {
+            text.match_indices(delimiter)
+                .nth(nth)
+                .map_or(text, |(at, _)| &text[..at])
+        } else {
+            text.rmatch_indices(delimiter)
+                .nth(nth)
+                .map_or(text, |(at, _)| &text[at + delimiter.len()..])
         })
-        .collect();
-    debug_assert_eq!(result.len(), call.rows());
-    Ok(Arc::new(result))
+    })
 }

@@ -1,0 +1,347 @@
+//! What a kernel may make, and when it has to stop.
+//!
+//! A few nested calls make gigabytes of a letter: `hex(hex(hex(...)))`, `repeat(repeat(...))`. So every kernel says how much
+//! it is going to make before it makes it, and it says so in one place: it writes its texts into a [`TextWriter`], which
+//! takes no more than is allowed.
+//!
+//! ```text
+//!   one value     longer than max_allowed_packet: NULL, and warning 1301; error 1301 where NULL cannot be, or is stored
+//!   all values    of a batch, more than a share of the query memory: error 1041
+//!   KILL          looked at before each call, and between its rows
+//! ```
+//!
+//! The limits belong to a session, and come to the kernels with the configuration that plans run under. Where there is none,
+//! constants are folded: they are small there or stay as they were written, and whatever is wrong with them is told when
+//! they are evaluated, if they ever are.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use datafusion_common::Result;
+use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use sheaf_access::CancelFlag;
+
+use super::EvaluationError;
+
+/// The longest text that is folded into a plan, in bytes.
+const MAX_FOLDED_BYTES: usize = 64 << 10;
+
+/// The most that a function makes of the values on which a condition is tried, to estimate it, in bytes.
+const MAX_ESTIMATED_BYTES: usize = 16 << 20;
+
+/// Messages of one statement that are kept; the others are counted.
+const MAX_MESSAGES: usize = 1024;
+
+/// What the calls of a session's statements may make.
+#[derive(Clone, Debug)]
+pub struct ResultLimits {
+    /// The longest string (max_allowed_packet), in bytes.
+    pub value_bytes: usize,
+    /// All strings that one call makes for a batch, in bytes.
+    pub batch_bytes: usize,
+    /// Raised when the running statement shall end.
+    pub cancel: CancelFlag,
+    /// Where it is noted what was too long. `None`: that is an error.
+    pub oversized: Option<OversizedResults>,
+}
+
+/// The limits of constants that are folded.
+pub(super) static FOLDED: LazyLock<ResultLimits> = LazyLock::new(|| ResultLimits {
+    value_bytes: MAX_FOLDED_BYTES,
+    batch_bytes: MAX_ESTIMATED_BYTES,
+    cancel: CancelFlag::new(),
+    oversized: None,
+});
+
+impl ConfigExtension for ResultLimits {
+    const PREFIX: &'static str = "sheaf";
+}
+
+/// They are no options that a statement can set.
+impl ExtensionOptions for ResultLimits {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, _value: &str) -> Result<()> {
+        datafusion_common::exec_err!("sheaf.{key} is not an option")
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
+    }
+}
+
+/// What was too long in the running statement of a session.
+#[derive(Clone, Debug, Default)]
+pub struct OversizedResults(Arc<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// There is something to look at in `messages`.
+    is_used: AtomicBool,
+    /// It is an error.
+    is_refused: AtomicBool,
+    messages: Mutex<Messages>,
+}
+
+#[derive(Debug, Default)]
+struct Messages {
+    kept: Vec<String>,
+    count: u64,
+}
+
+impl OversizedResults {
+    fn messages(&self) -> MutexGuard<'_, Messages> {
+        let messages = self.0.messages.lock();
+        messages.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a statement.
+    pub fn begin(&self) {
+        self.0.is_refused.store(false, Ordering::Release);
+        if self.0.is_used.swap(false, Ordering::AcqRel) {
+            *self.messages() = Messages::default();
+        }
+    }
+
+    /// From now on it is an error: what comes out is stored, and the mode is a strict one.
+    pub fn refuse(&self) {
+        self.0.is_refused.store(true, Ordering::Release);
+    }
+
+    /// The messages so far, and how many there were besides. They are forgotten.
+    pub fn take(&self) -> (Vec<String>, u64) {
+        if !self.0.is_used.swap(false, Ordering::AcqRel) {
+            return (Vec::new(), 0);
+        }
+        let Messages { kept, count } = std::mem::take(&mut *self.messages());
+        let others = count - kept.len() as u64;
+        (kept, others)
+    }
+
+    /// # Errors
+    /// The error itself, if it is refused.
+    fn note(&self, error: EvaluationError) -> Result<()> {
+        if self.0.is_refused.load(Ordering::Acquire) {
+            return Err(error.into());
+        }
+        let mut messages = self.messages();
+        self.0.is_used.store(true, Ordering::Release);
+        messages.count += 1;
+        if messages.kept.len() < MAX_MESSAGES {
+            messages.kept.push(error.message);
+        }
+        Ok(())
+    }
+}
+
+/// What one call has made so far, and may make besides.
+pub(super) struct Account<'l> {
+    limits: &'l ResultLimits,
+    function: &'static str,
+    value_bytes: usize,
+    /// A result may be NULL.
+    nullable: bool,
+    made_bytes: usize,
+}
+
+impl<'l> Account<'l> {
+    pub(super) fn new(
+        limits: &'l ResultLimits,
+        function: &'static str,
+        bytewise: bool,
+        nullable: bool,
+    ) -> Account<'l> {
+        // Half of all bytes take two as characters.
+        let bytes_of_character = if bytewise { 2 } else { 1 };
+        Account {
+            limits,
+            function,
+            value_bytes: limits.value_bytes.saturating_mul(bytes_of_character),
+            nullable,
+            made_bytes: 0,
+        }
+    }
+
+    /// The longest value.
+    pub(super) fn value_bytes(&self) -> usize {
+        self.value_bytes
+    }
+
+    /// Whether the statement has been told to stop. What is computed from then on does not matter: the call ends with
+    /// [`check`](Self::check).
+    pub(super) fn is_over(&self) -> bool {
+        self.limits.cancel.is_cancelled()
+    }
+
+    /// # Errors
+    /// The statement has been told to stop.
+    pub(super) fn check(&self) -> Result<()> {
+        let checked = self.limits.cancel.check();
+        checked.map_err(|error| datafusion_common::DataFusionError::External(Box::new(error)))
+    }
+
+    /// Books a value of so many bytes. False: it is too long, and becomes NULL.
+    ///
+    /// # Errors
+    /// 1301 where it cannot become NULL, 1041 if it is too much for the batch.
+    pub(super) fn book(&mut self, bytes: usize) -> Result<bool> {
+        if bytes > self.value_bytes {
+            let error = EvaluationError::result_too_large(self.function, self.limits.value_bytes);
+            match &self.limits.oversized {
+                Some(oversized) if self.nullable => oversized.note(error)?,
+                _ => return Err(error.into()),
+            }
+            return Ok(false);
+        }
+        self.made_bytes = self.made_bytes.saturating_add(bytes);
+        if self.made_bytes > self.limits.batch_bytes {
+            let limit = self.limits.batch_bytes;
+            return Err(EvaluationError::batch_too_large(self.function, limit).into());
+        }
+        Ok(true)
+    }
+}
+
+/// The text of one value while a kernel writes it. It grows up to the longest value and no further: what is too long is
+/// known to be, and the rest of it is never made.
+#[derive(Debug)]
+pub(super) struct TextWriter {
+    text: String,
+    most_bytes: usize,
+    is_full: bool,
+}
+
+impl TextWriter {
+    pub(super) fn new(most_bytes: usize) -> TextWriter {
+        TextWriter {
+            text: String::new(),
+            most_bytes,
+            is_full: false,
+        }
+    }
+
+    /// Begins the next value.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.is_full = false;
+    }
+
+    /// What is written; `None`: it would be too long.
+    pub(super) fn written(&self) -> Option<&str> {
+        (!self.is_full).then_some(self.text.as_str())
+    }
+
+    /// Says that so many bytes follow. False if they are too many: then nothing more is to be written.
+    pub(super) fn expect(&mut self, bytes: usize) -> bool {
+        self.is_full |= bytes > self.most_bytes.saturating_sub(self.text.len());
+        if !self.is_full {
+            self.text.reserve(bytes);
+        }
+        !self.is_full
+    }
+
+    pub(super) fn push_str(&mut self, text: &str) {
+        self.is_full |= text.len() > self.most_bytes.saturating_sub(self.text.len());
+        if !self.is_full {
+            self.text.push_str(text);
+        }
+    }
+
+    pub(super) fn push(&mut self, character: char) {
+        self.push_str(character.encode_utf8(&mut [0; 4]));
+    }
+
+    /// The string itself, for what is known not to exceed what [`expect`](Self::expect) was told.
+    pub(super) fn expected(&mut self, bytes: usize) -> Option<&mut String> {
+        self.expect(bytes).then_some(&mut self.text)
+    }
+}
+
+impl fmt::Write for TextWriter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> ResultLimits {
+        ResultLimits {
+            value_bytes: 10,
+            batch_bytes: 25,
+            cancel: CancelFlag::new(),
+            oversized: Some(OversizedResults::default()),
+        }
+    }
+
+    fn code_of(result: Result<bool>) -> Option<u16> {
+        let error = result.err()?;
+        Some(EvaluationError::find(&error)?.code)
+    }
+
+    #[test]
+    fn a_writer_takes_no_more_than_the_longest_value() {
+        let mut writer = TextWriter::new(5);
+        writer.push_str("four");
+        writer.push('5');
+        assert_eq!(writer.written(), Some("four5"));
+        writer.push('6');
+        assert_eq!(writer.written(), None);
+        writer.clear();
+        assert!(writer.expect(5) && !writer.expect(6));
+        assert!(writer.text.capacity() < 64);
+        writer.clear();
+        assert!(!writer.expect(usize::MAX));
+    }
+
+    #[test]
+    fn a_value_that_is_too_long_is_null_and_noted() {
+        let limits = limits();
+        let mut account = Account::new(&limits, "repeat", false, true);
+        assert!(account.book(10).unwrap());
+        assert!(!account.book(11).unwrap());
+        let oversized = limits.oversized.clone().unwrap();
+        let (messages, others) = oversized.take();
+        assert_eq!((messages.len(), others), (1, 0));
+        assert!(messages[0].contains("repeat"), "{messages:?}");
+        assert_eq!(oversized.take(), (Vec::new(), 0));
+        oversized.refuse();
+        assert_eq!(code_of(account.book(11)), Some(1301));
+        oversized.begin();
+        assert!(!account.book(11).unwrap());
+        let mut not_null = Account::new(&limits, "concat", false, false);
+        assert_eq!(code_of(not_null.book(11)), Some(1301));
+    }
+
+    #[test]
+    fn a_batch_has_a_limit_too() {
+        let limits = limits();
+        let mut account = Account::new(&limits, "repeat", false, true);
+        assert!(account.book(10).unwrap() && account.book(10).unwrap());
+        assert_eq!(code_of(account.book(10)), Some(1041));
+    }
+
+    #[test]
+    fn a_cancelled_statement_is_noticed() {
+        let limits = limits();
+        let account = Account::new(&limits, "length", false, true);
+        assert!(!account.is_over() && account.check().is_ok());
+        limits.cancel.cancel();
+        assert!(account.is_over() && account.check().is_err());
+    }
+}
