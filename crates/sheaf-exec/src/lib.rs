@@ -26,6 +26,7 @@ pub mod lookup_record;
 pub mod lookup_switch;
 pub mod measuring_exec;
 mod memory_pool;
+pub mod plan_size;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
 pub mod runtime;

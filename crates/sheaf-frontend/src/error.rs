@@ -135,6 +135,18 @@ impl SqlError {
         )
     }
 
+    /// 1116: more tables and query blocks than are planned.
+    pub fn plan_too_large(limit: u64) -> Self {
+        Self::new(
+            1116,
+            "HY000",
+            format!(
+                "Too many tables; a statement has at most {limit} tables and query blocks, and a common table expression \
+                 counts each time that it is used"
+            ),
+        )
+    }
+
     /// 1436: the statement is nested deeper than Sheaf follows.
     pub fn stack_overrun(limit: usize) -> Self {
         Self::new(

@@ -16,9 +16,10 @@ use datafusion_expr::{Expr, LogicalPlan, TableSource};
 use datafusion_optimizer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
-use sheaf_access::CancelFlag;
+use sheaf_access::{CancelFlag, cancel};
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Texts, resolve_plan};
 use sheaf_table::{Catalog, Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
@@ -147,6 +148,10 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))
+        .and_then(|plan| {
+            check_plan_size(&plan)?;
+            Ok(plan)
+        })
         .and_then(|plan| match context.session.only_full_group_by() {
             true => Ok(plan),
             false => with_any_rows(plan),
@@ -265,6 +270,10 @@ fn origins(plan: &LogicalPlan) -> Vec<Option<Column>> {
 
 /// DataFusion's errors of planning as MySQL's.
 fn planning_error(error: DataFusionError, query: &Query) -> SqlError {
+    // Whatever has gone wrong then.
+    if cancel::is_statement_cancelled() {
+        return SqlError::query_interrupted();
+    }
     if let Some(known) = EvaluationError::find(&error) {
         return SqlError::new(known.code, known.sqlstate, known.message.clone());
     }

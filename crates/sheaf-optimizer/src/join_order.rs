@@ -20,6 +20,8 @@ use std::rc::Rc;
 use datafusion_common::{Column, DFSchema, Result, internal_datafusion_err};
 use datafusion_expr::{Expr, ExprSchemable};
 use datafusion_physical_plan::ExecutionPlanProperties;
+use sheaf_access::cancel;
+use sheaf_exec::scan_exec::access_error;
 
 use crate::PlannerContext;
 use crate::connection::{Connection, Connections, is_connected};
@@ -410,6 +412,7 @@ impl Chooser<'_, '_> {
         prefix: &dyn Fn() -> Vec<usize>,
         relation: usize,
     ) -> Result<Option<Step>> {
+        cancel::check_statement().map_err(access_error)?;
         let connection = self.connection(set, relation)?;
         let entry = &self.graph.relations[relation];
         let Read {

@@ -74,6 +74,7 @@ mod settings;
 mod shared_subplans;
 mod sql_text;
 mod statistics;
+mod subquery_check;
 mod table_detail;
 mod table_reference;
 #[cfg(test)]

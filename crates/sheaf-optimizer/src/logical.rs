@@ -38,6 +38,9 @@ use datafusion_optimizer::push_down_limit::PushDownLimit;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
+use sheaf_exec::plan_size::check_plan_size;
+use sheaf_exec::runtime::planning_options;
+use sheaf_exec::scan_exec::access_error;
 use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 
 use crate::PlannerContext;
@@ -45,17 +48,20 @@ use crate::connect_joins::{ConnectJoins, is_above_joins};
 use crate::join_keys::ExtractJoinKeys;
 use crate::rule_passes::{Rule, apply_rules};
 use crate::scalar_subqueries::ScalarSubqueriesToJoins;
+use crate::subquery_check::check_plan;
 
 /// How often the list of rules is applied, at most; it stops when a pass changes nothing.
 const MAX_PASSES: usize = 4;
 
 /// Rewrites a typed logical plan; see the module's comment.
 pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<LogicalPlan> {
-    let options = context.task.session_config().options();
+    let options = planning_options();
+    context.cancel.check().map_err(access_error)?;
+    check_plan_size(&plan)?;
     plan.check_invariants(InvariantLevel::Always)?;
     let plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     let plan = rewrite_changed(plan, &coerce_types)?;
-    plan.check_invariants(InvariantLevel::Executable)?;
+    check_plan(&plan)?;
 
     let config = OptimizerContext::new_with_config_options(Arc::clone(options));
     let main = apply_rules(&MAIN_RULES, plan, &config, MAX_PASSES)?;
@@ -63,7 +69,7 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     if !(main.is_settled && last.is_settled) {
         last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
     }
-    last.plan.check_invariants(InvariantLevel::Executable)?;
+    check_plan(&last.plan)?;
     Ok(last.plan)
 }
 

@@ -25,6 +25,14 @@ use datafusion_common::{HashMap, Result};
 use datafusion_expr::{Expr, LogicalPlan};
 use datafusion_optimizer::optimizer::ApplyOrder;
 use datafusion_optimizer::{OptimizerConfig, OptimizerRule};
+use sheaf_access::cancel;
+use sheaf_exec::functions::EvaluationError;
+use sheaf_exec::plan_size::{check_plan_size, expression_nodes};
+use sheaf_exec::scan_exec::access_error;
+
+/// Nodes of the expressions of a plan's node that it may come to have while rules are applied, unless it has nearly as many
+/// from the start.
+const MAX_EXPRESSION_NODES: usize = 200_000;
 
 /// What a rule is about.
 pub(crate) enum About {
@@ -115,12 +123,30 @@ impl Rule {
         }
     }
 
+    /// Applies the rule to one node, unless the statement shall end. A filter that is pushed through projections repeats what
+    /// they compute wherever it names it, so expressions can double from one projection to the next.
+    fn rewrite(&self, node: LogicalPlan, config: &Config<'_>) -> Result<Transformed<LogicalPlan>> {
+        cancel::check_statement().map_err(access_error)?;
+        let rewritten = self.rule.rewrite(node, config.config)?;
+        if rewritten.transformed {
+            let most = config.most_expression_nodes;
+            let node = &rewritten.data;
+            let inputs = node.inputs().into_iter();
+            for node in inputs.chain([node]) {
+                if expression_nodes(node, most) == most {
+                    return Err(EvaluationError::expression_too_large(most).into());
+                }
+            }
+        }
+        Ok(rewritten)
+    }
+
     /// Applies the rule; also says whether it claims to have changed anything.
     fn apply(
         &self,
         mut plan: LogicalPlan,
         has_subqueries: bool,
-        config: &dyn OptimizerConfig,
+        config: &Config<'_>,
     ) -> Result<(LogicalPlan, bool)> {
         let order = match self.about {
             // At the topmost such node, and not further.
@@ -128,7 +154,7 @@ impl Rule {
             _ => self.rule.apply_order(),
         };
         let applied = match order {
-            None => self.rule.rewrite(plan, config),
+            None => self.rewrite(plan, config),
             Some(order) if has_subqueries => plan.rewrite_with_subqueries(&mut Walk {
                 rule: self,
                 order,
@@ -138,6 +164,12 @@ impl Rule {
                 .apply_in_place(&mut plan, order, config)
                 .map(|changed| Transformed::new_transformed(plan, changed)),
         };
+        let applied = applied.and_then(|applied| {
+            if applied.transformed {
+                check_plan_size(&applied.data)?;
+            }
+            Ok(applied)
+        });
         let applied = applied.map_err(|error| {
             error.context(format!("Optimizer rule '{}' failed", self.rule.name()))
         })?;
@@ -150,11 +182,11 @@ impl Rule {
         &self,
         plan: &mut LogicalPlan,
         order: ApplyOrder,
-        config: &dyn OptimizerConfig,
+        config: &Config<'_>,
     ) -> Result<bool> {
         let mut changed = false;
         if order == ApplyOrder::TopDown && self.is_about(plan) {
-            let rewritten = self.rule.rewrite(mem::take(plan), config)?;
+            let rewritten = self.rewrite(mem::take(plan), config)?;
             *plan = rewritten.data;
             changed = rewritten.transformed;
             if rewritten.tnr == TreeNodeRecursion::Stop || matches!(self.about, About::Subtrees(_))
@@ -168,7 +200,7 @@ impl Rule {
             *plan = mem::take(plan).recompute_schema()?;
         }
         if order == ApplyOrder::BottomUp && self.is_about(plan) {
-            let rewritten = self.rule.rewrite(mem::take(plan), config)?;
+            let rewritten = self.rewrite(mem::take(plan), config)?;
             *plan = rewritten.data;
             changed |= rewritten.transformed;
         }
@@ -180,7 +212,7 @@ impl Rule {
         &self,
         plan: &mut LogicalPlan,
         order: ApplyOrder,
-        config: &dyn OptimizerConfig,
+        config: &Config<'_>,
         is_stale: &mut bool,
     ) -> Result<bool> {
         let mut apply = |input: &mut LogicalPlan| -> Result<bool> {
@@ -220,13 +252,13 @@ impl Rule {
 struct Walk<'a> {
     rule: &'a Rule,
     order: ApplyOrder,
-    config: &'a dyn OptimizerConfig,
+    config: &'a Config<'a>,
 }
 
 impl Walk<'_> {
     fn offer(&self, node: LogicalPlan, order: ApplyOrder) -> Result<Transformed<LogicalPlan>> {
         if self.order == order && self.rule.is_about(&node) {
-            self.rule.rule.rewrite(node, self.config)
+            self.rule.rewrite(node, self.config)
         } else {
             Ok(Transformed::no(node))
         }
@@ -245,6 +277,29 @@ impl TreeNodeRewriter for Walk<'_> {
     }
 }
 
+/// What rules are applied with.
+struct Config<'a> {
+    config: &'a dyn OptimizerConfig,
+    /// Nodes of the expressions of a plan's node, at most.
+    most_expression_nodes: usize,
+}
+
+impl<'a> Config<'a> {
+    /// What the statement has written out is not too much, however long it is.
+    fn new(config: &'a dyn OptimizerConfig, plan: &LogicalPlan) -> Config<'a> {
+        let mut largest = 0;
+        // The closure does not fail.
+        let _ = plan.apply(|node| {
+            largest = largest.max(expression_nodes(node, usize::MAX));
+            Ok(TreeNodeRecursion::Continue)
+        });
+        Config {
+            config,
+            most_expression_nodes: MAX_EXPRESSION_NODES.max(largest.saturating_mul(4)),
+        }
+    }
+}
+
 /// A plan after some passes.
 pub(crate) struct Passed {
     pub plan: LogicalPlan,
@@ -259,6 +314,7 @@ pub(crate) fn apply_rules(
     config: &dyn OptimizerConfig,
     max_passes: usize,
 ) -> Result<Passed> {
+    let config = &Config::new(config, &plan);
     let hashes = HashMap::<(), ()>::default();
     let mut hash = hash_of(&plan, hashes.hasher());
     // Hashes of the plan between passes.

@@ -18,6 +18,8 @@ use datafusion_expr::utils::{
 };
 use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableSource, lit};
 
+use sheaf_access::cancel;
+
 use super::choose::as_column_of;
 use super::compare::join_key;
 use super::single_row::with_single_rows;
@@ -30,6 +32,7 @@ use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::call;
 use crate::functions::control::common_field;
+use crate::scan_exec::access_error;
 use crate::table_source::WorkTableSource;
 
 /// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.
@@ -54,6 +57,7 @@ fn rewrite_from_below(
     plan: LogicalPlan,
     rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
 ) -> Result<Transformed<LogicalPlan>> {
+    cancel::check_statement().map_err(access_error)?;
     if let LogicalPlan::RecursiveQuery(query) = plan {
         return rewrite_recursive(query, rewrite);
     }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use datafusion_common::HashMap;
 use datafusion_expr::TableSource;
+use sheaf_access::cancel;
 use sqlparser::ast::{Expr, Ident, Query};
 
 use crate::error::{Result, SqlError};
@@ -38,6 +39,29 @@ pub use select::HIDDEN_SUFFIX;
 
 /// The deepest nesting of expressions and queries that is followed (error 1436 beyond).
 pub const MAX_NESTING: usize = 250;
+
+/// The most tables and query blocks of a statement, and the most expressions and operators that it repeats by naming common
+/// table expressions. These count each time that they are named, since they are planned each time.
+const MAX_BLOCKS: u64 = 20_000;
+const MAX_REPEATED_EXPRESSIONS: u64 = 1_000_000;
+
+/// How much there is to plan.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    /// Tables and query blocks.
+    blocks: u64,
+    /// Expressions, operators and queries.
+    expressions: u64,
+}
+
+impl Work {
+    fn since(self, before: Work) -> Work {
+        Work {
+            blocks: self.blocks - before.blocks,
+            expressions: self.expressions - before.expressions,
+        }
+    }
+}
 
 /// One reference to a table in the statement.
 pub struct TableReference {
@@ -73,6 +97,8 @@ pub fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
         parameters_seen: 0,
         locking: false,
         depth: 0,
+        work: Work::default(),
+        repeated: 0,
         aggregates_allowed: true,
         aggregates_seen: 0,
         in_filter: false,
@@ -104,6 +130,10 @@ struct Lowering<'a> {
     parameters_seen: usize,
     locking: bool,
     depth: usize,
+    /// What has been lowered so far.
+    work: Work,
+    /// The part of its expressions that common table expressions repeat.
+    repeated: u64,
     /// False inside of WHERE and ON.
     aggregates_allowed: bool,
     /// Aggregates seen so far.
@@ -119,6 +149,8 @@ struct CommonTable {
     name: String,
     /// A FROM has named it.
     is_read: bool,
+    /// What naming it repeats.
+    work: Work,
 }
 
 impl CommonTable {
@@ -126,6 +158,7 @@ impl CommonTable {
         CommonTable {
             name: name.to_string(),
             is_read: false,
+            work: Work::default(),
         }
     }
 }
@@ -180,11 +213,24 @@ impl Lowering<'_> {
         lowered
     }
 
+    /// Counts a table or a query block; of a common table expression, what it consists of.
+    fn count_block(&mut self, repeated: Work) -> Result<()> {
+        self.work.blocks = self.work.blocks.saturating_add(repeated.blocks + 1);
+        self.work.expressions = self.work.expressions.saturating_add(repeated.expressions);
+        self.repeated = self.repeated.saturating_add(repeated.expressions);
+        if self.work.blocks > MAX_BLOCKS || self.repeated > MAX_REPEATED_EXPRESSIONS {
+            return Err(SqlError::plan_too_large(MAX_BLOCKS));
+        }
+        Ok(())
+    }
+
     /// Runs `inner` one level deeper.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_NESTING {
             return Err(SqlError::stack_overrun(MAX_NESTING));
         }
+        cancel::check_statement()?;
+        self.work.expressions += 1;
         self.depth += 1;
         let result = inner(self);
         self.depth -= 1;

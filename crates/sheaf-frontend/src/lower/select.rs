@@ -17,7 +17,7 @@ use sqlparser::ast::{
 
 use super::build::{any_row, binary, call, null, number};
 use super::expression::object_text;
-use super::{CommonTable, Lowering, TableReference};
+use super::{CommonTable, Lowering, TableReference, Work};
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::parser::{Statement, parse_statement};
@@ -224,7 +224,9 @@ impl Lowering<'_> {
             self.ctes.push(CommonTable::new(&cte.alias.name.value));
         }
         let first_reference = self.tables.len();
+        let before = self.work;
         let (mut query, _) = self.query(*cte.query, Use::Table)?;
+        let work = self.work.since(before);
         self.blocks
             .define_common_table(&cte.alias.name.value, first_reference);
         if let SetExpr::SetOperation { left, .. } = query.body.as_mut()
@@ -236,6 +238,9 @@ impl Lowering<'_> {
         if !recursive {
             self.ctes.push(CommonTable::new(&cte.alias.name.value));
         }
+        if let Some(table) = self.ctes.get_mut(position) {
+            table.work = work;
+        }
         cte.alias = self.table_alias(cte.alias);
         match recursive {
             true => with_limit_around_union(cte),
@@ -243,14 +248,12 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether the name is that of a common table, which is read then.
-    fn reads_common_table(&mut self, name: &str) -> bool {
+    /// Whether the name is that of a common table, which is read then; what reading it repeats.
+    fn reads_common_table(&mut self, name: &str) -> Option<Work> {
         let mut known = self.ctes.iter_mut().rev();
-        let found = known.find(|table| table.name == name);
-        found.is_some_and(|table| {
-            table.is_read = true;
-            true
-        })
+        let found = known.find(|table| table.name == name)?;
+        found.is_read = true;
+        Some(found.work)
     }
 
     fn table_alias(&mut self, mut alias: TableAlias) -> TableAlias {
@@ -307,6 +310,7 @@ impl Lowering<'_> {
     }
 
     fn select(&mut self, select: Select, purpose: Use) -> Result<(Select, Headers)> {
+        self.count_block(Work::default())?;
         let enclosing = self.blocks.open(&select, self.context.sql);
         let lowered = self.select_inner(select, purpose);
         self.blocks.close(enclosing);
@@ -709,8 +713,13 @@ impl Lowering<'_> {
             .filter_map(|part| part.as_ident())
             .map(|ident| ident.value.clone())
             .collect();
+        let common = match parts.as_slice() {
+            [table] => self.reads_common_table(table),
+            _ => None,
+        };
+        self.count_block(common.unwrap_or_default())?;
         let (database, table) = match parts.as_slice() {
-            [table] if self.reads_common_table(table) => {
+            [table] if common.is_some() => {
                 let known_as = alias.as_ref().map_or(table, |alias| &alias.name.value);
                 self.blocks.add_common_table(known_as, table);
                 return Ok(plain_table(table, alias));
