@@ -5,6 +5,7 @@
 
 use std::cell::OnceCell;
 use std::ops::Range;
+use std::str::Chars;
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -19,8 +20,35 @@ pub struct StatementText<'a> {
 
 struct CutText {
     tokens: Vec<TokenWithSpan>,
-    /// Byte position at which each line begins.
-    lines: Vec<usize>,
+    /// The bytes of each token.
+    bytes: Vec<Range<usize>>,
+    /// Where each `?` stands.
+    parameters: Vec<Location>,
+}
+
+/// A place in a text that moves on through it.
+struct Place<'a> {
+    rest: Chars<'a>,
+    length: usize,
+    location: Location,
+}
+
+impl Place<'_> {
+    /// Moves on to a location; returns its byte.
+    fn move_to(&mut self, location: Location) -> usize {
+        while self.location < location
+            && let Some(character) = self.rest.next()
+        {
+            match character {
+                '\n' => {
+                    self.location.line += 1;
+                    self.location.column = 1;
+                }
+                _ => self.location.column += 1,
+            }
+        }
+        self.length - self.rest.as_str().len()
+    }
 }
 
 impl<'a> StatementText<'a> {
@@ -36,9 +64,22 @@ impl<'a> StatementText<'a> {
             let tokens = Tokenizer::new(&dialect, self.text)
                 .tokenize_with_location()
                 .unwrap_or_default();
-            let ends = self.text.match_indices('\n').map(|(at, _)| at + 1);
-            let lines = std::iter::once(0).chain(ends).collect();
-            CutText { tokens, lines }
+            let mut place = Place {
+                rest: self.text.chars(),
+                length: self.text.len(),
+                location: Location { line: 1, column: 1 },
+            };
+            // They stand one behind the other.
+            let spans = tokens.iter().map(|token| token.span);
+            let bytes = spans.map(|span| place.move_to(span.start)..place.move_to(span.end));
+            let bytes = bytes.collect();
+            let parameters = tokens.iter().filter(|token| is_parameter(&token.token));
+            let parameters = parameters.map(|token| token.span.start).collect();
+            CutText {
+                tokens,
+                bytes,
+                parameters,
+            }
         })
     }
 
@@ -47,42 +88,24 @@ impl<'a> StatementText<'a> {
         if !self.text.contains('?') {
             return 0;
         }
-        let tokens = self.cut().tokens.iter();
-        tokens.filter(|token| is_parameter(&token.token)).count()
+        self.cut().parameters.len()
     }
 
     /// Which `?` of the text stands here, from 0.
     pub fn parameter_at(&self, location: Location) -> Option<usize> {
-        let tokens = self.cut().tokens.iter();
-        let mut parameters = tokens.filter(|token| is_parameter(&token.token));
-        parameters.position(|token| token.span.start == location)
-    }
-
-    fn byte_at(&self, location: Location) -> Option<usize> {
-        let line = *self
-            .cut()
-            .lines
-            .get(usize::try_from(location.line.checked_sub(1)?).ok()?)?;
-        let column = usize::try_from(location.column.checked_sub(1)?).ok()?;
-        let rest = &self.text[line..];
-        Some(
-            line + rest
-                .char_indices()
-                .nth(column)
-                .map_or(rest.len(), |(at, _)| at),
-        )
+        self.cut().parameters.binary_search(&location).ok()
     }
 
     /// The text of each item of the select list whose SELECT stands at `select`, aliases included. Empty if there is
     /// no such SELECT.
     pub fn select_items(&self, select: Location) -> Vec<&'a str> {
         let tokens = &self.cut().tokens;
-        let Some(keyword) = tokens
-            .iter()
-            .position(|token| token.span.start == select && is_select(&token.token))
-        else {
+        let keyword = tokens.partition_point(|token| token.span.start < select);
+        let is_there =
+            |token: &TokenWithSpan| token.span.start == select && is_select(&token.token);
+        if !tokens.get(keyword).is_some_and(is_there) {
             return Vec::new();
-        };
+        }
         let mut items = Vec::new();
         let mut depth = 0usize;
         let mut item: Option<Range<usize>> = None;
@@ -118,10 +141,9 @@ impl<'a> StatementText<'a> {
     }
 
     fn slice(&self, tokens: Range<usize>) -> Option<&'a str> {
-        let all = &self.cut().tokens;
-        let start = self.byte_at(all[tokens.start].span.start)?;
-        let end = self.byte_at(all[tokens.end - 1].span.end)?;
-        self.text.get(start..end)
+        let bytes = &self.cut().bytes;
+        self.text
+            .get(bytes[tokens.start].start..bytes[tokens.end - 1].end)
     }
 }
 
