@@ -27,6 +27,7 @@ use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 use crate::authentication::Origin;
 use crate::connection::{self, Connection, Served};
 use crate::packet::PacketStream;
+use crate::readiness::is_closed_by_peer;
 use crate::response::write_error_before_greeting;
 use crate::shared_threads::SharedThreads;
 use crate::tls::TlsOptions;
@@ -44,7 +45,11 @@ const KILL_TIME: Duration = Duration::from_secs(5);
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// A client that hangs up while its statement runs is noticed after at most this; if it is still so at the next look, the
 /// statement is ended.
-const HANGUP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const HANGUP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// How often connections without a thread are told the time.
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
+/// A client that closes its connection may leave as many bytes behind that nobody reads: its goodbye, in plain or encrypted.
+const MAX_GOODBYE_BYTES: usize = 64;
 /// The default of [`ServerOptions::own_threads`]. So many threads stay in the processor's caches.
 const OWN_THREADS: usize = 64;
 /// The longest wait to tell a client that there is no place for it.
@@ -370,13 +375,13 @@ fn accept_until_stopped(listener: &Socket, clients: &Arc<Clients>) {
 /// statement computes would not for as long as it takes.
 fn watch_for_hangups(clients: &Clients) {
     let mut open = clients.lock();
-    let mut ticked = Instant::now();
+    let (mut looked, mut ticked) = (Instant::now(), Instant::now());
     // Those of the last look. Who has sent a command and nothing after it is to get its answer, if it does not take long.
     let mut gone_before: HashSet<u64> = HashSet::new();
     while !clients.stopping.load(Ordering::Acquire) {
         // It may have been woken before its time.
-        if ticked.elapsed() >= HANGUP_CHECK_INTERVAL {
-            ticked = Instant::now();
+        if looked.elapsed() >= HANGUP_CHECK_INTERVAL {
+            looked = Instant::now();
             let gone: HashSet<u64> = open
                 .by_number
                 .values()
@@ -391,7 +396,10 @@ fn watch_for_hangups(clients: &Clients) {
                 }
             }
             gone_before = gone;
-            clients.shared_threads.tick();
+            if ticked.elapsed() >= TICK_INTERVAL {
+                ticked = Instant::now();
+                clients.shared_threads.tick();
+            }
             open = clients.lock();
         }
         if !clients.stopping.load(Ordering::Acquire) {
@@ -404,11 +412,14 @@ fn watch_for_hangups(clients: &Clients) {
     }
 }
 
-/// Has the peer closed its side, with nothing left to read?
+/// Has the peer closed its side, with nothing left to read but a goodbye?
 fn has_hung_up(socket: &Socket) -> bool {
-    let mut byte = [MaybeUninit::uninit()];
-    match socket.recv_with_flags(&mut byte, libc::MSG_PEEK | libc::MSG_DONTWAIT) {
-        Ok(bytes) => bytes == 0,
+    if !is_closed_by_peer(socket) {
+        return false;
+    }
+    let mut bytes = [MaybeUninit::uninit(); MAX_GOODBYE_BYTES + 1];
+    match socket.recv_with_flags(&mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT) {
+        Ok(bytes) => bytes <= MAX_GOODBYE_BYTES,
         Err(error) => !matches!(
             error.kind(),
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted

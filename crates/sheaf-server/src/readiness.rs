@@ -50,6 +50,19 @@ unsafe fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
+/// Whether the peer of a socket sends no more, whatever there is still to read.
+pub(crate) fn is_closed_by_peer(socket: &impl AsRawFd) -> bool {
+    let mut asked = libc::pollfd {
+        fd: socket.as_raw_fd(),
+        events: libc::POLLRDHUP,
+        revents: 0,
+    };
+    // SAFETY: there is one entry, which lives during the call; a time of 0 does not wait.
+    let reported = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    let ends = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+    reported > 0 && asked.revents & ends != 0
+}
+
 impl Bell {
     /// A ring that nobody has been told of yet is not rung twice.
     pub(crate) fn ring(&self) -> io::Result<()> {
