@@ -12,6 +12,9 @@
 //! plan is made where every table but the first can be read so by a complete unique key, or, of the tables before it there
 //! being one row, by any.
 //!
+//! The right side of a LEFT JOIN is read like that, too: where it has no row, the joined row goes on without one. If
+//! the WHERE compares one of its columns, which NULL does not pass, it is an inner join.
+//!
 //! The result waits in memory until it is complete ([`super::joined_result`]): so the plan can still find that it is too large
 //! for it, and leave it to the vectorised path. How the tables are gone through is told in [`super::join_walk`].
 
@@ -59,6 +62,8 @@ pub(super) struct Joined {
     pub(super) from: usize,
     pub(super) table: Arc<Table>,
     pub(super) access: Access,
+    /// A row without a match here goes on without one.
+    pub(super) is_outer: bool,
     /// Columns whose values later tables take, with their places behind the statement's parameters.
     pub(super) gives: Vec<(usize, usize)>,
 }
@@ -85,6 +90,17 @@ impl Link {
 struct Conditions {
     own: Vec<Vec<Comparison>>,
     links: Vec<Link>,
+    /// Tables whose rows may be missing.
+    outer: Vec<bool>,
+}
+
+/// What a FROM consists of.
+struct From<'a> {
+    names: Vec<Names<'a>>,
+    /// Of inner joins.
+    conditions: Vec<&'a ast::Expr>,
+    /// Of LEFT JOINs, with their right sides.
+    outer: Vec<(usize, &'a ast::Expr)>,
 }
 
 /// The order in which tables are read, and how.
@@ -119,12 +135,16 @@ impl Join {
             return None;
         }
         let plain = plain_select(select)?;
-        let (names, mut conjuncts) = tables_of(session, &select.from)?;
+        let From {
+            names,
+            conditions: mut conjuncts,
+            outer,
+        } = tables_of(session, &select.from)?;
         if names.len() == 1 && plain.group_by.is_empty() {
             return None;
         }
         conjuncts.push(plain.selection?);
-        let conditions = Conditions::of(&conjuncts, &names)?;
+        let conditions = Conditions::of(&conjuncts, &outer, &names)?;
         let Order { steps, slots } = conditions.order(&names)?;
         let place = |table: usize| steps.iter().position(|(step, _)| *step == table);
         let ordered = match order_by {
@@ -134,6 +154,17 @@ impl Join {
         let list = List::of(session, (select, text), &plain, (&names, &ordered), place)?;
         if matches!(list.shown, Shown::Aggregates(_))
             && (limit_clause.is_some() || order_by.is_some())
+        {
+            return None;
+        }
+        // The keys of rows have no place for a row that is missing.
+        let is_missing = |(table, ..): &KeyColumn| conditions.outer[*table];
+        if ordered.iter().any(is_missing)
+            || outer_is_needed(&list.shown, |place| {
+                steps
+                    .get(place)
+                    .is_some_and(|(table, _)| conditions.outer[*table])
+            })
         {
             return None;
         }
@@ -161,6 +192,7 @@ impl Join {
                     from: table,
                     table: Arc::clone(&names[table].table),
                     access,
+                    is_outer: conditions.outer[table],
                     gives: given(table),
                 };
                 let read = read.iter().filter(|(of, _)| *of == place);
@@ -190,6 +222,19 @@ impl Join {
     /// Whether all tables are what the plan was made for.
     pub(super) fn is_current(&self) -> bool {
         self.tables.iter().all(|joined| joined.table.is_current())
+    }
+}
+
+/// Whether rows are aggregated or grouped that may be missing: the table at a place `may_miss` them.
+fn outer_is_needed(shown: &Shown, may_miss: impl Fn(usize) -> bool) -> bool {
+    match shown {
+        Shown::Columns(_) => false,
+        Shown::Aggregates(aggregates) => {
+            let mut aggregates = aggregates.iter();
+            aggregates.any(|aggregate| may_miss(aggregate.place))
+        }
+        // The row that a group shows is one of all tables.
+        Shown::Groups { .. } => (0..MAX_TABLES).any(may_miss),
     }
 }
 
@@ -329,13 +374,11 @@ fn unaliased(
     column_of(names, expr)
 }
 
-/// The tables of a FROM with inner joins only, and the conditions of the joins.
-fn tables_of<'a>(
-    session: &Session,
-    from: &'a [ast::TableWithJoins],
-) -> Option<(Vec<Names<'a>>, Vec<&'a ast::Expr>)> {
-    let mut names = Vec::new();
+/// The tables of a FROM with inner joins and LEFT JOINs only, and the conditions of the joins.
+fn tables_of<'a>(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<From<'a>> {
+    let mut names: Vec<Names<'a>> = Vec::new();
     let mut conditions = Vec::new();
+    let mut outer = Vec::new();
     for part in from {
         names.push(Names::of_factor(session, &part.relation)?);
         for join in &part.joins {
@@ -345,6 +388,15 @@ fn tables_of<'a>(
                     conditions.push(condition);
                 }
                 ast::JoinOperator::CrossJoin(ast::JoinConstraint::None) => {}
+                ast::JoinOperator::Left(ast::JoinConstraint::On(condition))
+                | ast::JoinOperator::LeftOuter(ast::JoinConstraint::On(condition)) => {
+                    outer.push((names.len(), condition));
+                    names.push(Names {
+                        is_outer: true,
+                        ..Names::of_factor(session, &join.relation)?
+                    });
+                    continue;
+                }
                 _ => return None,
             }
             names.push(Names::of_factor(session, &join.relation)?);
@@ -355,19 +407,68 @@ fn tables_of<'a>(
     }
     let mut aliases = BTreeSet::new();
     let differ = names.iter().all(|names| aliases.insert(names.alias));
-    (differ && !names.is_empty()).then_some((names, conditions))
+    (differ && !names.is_empty()).then_some(From {
+        names,
+        conditions,
+        outer,
+    })
 }
 
 impl Conditions {
-    fn of(conjuncts: &[&ast::Expr], names: &[Names<'_>]) -> Option<Conditions> {
-        let mut conditions = Conditions {
+    fn of(
+        conjuncts: &[&ast::Expr],
+        outer: &[(usize, &ast::Expr)],
+        names: &[Names<'_>],
+    ) -> Option<Conditions> {
+        let nothing = || Conditions {
             own: vec![Vec::new(); names.len()],
             links: Vec::new(),
+            outer: vec![false; names.len()],
         };
+        let mut conditions = nothing();
         for conjunct in conjuncts {
             conditions.add(conjunct, names)?;
         }
+        let mut left = Vec::with_capacity(outer.len());
+        for (table, condition) in outer {
+            let mut own = nothing();
+            own.add(condition, names)?;
+            own.is_of(*table).then_some(())?;
+            left.push((*table, own));
+        }
+        // Nothing that is compared is NULL: a table of which the condition says something has a row.
+        while let Some(at) = left
+            .iter()
+            .position(|(table, _)| conditions.concern(*table))
+        {
+            let (_, inner) = left.swap_remove(at);
+            conditions.take(inner);
+        }
+        for (table, own) in left {
+            conditions.take(own);
+            conditions.outer[table] = true;
+        }
         Some(conditions)
+    }
+
+    /// Whether these are conditions of a LEFT JOIN's right side alone, and of tables before it.
+    fn is_of(&self, table: usize) -> bool {
+        let mut others = self.own.iter().enumerate();
+        let is_before = |link: &Link| link.of(table).is_some_and(|(_, (other, _))| other < table);
+        others.all(|(other, own)| other == table || own.is_empty())
+            && self.links.iter().all(is_before)
+    }
+
+    /// Whether something is said of a table.
+    fn concern(&self, table: usize) -> bool {
+        !self.own[table].is_empty() || self.links.iter().any(|link| link.of(table).is_some())
+    }
+
+    fn take(&mut self, others: Conditions) {
+        for (own, other) in self.own.iter_mut().zip(others.own) {
+            own.extend(other);
+        }
+        self.links.extend(others.links);
     }
 
     fn add(&mut self, condition: &ast::Expr, names: &[Names<'_>]) -> Option<()> {
@@ -410,7 +511,8 @@ impl Conditions {
 
     /// The first order that needs no optimizer.
     fn order(&self, names: &[Names<'_>]) -> Option<Order> {
-        (0..names.len()).find_map(|first| self.order_from(first, names))
+        let mut first = (0..names.len()).filter(|table| !self.outer[*table]);
+        first.find_map(|first| self.order_from(first, names))
     }
 
     /// The order that begins with `first` and goes on to tables that have one row for each row so far; several rows may
@@ -428,6 +530,13 @@ impl Conditions {
                 |table: usize, order: &Order| order.steps.iter().any(|(step, _)| *step == table);
             let mut next = None;
             for table in (0..names.len()).filter(|table| !is_read(*table, &order)) {
+                // What decides whether a row is missing comes first.
+                let mut others = self.links.iter().filter_map(|link| link.of(table));
+                if self.outer[table]
+                    && !others.all(|(_, (other, _))| other > table || is_read(other, &order))
+                {
+                    continue;
+                }
                 let mut slots = order.slots.clone();
                 let Some(access) = self.access_of(table, &order, &mut slots, names) else {
                     continue;
@@ -461,7 +570,9 @@ impl Conditions {
             let Some((column, other)) = link.of(table) else {
                 continue;
             };
-            if !order.steps.iter().any(|(step, _)| *step == other.0) {
+            // A LEFT JOIN to another table says nothing of this one.
+            let is_others = self.outer[other.0] && other.0 > table;
+            if is_others || !order.steps.iter().any(|(step, _)| *step == other.0) {
                 continue;
             }
             let slot = match slots.iter().position(|slot| *slot == other) {

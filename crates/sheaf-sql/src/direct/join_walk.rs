@@ -66,8 +66,10 @@ impl Walk<'_> {
             wanted: u64::MAX,
         };
         let mut progress = Progress::GoOn;
+        let mut is_missing = joined.is_outer;
         reader.for_each(&bound, Direction::Forward, |_, row| {
             self.examined += 1;
+            is_missing = false;
             progress = match self.examined > MAX_ROWS {
                 true => Progress::NotDirect,
                 false => self.descend(place, joined, &row)?,
@@ -77,7 +79,20 @@ impl Walk<'_> {
                 Progress::Enough | Progress::NotDirect => ControlFlow::Break(()),
             })
         })?;
-        Ok(progress)
+        match is_missing {
+            true => self.descend_without(place, joined),
+            false => Ok(progress),
+        }
+    }
+
+    /// Goes on without a row of the table at `place`.
+    fn descend_without(&mut self, place: usize, joined: &Joined) -> Result<Progress> {
+        let end = self.parameters.len();
+        for (_, slot) in &joined.gives {
+            self.parameters[end - 1 - slot] = Value::Null;
+        }
+        self.rows[place].clear();
+        self.read(place + 1)
     }
 
     /// Reads what belongs to a row of the table at `place`.

@@ -303,14 +303,17 @@ impl Rows {
             .sort_by(|a, b| bytes[a.start..a.key_end].cmp(&bytes[b.start..b.key_end]));
     }
 
-    /// The rows of the tables, as they lie behind a key.
-    fn views<'r>(&'r self, join: &'r Join, at: RowAt) -> Result<Vec<RowView<'r>>> {
+    /// The rows of the tables, as they lie behind a key; `None` of a table that has none.
+    fn views<'r>(&'r self, join: &'r Join, at: RowAt) -> Result<Vec<Option<RowView<'r>>>> {
         let tables = join.tables.len();
         let ends = &self.ends[at.number * tables..][..tables];
         let mut start = at.key_end;
         let mut views = Vec::with_capacity(tables);
         for (joined, &end) in join.tables.iter().zip(ends) {
-            views.push(joined.table.view(&self.bytes[start..end])?);
+            views.push(match start == end {
+                true => None,
+                false => Some(joined.table.view(&self.bytes[start..end])?),
+            });
             start = end;
         }
         Ok(views)
@@ -359,7 +362,7 @@ impl Groups<'_> {
 
 /// A joined row on its way to the client.
 struct JoinedRow<'a> {
-    rows: &'a [RowView<'a>],
+    rows: &'a [Option<RowView<'a>>],
     items: &'a [(usize, Item)],
     /// For each item its value, if the row only refers to it.
     long: &'a [Option<Vec<u8>>],
@@ -371,7 +374,9 @@ impl CellRow for JoinedRow<'_> {
             Some(Some(bytes)) => Cell::Bytes(bytes),
             _ => {
                 let (place, item) = &self.items[column];
-                item.cell(&self.rows[*place])
+                self.rows[*place]
+                    .as_ref()
+                    .map_or(Cell::Null, |row| item.cell(row))
             }
         }
     }
@@ -464,7 +469,10 @@ impl Join {
             long.clear();
             for (place, item) in items {
                 let table = &self.tables[*place].table;
-                long.push(long_value(table, view, &rows[*place], item.column)?);
+                long.push(match &rows[*place] {
+                    Some(row) => long_value(table, view, row, item.column)?,
+                    None => None,
+                });
             }
             let row = JoinedRow {
                 rows: &rows,

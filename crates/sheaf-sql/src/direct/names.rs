@@ -16,6 +16,8 @@ pub(super) struct Names<'a> {
     /// What columns are qualified with.
     pub(super) alias: &'a str,
     pub(super) database: String,
+    /// The right side of a LEFT JOIN: its columns may be NULL.
+    pub(super) is_outer: bool,
 }
 
 impl<'a> Names<'a> {
@@ -66,6 +68,7 @@ impl<'a> Names<'a> {
             },
             written,
             database,
+            is_outer: false,
         })
     }
 

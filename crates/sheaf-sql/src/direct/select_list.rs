@@ -90,6 +90,10 @@ fn describe_column(
         database: names.database.clone(),
     };
     let field = sheaf_access::arrow_field(own);
+    let field = match names.is_outer {
+        true => field.with_nullable(true),
+        false => field,
+    };
     let mut meta = ColumnMeta::new(&field, &header, session.result_collation_id());
     meta.flags |= table_flags(names.definition(), column);
     (meta, field.with_name(header.name))

@@ -310,6 +310,10 @@ fn explain_says_direct() {
         "select b.c, count(*), sum(a.k) from t a join t b on b.id = a.k where a.k between 5 and 6 group by b.c",
         "select k, max(id), count(distinct c) as n from t where k in (5, 6) group by k order by k desc limit 1",
         "select count(distinct b.k), count(*) from t a join t b on b.id = a.k where a.k between 5 and 6",
+        "select a.c, b.c from t a left join t b on b.id = a.k where a.id = 1",
+        "select a.c, b.id from t a left join t b on b.id = a.k and b.k = 7 left join t x on x.id = b.k where a.k in (5, 6)",
+        "select count(*) from t a left join t b on b.id = a.k where a.k between 5 and 6",
+        "select b.c from t a left join t b on b.id = a.k where a.id = 1 and b.k > 3",
         "select id, k from t where k in (5, 6)",
         "select sum(k) from t where id between 1 and 2",
         "select count(k) from t where k between 5 and 6 or k between 6 and 9 or k = 1",
@@ -338,7 +342,8 @@ fn explain_says_direct() {
         "select k, count(*) as n from t where id between 1 and 2 group by k order by n",
         "select k, count(*) from t where id between 1 and 2 group by k with rollup",
         "select a.c from t a, t b where a.id = 1 and b.c = a.c",
-        "select a.c from t a left join t b on b.id = a.k where a.id = 1",
+        "select a.c, count(*) from t a left join t b on b.id = a.k where a.id = 1 group by a.c",
+        "select a.c from t a left join t b on b.id = a.k and a.c = 'x' where a.id = 1",
     ] {
         assert!(!extra(sql).contains("Direct"), "{sql}: {}", extra(sql));
     }

@@ -478,7 +478,12 @@ impl Table {
         let tail = Tail::begin(random, &tables, &mut sql);
         sql.push(" from ").push(&self.name).push(" x");
         let on = random.one_in(2);
-        sql.push(if on { " join " } else { ", " });
+        let left = on && random.one_in(2);
+        sql.push(match (on, left) {
+            (false, _) => ", ",
+            (true, false) => " join ",
+            (true, true) => " left join ",
+        });
         sql.push(&other.name).push(" y");
         for (number, at) in random.pick(&other.keys).clone().into_iter().enumerate() {
             sql.push(match (number, on) {
