@@ -100,7 +100,7 @@ pub use bounded_regret::Expectation;
 pub use cost::CostConstants;
 pub use explain::ExplainRow;
 pub use explain_tree::PlanNode;
-pub use logical::optimize_logical;
+pub use logical::{optimize_logical, with_coerced_types};
 pub use physical_planner::plan_physical;
 pub use ranges::disjoint;
 pub use settings::{OptimizerSwitch, PlannerSettings};

@@ -276,7 +276,8 @@ impl Session {
         self.close_inserted(writer, done)
     }
 
-    /// The destination of a plain INSERT; `None` if it is none, or wrong.
+    /// The destination of an INSERT or REPLACE, without what ON DUPLICATE KEY UPDATE and RETURNING say; `None` if it
+    /// is wrong.
     pub(crate) fn plain_destination(&self, insert: &ast::Insert) -> Option<Destination> {
         refuse_unsupported(insert).ok()?;
         let (database, table) = self.resolve_for_change(&target_of(insert).ok()?).ok()?;
@@ -285,9 +286,14 @@ impl Session {
             table,
             columns: insert.columns.iter().map(last_part).collect(),
             options: WriteOptions {
-                mode: self.insert_mode(false),
-                on_duplicate: OnDuplicate::Fail,
-                ignore: false,
+                mode: self.insert_mode(insert.ignore),
+                on_duplicate: match (insert.replace_into, &insert.on) {
+                    (true, _) => OnDuplicate::Replace,
+                    (false, Some(_)) => OnDuplicate::Update,
+                    (false, None) if insert.ignore => OnDuplicate::Skip,
+                    (false, None) => OnDuplicate::Fail,
+                },
+                ignore: insert.ignore,
                 bulk: false,
                 keeps_zero: self.keeps_zero(),
             },

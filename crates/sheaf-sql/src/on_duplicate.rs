@@ -1,10 +1,11 @@
 //! ON DUPLICATE KEY UPDATE: what happens to the row in the way.
 //!
-//! The expressions see two rows: the one that is there, by the column's name, and the one that was to be inserted,
-//! by `VALUES(column)` or by the row alias of `INSERT … AS new`. They are planned once over both rows
-//! (see `row_evaluator.rs`) and evaluated for each row in the way, from left to right: an assignment sees what those
-//! before it made of the row.
+//! The expressions see two rows: the one that is there, by the column's name, and the one that was to be inserted, by
+//! `VALUES(column)` or by the row alias of `INSERT … AS new`. They are planned once over both rows (see
+//! `row_evaluator.rs`, or `direct/expression.rs` where the plan is kept) and evaluated for each row in the way, from
+//! left to right: an assignment sees what those before it made of the row.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use sheaf_table::convert::{Mode, current_timestamp, default_in_row};
 use sheaf_table::{Table, Value};
 use sqlparser::ast;
 
+use crate::direct::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
@@ -21,19 +23,51 @@ use crate::values::{hybrid_number, shown_in};
 use crate::warnings::Warnings;
 
 /// What the rows are called in the planned expressions. No identifier is written like this.
-const OLD: &str = "\0old";
-const NEW: &str = "\0new";
+pub(crate) const OLD: &str = "\0old";
+pub(crate) const NEW: &str = "\0new";
 
 /// The assignments of one statement.
 pub(crate) struct DuplicateUpdate {
     table: Arc<Table>,
-    /// Columns, each with the number of its expression; `None` is DEFAULT.
-    assignments: Vec<(usize, Option<usize>)>,
-    evaluator: RowEvaluator,
+    /// From left to right: columns and what becomes of them.
+    assignments: Vec<(usize, Assigned)>,
+    values: Values,
     /// Columns with ON UPDATE CURRENT_TIMESTAMP that are not assigned.
     stamped: Vec<usize>,
     mode: Mode,
     now_micros: i64,
+}
+
+/// What is assigned to a column.
+pub(crate) enum Assigned {
+    Default,
+    /// With the digits after the point that it shows.
+    Value(Value, u8),
+    /// A column of the row that was to be inserted.
+    New(usize),
+    /// An expression, by its number.
+    Computed(usize),
+}
+
+/// What computes expressions over both rows.
+pub(crate) enum Values {
+    Planned(RowEvaluator),
+    /// Of a plan that is kept; `None` if it has none.
+    Kept(Option<KeptExpressions>),
+}
+
+impl Values {
+    /// The value of an expression, and the digits after the point that it shows.
+    fn value(&self, expression: usize, row: &[Value], new: &[Value]) -> Result<(Value, u8)> {
+        match self {
+            Values::Planned(evaluator) => {
+                let value = evaluator.value(expression, row.iter().chain(new))?;
+                Ok((value, evaluator.metas[expression].decimals))
+            }
+            Values::Kept(Some(kept)) => kept.value(expression, [row, new]),
+            Values::Kept(None) => Err(SqlError::unknown("an assignment without its expression")),
+        }
+    }
 }
 
 /// `INSERT … AS alias(columns)`.
@@ -41,6 +75,48 @@ struct RowAlias {
     name: Option<String>,
     /// In the order of the columns that are inserted.
     columns: Vec<String>,
+}
+
+impl RowAlias {
+    fn of(alias: Option<&ast::InsertAliases>) -> RowAlias {
+        RowAlias {
+            name: alias.map(|alias| last_part(&alias.row_alias)),
+            columns: alias
+                .and_then(|alias| alias.col_aliases.as_ref())
+                .map(|names| names.iter().map(|name| name.value.clone()).collect())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// Qualifies the columns in an expression with the row that they mean, [`OLD`] or [`NEW`]; `None` if the alias of the
+/// new row is wrong.
+pub(crate) fn with_named_rows(
+    expression: &ast::Expr,
+    (table, targets): (&Table, &[usize]),
+    alias: Option<&ast::InsertAliases>,
+) -> Option<ast::Expr> {
+    let alias = RowAlias::of(alias);
+    if !alias.columns.is_empty() && alias.columns.len() != targets.len() {
+        return None;
+    }
+    let mut naming = Naming {
+        table,
+        targets,
+        alias: &alias,
+    };
+    let mut expression = expression.clone();
+    walk_expression(&mut expression, &mut naming);
+    Some(expression)
+}
+
+/// Columns with ON UPDATE CURRENT_TIMESTAMP besides those that are assigned.
+fn stamped_columns(table: &Table, assignments: &[(usize, Assigned)]) -> Vec<usize> {
+    let columns = &table.definition.columns;
+    let is_assigned = |column: usize| assignments.iter().any(|(other, _)| *other == column);
+    (0..columns.len())
+        .filter(|column| columns[*column].on_update_current_timestamp && !is_assigned(*column))
+        .collect()
 }
 
 impl Session {
@@ -55,13 +131,7 @@ impl Session {
         text: &str,
     ) -> Result<DuplicateUpdate> {
         let definition = &table.definition;
-        let alias = RowAlias {
-            name: alias.map(|alias| last_part(&alias.row_alias)),
-            columns: alias
-                .and_then(|alias| alias.col_aliases.as_ref())
-                .map(|names| names.iter().map(|name| name.value.clone()).collect())
-                .unwrap_or_default(),
-        };
+        let alias = RowAlias::of(alias);
         if !alias.columns.is_empty() && alias.columns.len() != targets.len() {
             return Err(SqlError::new(
                 1353,
@@ -86,13 +156,13 @@ impl Session {
                 .column_position(&name)
                 .ok_or_else(|| SqlError::bad_field(&name, "field list"))?;
             if is_default(&assignment.value) {
-                planned.push((column, None));
+                planned.push((column, Assigned::Default));
                 continue;
             }
             let number = hybrid_number(&assignment.value, &definition.columns[column].ty);
             let mut value = number.unwrap_or_else(|| assignment.value.clone());
             walk_expression(&mut value, &mut naming);
-            planned.push((column, Some(items.len())));
+            planned.push((column, Assigned::Computed(items.len())));
             items.push(ast::SelectItem::ExprWithAlias {
                 expr: value,
                 alias: ast::Ident::with_quote('`', format!("value {} ", items.len())),
@@ -103,19 +173,32 @@ impl Session {
             columns: &definition.columns,
         });
         let evaluator = self.row_evaluator(items, &kinds, text)?;
-        let is_assigned = |column: usize| planned.iter().any(|(other, _)| *other == column);
-        let stamped = (0..definition.columns.len())
-            .filter(|column| definition.columns[*column].on_update_current_timestamp)
-            .filter(|column| !is_assigned(*column))
-            .collect();
         Ok(DuplicateUpdate {
             table: Arc::clone(table),
+            stamped: stamped_columns(table, &planned),
             assignments: planned,
-            evaluator,
-            stamped,
+            values: Values::Planned(evaluator),
             mode,
             now_micros: self.local_now_micros(),
         })
+    }
+
+    /// The assignments of a plan that is kept, for one run.
+    pub(crate) fn kept_duplicate_update(
+        &self,
+        table: &Arc<Table>,
+        assignments: Vec<(usize, Assigned)>,
+        expressions: Option<KeptExpressions>,
+        mode: Mode,
+    ) -> DuplicateUpdate {
+        DuplicateUpdate {
+            table: Arc::clone(table),
+            stamped: stamped_columns(table, &assignments),
+            assignments,
+            values: Values::Kept(expressions),
+            mode,
+            now_micros: self.local_now_micros(),
+        }
     }
 }
 
@@ -130,18 +213,23 @@ impl DuplicateUpdate {
     ) -> Result<Vec<Value>> {
         let columns = &self.table.definition.columns;
         let mut row = old.to_vec();
-        for (column, expression) in &self.assignments {
+        for (column, assigned) in &self.assignments {
             let definition = &columns[*column];
-            row[*column] = match expression {
-                Some(expression) => {
-                    let value = self.evaluator.value(*expression, row.iter().chain(new))?;
-                    let decimals = self.evaluator.metas[*expression].decimals;
-                    let value = shown_in(&value, decimals, &definition.ty);
-                    assign(definition, &value, self.mode, row_number, warnings)?
+            let (value, decimals) = match assigned {
+                Assigned::Default => {
+                    row[*column] = default_in_row(definition, self.now_micros)
+                        .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?;
+                    continue;
                 }
-                None => default_in_row(definition, self.now_micros)
-                    .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
+                Assigned::Value(value, decimals) => (Cow::Borrowed(value), *decimals),
+                Assigned::New(column) => (Cow::Borrowed(&new[*column]), 0),
+                Assigned::Computed(expression) => {
+                    let (value, decimals) = self.values.value(*expression, &row, new)?;
+                    (Cow::Owned(value), decimals)
+                }
             };
+            let value = shown_in(&value, decimals, &definition.ty);
+            row[*column] = assign(definition, &value, self.mode, row_number, warnings)?;
         }
         if row != old {
             for column in &self.stamped {

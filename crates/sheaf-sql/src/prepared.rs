@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use sheaf_table::Value;
 
-use crate::direct::{Circumstances, DirectPlan, Known};
+use crate::direct::{Circumstances, DirectPlan, Known, Spelled};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{PrepareSource, Statement};
 use crate::parser::{self, Parameters, scan};
@@ -198,7 +198,9 @@ impl Session {
         // It is used where it is: counting one's users would be noticed by all sessions that have the same plan.
         let compiled = self.enter_prepared(id, text);
         let outcome = match compiled.as_ref().map(|compiled| &compiled.run) {
-            Some(Run::Direct(plan)) => self.run_direct(plan, parameters, sink),
+            Some(Run::Direct(plan)) => {
+                self.run_direct(plan, (parameters, Spelled::AsWritten), sink)
+            }
             Some(Run::Parsed(statement)) => {
                 let statement = Statement::clone(statement);
                 self.dispatch(statement, text, sink).map(|()| true)

@@ -16,15 +16,16 @@ use arrow::array::{
     Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch, RecordBatchOptions,
     StringViewArray, TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion_common::DFSchema;
 use datafusion_common::config::ConfigOptions;
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion_expr::{LogicalPlan, TableSource};
+use datafusion_expr::{Expr, LogicalPlan, TableSource};
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 use sheaf_access::arrow_field;
 use sheaf_exec::MemoryTableSource;
+use sheaf_optimizer::with_coerced_types;
 use sheaf_table::{Column, ColumnType, Value};
 use sqlparser::ast;
 
@@ -51,6 +52,17 @@ pub(crate) struct RowEvaluator {
     pub(crate) metas: Vec<ColumnMeta>,
 }
 
+/// Expressions that are planned over rows at hand.
+pub(crate) struct PlannedExpressions {
+    /// The columns of all kinds of rows, one after the other.
+    pub(crate) schema: SchemaRef,
+    pub(crate) expressions: Vec<Arc<dyn PhysicalExpr>>,
+    pub(crate) condition: Option<Arc<dyn PhysicalExpr>>,
+    /// How the results are described to a client, and in Arrow.
+    pub(crate) metas: Vec<ColumnMeta>,
+    pub(crate) fields: Vec<FieldRef>,
+}
+
 impl Session {
     /// Plans expressions over rows. Errors as for a query; 1235 for a subquery.
     pub(crate) fn row_evaluator(
@@ -59,14 +71,39 @@ impl Session {
         kinds: &[RowKind<'_>],
         text: &str,
     ) -> Result<RowEvaluator> {
+        let schema_of = |kind: &RowKind<'_>| Arc::new(Schema::new(fields(kind.columns)));
+        let schemas: Vec<(&str, SchemaRef)> = kinds
+            .iter()
+            .map(|kind| (kind.name, schema_of(kind)))
+            .collect();
+        let planned = self.plan_over_rows((items, None), &schemas, text)?;
+        Ok(RowEvaluator {
+            schema: planned.schema,
+            columns: kinds
+                .iter()
+                .flat_map(|kind| kind.columns.iter().cloned())
+                .collect(),
+            expressions: planned.expressions,
+            metas: planned.metas,
+        })
+    }
+
+    /// Plans expressions, and a condition, over kinds of rows with their names.
+    pub(crate) fn plan_over_rows(
+        &self,
+        (items, condition): (Vec<ast::SelectItem>, Option<ast::Expr>),
+        kinds: &[(&str, SchemaRef)],
+        text: &str,
+    ) -> Result<PlannedExpressions> {
         let mut query = select_of_items(items)?;
         if let ast::SetExpr::Select(select) = query.body.as_mut() {
-            select.from = kinds.iter().map(|kind| table_of(kind.name)).collect();
+            select.from = kinds.iter().map(|(name, _)| table_of(name)).collect();
+            select.selection = condition;
         }
         let virtual_tables = |_: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
-            let kind = kinds.iter().find(|kind| kind.name == table);
-            Ok(kind.map(|kind| {
-                let schema = Arc::new(Schema::new(fields(kind.columns)));
+            let kind = kinds.iter().find(|(name, _)| *name == table);
+            Ok(kind.map(|(_, schema)| {
+                let schema = Arc::clone(schema);
                 let source = MemoryTableSource::new(table.to_string(), schema, Vec::new());
                 Arc::new(source) as Arc<dyn TableSource>
             }))
@@ -83,18 +120,23 @@ impl Session {
             },
         )?;
         let metas = self.columns_of(&lowered.plan, &lowered.headers);
-        let LogicalPlan::Projection(projection) = &lowered.plan else {
+        let shown = lowered.plan.schema().fields().iter().cloned().collect();
+        let LogicalPlan::Projection(projection) = with_coerced_types(lowered.plan)? else {
             return Err(not_over_rows());
         };
-        if !is_rows_only(&projection.input) {
+        let (condition, rows) = match projection.input.as_ref() {
+            LogicalPlan::Filter(filter) => (Some(&filter.predicate), filter.input.as_ref()),
+            rows => (None, rows),
+        };
+        if !is_rows_only(rows) {
             return Err(not_over_rows());
         }
-        let all: Vec<Column> = kinds
+        let fields = kinds
             .iter()
-            .flat_map(|kind| kind.columns.iter().cloned())
-            .collect();
-        let input: &DFSchema = projection.input.schema();
-        if input.fields().len() != all.len() {
+            .flat_map(|(_, schema)| schema.fields().iter().cloned());
+        let schema = Schema::new(fields.collect::<Vec<FieldRef>>());
+        let input: &DFSchema = rows.schema();
+        if input.fields().len() != schema.fields().len() {
             return Err(not_over_rows());
         }
         let mut options = ConfigOptions::default();
@@ -102,16 +144,18 @@ impl Session {
         let mut properties = ExecutionProps::new();
         properties.config_options = Some(Arc::new(options));
         let context = PhysicalPlanningContext::default();
-        let expressions = projection
-            .expr
-            .iter()
-            .map(|expression| create_physical_expr(expression, input, &properties, &context))
-            .collect::<std::result::Result<Vec<_>, _>>()?;
-        Ok(RowEvaluator {
-            schema: Arc::new(Schema::new(fields(&all))),
-            columns: all,
-            expressions,
+        let physical =
+            |expression: &Expr| create_physical_expr(expression, input, &properties, &context);
+        Ok(PlannedExpressions {
+            schema: Arc::new(schema),
+            expressions: projection
+                .expr
+                .iter()
+                .map(physical)
+                .collect::<std::result::Result<Vec<_>, _>>()?,
+            condition: condition.map(physical).transpose()?,
             metas,
+            fields: shown,
         })
     }
 }
@@ -124,6 +168,8 @@ fn not_over_rows() -> SqlError {
 fn is_rows_only(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(_) => true,
+        // There are no rows, and expressions without columns.
+        LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
         LogicalPlan::SubqueryAlias(alias) => is_rows_only(&alias.input),
         LogicalPlan::Join(join) => {
             join.on.is_empty()
@@ -226,7 +272,7 @@ impl RowEvaluator {
 }
 
 /// Values of a column as the array that a scan would deliver.
-fn array_of(ty: &ColumnType, values: &[&Value]) -> Result<ArrayRef> {
+pub(crate) fn array_of(ty: &ColumnType, values: &[&Value]) -> Result<ArrayRef> {
     let int = |value: &&Value| value.as_i128();
     macro_rules! integers {
         ($array:ty, $native:ty) => {

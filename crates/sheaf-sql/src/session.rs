@@ -22,7 +22,7 @@ use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked, Value};
 use crate::accounts::Rights;
 use crate::change_query::UnrelatedTables;
 use crate::dialect::SheafDialect;
-use crate::direct::{Cached, StatementCache};
+use crate::direct::{Cached, ExpressionCache, Spelled, StatementCache};
 use crate::encoding::TextEncoding;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
@@ -148,6 +148,7 @@ pub struct Session {
     pub(crate) oversized_results: OversizedResults,
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
+    pub(crate) expressions: ExpressionCache,
     pub(crate) unrelated_tables: UnrelatedTables,
     pub(crate) traces: OptimizerTraces,
     /// LAST_INSERT_ID().
@@ -212,6 +213,7 @@ impl Session {
             oversized_results: OversizedResults::default(),
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
+            expressions: ExpressionCache::default(),
             unrelated_tables: UnrelatedTables::default(),
             traces: OptimizerTraces::default(),
             last_insert_id: 0,
@@ -251,6 +253,7 @@ impl Session {
         self.warnings.clear(self.variables.max_error_count());
         self.close_all_prepared();
         self.statement_cache = StatementCache::default();
+        self.expressions = ExpressionCache::default();
         self.traces = OptimizerTraces::default();
         (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
         self.task = None;
@@ -354,7 +357,7 @@ impl Session {
         if !self.may_be_rewritten(sql) && self.take_literals(sql) {
             self.begin_request_of_one();
             return self.run(sql, |session| {
-                let cached = session.run_cached(sink)?;
+                let cached = session.run_cached(sql, sink)?;
                 if cached == Cached::Done {
                     return Ok(());
                 }
@@ -497,7 +500,9 @@ impl Session {
                     _ => self.direct_plan(&statement, text),
                 };
                 match plan {
-                    Some(plan) if self.run_direct(&plan, &[], sink)? => Ok(()),
+                    Some(plan) if self.run_direct(&plan, (&[], Spelled::AsWritten), sink)? => {
+                        Ok(())
+                    }
                     _ => self.dispatch(statement, text, sink),
                 }
             }

@@ -345,7 +345,7 @@ impl Target {
     }
 }
 
-fn is_zero_or_null(value: &Value) -> bool {
+pub(crate) fn is_zero_or_null(value: &Value) -> bool {
     value.is_null() || value.is_zero()
 }
 
@@ -589,7 +589,7 @@ fn plan_targets(
 }
 
 /// A condition that is true where an operand divides by 0; `None` if nothing is divided.
-fn divides_by_zero(expression: &ast::Expr) -> Option<ast::Expr> {
+pub(crate) fn divides_by_zero(expression: &ast::Expr) -> Option<ast::Expr> {
     let mut found = Vec::new();
     divisors(expression, &mut found);
     let zero = ast::Expr::value(ast::Value::Number("0".to_string(), false));

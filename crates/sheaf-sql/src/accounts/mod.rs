@@ -42,7 +42,7 @@ use crate::error::{Result, SqlError};
 use crate::information_schema::is_virtual_database;
 use crate::session::Session;
 use password::FastDigest;
-pub(crate) use requirements::{TableNeed, delete_reads, update_reads};
+pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
 pub(crate) use show::{
     is_account_table, mysql_user, privilege_rows, schema_privileges, table_privileges,
     user_privileges,

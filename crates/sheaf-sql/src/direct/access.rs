@@ -13,6 +13,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use sheaf_access::IndexRef;
 use sheaf_storage::KeyRange;
@@ -21,12 +22,17 @@ use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 
 use super::entry::{EntryTest, EntryUse};
-use super::names::ColumnNames;
+use super::expression::{Collector, Evaluator, Expressions};
+use super::names::{ColumnNames, Names};
 use super::operand::{Operand, Place, compare, is_comparable, place};
 use crate::error::Result;
+use crate::session::Session;
 
 /// Rows that a direct plan walks over, by estimate. Beyond that, workers and batches pay for themselves.
 pub(super) const MAX_ROWS: u64 = 10_000;
+
+/// The same where an expression is evaluated for each of them.
+const MAX_FILTERED_ROWS: u64 = 200;
 
 /// Members of an IN list, at most.
 const MAX_LIST: usize = 1_000;
@@ -111,6 +117,31 @@ pub(super) fn comparisons(
     let mut found = Vec::new();
     collect(condition, names, &mut found)?;
     Some(found)
+}
+
+/// A condition's conjuncts that are such comparisons, and the others.
+pub(super) fn conditions<'e>(
+    condition: &'e ast::Expr,
+    names: &dyn ColumnNames,
+) -> (Vec<Comparison>, Vec<&'e ast::Expr>) {
+    match condition {
+        ast::Expr::Nested(inner) => conditions(inner, names),
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::And,
+            right,
+        } => {
+            let (mut found, mut others) = conditions(left, names);
+            let (more, more_others) = conditions(right, names);
+            found.extend(more);
+            others.extend(more_others);
+            (found, others)
+        }
+        condition => match comparisons(condition, names) {
+            Some(found) => (found, Vec::new()),
+            None => (Vec::new(), vec![condition]),
+        },
+    }
 }
 
 fn collect(
@@ -258,6 +289,8 @@ pub(super) struct Access {
     tested: Vec<usize>,
     /// Of a secondary index.
     pub(super) entry: EntryUse,
+    /// The rest of the condition, which is no comparison of a column with operands.
+    filter: Option<Arc<Expressions>>,
 }
 
 impl Access {
@@ -322,6 +355,7 @@ impl Access {
             is_unique: false,
             tested: (0..comparisons.len()).collect(),
             entry: EntryUse::default(),
+            filter: None,
         }
     }
 
@@ -391,6 +425,7 @@ impl Access {
             is_unique,
             tested: Vec::new(),
             entry: EntryUse::default(),
+            filter: None,
         };
         access.tested = (0..comparisons.len())
             .filter(|position| !access.binds(*position))
@@ -433,7 +468,25 @@ impl Access {
 
     /// Whether rows are tested by more than their keys.
     pub(super) fn has_tests(&self) -> bool {
-        !self.tested.is_empty()
+        !self.tested.is_empty() || self.filter.is_some()
+    }
+
+    /// The same access, with the rest of the condition.
+    pub(super) fn filtered_by(self, filter: Option<Arc<Expressions>>) -> Access {
+        Access { filter, ..self }
+    }
+
+    /// What has to be evaluated for each row.
+    pub(super) fn filter(&self) -> Option<&Expressions> {
+        self.filter.as_deref()
+    }
+
+    /// Rows that a direct plan walks over, by estimate.
+    pub(super) fn most_rows(&self) -> u64 {
+        match self.filter {
+            Some(_) => MAX_FILTERED_ROWS,
+            None => MAX_ROWS,
+        }
     }
 
     /// At most one row: a complete unique key.
@@ -459,7 +512,8 @@ impl Access {
         }
     }
 
-    /// The keys, now that the parameters are known; `None` where an operand has no place in its column.
+    /// The keys, now that the parameters are known; `None` where an operand has no place in its column. A
+    /// [filter](Self::filter) is the session's to add.
     pub(super) fn bind(&self, table: &Table, parameters: &[Value]) -> Option<BoundAccess> {
         if self.is_single() {
             return self.bind_single(table, parameters);
@@ -509,7 +563,11 @@ impl Access {
                 Keys::Ranges(sheaf_optimizer::disjoint(ranges.collect()))
             }
         };
-        Some(BoundAccess { keys, tests })
+        Some(BoundAccess {
+            keys,
+            tests,
+            filter: None,
+        })
     }
 
     /// As [`Self::bind`], of one complete unique key: it is encoded part by part.
@@ -534,7 +592,11 @@ impl Access {
             true => Keys::nothing(),
             false => Keys::Points(smallvec![key]),
         };
-        Some(BoundAccess { keys, tests })
+        Some(BoundAccess {
+            keys,
+            tests,
+            filter: None,
+        })
     }
 
     fn place_of(&self, table: &Table, position: usize, parameters: &[Value]) -> Option<Place> {
@@ -599,6 +661,43 @@ impl Access {
             on_entry: None,
         })
     }
+}
+
+impl Session {
+    /// The keys and tests of an access for a run with these parameters. `None`: the vectorised path has to do it.
+    pub(super) fn bind_access(
+        &mut self,
+        access: &Access,
+        table: &Table,
+        parameters: &[Value],
+    ) -> Option<BoundAccess> {
+        let mut bound = access.bind(table, parameters)?;
+        self.add_filter(access, &mut bound, parameters)?;
+        Some(bound)
+    }
+
+    /// Adds what [`Access::bind`] leaves out.
+    pub(super) fn add_filter(
+        &mut self,
+        access: &Access,
+        bound: &mut BoundAccess,
+        parameters: &[Value],
+    ) -> Option<()> {
+        if let Some(filter) = access.filter() {
+            bound.filter = Some(self.evaluator(filter, parameters)?);
+        }
+        Some(())
+    }
+}
+
+/// The expressions of the conjuncts that are no comparisons; the outer `None`: one cannot be evaluated for a row.
+pub(super) fn filter_of(
+    names: &Names<'_>,
+    conjuncts: &[&ast::Expr],
+) -> Option<Option<Arc<Expressions>>> {
+    let mut collector = Collector::of_table(names);
+    collector.add_condition(conjuncts)?;
+    Some(collector.finish().map(Arc::new))
 }
 
 /// The values between at most one lower and one upper bound; `None`: there are none.
@@ -673,9 +772,16 @@ impl Keys {
 pub(super) struct BoundAccess {
     pub(super) keys: Keys,
     pub(super) tests: Vec<Test>,
+    /// The rest of the condition.
+    pub(super) filter: Option<Evaluator>,
 }
 
 impl BoundAccess {
+    /// Whether more than its key decides about a row.
+    pub(super) fn is_filtered(&self) -> bool {
+        !self.tests.is_empty() || self.filter.is_some()
+    }
+
     /// The tests about which entries of the index do not decide.
     pub(super) fn tests_of_rows(&self) -> impl Iterator<Item = &Test> {
         self.tests.iter().filter(|test| test.on_entry.is_none())

@@ -11,14 +11,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, LockMode, MAX_ENTRY_BYTES, ReadView};
-use sheaf_table::convert::Mode;
+use sheaf_table::convert::{Mode, current_timestamp, default_of};
 use sheaf_table::number_text::power_of_ten;
+use sheaf_table::types::MAX_DECIMAL_PRECISION;
 use sheaf_table::{ChangeSet, Column, ColumnType, RowView, Table, Value};
 use sqlparser::ast;
 
-use super::access::{Access, BoundAccess, MAX_ROWS, comparisons};
+use super::access::{Access, BoundAccess};
+use super::expression::{Collector, Evaluator, Expressions};
+use super::given::Given;
 use super::names::{ColumnNames, Names};
 use super::operand::Operand;
+use super::read::condition;
 use super::row::RowReader;
 use crate::change_query::position_of;
 use crate::error::{Result, SqlError};
@@ -27,15 +31,25 @@ use crate::result::ResultSink;
 use crate::session::Session;
 use crate::statement_locks::DirectSearch;
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
-use crate::update::{assign, is_default};
+use crate::update::{assign, divides_by_zero, is_default, is_zero_or_null};
+use crate::values::{hybrid_number, shown_in};
 use crate::warnings::Warnings;
+
+/// Digits of a BIGINT of either kind.
+const MAX_BIGINT_DIGITS: u8 = 20;
 
 /// `UPDATE table SET column = value, ... WHERE key = ...`
 #[derive(Debug)]
 pub(super) struct Update {
     access: Access,
     assignments: Vec<Assignment>,
-    /// No index has the columns that are assigned.
+    /// What new values are computed by, and what they are given.
+    expressions: Option<Expressions>,
+    given: Vec<Given>,
+    /// Columns with ON UPDATE CURRENT_TIMESTAMP that are not assigned.
+    stamped: Vec<usize>,
+    /// No index has the columns that change, and nothing is computed by expressions: they take longer than a latch is
+    /// to be held.
     is_in_row_only: bool,
     /// A column of the clustered key is assigned: a row that was changed lies under another key.
     moves_rows: bool,
@@ -58,6 +72,11 @@ enum NewValue {
         negated: bool,
         operand: Operand,
     },
+    Default,
+    /// By its number among those of the statement.
+    Given(usize),
+    /// An expression, and one that is true where it divides by 0, if that is to be told.
+    Computed(usize, Option<usize>),
 }
 
 /// `DELETE FROM table WHERE key = ...`
@@ -73,11 +92,11 @@ fn access_of(
     selection: Option<&ast::Expr>,
 ) -> Option<(Access, Arc<Table>)> {
     let names = Names::of(session, tables)?;
-    let comparisons = comparisons(selection?, &names)?;
+    let (comparisons, filter) = condition(Some(selection?), &names)?;
     let pushes = session.variables.pushes_index_conditions();
     // Rows that are changed are looked up.
     let access = Access::choose(&names.table, &comparisons, pushes, None)?;
-    Some((access, names.table))
+    Some((access.filtered_by(filter), names.table))
 }
 
 impl Update {
@@ -104,47 +123,62 @@ impl Update {
         };
         let (access, table) = access_of(session, tables, selection.as_ref())?;
         let names = Names::of(session, tables)?;
-        let mut compiled: Vec<Assignment> = Vec::with_capacity(assignments.len());
+        let sql_mode = session.variables.sql_mode();
+        let mut compiler = Compiler {
+            names: &names,
+            reports_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
+            collector: Collector::of_table(&names),
+            given: Vec::new(),
+            compiled: Vec::with_capacity(assignments.len()),
+        };
         for assignment in assignments {
-            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
-                return None;
-            };
-            let column = names.column(&expression_of(name)?)?;
-            let value = NewValue::of(&assignment.value, &names)?;
-            // An expression sees what the assignments before it made of a column.
-            let is_assigned = |column: usize| compiled.iter().any(|done| done.column == column);
-            if is_assigned(column) || value.column().is_some_and(is_assigned) {
-                return None;
-            }
-            compiled.push(Assignment { column, value });
+            compiler.add(assignment)?;
         }
-        let definition = &table.definition;
-        let is_stamped = |column: &Column| column.on_update_current_timestamp;
-        if !hints.is_empty() || !order_by.is_empty() || definition.columns.iter().any(is_stamped) {
+        let Compiler {
+            collector,
+            given,
+            compiled,
+            ..
+        } = compiler;
+        if !hints.is_empty() || !order_by.is_empty() {
             return None;
         }
-        let key = &definition.primary.parts;
-        let is_of_key = |assignment: &Assignment| {
-            let mut parts = key.iter();
-            parts.any(|part| part.column == assignment.column)
+        let definition = &table.definition;
+        let is_stamped = |column: &usize| {
+            let mut assigned = compiled.iter().map(|assignment| assignment.column);
+            definition.columns[*column].on_update_current_timestamp
+                && !assigned.any(|assigned| assigned == *column)
         };
-        let mut columns = compiled.iter().map(|assignment| assignment.column);
+        let stamped: Vec<usize> = (0..definition.columns.len()).filter(is_stamped).collect();
+        let assigned = compiled.iter().map(|assignment| assignment.column);
+        let columns: Vec<usize> = assigned.chain(stamped.iter().copied()).collect();
+        let is_of_key = |column: &usize| {
+            let mut parts = definition.primary.parts.iter();
+            parts.any(|part| part.column == *column)
+        };
+        let expressions = collector.finish();
         let update = Update {
-            is_in_row_only: columns.all(|column| table.is_in_row_only(column)),
-            moves_rows: compiled.iter().any(is_of_key),
+            is_in_row_only: expressions.is_none()
+                && columns.iter().all(|column| table.is_in_row_only(*column)),
+            moves_rows: columns.iter().any(is_of_key),
             access,
             assignments: compiled,
+            expressions,
+            given,
+            stamped,
         };
         Some((update, table))
     }
 
     /// Whether a value is given that no row has room for: converting it takes longer than a latch is to be held.
-    fn has_long_operand(&self, parameters: &[Value]) -> bool {
+    fn has_long_operand(&self, inputs: &Inputs<'_>) -> bool {
         self.assignments.iter().any(|assignment| {
-            let NewValue::Operand(operand) = &assignment.value else {
-                return false;
+            let value = match &assignment.value {
+                NewValue::Operand(operand) => operand.value(inputs.parameters),
+                NewValue::Given(number) => &inputs.given[*number].0,
+                _ => return false,
             };
-            match operand.value(parameters) {
+            match value {
                 Value::Text(text) => text.len() > MAX_ENTRY_BYTES,
                 Value::Bytes(bytes) => bytes.len() > MAX_ENTRY_BYTES,
                 _ => false,
@@ -152,27 +186,137 @@ impl Update {
         })
     }
 
-    /// The columns that are assigned, with their values of one row, whose old values `old` gives; `None` where a value cannot
+    /// The columns that change, with their values of one row, whose old values `old` gives; `None` where a value cannot
     /// be computed here.
     fn new_values(
         &self,
         table: &Table,
         old: impl Fn(usize) -> Value,
-        parameters: &[Value],
-        (mode, number): (Mode, u64),
+        inputs: &Inputs<'_>,
+        number: u64,
         warnings: &mut Warnings,
     ) -> Result<Option<Vec<(usize, Value)>>> {
         let columns = &table.definition.columns;
-        let mut values = Vec::with_capacity(self.assignments.len());
+        let mut values = Vec::with_capacity(self.assignments.len() + self.stamped.len());
+        let batch = match &inputs.evaluator {
+            Some(evaluator) => Some((evaluator, evaluator.row(|_, column| Ok(old(column)))?)),
+            None => None,
+        };
         for Assignment { column, value } in &self.assignments {
-            let Some(value) = value.evaluate(columns, &old, parameters) else {
-                return Ok(None);
+            let definition = &columns[*column];
+            let value = match (value, &batch) {
+                (NewValue::Default, _) => {
+                    let default = default_of(definition, inputs.now_micros);
+                    let missing = || SqlError::no_default_for_field(&definition.name);
+                    values.push((*column, default.ok_or_else(missing)?));
+                    continue;
+                }
+                (NewValue::Computed(item, by_zero), Some((evaluator, row))) => {
+                    let value = evaluator.value(*item, row)?;
+                    if let Some(by_zero) = by_zero
+                        && value.is_null()
+                        && !is_zero_or_null(&evaluator.value(*by_zero, row)?)
+                    {
+                        let error = SqlError::division_by_zero();
+                        if inputs.mode == Mode::Strict {
+                            return Err(error);
+                        }
+                        warnings.warn(error.code, error.message);
+                    }
+                    let shown = shown_in(&value, evaluator.decimals(*item), &definition.ty);
+                    Cow::Owned(shown.into_owned())
+                }
+                (value, _) => match value.evaluate(columns, &old, (inputs, &definition.ty)) {
+                    Some(value) => value,
+                    None => return Ok(None),
+                },
             };
-            let value = assign(&columns[*column], &value, mode, number, warnings)?;
+            let value = assign(definition, &value, inputs.mode, number, warnings)?;
             values.push((*column, value));
+        }
+        if !self.stamped.is_empty() && values.iter().any(|(column, value)| old(*column) != *value) {
+            for column in &self.stamped {
+                let now = current_timestamp(&columns[*column].ty, inputs.now_micros);
+                values.push((*column, now));
+            }
         }
         Ok(Some(values))
     }
+}
+
+/// Takes assignments from left to right.
+struct Compiler<'a> {
+    names: &'a Names<'a>,
+    /// Division by 0 is told.
+    reports_division: bool,
+    collector: Collector<'a>,
+    given: Vec<Given>,
+    compiled: Vec<Assignment>,
+}
+
+impl Compiler<'_> {
+    fn add(&mut self, assignment: &ast::Assignment) -> Option<()> {
+        let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+            return None;
+        };
+        let column = self.names.column(&expression_of(name)?)?;
+        let value = self.value(&assignment.value, column)?;
+        if self.is_assigned(column)
+            || value
+                .column()
+                .is_some_and(|column| self.is_assigned(column))
+        {
+            return None;
+        }
+        self.compiled.push(Assignment { column, value });
+        Some(())
+    }
+
+    /// Whether an assignment before has changed a column, which an expression sees.
+    fn is_assigned(&self, column: usize) -> bool {
+        self.compiled.iter().any(|done| done.column == column)
+    }
+
+    fn value(&mut self, expr: &ast::Expr, column: usize) -> Option<NewValue> {
+        if is_default(expr) {
+            return Some(NewValue::Default);
+        }
+        if let Some(value) = NewValue::of(expr, self.names) {
+            return Some(value);
+        }
+        let ty = &self.names.definition().columns[column].ty;
+        if hybrid_number(expr, ty).is_some() {
+            return None;
+        }
+        if let Some(given) = Given::of(expr) {
+            self.given.push(given);
+            return Some(NewValue::Given(self.given.len() - 1));
+        }
+        let computed = self.collector.add(expr)?;
+        let mut columns = computed.columns.iter();
+        if columns.any(|(_, column)| self.is_assigned(*column)) {
+            return None;
+        }
+        let by_zero = match self.reports_division {
+            true => divides_by_zero(expr),
+            false => None,
+        };
+        let by_zero = match by_zero {
+            Some(by_zero) => Some(self.collector.add(&by_zero)?.item),
+            None => None,
+        };
+        Some(NewValue::Computed(computed.item, by_zero))
+    }
+}
+
+/// What the values of a run depend on besides its rows.
+struct Inputs<'a> {
+    parameters: &'a [Value],
+    /// With the fraction digits that they show.
+    given: Vec<(Value, u8)>,
+    evaluator: Option<Evaluator>,
+    mode: Mode,
+    now_micros: i64,
 }
 
 /// A name that is assigned to, as the expression of the same name.
@@ -190,9 +334,6 @@ fn expression_of(name: &ast::ObjectName) -> Option<ast::Expr> {
 
 impl NewValue {
     fn of(expr: &ast::Expr, names: &Names<'_>) -> Option<NewValue> {
-        if is_default(expr) {
-            return None;
-        }
         if let Some(operand) = Operand::of(expr) {
             return Some(NewValue::Operand(operand));
         }
@@ -218,10 +359,13 @@ impl NewValue {
         })
     }
 
-    /// The column that is read.
+    /// The column that is read, but for those of expressions.
     fn column(&self) -> Option<usize> {
         match self {
-            NewValue::Operand(_) => None,
+            NewValue::Operand(_)
+            | NewValue::Default
+            | NewValue::Given(_)
+            | NewValue::Computed(..) => None,
             NewValue::Column(column) | NewValue::Sum { column, .. } => Some(*column),
         }
     }
@@ -230,9 +374,15 @@ impl NewValue {
         &'v self,
         columns: &[Column],
         old: impl Fn(usize) -> Value,
-        parameters: &'v [Value],
+        (inputs, ty): (&'v Inputs<'_>, &ColumnType),
     ) -> Option<Cow<'v, Value>> {
+        let parameters = inputs.parameters;
         match self {
+            NewValue::Default | NewValue::Computed(..) => None,
+            NewValue::Given(number) => {
+                let (value, decimals) = &inputs.given[*number];
+                Some(shown_in(value, *decimals, ty))
+            }
             NewValue::Operand(operand) => match operand.value(parameters) {
                 // Their texts are for the vectorised path to judge.
                 Value::Double(_) => None,
@@ -310,26 +460,39 @@ fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<V
             }
         }
         (
-            Value::Decimal { unscaled, scale },
             Value::Int(_) | Value::UInt(_) | Value::Decimal { .. },
-        ) => {
-            let (operand, operand_scale) = match operand {
-                Value::Decimal { unscaled, scale } => (*unscaled, *scale),
-                whole => (whole.as_i128()?, 0),
-            };
-            let factor = power_of_ten(scale.checked_sub(operand_scale)?)?;
-            let unscaled = unscaled.checked_add(signed(operand.checked_mul(factor)?)?)?;
-            let ColumnType::Decimal { precision, .. } = ty else {
-                return None;
-            };
-            // What fits the column fits every intermediate type.
-            (unscaled.abs() < power_of_ten(*precision)?).then_some(Value::Decimal {
-                unscaled,
-                scale: *scale,
-            })
-        }
+            Value::Int(_) | Value::UInt(_) | Value::Decimal { .. },
+        ) => decimal_sum(ty, old, signed, operand),
         _ => None,
     }
+}
+
+/// A sum that is a DECIMAL, at the larger scale of both operands.
+fn decimal_sum(
+    ty: &ColumnType,
+    old: &Value,
+    signed: impl Fn(i128) -> Option<i128>,
+    operand: &Value,
+) -> Option<Value> {
+    let parts = |value: &Value| match value {
+        Value::Decimal { unscaled, scale } => Some((*unscaled, *scale)),
+        whole => Some((whole.as_i128()?, 0)),
+    };
+    let ((old, old_scale), (operand, operand_scale)) = (parts(old)?, parts(operand)?);
+    let scale = old_scale.max(operand_scale);
+    let digits = match ty {
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => precision - scale,
+        _ => MAX_BIGINT_DIGITS,
+    };
+    let at_scale = |unscaled: i128, own: u8| unscaled.checked_mul(power_of_ten(scale - own)?);
+    let unscaled =
+        at_scale(old, old_scale)?.checked_add(at_scale(signed(operand)?, operand_scale)?)?;
+    // What has no more digits than the column, at this scale, fits every intermediate type.
+    let most = digits.checked_add(scale)?;
+    let fits = most < MAX_DECIMAL_PRECISION && unscaled.abs() < power_of_ten(most)?;
+    fits.then_some(Value::Decimal { unscaled, scale })
 }
 
 impl Delete {
@@ -382,8 +545,7 @@ enum Attempt {
 enum Work<'a> {
     Update {
         update: &'a Update,
-        parameters: &'a [Value],
-        mode: Mode,
+        inputs: &'a Inputs<'a>,
     },
     Delete,
 }
@@ -402,20 +564,14 @@ impl Work<'_> {
         warnings: &mut Warnings,
     ) -> Result<Option<bool>> {
         let position = position_of(locked, table)?;
-        let Work::Update {
-            update,
-            parameters,
-            mode,
-        } = self
-        else {
+        let Work::Update { update, inputs } = self else {
             return Ok(Some(locked.delete(statement.changes(), position, key)?));
         };
         let Some(old) = table.read_row(key)? else {
             return Ok(Some(false));
         };
-        let rules = (*mode, number);
         let old_value = |column: usize| old[column].clone();
-        let values = update.new_values(table, old_value, parameters, rules, warnings)?;
+        let values = update.new_values(table, old_value, inputs, number, warnings)?;
         let Some(values) = values else {
             return Ok(None);
         };
@@ -439,17 +595,12 @@ impl Work<'_> {
         (key, number): (&[u8], u64),
         warnings: &mut Warnings,
     ) -> Result<bool> {
-        let Work::Update {
-            update,
-            parameters,
-            mode,
-        } = self
-        else {
+        let Work::Update { update, inputs } = self else {
             return Ok(false);
         };
         if !update.is_in_row_only
             || !statement.may_change_without_locks()
-            || update.has_long_operand(parameters)
+            || update.has_long_operand(inputs)
         {
             return Ok(false);
         }
@@ -457,15 +608,15 @@ impl Work<'_> {
         let changes = |row: &RowView<'_>| {
             let columns = &table.definition.columns;
             let old = |column: usize| row.value(column, &columns[column].ty);
-            let rules = (*mode, number);
             // Who has locked the row may be about to change it: an error is one if it is still found under the lock.
-            let values = update.new_values(table, old, parameters, rules, warnings);
+            let values = update.new_values(table, old, inputs, number, warnings);
             values.ok().flatten()
         };
         let columns = update
             .assignments
             .iter()
-            .map(|assignment| assignment.column);
+            .map(|assignment| assignment.column)
+            .chain(update.stamped.iter().copied());
         let position = position_of(locked, table)?;
         let row = (view, key);
         let is_done = locked.amend(statement.changes(), position, row, columns, changes)?;
@@ -478,6 +629,36 @@ impl Work<'_> {
 }
 
 impl Session {
+    /// `None`: the vectorised path has to do it.
+    fn inputs_of_update<'a>(
+        &mut self,
+        update: &Update,
+        parameters: &'a [Value],
+    ) -> Option<Inputs<'a>> {
+        let mode = match self.variables.sql_mode().is_strict() {
+            true => Mode::Strict,
+            false => Mode::Lenient,
+        };
+        let evaluator = match &update.expressions {
+            Some(expressions) => {
+                if mode == Mode::Strict {
+                    self.truncated_texts.refuse();
+                }
+                Some(self.evaluator(expressions, parameters)?)
+            }
+            None => None,
+        };
+        let value_of =
+            |given: &Given| Some((given.literal_value(self, parameters)?, given.decimals()));
+        Some(Inputs {
+            parameters,
+            given: update.given.iter().map(value_of).collect::<Option<_>>()?,
+            evaluator,
+            mode,
+            now_micros: self.local_now_micros(),
+        })
+    }
+
     /// False: the vectorised path has to do it.
     pub(super) fn run_direct_update(
         &mut self,
@@ -486,23 +667,22 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        let Some(bound) = update.access.bind(table, parameters) else {
+        let Some(bound) = self.bind_access(&update.access, table, parameters) else {
             return Ok(false);
         };
-        let mode = match self.variables.sql_mode().is_strict() {
-            true => Mode::Strict,
-            false => Mode::Lenient,
+        let Some(inputs) = self.inputs_of_update(update, parameters) else {
+            return Ok(false);
         };
         let work = Work::Update {
             update,
-            parameters,
-            mode,
+            inputs: &inputs,
         };
         let changed = self.change_directly((&update.access, &bound), table, &work)?;
         let Some(Changed { matched, changed }) = changed else {
             return Ok(false);
         };
         self.handle.counters.handler_update.add(changed);
+        self.warn_of_truncated_texts();
         let info = match sink.wants_info() {
             true => format!(
                 "Rows matched: {matched}  Changed: {changed}  Warnings: {}",
@@ -527,7 +707,7 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        let Some(bound) = delete.access.bind(table, parameters) else {
+        let Some(bound) = self.bind_access(&delete.access, table, parameters) else {
             return Ok(false);
         };
         let access = (&delete.access, &bound);
@@ -554,7 +734,7 @@ impl Session {
         };
         // Workers and batches pay for themselves beyond.
         let outcome = match access.1.keys.estimated_rows(table, access.0.index) {
-            Ok(rows) if rows > MAX_ROWS => Ok(None),
+            Ok(rows) if rows > access.0.most_rows() => Ok(None),
             Ok(_) => self.change_locked(access, (&locked, table), work),
             Err(error) => Err(error),
         };
@@ -578,6 +758,8 @@ impl Session {
             let attempt = attempt.and_then(|attempt| {
                 if !matches!(attempt, Attempt::Done(_)) {
                     warnings.clone_from(&before);
+                    // Those of the rows that it will find again.
+                    self.truncated_texts.take();
                     statement.start_again()?;
                 }
                 Ok(attempt)
@@ -628,7 +810,7 @@ impl Session {
         let ranges = || bound.keys.ranges();
         let search = DirectSearch {
             index: access.index,
-            is_filtered: !bound.tests.is_empty(),
+            is_filtered: bound.is_filtered(),
             limit: None,
             direction: Direction::Forward,
         };
@@ -707,7 +889,16 @@ mod tests {
             sum(&price, &decimal(150, 2), false, &decimal(5, 1)),
             Some(decimal(200, 2))
         );
-        assert_eq!(sum(&price, &decimal(150, 2), false, &decimal(5, 3)), None);
+        // The column rounds it.
+        assert_eq!(
+            sum(&price, &decimal(150, 2), false, &decimal(5, 3)),
+            Some(decimal(1505, 3))
+        );
+        assert_eq!(
+            sum(&int, &Value::Int(4), true, &decimal(15, 1)),
+            Some(decimal(25, 1))
+        );
+        assert_eq!(sum(&price, &decimal(150, 2), false, &decimal(5, 36)), None);
         assert_eq!(sum(&price, &decimal(9999, 2), false, &one), None);
     }
 }

@@ -50,7 +50,7 @@ impl DirectPlan {
                     read(joined.from, &joined.table, &joined.access)?;
                 }
             }
-            Action::Insert(_) => return None,
+            Action::Insert(_) | Action::Constants(_) => return None,
         }
         if order.len() > 1 {
             text.push_str(&format!(" JOIN_ORDER({})", order.join(", ")));

@@ -1,21 +1,29 @@
-//! INSERT ... VALUES of constants and parameters.
+//! INSERT and REPLACE ... VALUES of constants, parameters, and what is computed from them and the session.
 //!
-//! The vectorised path inserts such rows without a plan too; what is saved is parsing them again, and finding the table and
-//! its columns by their names. Whatever is wrong with the names or the number of values is left to it to tell.
+//! The vectorised path inserts such rows without a plan too; what is saved is parsing them again, finding the table
+//! and its columns by their names, and planning the query that computes values. Whatever is wrong with the names or
+//! the number of values is left to it to tell.
 
 use std::sync::Arc;
 
-use sheaf_table::{Table, Value};
+use sheaf_table::convert::Mode;
+use sheaf_table::{ColumnType, Privileges, Table, TableDefinition, Value};
 use sqlparser::ast;
 
+use super::KeptExpressions;
+use super::expression::{Collector, Expressions};
+use super::given::Given;
 use super::operand::Operand;
+use crate::accounts::insert_needs;
 use crate::error::Result;
 use crate::insert::Destination;
+use crate::on_duplicate::{Assigned, DuplicateUpdate, NEW, last_part, with_named_rows};
 use crate::result::ResultSink;
 use crate::session::Session;
-use crate::table_writer::{RowShape, TableWriter};
+use crate::table_writer::{RowShape, TableWriter, WriteOptions};
 use crate::update::is_default;
-use crate::values::{hybrid_number, literal};
+use crate::values::{divisors, hybrid_number, literal, shown_in};
+use crate::warnings::Warnings;
 
 /// See the module's comment.
 pub(super) struct Insert {
@@ -25,6 +33,90 @@ pub(super) struct Insert {
     targets: Vec<usize>,
     /// For each of them its value, row by row.
     rows: Vec<Vec<Place>>,
+    expressions: Option<Expressions>,
+    /// ON DUPLICATE KEY UPDATE.
+    duplicates: Option<Duplicates>,
+    /// What the session needs to be allowed to.
+    pub(super) needs: Privileges,
+}
+
+/// What becomes of a row in the way.
+struct Duplicates {
+    /// From left to right.
+    assignments: Vec<(usize, NewValue)>,
+    expressions: Option<Expressions>,
+}
+
+/// What is assigned to a column of it.
+enum NewValue {
+    Default,
+    Operand(Operand),
+    Given(Given),
+    /// A column of the row that was to be inserted.
+    New(usize),
+    /// By its number among the expressions.
+    Computed(usize),
+}
+
+impl Duplicates {
+    /// `None`: the vectorised path has to do it.
+    fn of(
+        assignments: &[ast::Assignment],
+        (table, targets): (&Table, &[usize]),
+        alias: Option<&ast::InsertAliases>,
+    ) -> Option<Duplicates> {
+        let definition = &table.definition;
+        let mut collector = Collector::of_duplicates(definition);
+        let mut compiled = Vec::with_capacity(assignments.len());
+        for assignment in assignments {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return None;
+            };
+            let column = definition.column_position(&last_part(name))?;
+            let ty = &definition.columns[column].ty;
+            let value = &assignment.value;
+            if hybrid_number(value, ty).is_some() {
+                return None;
+            }
+            let value = if is_default(value) {
+                NewValue::Default
+            } else if let Some(operand) = Operand::of(value) {
+                NewValue::Operand(operand)
+            } else if let Some(given) = Given::of(value) {
+                NewValue::Given(given)
+            } else {
+                let named = with_named_rows(value, (table, targets), alias)?;
+                match new_column(&named, definition) {
+                    Some(new) if is_taken_over(&definition.columns[new].ty, ty) => {
+                        NewValue::New(new)
+                    }
+                    _ => NewValue::Computed(collector.add(&named)?.item),
+                }
+            };
+            compiled.push((column, value));
+        }
+        Some(Duplicates {
+            assignments: compiled,
+            expressions: collector.finish(),
+        })
+    }
+}
+
+/// The column of the row that was to be inserted, if an expression is one.
+fn new_column(named: &ast::Expr, definition: &TableDefinition) -> Option<usize> {
+    match named {
+        ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [row, column] if row.value == NEW => definition.column_position(&column.value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a value of one type is assigned to another as it is stored.
+fn is_taken_over(from: &ColumnType, to: &ColumnType) -> bool {
+    from == to
+        && (from.is_integer() || from.is_character() || matches!(from, ColumnType::Decimal { .. }))
 }
 
 /// One place in VALUES.
@@ -32,15 +124,30 @@ enum Place {
     /// The keyword DEFAULT.
     Default,
     Operand(Operand),
+    Given(Given),
+    /// By its number among the expressions.
+    Computed(usize),
 }
 
 impl Place {
-    fn of(expr: &ast::Expr) -> Option<Place> {
+    fn of(expr: &ast::Expr, collector: &mut Collector<'_>) -> Option<Place> {
         if is_default(expr) {
             return Some(Place::Default);
         }
         let operand = Operand::of(expr).or_else(|| literal(expr).map(Operand::Constant));
-        operand.map(Place::Operand)
+        if let Some(operand) = operand {
+            return Some(Place::Operand(operand));
+        }
+        if let Some(given) = Given::of(expr) {
+            return Some(Place::Given(given));
+        }
+        // Division by 0 is told of each divisor.
+        let mut divided_by = Vec::new();
+        divisors(expr, &mut divided_by);
+        if !divided_by.is_empty() {
+            return None;
+        }
+        Some(Place::Computed(collector.add(expr)?.item))
     }
 }
 
@@ -49,15 +156,23 @@ impl Insert {
         &self.table
     }
 
+    /// The type of the column that takes an expression.
+    fn type_of(&self, item: usize) -> Option<&ColumnType> {
+        let places = self
+            .rows
+            .iter()
+            .flat_map(|row| row.iter().zip(&self.targets));
+        let mut places =
+            places.filter(|(place, _)| matches!(place, Place::Computed(number) if *number == item));
+        let (_, column) = places.next()?;
+        Some(&self.table.definition.columns[*column].ty)
+    }
+
     /// The plan of an INSERT; `None` if it is not one of plain values.
     pub(super) fn compile(session: &Session, insert: &ast::Insert) -> Option<Insert> {
         let source = insert.source.as_deref()?;
         let is_plain = insert.optimizer_hints.is_empty()
-            && !insert.ignore
-            && !insert.replace_into
-            && insert.on.is_none()
             && insert.returning.is_none()
-            && insert.insert_alias.is_none()
             && insert.assignments.is_empty()
             && source.with.is_none()
             && source.order_by.is_none();
@@ -67,8 +182,15 @@ impl Insert {
         if !is_plain {
             return None;
         }
-        let row = |row: &ast::Parens<Vec<ast::Expr>>| row.content.iter().map(Place::of).collect();
-        let rows: Vec<Vec<Place>> = values.rows.iter().map(row).collect::<Option<_>>()?;
+        let mut collector = Collector::of_constants();
+        let rows: Vec<Vec<Place>> = values
+            .rows
+            .iter()
+            .map(|row| {
+                let places = row.content.iter();
+                places.map(|expr| Place::of(expr, &mut collector)).collect()
+            })
+            .collect::<Option<_>>()?;
         let destination = session.plain_destination(insert)?;
         let (database, table) = (&destination.database, &destination.table);
         let table = session.engine.catalog().table(database, table).ok()?;
@@ -86,12 +208,23 @@ impl Insert {
         if given.any(is_hybrid) {
             return None;
         }
+        let duplicates = match &insert.on {
+            None => None,
+            Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => {
+                let alias = insert.insert_alias.as_ref();
+                Some(Duplicates::of(assignments, (&table, &targets), alias)?)
+            }
+            Some(_) => return None,
+        };
         let fits = |row: &Vec<Place>| row.len() == targets.len();
         rows.iter().all(fits).then_some(Insert {
             destination,
             table,
             targets,
             rows,
+            expressions: collector.finish(),
+            duplicates,
+            needs: insert_needs(insert),
         })
     }
 }
@@ -105,11 +238,24 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         let options = insert.destination.options;
+        let Some(values) = self.values_of_insert(insert, parameters)? else {
+            return Ok(false);
+        };
+        let duplicates = match &insert.duplicates {
+            Some(duplicates) => match self.duplicate_update_of(insert, duplicates, parameters) {
+                Some(update) => Some(update),
+                None => return Ok(false),
+            },
+            None => None,
+        };
         let next = self.next_transaction;
         let opened = self.begin_for_reads_that_lock();
         let inserted = match self.open_known_writer(&insert.table, options) {
             Ok(Some(mut writer)) => {
-                let done = self.write_places(insert, parameters, &mut writer);
+                if let Some(update) = duplicates {
+                    writer.update_duplicates(update);
+                }
+                let done = self.write_places(insert, (parameters, values), &mut writer);
                 self.close_inserted(writer, done)
             }
             Ok(None) => {
@@ -123,6 +269,7 @@ impl Session {
             Err(error) => Err(error),
         };
         let inserted = self.end_implicit(opened, inserted)?;
+        self.warn_of_truncated_texts();
         let info = match insert.rows.len() {
             1 => String::new(),
             _ => inserted.info(self.warnings.count()),
@@ -131,26 +278,121 @@ impl Session {
         Ok(true)
     }
 
-    fn write_places(
+    /// The values that are computed, in the order of their places. `None`: the vectorised path has to do it.
+    fn values_of_insert(
         &mut self,
         insert: &Insert,
         parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>> {
+        let mut values = Vec::new();
+        let Some(expressions) = &insert.expressions else {
+            return Ok(Some(values));
+        };
+        if insert.destination.options.mode == Mode::Strict {
+            self.truncated_texts.refuse();
+        }
+        let Some(evaluator) = self.evaluator(expressions, parameters) else {
+            return Ok(None);
+        };
+        // There is no row that they are computed from.
+        let row = evaluator.row(|_, _| Ok(Value::Null))?;
+        for item in 0..evaluator.len() {
+            let (value, decimals) = (evaluator.value(item, &row)?, evaluator.decimals(item));
+            let ty = insert.type_of(item);
+            values.push(match ty {
+                Some(ty) => shown_in(&value, decimals, ty).into_owned(),
+                None => value,
+            });
+        }
+        Ok(Some(values))
+    }
+
+    /// What becomes of rows in the way in a run with these parameters. `None`: the vectorised path has to do it.
+    fn duplicate_update_of(
+        &mut self,
+        insert: &Insert,
+        duplicates: &Duplicates,
+        parameters: &[Value],
+    ) -> Option<DuplicateUpdate> {
+        let mode = insert.destination.options.mode;
+        let expressions = match &duplicates.expressions {
+            Some(expressions) => {
+                if mode == Mode::Strict {
+                    self.truncated_texts.refuse();
+                }
+                Some(KeptExpressions(self.evaluator(expressions, parameters)?))
+            }
+            None => None,
+        };
+        let assigned = |value: &NewValue| {
+            Some(match value {
+                NewValue::Default => Assigned::Default,
+                NewValue::New(column) => Assigned::New(*column),
+                NewValue::Computed(item) => Assigned::Computed(*item),
+                NewValue::Operand(operand) => match operand.value(parameters) {
+                    // Their texts are for the vectorised path to judge.
+                    Value::Double(_) => return None,
+                    value => Assigned::Value(value.clone(), 0),
+                },
+                NewValue::Given(given) => {
+                    Assigned::Value(given.literal_value(self, parameters)?, given.decimals())
+                }
+            })
+        };
+        let assignments = duplicates.assignments.iter();
+        let assignments = assignments.map(|(column, value)| Some((*column, assigned(value)?)));
+        let assignments = assignments.collect::<Option<_>>()?;
+        Some(self.kept_duplicate_update(&insert.table, assignments, expressions, mode))
+    }
+
+    fn write_places(
+        &mut self,
+        insert: &Insert,
+        (parameters, computed): (&[Value], Vec<Value>),
         writer: &mut TableWriter,
     ) -> Result<()> {
         let (now, options) = (self.local_now_micros(), insert.destination.options);
-        let warnings = &mut self.warnings;
+        // Taken out for the time of the run, which asks the session for values.
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let done = self.write_rows_of(
+            insert,
+            (parameters, &computed),
+            (now, options),
+            (writer, &mut warnings),
+        );
+        self.warnings = warnings;
+        done
+    }
+
+    fn write_rows_of(
+        &self,
+        insert: &Insert,
+        (parameters, computed): (&[Value], &[Value]),
+        (now, options): (i64, WriteOptions),
+        (writer, warnings): (&mut TableWriter, &mut Warnings),
+    ) -> Result<()> {
         let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
         for (n, places) in insert.rows.iter().enumerate() {
             let mut row = match n + 1 == insert.rows.len() {
                 true => shape.take_last_row(),
                 false => shape.new_row(),
             };
+            let number = n as u64 + 1;
             for (place, position) in places.iter().zip(&insert.targets) {
                 match place {
                     Place::Default => shape.put_default(&mut row, *position, now, warnings)?,
                     Place::Operand(operand) => {
-                        let (value, number) = (operand.value(parameters), n as u64 + 1);
+                        let value = operand.value(parameters);
                         shape.put(&mut row, *position, value, number, warnings)?;
+                    }
+                    Place::Given(given) => {
+                        let value = given.value(self, parameters);
+                        let ty = &insert.table.definition.columns[*position].ty;
+                        let value = shown_in(&value, given.decimals(), ty);
+                        shape.put(&mut row, *position, &value, number, warnings)?;
+                    }
+                    Place::Computed(item) => {
+                        shape.put(&mut row, *position, &computed[*item], number, warnings)?;
                     }
                 }
             }

@@ -19,6 +19,7 @@ use sqlparser::ast;
 use super::order::Sorter;
 use super::read::{Read, Ready};
 use super::row::RowReader;
+use super::select_list::Spelled;
 use crate::error::{Result, SqlError};
 use crate::locking_read::lock_row_or_skip;
 use crate::result::ResultSink;
@@ -34,6 +35,13 @@ pub(super) struct Locking {
     wait: Option<Duration>,
     /// SKIP LOCKED.
     skips: bool,
+}
+
+impl Locking {
+    /// Whether rows that are locked are left out.
+    pub(super) fn skips(&self) -> bool {
+        self.skips
+    }
 }
 
 /// The locks of a query on the table of this alias: none, or one kind for all its rows. The outer `None`: something else.
@@ -78,7 +86,7 @@ impl Session {
         &mut self,
         (read, locking): (&Read, Locking),
         table: &Arc<Table>,
-        parameters: &[Value],
+        (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         if !sink.takes_rows() || self.reads_lock() {
@@ -92,9 +100,18 @@ impl Session {
             return Ok(false);
         };
         let most = self.variables.sql_select_limit();
-        let Some(ready) = read.prepare(most, table, parameters)? else {
+        let Some(mut ready) = read.prepare(most, table, parameters)? else {
             return Ok(false);
         };
+        let Some(shape) = self.shape_of(read, parameters, spelled) else {
+            return Ok(false);
+        };
+        if self
+            .add_filter(&read.access, &mut ready.bound, parameters)
+            .is_none()
+        {
+            return Ok(false);
+        }
         let mut statement = self.begin_locks(locking.wait);
         let mut outcome = None;
         for _ in 0..MAX_RESTARTS {
@@ -122,7 +139,8 @@ impl Session {
         match self.end_changes(statement, outcome)? {
             Some(mut locked) => {
                 let window = (ready.limit, ready.offset);
-                self.send_sorted(read, (table, &locked.view), &mut locked.rows, window, sink)?;
+                let from = (table, &locked.view);
+                self.send_sorted((read, &shape), from, &mut locked.rows, window, sink)?;
                 Ok(true)
             }
             None => Ok(false),
@@ -183,7 +201,7 @@ impl Session {
         }
         let search = DirectSearch {
             index: read.access.index,
-            is_filtered: !ready.bound.tests.is_empty(),
+            is_filtered: ready.bound.is_filtered(),
             limit: usize::try_from(wanted).ok(),
             direction: read.direction,
         };

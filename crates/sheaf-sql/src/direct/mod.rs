@@ -7,12 +7,15 @@
 //!   parameters  -> bind -> keys -> rows -> client       each time, on the connection's own thread
 //! ```
 //!
-//! **What is direct.** SELECT of columns by a complete unique key, a list of them, a short range of an index, or in the order
-//! of an index with a LIMIT that is reached soon, with ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these, also by groups; joins by key of
-//! few rows, with the same; UPDATE and DELETE of such rows; INSERT of constants. Operands are constants and parameters, and only those whose
-//! comparison or assignment is plain by MySQL's typing rule ([`operand`]). Whoever meets anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
-//! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement through
-//! both: `optimizer_switch='direct=off'` closes this one.
+//! **What is direct.** SELECT of columns by a complete unique key, a list of them, a short range of an index, or in
+//! the order of an index with a LIMIT that is reached soon, with ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE,
+//! COUNT, SUM, MIN and MAX over these, also by groups; joins by key of few rows, with the same; UPDATE and DELETE of
+//! such rows; INSERT and REPLACE. Operands of keys are constants and parameters, and only those whose comparison is
+//! plain by MySQL's typing rule ([`operand`]). Whatever else is computed from one row, in select lists, in
+//! assignments, in VALUES and in the rest of a condition, is computed by the expressions of the vectorised path
+//! ([`expression`]). Whoever meets anything else, while compiling, binding, or later before anything was sent or
+//! changed, leaves the statement to the vectorised path, which can do everything. So both paths give the same
+//! results, and a test runs each statement through both: `optimizer_switch='direct=off'` closes this one.
 //!
 //! **When a plan holds.** It is made for one version of a table's definition, and for the variables and the database that
 //! the session had; sharing the variables' memory with the session it notices each SET. It is compared with all of these
@@ -26,20 +29,25 @@
 //! | [`access`] | from WHERE to keys of an index |
 //! | [`entry`] | what entries of an index say without their rows |
 //! | [`row`] | rows under keys, and their values for the client |
+//! | [`given`] | what a run takes from its session: the clock, user variables |
+//! | [`expression`] | what is computed from a row by the kernels of the vectorised path |
 //! | [`order`] | sort keys, and rows sorted by them |
 //! | [`shared_plans`] | plans that all sessions share |
 //! | [`statement_cache`] | a session's statements that come as text |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
-//! | [`read`], [`locking`], [`join`], [`change`], [`insert`] | the statements |
+//! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`] | the statements |
 //! | [`explain`] | the operators' plan that does the same |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
 mod access;
 mod aggregate;
 mod change;
+mod constants;
 mod entry;
 mod explain;
+mod expression;
+mod given;
 mod insert;
 mod join;
 mod join_walk;
@@ -59,6 +67,8 @@ use std::sync::Arc;
 
 use sheaf_table::{PrivilegeLevel, Privileges, Table, Value};
 
+use sqlparser::ast;
+
 use crate::accounts::{TableNeed, delete_reads, update_reads};
 use crate::error::Result;
 use crate::parser::statement::Statement;
@@ -68,7 +78,9 @@ use crate::session::Session;
 use crate::status::Command;
 use crate::variables::Variables;
 
+pub(crate) use expression::{ExpressionCache, KeptExpressions};
 pub(crate) use read::Way;
+pub(crate) use select_list::Spelled;
 use shared_plans::PlanKey;
 pub(crate) use shared_plans::{Known, SharedPlans, SharedPlansGauges};
 use statement_cache::MAX_STATEMENT_BYTES;
@@ -113,6 +125,7 @@ pub(crate) struct DirectPlan {
 enum Action {
     Read(Box<read::Read>, Arc<Table>),
     Join(Box<join::Join>),
+    Constants(constants::Constants),
     Update(change::Update, Arc<Table>),
     Delete(change::Delete, Arc<Table>),
     Insert(insert::Insert),
@@ -126,6 +139,7 @@ impl DirectPlan {
                 table.is_current()
             }
             Action::Join(join) => join.is_current(),
+            Action::Constants(_) => true,
             Action::Insert(insert) => insert.table().is_current(),
         }
     }
@@ -135,13 +149,14 @@ impl DirectPlan {
         match &self.action {
             Action::Read(read, _) => read.result_columns(),
             Action::Join(join) => join.columns.len(),
+            Action::Constants(constants) => constants.result_columns(),
             Action::Update(..) | Action::Delete(..) | Action::Insert(_) => 0,
         }
     }
 
     fn command(&self) -> Command {
         match self.action {
-            Action::Read(..) | Action::Join(_) => Command::Select,
+            Action::Read(..) | Action::Join(_) | Action::Constants(_) => Command::Select,
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
             Action::Insert(_) => Command::Insert,
@@ -172,6 +187,7 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
                 .map(|table| need(table, Privileges::SELECT))
                 .collect()
         }
+        (Action::Constants(_), _) => Vec::new(),
         (Action::Update(_, table), Statement::Update(update)) => {
             vec![need(
                 table,
@@ -188,7 +204,7 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         (Action::Update(_, table) | Action::Delete(_, table), _) => {
             vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
         }
-        (Action::Insert(insert), _) => vec![need(insert.table(), Privileges::INSERT)],
+        (Action::Insert(insert), _) => vec![need(insert.table(), insert.needs)],
     }
 }
 
@@ -237,10 +253,7 @@ impl Session {
             return None;
         }
         let action = match statement {
-            Statement::Query(query) => match read::Read::compile(self, query, text) {
-                Some((read, table)) => Action::Read(Box::new(read), table),
-                None => Action::Join(Box::new(join::Join::compile(self, query, text)?)),
-            },
+            Statement::Query(query) => self.query_action(query, text)?,
             Statement::Update(update) => {
                 let (update, table) = change::Update::compile(self, update)?;
                 Action::Update(update, table)
@@ -259,6 +272,16 @@ impl Session {
         })
     }
 
+    fn query_action(&self, query: &ast::Query, text: &str) -> Option<Action> {
+        if let Some(constants) = constants::Constants::compile(self, query, text) {
+            return Some(Action::Constants(constants));
+        }
+        Some(match read::Read::compile(self, query, text) {
+            Some((read, table)) => Action::Read(Box::new(read), table),
+            None => Action::Join(Box::new(join::Join::compile(self, query, text)?)),
+        })
+    }
+
     /// How a plan without parameters would run, for EXPLAIN; `None`: it would not. Error 1142 if the session may not read its
     /// tables.
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
@@ -268,16 +291,19 @@ impl Session {
         match &plan.action {
             Action::Read(read, table) => self.would_read(read, table),
             Action::Join(join) => Ok(join.would_run(self)?.then_some(Way::Through)),
+            // There is nothing to read.
+            Action::Constants(_) => Ok(None),
             Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(Some(Way::Through)),
         }
     }
 
-    /// Runs a plan that [is current](DirectPlan::is_current), in the circumstances that it was made for, as `dispatch` runs statements. False: nothing has happened, and the
+    /// Runs a plan that [is current](DirectPlan::is_current), in the circumstances that it was made for, as
+    /// `dispatch` runs statements. `spelled` tells how literals are written. False: nothing has happened, and the
     /// statement is to be dispatched.
     pub(crate) fn run_direct(
         &mut self,
         plan: &DirectPlan,
-        parameters: &[Value],
+        (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         // Locked tables go by the names of references, which it does not have.
@@ -291,17 +317,20 @@ impl Session {
         }
         self.begin_implicitly();
         let parameters = operand::as_literals(parameters);
-        let is_query = matches!(plan.action, Action::Read(..) | Action::Join(_));
+        let is_query = plan.command() == Command::Select;
         let _timer = self.limit_time(is_query);
         let outcome = match &plan.action {
             Action::Read(read, table) => match read.locking {
                 Some(locking) => {
                     let read = (read.as_ref(), locking);
-                    self.run_direct_locking_read(read, table, &parameters, sink)
+                    self.run_direct_locking_read(read, table, (&parameters, spelled), sink)
                 }
-                None => self.run_direct_read(read, table, &parameters, sink),
+                None => self.run_direct_read(read, table, (&parameters, spelled), sink),
             },
             Action::Join(join) => self.run_direct_join(join, &parameters, sink),
+            Action::Constants(constants) => {
+                self.run_direct_constants(constants, (&parameters, spelled), sink)
+            }
             Action::Update(update, table) => {
                 self.run_direct_update(update, table, &parameters, sink)
             }

@@ -8,20 +8,22 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use sheaf_access::SessionCounters;
 use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{BorrowedReadGuard, RowView, Table, TableDefinition, Value};
 use sqlparser::ast;
 
-use super::access::{Access, BoundAccess, Comparison, Keys, MAX_ROWS, comparisons, indexes};
+use super::access::{Access, BoundAccess, Comparison, Keys, conditions, filter_of, indexes};
 use super::aggregate::{Aggregate, Totals};
+use super::expression::{Evaluator, Expressions};
 use super::locking::{Locking, locking};
 use super::names::{ColumnNames, Names};
 use super::operand::Operand;
 use super::order::{OrderItem, SortKey, Sorter, descends};
-use super::row::{Item, ResultRow, RowReader};
-use super::select_list::{self, SelectList, is_function};
+use super::row::{Item, ResultRow, RowReader, value_of};
+use super::select_list::{self, Computed, SelectList, ShownColumns, Spelled, is_aggregate};
 use crate::error::Result;
 use crate::result::{ColumnMeta, ResultSink};
 use crate::session::Session;
@@ -39,6 +41,8 @@ pub(super) struct Read {
     /// The result's columns as Arrow has them.
     schema: SchemaRef,
     shown: Shown,
+    /// Of the columns that are shown.
+    computed: Option<Computed>,
     pub(super) access: Access,
     pub(super) direction: Direction,
     /// The index does not give the order.
@@ -109,32 +113,39 @@ impl Read {
         };
         let names = Names::of(session, &select.from)?;
         let locking = locking(locks, names.alias)?;
-        if select.projection.iter().any(is_function) {
+        if select.projection.iter().any(is_aggregate) {
             let is_plain =
                 !distinct && order_by.is_none() && limit_clause.is_none() && locking.is_none();
             return is_plain
                 .then(|| Read::of_aggregates(session, (select, selection), names, text))?;
         }
+        let (list, computed) =
+            select_list::columns_and_expressions(session, (select, text), &names)?;
         let SelectList {
             items,
             columns,
             fields,
-        } = select_list::columns(session, select, std::slice::from_ref(&names))?;
-        let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
-        let comparisons = match selection {
-            Some(selection) => comparisons(selection, &names)?,
-            None => Vec::new(),
-        };
+        } = list;
+        let (comparisons, filter) = condition(selection, &names)?;
+        if computed.is_some() && locking.as_ref().is_some_and(Locking::skips) {
+            // The vectorised path has no such query, and what is large here is left to it.
+            return None;
+        }
         let definition = names.definition();
         let wanted = match order_by {
             Some(order_by) => order_items(order_by, select, &names)?,
             None => Vec::new(),
         };
-        let shown = items.iter().map(|item| item.column);
-        let read: Vec<usize> = shown.chain(wanted.iter().map(|item| item.column)).collect();
+        let shown = items.iter().filter_map(Item::stored);
+        let shown = shown.chain(wanted.iter().map(|item| item.column));
+        let read: Vec<usize> = match &computed {
+            Some(computed) => shown.chain(computed.expressions.columns()).collect(),
+            None => shown.collect(),
+        };
+        let read = with_columns_of(&filter, read);
         let pushes = session.variables.pushes_index_conditions();
         let mut walk = match limit_clause {
-            Some(_) if !distinct && locking.is_none() => {
+            Some(_) if !distinct && locking.is_none() && filter.is_none() => {
                 Walk::in_order(&names.table, &comparisons, &wanted)
             }
             _ => None,
@@ -149,7 +160,9 @@ impl Read {
             None if Access::binds_any(&names.table, &comparisons) => return None,
             None => walk.take()?.access,
         };
+        let access = access.filtered_by(filter);
         let distinct = match distinct && !access.is_single() {
+            true if computed.is_some() => return None,
             true => Some(distinct_key(definition, &items, &wanted)?),
             false => None,
         };
@@ -175,6 +188,7 @@ impl Read {
             columns,
             schema: Arc::new(Schema::new(fields)),
             shown: Shown::Columns(items),
+            computed,
             access,
             direction,
             order,
@@ -194,10 +208,7 @@ impl Read {
         names: Names<'_>,
         text: &str,
     ) -> Option<(Read, Arc<Table>)> {
-        let comparisons = match selection {
-            Some(selection) => comparisons(selection, &names)?,
-            None => Vec::new(),
-        };
+        let (comparisons, filter) = condition(selection, &names)?;
         let definition = names.definition();
         let list = select_list::computed(session, (select, text), |expr| {
             let aggregate = Aggregate::of(expr, &names)?;
@@ -209,6 +220,7 @@ impl Read {
             fields,
         } = list;
         let read: Vec<usize> = aggregates.iter().filter_map(Aggregate::column).collect();
+        let read = with_columns_of(&filter, read);
         let pushes = session.variables.pushes_index_conditions();
         let extreme = match aggregates.as_slice() {
             [Aggregate::Extreme { column, wanted, .. }] => Some((*column, *wanted)),
@@ -220,13 +232,16 @@ impl Read {
         });
         let access = match Access::choose(&names.table, &comparisons, pushes, Some(&read)) {
             Some(access) => access,
-            None if Access::binds_any(&names.table, &comparisons) => return None,
+            None if Access::binds_any(&names.table, &comparisons) || filter.is_some() => {
+                return None;
+            }
             None => {
                 let mut access = Walk::in_order(&names.table, &comparisons, &[order?])?.access;
                 access.use_entries(&names.table, pushes, Some(&read));
                 access
             }
         };
+        let access = access.filtered_by(filter);
         let is_in_order = |order| index_order(&names.table, &access, &[order]).is_some();
         let ends_at_first = order.is_some_and(is_in_order);
         let direction = match extreme {
@@ -244,6 +259,7 @@ impl Read {
                 aggregates,
                 ends_at_first,
             },
+            computed: None,
             access,
             direction,
             order: None,
@@ -322,13 +338,13 @@ impl Read {
         let sends_all = matches!(self.shown, Shown::Columns(_))
             && self.order.is_none()
             && self.distinct.is_none();
-        if sends_all && bound.tests.is_empty() && wanted <= MAX_LIMITED_ROWS {
+        if sends_all && !self.access.has_tests() && wanted <= MAX_LIMITED_ROWS {
             return Ok(false);
         }
         if self.access.is_whole() {
             return Ok(true);
         }
-        Ok(bound.keys.estimated_rows(table, self.access.index)? > MAX_ROWS)
+        Ok(bound.keys.estimated_rows(table, self.access.index)? > self.access.most_rows())
     }
 
     /// Whether rows wait in memory until all are found.
@@ -340,6 +356,26 @@ impl Read {
     pub(super) fn sort_keys(&self) -> (Option<&SortKey>, Option<&SortKey>) {
         (self.order.as_ref(), self.distinct.as_ref())
     }
+}
+
+/// What a WHERE says: comparisons of columns with operands, and the rest. `None` if a row alone does not decide.
+pub(super) fn condition(
+    selection: Option<&ast::Expr>,
+    names: &Names<'_>,
+) -> Option<(Vec<Comparison>, Option<Arc<Expressions>>)> {
+    let Some(selection) = selection else {
+        return Some((Vec::new(), None));
+    };
+    let (comparisons, others) = conditions(selection, names);
+    Some((comparisons, filter_of(names, &others)?))
+}
+
+/// Columns that are read, with those of a filter.
+fn with_columns_of(filter: &Option<Arc<Expressions>>, mut read: Vec<usize>) -> Vec<usize> {
+    if let Some(filter) = filter {
+        read.extend(filter.columns());
+    }
+    read
 }
 
 /// A SELECT that has nothing but a list, FROM, WHERE and GROUP BY.
@@ -407,14 +443,15 @@ fn distinct_key(
     wanted: &[OrderItem],
 ) -> Option<SortKey> {
     // MySQL orders a DISTINCT by what it shows.
-    let is_shown = |wanted: &OrderItem| items.iter().any(|item| item.column == wanted.column);
+    let columns = items.iter().filter_map(Item::stored);
+    let is_shown = |wanted: &OrderItem| columns.clone().any(|column| column == wanted.column);
     if !wanted.iter().all(is_shown) {
         return None;
     }
-    let is_ordered = |item: &Item| wanted.iter().any(|wanted| wanted.column == item.column);
-    let rest = items.iter().filter(|item| !is_ordered(item));
-    let rest = rest.map(|item| OrderItem {
-        column: item.column,
+    let is_ordered = |column: &usize| wanted.iter().any(|wanted| wanted.column == *column);
+    let rest = columns.filter(|column| !is_ordered(column));
+    let rest = rest.map(|column| OrderItem {
+        column,
         descending: false,
     });
     SortKey::new(definition, rest.collect())
@@ -572,12 +609,28 @@ impl Session {
         }))
     }
 
+    /// How the columns of a result are described, and what computes some of them. `None`: the vectorised path has to
+    /// do it.
+    pub(super) fn shape_of<'r>(
+        &mut self,
+        read: &'r Read,
+        parameters: &[Value],
+        spelled: Spelled<'_>,
+    ) -> Option<Shape<'r>> {
+        let Some(computed) = &read.computed else {
+            return Some(Shape::Plain(&read.columns, &read.schema));
+        };
+        let list = (computed, (read.columns.as_slice(), &read.schema));
+        let (evaluator, shown) = self.evaluator_of_list(list, parameters, spelled)?;
+        Some(Shape::Computed(evaluator, shown))
+    }
+
     /// False: the vectorised path has to do it.
     pub(super) fn run_direct_read(
         &mut self,
         read: &Read,
         table: &Arc<Table>,
-        parameters: &[Value],
+        (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         if !sink.takes_rows() {
@@ -588,16 +641,25 @@ impl Session {
             return Ok(false);
         };
         let most = self.variables.sql_select_limit();
-        let Some(ready) = read.prepare(most, table, parameters)? else {
+        let Some(mut ready) = read.prepare(most, table, parameters)? else {
             return Ok(false);
         };
+        let Some(shape) = self.shape_of(read, parameters, spelled) else {
+            return Ok(false);
+        };
+        if self
+            .add_filter(&read.access, &mut ready.bound, parameters)
+            .is_none()
+        {
+            return Ok(false);
+        }
         if ready.way != Way::Through {
             let (seen, counters) = ((table, &open.view), &self.handle.counters);
             let Some(mut rows) = self.walk_for_a_while(read, seen, &ready, counters)? else {
                 return Ok(false);
             };
             let window = (ready.limit, ready.offset);
-            return self.send_sorted(read, seen, &mut rows, window, sink);
+            return self.send_sorted((read, &shape), seen, &mut rows, window, sink);
         }
         let Ready {
             bound,
@@ -670,15 +732,16 @@ impl Session {
                 return Ok(false);
             }
             let from = (table, &open.view);
-            return self.send_sorted(read, from, &mut sorter, (limit, offset), sink);
+            return self.send_sorted((read, &shape), from, &mut sorter, (limit, offset), sink);
         }
         let mut output = Output {
-            read,
+            shape: &shape,
             items,
             table,
             view: &open.view,
             sink: &mut *sink,
             long: Vec::new(),
+            computed: Vec::new(),
             skip: offset,
             left: limit,
             sent: 0,
@@ -752,7 +815,7 @@ impl Session {
     /// Sends rows that have waited in memory, in the order that the read wants.
     pub(super) fn send_sorted(
         &mut self,
-        read: &Read,
+        (read, shape): (&Read, &Shape<'_>),
         (table, view): (&Arc<Table>, &ReadView),
         rows: &mut Sorter,
         (limit, offset): (u64, u64),
@@ -765,12 +828,13 @@ impl Session {
             rows.sort(read.distinct.is_some());
         }
         let mut output = Output {
-            read,
+            shape,
             items,
             table,
             view,
             sink: &mut *sink,
             long: Vec::new(),
+            computed: Vec::new(),
             skip: offset,
             left: limit,
             sent: 0,
@@ -788,19 +852,61 @@ impl Session {
     pub(super) fn end_direct_read(&mut self, sent: u64, sink: &mut dyn ResultSink) -> Result<bool> {
         self.found_rows = sent;
         self.row_count = -1;
+        self.warn_of_truncated_texts();
         sink.end_of_rows(self.end_of_rows())?;
         Ok(true)
     }
 }
 
+/// The columns of a result.
+pub(super) enum Shape<'r> {
+    Plain(&'r [ColumnMeta], &'r SchemaRef),
+    Computed(Evaluator, Arc<ShownColumns>),
+}
+
+impl Shape<'_> {
+    fn columns(&self) -> &[ColumnMeta] {
+        match self {
+            Shape::Plain(columns, _) => columns,
+            Shape::Computed(_, shown) => &shown.columns,
+        }
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        match self {
+            Shape::Plain(_, schema) => schema,
+            Shape::Computed(_, shown) => &shown.schema,
+        }
+    }
+
+    /// What is computed of a row.
+    fn compute(
+        &self,
+        from: (&Table, &ReadView),
+        row: &RowView<'_>,
+        computed: &mut Vec<ArrayRef>,
+    ) -> Result<()> {
+        let Shape::Computed(evaluator, _) = self else {
+            return Ok(());
+        };
+        computed.clear();
+        let batch = evaluator.row(|_, column| value_of(from, row, column))?;
+        for item in 0..evaluator.len() {
+            computed.push(evaluator.array(item, &batch)?);
+        }
+        Ok(())
+    }
+}
+
 /// Rows on their way to the sink.
 struct Output<'a> {
-    read: &'a Read,
+    shape: &'a Shape<'a>,
     items: &'a [Item],
     table: &'a Arc<Table>,
     view: &'a ReadView,
     sink: &'a mut dyn ResultSink,
     long: Vec<Option<Vec<u8>>>,
+    computed: Vec<ArrayRef>,
     /// OFFSET: rows still to be passed over.
     skip: u64,
     /// LIMIT: rows still to be sent.
@@ -810,7 +916,8 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn begin(&mut self) -> Result<()> {
-        self.sink.row_columns(&self.read.columns, &self.read.schema)
+        self.sink
+            .row_columns(self.shape.columns(), self.shape.schema())
     }
 
     fn row(&mut self, row: RowView<'_>) -> Result<ControlFlow<()>> {
@@ -818,8 +925,10 @@ impl Output<'_> {
             self.skip -= 1;
             return Ok(ControlFlow::Continue(()));
         }
-        let row = ResultRow::new(self.table, self.view, row, self.items, &mut self.long)?;
-        self.sink.row(&self.read.columns, &row)?;
+        let from = (self.table.as_ref(), self.view);
+        self.shape.compute(from, &row, &mut self.computed)?;
+        let row = ResultRow::new(from, row, self.items, &mut self.long, &self.computed)?;
+        self.sink.row(self.shape.columns(), &row)?;
         self.sent += 1;
         self.left -= 1;
         Ok(match self.left {

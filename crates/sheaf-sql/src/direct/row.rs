@@ -3,12 +3,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use sheaf_access::{Counter, IndexRef, SessionCounters};
 use sheaf_storage::{Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree};
-use sheaf_table::{ColumnType, RowView, Table};
+use sheaf_table::{ColumnType, RowView, Table, Value, ValueRef};
 
 use super::access::{Access, BoundAccess, Keys, Test};
 use super::entry::EntryReader;
+use super::expression::cell_of;
 use super::waiting_rows::WaitingRows;
 use crate::error::Result;
 use crate::result::{Cell, CellRow};
@@ -41,6 +43,8 @@ enum Kind {
     Time,
     /// An ENUM's labels.
     Labels(Arc<[String]>),
+    /// What an expression is computed to, by its number.
+    Computed(usize),
 }
 
 impl Item {
@@ -60,12 +64,29 @@ impl Item {
         Item { column, kind }
     }
 
+    /// The result of an expression, which is no column of the table.
+    pub(super) fn computed(number: usize) -> Item {
+        Item {
+            column: usize::MAX,
+            kind: Kind::Computed(number),
+        }
+    }
+
+    /// The column of the table; `None` if it is computed.
+    pub(super) fn stored(&self) -> Option<usize> {
+        match self.kind {
+            Kind::Computed(_) => None,
+            _ => Some(self.column),
+        }
+    }
+
     pub(super) fn cell<'a>(&'a self, row: &RowView<'a>) -> Cell<'a> {
         let column = self.column;
-        if row.is_null(column) {
+        if matches!(self.kind, Kind::Computed(_)) || row.is_null(column) {
             return Cell::Null;
         }
         match &self.kind {
+            Kind::Computed(_) => Cell::Null,
             Kind::Signed => Cell::Signed(row.get_i64(column)),
             Kind::Unsigned => Cell::Unsigned(row.get_u64(column)),
             Kind::Decimal(scale) => Cell::Decimal {
@@ -93,32 +114,47 @@ pub(super) struct ResultRow<'a> {
     items: &'a [Item],
     /// For each item its value, if the row only refers to it. Empty: the row has all values.
     long: &'a [Option<Vec<u8>>],
+    /// What expressions are computed to.
+    computed: &'a [ArrayRef],
 }
 
 impl<'a> ResultRow<'a> {
     /// `long` keeps what has to be read from elsewhere.
     pub(super) fn new(
-        table: &Table,
-        view: &ReadView,
+        (table, view): (&Table, &ReadView),
         row: RowView<'a>,
         items: &'a [Item],
         long: &'a mut Vec<Option<Vec<u8>>>,
+        computed: &'a [ArrayRef],
     ) -> Result<ResultRow<'a>> {
         long.clear();
-        if items.iter().any(|item| row.is_overflow(item.column)) {
+        let is_long = |item: &Item| item.stored().is_some_and(|column| row.is_overflow(column));
+        if items.iter().any(is_long) {
             for item in items {
-                long.push(long_value(table, view, &row, item.column)?);
+                long.push(match item.stored() {
+                    Some(column) => long_value(table, view, &row, column)?,
+                    None => None,
+                });
             }
         }
-        Ok(ResultRow { row, items, long })
+        Ok(ResultRow {
+            row,
+            items,
+            long,
+            computed,
+        })
     }
 }
 
 impl CellRow for ResultRow<'_> {
     fn cell(&self, column: usize) -> Cell<'_> {
+        let item = &self.items[column];
         match self.long.get(column) {
             Some(Some(bytes)) => Cell::Bytes(bytes),
-            _ => self.items[column].cell(&self.row),
+            _ => match item.kind {
+                Kind::Computed(number) => cell_of(&self.computed[number]),
+                _ => item.cell(&self.row),
+            },
         }
     }
 }
@@ -136,6 +172,19 @@ pub(super) fn long_value(
     let mut value = Vec::new();
     table.read_overflow_at(view, row.get_bytes(column), &mut value)?;
     Ok(Some(value))
+}
+
+/// A column's value, wherever it is.
+pub(super) fn value_of(
+    (table, view): (&Table, &ReadView),
+    row: &RowView<'_>,
+    column: usize,
+) -> Result<Value> {
+    let ty = &table.definition.columns[column].ty;
+    Ok(match long_value(table, view, row, column)? {
+        Some(bytes) => ValueRef::Bytes(&bytes).to_value(ty),
+        None => row.value(column, ty),
+    })
 }
 
 /// The rows of a table that a view sees under some keys.
@@ -239,7 +288,7 @@ impl RowReader<'_> {
     /// The encoded clustered keys that alone decide which rows there are, if there are such; the rows may be missing.
     pub(super) fn known_keys<'k>(&self, access: &'k BoundAccess) -> Option<&'k [Vec<u8>]> {
         match (&access.keys, self.access.index) {
-            (Keys::Points(keys), IndexRef::Clustered) if access.tests.is_empty() => Some(keys),
+            (Keys::Points(keys), IndexRef::Clustered) if !access.is_filtered() => Some(keys),
             _ => None,
         }
     }
@@ -325,7 +374,7 @@ impl RowReader<'_> {
                         return Ok(ControlFlow::Continue(()));
                     }
                     counts.rows += 1;
-                    self.test(&access.tests, key, &bytes, take)
+                    self.test((&access.tests, access), key, &bytes, take)
                 })
             }
             (Keys::Points(keys), IndexRef::Secondary(position)) => {
@@ -382,7 +431,7 @@ impl RowReader<'_> {
                 counts.rows += 1;
                 leaf.key_into(at, &mut key);
                 if self
-                    .test(&access.tests, &key, leaf.value(at), take)?
+                    .test((&access.tests, access), &key, leaf.value(at), take)?
                     .is_break()
                 {
                     return Ok(ControlFlow::Break(()));
@@ -434,7 +483,7 @@ impl RowReader<'_> {
                         key.clear();
                         layout.primary_key_into(&entry, &mut key)?;
                         counts.rows += 1;
-                        self.test(access.tests_of_rows(), &key, row, take)?
+                        self.test((access.tests_of_rows(), access), &key, row, take)?
                     }
                     None => {
                         let waiting = waiting.get_or_insert_with(|| {
@@ -465,14 +514,14 @@ impl RowReader<'_> {
     ) -> Result<ControlFlow<()>> {
         waiting.look_up(|key, bytes| {
             counts.rows += 1;
-            self.test(access.tests_of_rows(), key, bytes, take)
+            self.test((access.tests_of_rows(), access), key, bytes, take)
         })
     }
 
-    /// Gives the row on if it passes.
+    /// Gives the row on if it passes the tests, and the rest of the condition.
     fn test<'b>(
         &self,
-        tests: impl IntoIterator<Item = &'b Test>,
+        (tests, access): (impl IntoIterator<Item = &'b Test>, &BoundAccess),
         key: &[u8],
         bytes: &[u8],
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
@@ -480,6 +529,13 @@ impl RowReader<'_> {
         let row = self.table.view(bytes)?;
         for test in tests {
             if !self.passes(test, &row)? {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+        if let Some(filter) = &access.filter {
+            let from = (self.table.as_ref(), self.view);
+            let batch = filter.row(|_, column| value_of(from, &row, column))?;
+            if !filter.passes(&batch)? {
                 return Ok(ControlFlow::Continue(()));
             }
         }

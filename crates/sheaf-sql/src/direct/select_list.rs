@@ -1,11 +1,17 @@
 //! The select list: columns of the tables that a statement reads, or values computed from their rows.
 
-use arrow::datatypes::Field;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use sheaf_frontend::StatementText;
+use sheaf_table::Value;
 use sqlparser::ast;
 
-use super::names::{Names, column_of};
+use super::expression::{Collector, Expressions};
+use super::names::{ColumnNames, Names, column_of};
 use super::row::Item;
+use crate::parser::parameter_number;
 use crate::query::Header;
 use crate::result::{ColumnMeta, table_flags};
 use crate::session::Session;
@@ -189,6 +195,291 @@ fn of_expressions<I>(
         list.items.push(made);
     }
     Some(list)
+}
+
+/// How the literals of a statement are written, where its plan has places for them: result headers show them.
+#[derive(Clone, Copy)]
+pub(crate) enum Spelled<'a> {
+    /// The plan was made of the statement's own text.
+    AsWritten,
+    /// They were taken out of this text, in which they have these places.
+    TakenOut(&'a str, &'a [Range<usize>]),
+    /// Comments were taken out with them.
+    Changed,
+}
+
+/// The computed items of a select list.
+#[derive(Debug)]
+pub(super) struct Computed {
+    pub(super) expressions: Expressions,
+    /// For each expression its place in the list, and its header.
+    items: Vec<(usize, HeaderName)>,
+}
+
+/// The header of a computed item.
+#[derive(Debug)]
+enum HeaderName {
+    Fixed(String),
+    /// A text with `?`, the first of which is this parameter of the statement.
+    Written {
+        text: String,
+        first: usize,
+    },
+    /// A parameter alone; a text is its own header.
+    Parameter {
+        number: usize,
+        text: String,
+    },
+}
+
+impl HeaderName {
+    fn of(expr: &ast::Expr, written: &str, text: &str) -> HeaderName {
+        let before = written.as_ptr() as usize - text.as_ptr() as usize;
+        let first = text[..before].matches('?').count();
+        let written = written.to_string();
+        match expr {
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
+                    HeaderName::Fixed(text.clone())
+                }
+                ast::Value::Null => HeaderName::Fixed("NULL".into()),
+                ast::Value::Placeholder(place) => match parameter_number(place) {
+                    Some(number) => HeaderName::Parameter {
+                        number,
+                        text: written,
+                    },
+                    None => HeaderName::Fixed(written),
+                },
+                _ => HeaderName::Written {
+                    text: written,
+                    first,
+                },
+            },
+            _ => HeaderName::Written {
+                text: written,
+                first,
+            },
+        }
+    }
+
+    /// `None` if it cannot be told.
+    fn name(&self, parameters: &[Value], spelled: Spelled<'_>) -> Option<String> {
+        let (text, first) = match self {
+            HeaderName::Fixed(name) => return Some(name.clone()),
+            HeaderName::Parameter { number, text } => match &parameters[*number] {
+                Value::Text(text) => return Some(text.clone()),
+                Value::Null => return Some("NULL".into()),
+                _ => (text, *number),
+            },
+            HeaderName::Written { text, first } => (text, *first),
+        };
+        match spelled {
+            Spelled::AsWritten => Some(text.clone()),
+            Spelled::Changed => None,
+            Spelled::TakenOut(sql, spans) => {
+                let mut name = String::with_capacity(text.len());
+                let mut spans = spans[first..].iter();
+                for (number, piece) in text.split('?').enumerate() {
+                    if number > 0 {
+                        name.push_str(&sql[spans.next()?.clone()]);
+                    }
+                    name.push_str(piece);
+                }
+                Some(name)
+            }
+        }
+    }
+}
+
+impl Computed {
+    /// The headers in a run with these parameters; `None` if they cannot be told.
+    pub(super) fn names(&self, parameters: &[Value], spelled: Spelled<'_>) -> Option<Vec<String>> {
+        let items = self.items.iter();
+        items
+            .map(|(_, header)| header.name(parameters, spelled))
+            .collect()
+    }
+}
+
+/// How the columns of a result are described some of which are computed.
+#[derive(Debug)]
+pub(super) struct ShownColumns {
+    /// Of the computed ones.
+    names: Vec<String>,
+    pub(super) columns: Vec<ColumnMeta>,
+    pub(super) schema: SchemaRef,
+}
+
+impl ShownColumns {
+    /// `list` describes the other columns, and has places for these.
+    pub(super) fn new(
+        (columns, schema): (&[ColumnMeta], &SchemaRef),
+        computed: &Computed,
+        names: Vec<String>,
+        (metas, made): (&[ColumnMeta], &[FieldRef]),
+    ) -> ShownColumns {
+        let mut columns = columns.to_vec();
+        let mut fields = schema.fields().to_vec();
+        for (number, ((place, _), name)) in computed.items.iter().zip(&names).enumerate() {
+            // It comes from no table, even if it is a value that was given.
+            columns[*place] = ColumnMeta {
+                name: name.clone(),
+                org_name: String::new(),
+                table: String::new(),
+                org_table: String::new(),
+                database: String::new(),
+                ..metas[number].clone()
+            };
+            fields[*place] = Arc::new(made[number].as_ref().clone().with_name(name));
+        }
+        ShownColumns {
+            names,
+            columns,
+            schema: Arc::new(Schema::new(fields)),
+        }
+    }
+
+    pub(super) fn has_names(&self, names: &[String]) -> bool {
+        self.names == names
+    }
+}
+
+/// The columns of a table that are shown, and what is computed from them; `None` if an item is neither.
+pub(super) fn columns_and_expressions(
+    session: &Session,
+    (select, text): (&ast::Select, &str),
+    names: &Names<'_>,
+) -> Option<(SelectList<Item>, Option<Computed>)> {
+    if let Some(list) = columns(session, select, std::slice::from_ref(names)) {
+        let list = SelectList {
+            items: list.items.into_iter().map(|(_, item)| item).collect(),
+            columns: list.columns,
+            fields: list.fields,
+        };
+        return Some((list, None));
+    }
+    let collector = Collector::of_table(names);
+    let (list, computed) = expressions(session, (select, text), Some(names), collector)?;
+    Some((list, Some(computed)))
+}
+
+/// What is computed from nothing.
+pub(super) fn constants(
+    session: &Session,
+    (select, text): (&ast::Select, &str),
+) -> Option<(SelectList<Item>, Computed)> {
+    expressions(session, (select, text), None, Collector::of_constants())
+}
+
+/// The columns of a table, if there is one, and what is computed.
+fn expressions(
+    session: &Session,
+    (select, text): (&ast::Select, &str),
+    names: Option<&Names<'_>>,
+    mut collector: Collector<'_>,
+) -> Option<(SelectList<Item>, Computed)> {
+    let statement = StatementText::new(text);
+    let written = statement.select_items(select.select_token.0.span.start);
+    if written.len() != select.projection.len() {
+        return None;
+    }
+    let mut list = SelectList {
+        items: Vec::new(),
+        columns: Vec::new(),
+        fields: Vec::new(),
+    };
+    let mut computed = Vec::new();
+    for (item, written) in select.projection.iter().zip(written) {
+        let (expr, alias) = match item {
+            ast::SelectItem::UnnamedExpr(expr) => (expr, None),
+            ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.value.as_str())),
+            ast::SelectItem::Wildcard(options) if is_plain_wildcard(options) => {
+                let names = names?;
+                for column in 0..names.definition().columns.len() {
+                    list.push_column(session, names, column, None);
+                }
+                continue;
+            }
+            _ => return None,
+        };
+        if let Some(names) = names
+            && let Some(column) = names.column(expr)
+        {
+            let name = alias.unwrap_or(written_name(expr)?);
+            if matches!(expr, ast::Expr::Nested(_)) {
+                return None;
+            }
+            list.push_column(session, names, column, Some(name));
+            continue;
+        }
+        let number = collector.add(expr)?.item;
+        let header = match alias {
+            Some(alias) => HeaderName::Fixed(alias.to_string()),
+            None => HeaderName::of(expr, written, text),
+        };
+        computed.push((list.items.len(), header));
+        let (meta, field) = describe_computed(session, Field::new("", DataType::Null, true), "");
+        list.items.push(Item::computed(number));
+        list.columns.push(meta);
+        list.fields.push(field);
+    }
+    let computed = Computed {
+        expressions: collector.finish()?.shown(),
+        items: computed,
+    };
+    Some((list, computed))
+}
+
+impl SelectList<Item> {
+    fn push_column(
+        &mut self,
+        session: &Session,
+        names: &Names<'_>,
+        column: usize,
+        name: Option<&str>,
+    ) {
+        let (meta, field) = describe_column(session, names, column, name);
+        let ty = &names.definition().columns[column].ty;
+        self.items.push(Item::new(column, ty));
+        self.columns.push(meta);
+        self.fields.push(field);
+    }
+}
+
+/// Whether an item is an aggregate alone.
+pub(super) fn is_aggregate(item: &ast::SelectItem) -> bool {
+    let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item
+    else {
+        return false;
+    };
+    matches!(expr, ast::Expr::Function(function)
+        if is_aggregate_name(&function.name.to_string().to_ascii_lowercase()))
+}
+
+/// Whether a function, by its name in small letters, is one of several rows.
+pub(super) fn is_aggregate_name(name: &str) -> bool {
+    const NAMES: [&str; 19] = [
+        "count",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "any_value",
+        "grouping",
+        "group_concat",
+        "std",
+        "stddev",
+        "stddev_pop",
+        "stddev_samp",
+        "variance",
+        "var_pop",
+        "var_samp",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "json_arrayagg",
+    ];
+    NAMES.contains(&name)
 }
 
 /// Whether an item looks like an aggregate.

@@ -8,18 +8,19 @@
 //!   SELECT c FROM t WHERE id = ? AND b = ?        17, 'x'
 //! ```
 //!
-//! The plan is compiled from that text as from a prepared statement, and a literal means the same in both. The rest is kept
-//! as it is written, spaces and letters, because result headers are cut from it; comments are left out, so that those who
-//! tag their statements share plans. Whatever the pass is not sure of (hints and other comments with a meaning, or in
-//! parentheses, where they may be part of a header, escapes, variables, literals with an introducer) makes the statement one
-//! for the parser.
+//! The plan is compiled from that text as from a prepared statement, and a literal means the same in both. The rest
+//! is kept as it is written, spaces and letters, because result headers are cut from it; comments are left out, so
+//! that those who tag their statements share plans. Whatever the pass is not sure of (hints and other comments with a
+//! meaning, or in parentheses, where they may be part of a header, escapes, quoted names of variables, literals with
+//! an introducer) makes the statement one for the parser.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use sheaf_table::Value;
 
-use super::{Circumstances, DirectPlan, Known};
+use super::{Circumstances, DirectPlan, Known, Spelled};
 use crate::error::Result;
 use crate::result::ResultSink;
 use crate::session::Session;
@@ -38,8 +39,36 @@ pub(crate) struct StatementCache {
     circumstances: Option<Circumstances>,
     known: BTreeMap<Arc<str>, Known>,
     /// The running statement; its memory serves the next one.
+    taken: Taken,
+}
+
+/// A statement taken apart.
+#[derive(Default)]
+struct Taken {
+    /// With `?` in the places of literals.
     text: String,
     literals: Vec<Value>,
+    /// Where they stand in the request.
+    spans: Vec<Range<usize>>,
+    /// Something else was left out, too.
+    has_comments: bool,
+}
+
+impl Taken {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.literals.clear();
+        self.spans.clear();
+        self.has_comments = false;
+    }
+
+    /// `sql` is the request.
+    fn spelled<'a>(&'a self, sql: &'a str) -> Spelled<'a> {
+        match self.has_comments {
+            true => Spelled::Changed,
+            false => Spelled::TakenOut(sql, &self.spans),
+        }
+    }
 }
 
 /// What has become of a statement that came as text.
@@ -56,30 +85,30 @@ impl Session {
     /// Takes the literals out of a request, for [`Self::run_cached`]. False: it is not one statement that may be direct.
     pub(crate) fn take_literals(&mut self, sql: &str) -> bool {
         let has_ansi_quotes = self.variables.sql_mode().contains("ANSI_QUOTES");
-        let StatementCache { text, literals, .. } = &mut self.statement_cache;
+        let taken = &mut self.statement_cache.taken;
         sql.len() <= MAX_STATEMENT_BYTES
             && self.variables.direct_plans()
-            && Pass::new(sql, has_ansi_quotes, text, literals).take_literals()
+            && Pass::new(sql, has_ansi_quotes, taken).take_literals()
     }
 
-    /// Runs the statement whose literals were [taken out](Self::take_literals) by a plan that is known, or becomes known.
-    /// Unless it is done, the statement is to be parsed.
-    pub(crate) fn run_cached(&mut self, sink: &mut dyn ResultSink) -> Result<Cached> {
+    /// Runs the statement whose literals were [taken out](Self::take_literals) of `sql` by a plan that is known, or
+    /// becomes known. Unless it is done, the statement is to be parsed.
+    pub(crate) fn run_cached(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<Cached> {
         // Plans are used where they are: counting one's users would be noticed by all sessions that have it.
         let mut cache = std::mem::take(&mut self.statement_cache);
         let StatementCache {
             circumstances,
             known,
-            text,
-            literals,
+            taken,
         } = &mut cache;
         if !circumstances.as_ref().is_some_and(|known| known.hold(self)) {
             known.clear();
             *circumstances = Some(Circumstances::of(self));
         }
-        let outcome = match self.plan_at_hand(known, text) {
-            Some(plan) if plan.parameters == literals.len() => {
-                let is_done = self.run_direct(plan, literals, sink);
+        let outcome = match self.plan_at_hand(known, &taken.text) {
+            Some(plan) if plan.parameters == taken.literals.len() => {
+                let given = (taken.literals.as_slice(), taken.spelled(sql));
+                let is_done = self.run_direct(plan, given, sink);
                 is_done.map(|is_done| match is_done {
                     true => Cached::Done,
                     false => Cached::Declined,
@@ -120,50 +149,44 @@ struct Pass<'a> {
     has_ansi_quotes: bool,
     /// The next byte.
     at: usize,
-    text: &'a mut String,
-    literals: &'a mut Vec<Value>,
+    taken: &'a mut Taken,
 }
 
 impl<'a> Pass<'a> {
-    fn new(
-        sql: &'a str,
-        has_ansi_quotes: bool,
-        text: &'a mut String,
-        literals: &'a mut Vec<Value>,
-    ) -> Pass<'a> {
-        text.clear();
-        literals.clear();
+    fn new(sql: &'a str, has_ansi_quotes: bool, taken: &'a mut Taken) -> Pass<'a> {
+        taken.clear();
         Pass {
             sql,
             has_ansi_quotes,
             at: 0,
-            text,
-            literals,
+            taken,
         }
     }
 
-    /// Writes the statement to `text` with `?` in the places of its numbers and strings, which go to `literals`. False: it
-    /// cannot be direct, or there is something in it that only the parser understands.
+    /// Writes the statement to a text with `?` in the places of its numbers and strings, which are kept apart. False:
+    /// it cannot be direct, or there is something in it that only the parser understands.
     fn take_literals(mut self) -> bool {
         let bytes = self.sql.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             let is_understood = match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),
-                b'0'..=b'9' => self.number(false),
+                b'0'..=b'9' => self.number(self.at),
                 b'\'' => self.string(b'\''),
                 b'"' if !self.has_ansi_quotes => self.string(b'"'),
                 b'`' => self.quoted_name(),
                 // What is in front of the statement is nothing.
-                b' ' | b'\t' | b'\n' | b'\r' if self.text.is_empty() => {
+                b' ' | b'\t' | b'\n' | b'\r' if self.taken.text.is_empty() => {
                     self.at += 1;
                     true
                 }
                 b' ' | b'\t' | b'\n' | b'\r' | b',' | b'(' | b')' | b'=' | b'<' | b'>' | b'+'
-                | b'*' => self.copy(1),
+                | b'*' | b'%' | b'!' | b'|' | b'&' | b'^' | b'~' => self.copy(1),
+                b'@' => self.variable(),
                 // The point of a qualified name, not that of a number.
                 b'.' if !self.peek(1).is_some_and(|byte| byte.is_ascii_digit()) => self.copy(1),
                 b'-' => self.minus(),
-                b'/' => self.comment(),
+                b'/' if self.peek(1) == Some(b'*') => self.comment(),
+                b'/' => self.copy(1),
                 b';' => return self.is_candidate() && self.rest_is_empty(),
                 _ => false,
             };
@@ -176,8 +199,8 @@ impl<'a> Pass<'a> {
 
     /// Whether a statement may be direct, by its first word.
     fn is_candidate(&self) -> bool {
-        let first = self.text.as_bytes().get(..6);
-        let words: [&[u8]; 4] = [b"SELECT", b"INSERT", b"UPDATE", b"DELETE"];
+        let first = self.taken.text.as_bytes().get(..6);
+        let words: [&[u8]; 5] = [b"SELECT", b"INSERT", b"UPDATE", b"DELETE", b"REPLAC"];
         first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
     }
 
@@ -186,7 +209,9 @@ impl<'a> Pass<'a> {
     }
 
     fn copy(&mut self, bytes: usize) -> bool {
-        self.text.push_str(&self.sql[self.at..self.at + bytes]);
+        self.taken
+            .text
+            .push_str(&self.sql[self.at..self.at + bytes]);
         self.at += bytes;
         true
     }
@@ -200,14 +225,22 @@ impl<'a> Pass<'a> {
     }
 
     fn word(&mut self) -> bool {
-        let is_first = self.text.is_empty();
+        let is_first = self.taken.text.is_empty();
         let end = self.end_of(1, is_word_byte);
         self.copy(end - self.at);
         // x'61', _utf8mb4'a', N'a'. Other statements need not be read to their end.
         !matches!(self.peek(0), Some(b'\'' | b'"')) && (!is_first || self.is_candidate())
     }
 
-    fn number(&mut self, is_negative: bool) -> bool {
+    /// `@name` or `@@name`
+    fn variable(&mut self) -> bool {
+        let marks = if self.peek(1) == Some(b'@') { 2 } else { 1 };
+        let end = self.end_of(marks, is_word_byte);
+        end > self.at + marks && self.copy(end - self.at)
+    }
+
+    /// The number that begins at the next byte. A sign stands where the literal begins.
+    fn number(&mut self, start: usize) -> bool {
         let bytes = self.sql.as_bytes();
         let mut end = self.end_of(1, |byte| byte.is_ascii_digit());
         if bytes.get(end) == Some(&b'.') {
@@ -220,14 +253,17 @@ impl<'a> Pass<'a> {
         {
             return false;
         }
+        if start == self.at && ends_in_type(&self.taken.text) {
+            return self.copy(end - self.at);
+        }
         let value = number(&self.sql[self.at..end]);
-        let value = match is_negative {
+        let value = match start < self.at {
             true => value.and_then(negated),
             false => value,
         };
         self.at = end;
         // `1.` is a number, but not everywhere.
-        bytes[end - 1] != b'.' && value.is_some_and(|value| self.literal(value))
+        bytes[end - 1] != b'.' && value.is_some_and(|value| self.literal(value, start))
     }
 
     fn string(&mut self, quote: u8) -> bool {
@@ -237,14 +273,16 @@ impl<'a> Pass<'a> {
         if bytes.get(end) != Some(&quote) || matches!(bytes.get(end + 1), Some(b'\'' | b'"')) {
             return false;
         }
-        let value = Value::Text(self.sql[self.at + 1..end].to_string());
+        let (value, start) = (self.sql[self.at + 1..end].to_string(), self.at);
         self.at = end + 1;
-        self.literal(value)
+        self.literal(Value::Text(value), start)
     }
 
-    fn literal(&mut self, value: Value) -> bool {
-        self.text.push('?');
-        self.literals.push(value);
+    /// Puts down a literal that begins at `start` and has been read.
+    fn literal(&mut self, value: Value, start: usize) -> bool {
+        self.taken.text.push('?');
+        self.taken.literals.push(value);
+        self.taken.spans.push(start..self.at);
         true
     }
 
@@ -258,15 +296,14 @@ impl<'a> Pass<'a> {
     /// A minus between operands, the sign of a number, or the beginning of a comment.
     fn minus(&mut self) -> bool {
         match self.peek(1) {
-            Some(b' ') if self.text.ends_with(' ') => self.copy(1),
-            Some(b'0'..=b'9') => {
-                let before = self.text.trim_ascii_end().as_bytes().last();
-                let is_sign = matches!(before, Some(b'=' | b'<' | b'>' | b'(' | b','));
-                self.at += 1;
-                is_sign && self.number(true)
-            }
             Some(b'-') => self.comment(),
-            _ => false,
+            Some(b'0'..=b'9') if !ends_in_operand(&self.taken.text) => {
+                let start = self.at;
+                self.at += 1;
+                self.number(start)
+            }
+            Some(_) => self.copy(1),
+            None => false,
         }
     }
 
@@ -286,14 +323,15 @@ impl<'a> Pass<'a> {
             return false;
         };
         // The header of `SUM(/* all */ a)` has its comment, too.
-        let count = |mark: char| self.text.matches(mark).count();
+        let count = |mark: char| self.taken.text.matches(mark).count();
         if count('(') != count(')') {
             return false;
         }
         self.at += length;
+        self.taken.has_comments = true;
         // It parts words.
-        if !self.text.is_empty() {
-            self.text.push(' ');
+        if !self.taken.text.is_empty() {
+            self.taken.text.push(' ');
         }
         true
     }
@@ -301,6 +339,63 @@ impl<'a> Pass<'a> {
     fn rest_is_empty(&self) -> bool {
         self.sql[self.at + 1..].trim_ascii().is_empty()
     }
+}
+
+/// Whether a minus behind this text stands between operands. Behind a word of the language it is a sign, too; what is
+/// missing here is told by the parser.
+fn ends_in_operand(text: &str) -> bool {
+    const WORDS: [&str; 16] = [
+        "select", "where", "and", "or", "not", "between", "when", "then", "else", "in", "like",
+        "values", "set", "by", "limit", "offset",
+    ];
+    let text = text.trim_ascii_end();
+    let Some(last) = text.as_bytes().last() else {
+        return false;
+    };
+    match last {
+        b')' | b'?' | b'`' => true,
+        last if is_word_byte(*last) => {
+            let word = text.bytes().rev().take_while(|byte| is_word_byte(*byte));
+            let word = &text[text.len() - word.count()..];
+            !WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a number behind this text is a length or a number of digits, which belongs to a type: `DECIMAL(10,`, `NOW(`.
+fn ends_in_type(text: &str) -> bool {
+    const WORDS: [&str; 20] = [
+        "char",
+        "character",
+        "nchar",
+        "binary",
+        "varchar",
+        "varbinary",
+        "decimal",
+        "dec",
+        "numeric",
+        "float",
+        "time",
+        "datetime",
+        "now",
+        "current_timestamp",
+        "current_time",
+        "curtime",
+        "sysdate",
+        "localtime",
+        "utc_timestamp",
+        "utc_time",
+    ];
+    let is_between = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b',' | b' ');
+    let between = text.bytes().rev().take_while(is_between).count();
+    let Some(text) = text[..text.len() - between].strip_suffix('(') else {
+        return false;
+    };
+    let text = text.trim_ascii_end();
+    let word = text.bytes().rev().take_while(|byte| is_word_byte(*byte));
+    let word = &text[text.len() - word.count()..];
+    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 fn is_word_byte(byte: u8) -> bool {
@@ -312,9 +407,19 @@ mod tests {
     use super::*;
 
     fn taken(sql: &str) -> Option<(String, Vec<Value>)> {
-        let (mut text, mut literals) = (String::new(), Vec::new());
-        let pass = Pass::new(sql, false, &mut text, &mut literals);
-        pass.take_literals().then_some((text, literals))
+        let mut taken = Taken::default();
+        let pass = Pass::new(sql, false, &mut taken);
+        pass.take_literals().then_some((taken.text, taken.literals))
+    }
+
+    #[test]
+    fn literals_are_found_where_they_were() {
+        let sql = "select k-17, concat('a',\t-2.50) from t";
+        let mut taken = Taken::default();
+        assert!(Pass::new(sql, false, &mut taken).take_literals());
+        assert_eq!(taken.text, "select k-?, concat(?,\t?) from t");
+        let spelled: Vec<&str> = taken.spans.iter().map(|span| &sql[span.clone()]).collect();
+        assert_eq!(spelled, ["17", "'a'", "-2.50"]);
     }
 
     #[test]
@@ -337,6 +442,13 @@ mod tests {
         );
         for (sql, text) in [
             ("update t set k = k - 1", "update t set k = k - ?"),
+            ("select -1, a -1, (a)-1", "select ?, a -?, (a)-?"),
+            ("select 3-1, a/2 % 5", "select ?-?, a/? % ?"),
+            ("select @a + 1 from t", "select @a + ? from t"),
+            (
+                "select cast(a as decimal(10, 2)), now(3)",
+                "select cast(a as decimal(10, 2)), now(3)",
+            ),
             (" select a from t;\n", "select a from t"),
             (
                 "/* page 7 */ select/**/`a b` from t -- all of it\nwhere id = 1",
@@ -379,10 +491,9 @@ mod tests {
             "select /* open",
             "select sum(/* all */ a) from t",
             "select 1 --2",
-            "select -1",
-            "select 3-1",
             "select 3--1",
-            "select @a",
+            "select @@`a`",
+            "select @'a'",
             "select `a``b`",
             "select `a?`",
             "select 'a'\"b\"",

@@ -181,6 +181,8 @@ pub struct Sql {
     pub folds: bool,
     /// Columns of the result are told without the tables that they come from.
     pub loses_origins: bool,
+    /// Something is computed from rows: they may be warned of in another order.
+    pub computes: bool,
 }
 
 impl Sql {
@@ -317,8 +319,157 @@ impl Table {
         }
     }
 
-    /// ` where ...` on the parts of a key, and sometimes on others.
+    /// ` where ...` on the parts of a key, and sometimes on others, or with what is no comparison.
     fn condition(&self, random: &mut Random, sql: &mut Sql) {
+        self.comparisons(random, sql);
+        if random.one_in(4) {
+            let other = *random.pick(&[" and ", " and ", " and not "]);
+            sql.push(other).push("(");
+            self.truth(random, sql);
+            sql.push(")");
+        }
+    }
+
+    /// A condition that no index serves.
+    fn truth(&self, random: &mut Random, sql: &mut Sql) {
+        sql.computes = true;
+        let TableColumn { name, kind } = random.pick(&self.columns);
+        let other = &random.pick(&self.columns).name;
+        let value = operand(random, *kind);
+        match random.below(9) {
+            0 => sql.push(name).push(" is null"),
+            1 => sql.push(name).push(" is not null"),
+            2 => sql.push(name).push(" <> ").operand(random, &value),
+            3 => sql.push(name).push(" like 'a%'"),
+            4 => sql.push(name).push(" = ").push(other),
+            5 => {
+                sql.push(name).push(" = ").operand(random, &value);
+                sql.push(" or ").push(other).push(" is null")
+            }
+            6 => sql
+                .push(name)
+                .push(" not in (1, ")
+                .operand(random, &value)
+                .push(")"),
+            7 => {
+                sql.push("coalesce(").push(name).push(", ").push(other);
+                sql.push(") >= ").operand(random, &value)
+            }
+            _ => sql.push(name).push(" + 1 > ").operand(random, &value),
+        };
+    }
+
+    /// What is computed from a row.
+    fn expression(&self, random: &mut Random, sql: &mut Sql) {
+        sql.computes = true;
+        let TableColumn { name, kind } = random.pick(&self.columns);
+        let other = &random.pick(&self.columns).name;
+        let value = operand(random, *kind);
+        match random.below(26) {
+            0 => sql.push(name).push(" + ").operand(random, &value),
+            1 => sql.push(name).push(" * ").operand(random, "2"),
+            2 => {
+                sql.push("concat(").push(name).push(", ");
+                sql.operand(random, &value).push(", ").push(other).push(")")
+            }
+            3 => sql.push("upper(").push(name).push(")"),
+            4 => sql
+                .push("coalesce(")
+                .push(name)
+                .push(", ")
+                .push(other)
+                .push(")"),
+            5 => sql
+                .push("ifnull(")
+                .push(name)
+                .push(",")
+                .operand(random, &value)
+                .push(")"),
+            6 => {
+                sql.push("if(")
+                    .push(name)
+                    .push(" > ")
+                    .operand(random, &value);
+                sql.push(", ")
+                    .push(other)
+                    .push(", ")
+                    .operand(random, "7")
+                    .push(")")
+            }
+            7 => {
+                sql.push("case when ").push(name).push(" is null then ");
+                sql.operand(random, "'none'")
+                    .push(" else ")
+                    .push(other)
+                    .push(" end")
+            }
+            8 => sql
+                .push("substring(")
+                .push(name)
+                .push(", 1, ")
+                .operand(random, "2")
+                .push(")"),
+            9 => sql.push(name).push(" + ").push(other),
+            10 => sql.push("char_length( ").push(name).push(" )"),
+            11 => sql.push(name).push(" is null"),
+            12 => sql.push("now()"),
+            13 => sql
+                .push("date_add(now(), interval ")
+                .operand(random, "3")
+                .push(" day)"),
+            14 => sql.push("curdate()"),
+            15 => sql.push("@number"),
+            16 => sql.push("concat(@text, ").push(name).push(")"),
+            17 => sql.push(name).push(" - @number"),
+            18 => sql.push("-").push(name),
+            19 => sql.push(name).push(" / ").operand(random, "3"),
+            20 => sql
+                .push("round(")
+                .push(name)
+                .push(", ")
+                .operand(random, "1")
+                .push(")"),
+            21 => sql
+                .push("nullif(")
+                .push(name)
+                .push(", ")
+                .operand(random, &value)
+                .push(")"),
+            22 => sql
+                .push(name)
+                .push(" between ")
+                .operand(random, &value)
+                .push(" and ")
+                .push(other),
+            23 => sql.push("cast(").push(name).push(" as char(3))"),
+            24 => sql
+                .push("greatest(")
+                .push(name)
+                .push(", ")
+                .operand(random, &value)
+                .push(")"),
+            _ => sql.operand(random, &value),
+        };
+    }
+
+    /// What is computed without a row.
+    fn constant(random: &mut Random, sql: &mut Sql) {
+        sql.computes = true;
+        match random.below(10) {
+            0 => sql.push("now()"),
+            1 => sql.push("current_timestamp(3)"),
+            2 => sql.push("curdate()"),
+            3 => sql.push("utc_time()"),
+            4 => sql.push("@number"),
+            5 => sql.push("@text"),
+            6 => sql.push("concat('a', ").operand(random, "'b'").push(")"),
+            7 => sql.push("2 + ").operand(random, "3"),
+            8 => sql.push("upper(@text)"),
+            _ => sql.push("default"),
+        };
+    }
+
+    fn comparisons(&self, random: &mut Random, sql: &mut Sql) {
         let mut columns = random.pick(&self.keys).clone();
         if columns.is_empty() || random.one_in(5) {
             columns.push(random.below(self.columns.len()));
@@ -430,6 +581,13 @@ impl Table {
         } else {
             for (at, column) in self.column_list(random).into_iter().enumerate() {
                 sql.push(if at == 0 { "" } else { ", " });
+                if !distinct && random.one_in(3) {
+                    self.expression(random, &mut sql);
+                    if random.one_in(4) {
+                        sql.push(" as made").push(&at.to_string());
+                    }
+                    continue;
+                }
                 if qualified {
                     sql.push("x.");
                 }
@@ -560,13 +718,54 @@ impl Table {
         }
     }
 
+    /// INSERT of rows that go in, or not.
     pub fn insert(&self, random: &mut Random) -> Sql {
+        self.insert_of(random, "insert into ")
+    }
+
+    /// INSERT and REPLACE of all forms.
+    pub fn write(&self, random: &mut Random) -> Sql {
+        let verb = *random.pick(&["insert into ", "insert ignore into ", "replace into "]);
+        let mut sql = self.insert_of(random, verb);
+        if verb != "insert into " || random.one_in(3) {
+            return sql;
+        }
+        sql.push(" on duplicate key update ");
+        for at in 0..1 + random.below(2) {
+            let TableColumn { name, kind } = random.pick(&self.columns);
+            sql.push(if at == 0 { "" } else { ", " })
+                .push(name)
+                .push(" = ");
+            let value = operand(random, *kind);
+            match random.below(6) {
+                0 => sql.push(name).push(" + ").operand(random, "1"),
+                1 => sql.push("values(").push(name).push(")"),
+                2 => {
+                    sql.push(name).push(" + values(");
+                    sql.push(&random.pick(&self.columns).name).push(")")
+                }
+                3 => {
+                    Self::constant(random, &mut sql);
+                    &mut sql
+                }
+                4 => sql.push(&random.pick(&self.columns).name),
+                _ => sql.operand(random, &value),
+            };
+        }
+        sql
+    }
+
+    fn insert_of(&self, random: &mut Random, verb: &str) -> Sql {
         let mut sql = Sql::default();
-        sql.push("insert into ").push(&self.name).push(" values ");
+        sql.push(verb).push(&self.name).push(" values ");
         for row in 0..1 + random.below(2) {
             sql.push(if row == 0 { "(" } else { ", (" });
             for (at, column) in self.columns.iter().enumerate() {
                 sql.push(if at == 0 { "" } else { ", " });
+                if random.one_in(12) {
+                    Self::constant(random, &mut sql);
+                    continue;
+                }
                 let value = match !self.keys[0].contains(&at) && random.one_in(8) {
                     true => "NULL".into(),
                     false => operand(random, column.kind),
@@ -587,7 +786,9 @@ impl Table {
                 .push(name)
                 .push(" = ");
             let value = operand(random, *kind);
-            match random.below(3) {
+            match random.below(5) {
+                3 => self.expression(random, &mut sql),
+                4 if random.one_in(2) => Self::constant(random, &mut sql),
                 0 => {
                     sql.push(name);
                     let sign = if random.one_in(2) { " + " } else { " - " };
@@ -738,7 +939,7 @@ pub fn between_statements(random: &mut Random, table: &Table) -> String {
     let Table { name, columns, .. } = table;
     let column = random.pick(columns);
     let is_varchar = TYPES[column.kind].0.starts_with("varchar");
-    match random.below(15) {
+    match random.below(17) {
         0 => "begin".into(),
         1 => "commit".into(),
         2 => "rollback".into(),
@@ -761,6 +962,8 @@ pub fn between_statements(random: &mut Random, table: &Table) -> String {
         11 => "set session transaction isolation level read committed".into(),
         12 => "set session transaction isolation level serializable".into(),
         13 => "set session transaction isolation level repeatable read".into(),
+        14 => "set @number = 5, @text = 'x'".into(),
+        15 => "set @number = '2x', @text = null".into(),
         _ => "set autocommit = 1".into(),
     }
 }

@@ -1,0 +1,109 @@
+//! SELECT without a table: `SELECT 1`, `SELECT LAST_INSERT_ID()`, `SELECT @@version`. Programs ask so at every turn.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use sheaf_table::Value;
+use sqlparser::ast;
+
+use super::expression::cell_of;
+use super::read::{PlainSelect, plain_select};
+use super::select_list::{self, Computed, SelectList, Spelled};
+use crate::error::Result;
+use crate::result::{Cell, CellRow, ColumnMeta, ResultSink};
+use crate::session::Session;
+
+/// See the module's comment.
+#[derive(Debug)]
+pub(super) struct Constants {
+    columns: Vec<ColumnMeta>,
+    schema: SchemaRef,
+    computed: Computed,
+}
+
+/// The only row.
+struct Row(Vec<ArrayRef>);
+
+impl CellRow for Row {
+    fn cell(&self, column: usize) -> Cell<'_> {
+        cell_of(&self.0[column])
+    }
+}
+
+impl Constants {
+    /// The plan of a query; `None` if there is more to it than a select list. `text` is what was parsed.
+    pub(super) fn compile(session: &Session, query: &ast::Query, text: &str) -> Option<Constants> {
+        let ast::Query {
+            with: None,
+            body,
+            order_by: None,
+            limit_clause: None,
+            fetch: None,
+            locks,
+            for_clause: None,
+            settings: None,
+            format_clause: None,
+            pipe_operators,
+        } = query
+        else {
+            return None;
+        };
+        let ast::SetExpr::Select(select) = body.as_ref() else {
+            return None;
+        };
+        let PlainSelect {
+            distinct: false,
+            selection: None,
+            group_by: [],
+        } = plain_select(select)?
+        else {
+            return None;
+        };
+        if !select.from.is_empty() || !locks.is_empty() || !pipe_operators.is_empty() {
+            return None;
+        }
+        let (list, computed) = select_list::constants(session, (select, text))?;
+        let SelectList {
+            columns, fields, ..
+        } = list;
+        Some(Constants {
+            columns,
+            schema: Arc::new(Schema::new(fields)),
+            computed,
+        })
+    }
+
+    pub(super) fn result_columns(&self) -> usize {
+        self.columns.len()
+    }
+}
+
+impl Session {
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_constants(
+        &mut self,
+        constants: &Constants,
+        (parameters, spelled): (&[Value], Spelled<'_>),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let Constants {
+            columns,
+            schema,
+            computed,
+        } = constants;
+        if !sink.takes_rows() || self.variables.sql_select_limit() == 0 {
+            return Ok(false);
+        }
+        let list = (computed, (columns.as_slice(), schema));
+        let Some((evaluator, shown)) = self.evaluator_of_list(list, parameters, spelled) else {
+            return Ok(false);
+        };
+        let batch = evaluator.row(|_, _| Ok(Value::Null))?;
+        let values = (0..evaluator.len()).map(|item| evaluator.array(item, &batch));
+        let row = Row(values.collect::<Result<_>>()?);
+        sink.row_columns(&shown.columns, &shown.schema)?;
+        sink.row(&shown.columns, &row)?;
+        self.end_direct_read(1, sink)
+    }
+}

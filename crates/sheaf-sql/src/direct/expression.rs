@@ -1,0 +1,852 @@
+//! Expressions that direct plans leave to the typing rule and its kernels: whatever is computed from one row.
+//!
+//! There is one meaning of MySQL's functions, that of the vectorised path. An expression is planned as the item of a
+//! query over its table, once, and evaluated over batches of one row:
+//!
+//! ```text
+//!   SET c = CONCAT(c, ?), d = NOW()          concat(c, $0)       over   [ c | $0 ] = [ 'abc' | 'x' ]
+//! ```
+//!
+//! What changes from run to run are its *inputs*: parameters, user variables, the clock. Where types alone decide
+//! what an expression means, an input is one more column of the batch. Elsewhere its value is a part of the
+//! expression, as a literal is: the pattern of LIKE, the digits of ROUND, what is compared with a date. So a session
+//! keeps an expression for each combination of such values that it has met lately.
+//!
+//! An expression is a session's own, although plans are shared: it notes in the session which texts it has cut to
+//! numbers, and it holds as long as the [circumstances](super::Circumstances), and the day, are the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Date32Array, DurationMicrosecondArray, Int64Array, RecordBatch,
+    RecordBatchOptions, StringViewArray, TimestampMicrosecondArray,
+};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, FieldRef, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit,
+    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use datafusion_physical_expr::{PhysicalExpr, split_conjunction};
+use sheaf_access::arrow_field;
+use sheaf_exec::functions::types::{Coercibility, field};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_table::{Column, ColumnType, TableDefinition, Value};
+use smallvec::SmallVec;
+use sqlparser::ast;
+
+use super::Circumstances;
+use super::given::{Clock, ClockPart, Given, local_day};
+use super::names::{ColumnNames, Names};
+use super::select_list::{Computed, ShownColumns, Spelled, is_aggregate_name};
+use crate::error::{Result, SqlError};
+use crate::on_duplicate::{NEW, OLD};
+use crate::query::SessionValues;
+use crate::result::{Cell, ColumnMeta};
+use crate::row_evaluator::array_of;
+use crate::rows::value_at;
+use crate::session::Session;
+
+/// Expressions that a session keeps, each with some kilobytes of its own. When there are more it begins anew.
+const MAX_KEPT: usize = 256;
+/// Combinations of values for which the expressions of a plan are kept.
+const MAX_INSTANCES: usize = 8;
+
+/// The kind of row that inputs are columns of. No identifier is written like this, nor like [`INPUT`].
+const INPUTS: &str = "\0inputs";
+/// What the name of an input begins with; its number follows.
+const INPUT: &str = "\0i";
+
+/// Expressions of one plan, with names in the places of their inputs.
+#[derive(Debug)]
+pub(super) struct Expressions {
+    /// Of all plans of the process.
+    id: u64,
+    kinds: Vec<Kind>,
+    items: Vec<ast::Expr>,
+    condition: Option<ast::Expr>,
+    inputs: Vec<Input>,
+    /// A client is told of their types.
+    are_shown: bool,
+}
+
+/// One kind of row: its name, and the columns that are read.
+#[derive(Debug)]
+struct Kind {
+    number: usize,
+    /// Columns may lack values that they cannot lack in the table: the row is being made.
+    is_unfinished: bool,
+    name: String,
+    columns: Vec<(usize, Column)>,
+}
+
+#[derive(Debug)]
+struct Input {
+    given: Given,
+    /// As it stands in the statement.
+    written: ast::Expr,
+    free: Free,
+}
+
+/// Which values of an input are columns, because nothing but their types matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Free {
+    None,
+    /// Arithmetic takes a text for what it says.
+    Numbers,
+    All,
+}
+
+/// The type of an input that is a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Int,
+    Text,
+    Clock(Clock),
+}
+
+impl Input {
+    /// `None`: its value is a part of the expression.
+    fn class(&self, value: &Value) -> Option<Class> {
+        match (&self.given, value) {
+            _ if self.free == Free::None => None,
+            (Given::Clock(clock), _) => Some(Class::Clock(*clock)),
+            // A number is a BIGINT by its digits, whatever the client has bound.
+            (_, Value::Int(_)) => Some(Class::Int),
+            (_, Value::UInt(number)) if i64::try_from(*number).is_ok() => Some(Class::Int),
+            (_, Value::Text(_)) if self.free == Free::All => Some(Class::Text),
+            _ => None,
+        }
+    }
+}
+
+impl Class {
+    fn field(self, name: String, session: &Session) -> Field {
+        let field = match self {
+            Class::Int => field::bigint(),
+            Class::Text => field::collated_text(session.collation(), Coercibility::Coercible),
+            Class::Clock(clock) => match clock.part {
+                ClockPart::Moment => field::datetime(clock.digits),
+                ClockPart::Day => field::date(),
+                ClockPart::Time => field::time(clock.digits),
+                ClockPart::UnixSeconds => field::bigint(),
+            },
+        };
+        field.with_name(name).with_nullable(false)
+    }
+}
+
+/// A value as the array of a batch of one row.
+fn array_of_input(value: &Value) -> Option<ArrayRef> {
+    Some(match value {
+        Value::Int(number) => Arc::new(Int64Array::from_value(*number, 1)),
+        Value::UInt(number) => Arc::new(Int64Array::from_value(i64::try_from(*number).ok()?, 1)),
+        Value::Text(text) => Arc::new(StringViewArray::from_iter_values([text])),
+        Value::DateTime(micros) => Arc::new(TimestampMicrosecondArray::from_value(*micros, 1)),
+        Value::Date(days) => Arc::new(Date32Array::from_value(*days, 1)),
+        Value::Time(micros) => Arc::new(DurationMicrosecondArray::from_value(*micros, 1)),
+        _ => return None,
+    })
+}
+
+/// A value as the syntax that a client would have written; `None` for values that have no literal.
+fn literal_of(value: &Value) -> Option<ast::Expr> {
+    let number = |text: String| match text.strip_prefix('-') {
+        None => ast::Expr::value(ast::Value::Number(text, false)),
+        Some(digits) => ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Minus,
+            expr: Box::new(ast::Expr::value(ast::Value::Number(digits.into(), false))),
+        },
+    };
+    Some(match value {
+        Value::Null => ast::Expr::value(ast::Value::Null),
+        Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } => number(value.to_string()),
+        // With an exponent, so that it is read as the same DOUBLE again.
+        Value::Double(double) => number(format!("{double:e}")),
+        Value::Text(text) => ast::Expr::value(ast::Value::SingleQuotedString(text.clone())),
+        // The literal alone would be a number where one is wanted.
+        Value::Bytes(bytes) => {
+            let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            ast::Expr::Prefixed {
+                prefix: ast::Ident::new("_binary"),
+                value: Box::new(ast::Expr::value(ast::Value::HexStringLiteral(digits))),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// Finds the column that a name is: the position of its kind of row, and its own.
+type Resolve<'a> = dyn Fn(&ast::Expr) -> Option<(usize, usize)> + 'a;
+
+/// Collects the expressions of a plan.
+pub(super) struct Collector<'a> {
+    kinds: Vec<(&'a str, &'a TableDefinition)>,
+    resolve: Box<Resolve<'a>>,
+    items: Vec<ast::Expr>,
+    condition: Option<ast::Expr>,
+    columns: BTreeSet<(usize, usize)>,
+    inputs: Vec<Input>,
+    is_refused: bool,
+    are_unfinished: bool,
+}
+
+/// An expression that was collected.
+pub(super) struct Collected {
+    /// Its number.
+    pub(super) item: usize,
+    /// The columns that it reads, with their kinds of rows.
+    pub(super) columns: BTreeSet<(usize, usize)>,
+}
+
+impl<'a> Collector<'a> {
+    /// Over several kinds of rows, or none.
+    pub(super) fn new(
+        kinds: Vec<(&'a str, &'a TableDefinition)>,
+        resolve: Box<Resolve<'a>>,
+    ) -> Collector<'a> {
+        Collector {
+            kinds,
+            resolve,
+            items: Vec::new(),
+            condition: None,
+            columns: BTreeSet::new(),
+            inputs: Vec::new(),
+            is_refused: false,
+            are_unfinished: false,
+        }
+    }
+
+    /// Over the row in the way of an INSERT and the row that it brings, whose columns are qualified.
+    pub(super) fn of_duplicates(definition: &'a TableDefinition) -> Collector<'a> {
+        let resolve = |expr: &ast::Expr| {
+            let ast::Expr::CompoundIdentifier(parts) = expr else {
+                return None;
+            };
+            let [row, column] = parts.as_slice() else {
+                return None;
+            };
+            let kind = [OLD, NEW].iter().position(|name| *name == row.value)?;
+            Some((kind, definition.column_position(&column.value)?))
+        };
+        let kinds = [OLD, NEW].map(|name| (name, definition));
+        Collector {
+            are_unfinished: true,
+            ..Collector::new(kinds.to_vec(), Box::new(resolve))
+        }
+    }
+
+    /// Over the rows of a table.
+    pub(super) fn of_table(names: &'a Names<'a>) -> Collector<'a> {
+        let resolve = |expr: &ast::Expr| names.column(expr).map(|column| (0, column));
+        Collector::new(vec![(names.alias, names.definition())], Box::new(resolve))
+    }
+
+    /// Over no rows.
+    pub(super) fn of_constants() -> Collector<'static> {
+        Collector::new(Vec::new(), Box::new(|_: &ast::Expr| None))
+    }
+
+    /// Takes an expression; `None` if it is not computed from a row.
+    pub(super) fn add(&mut self, expr: &ast::Expr) -> Option<Collected> {
+        let before = std::mem::take(&mut self.columns);
+        let item = self.taken(expr)?;
+        if let Some(number) = input_number(&item) {
+            // It is given out as it is.
+            self.inputs[number].free = Free::All;
+        }
+        let columns = std::mem::replace(&mut self.columns, before);
+        self.columns.extend(&columns);
+        self.items.push(item);
+        Some(Collected {
+            item: self.items.len() - 1,
+            columns,
+        })
+    }
+
+    /// Takes the condition that rows have to fulfil, as its conjuncts.
+    pub(super) fn add_condition(&mut self, conjuncts: &[&ast::Expr]) -> Option<()> {
+        for conjunct in conjuncts {
+            let conjunct = Box::new(ast::Expr::Nested(Box::new(self.taken(conjunct)?)));
+            self.condition = Some(match self.condition.take() {
+                None => *conjunct,
+                Some(before) => ast::Expr::BinaryOp {
+                    left: Box::new(before),
+                    op: ast::BinaryOperator::And,
+                    right: conjunct,
+                },
+            });
+        }
+        Some(())
+    }
+
+    fn taken(&mut self, expr: &ast::Expr) -> Option<ast::Expr> {
+        let mut taken = expr.clone();
+        walk_expression(&mut taken, self);
+        // A place for a value that is no expression.
+        let is_whole = !self.is_refused && !taken.to_string().contains('?');
+        is_whole.then_some(taken)
+    }
+
+    /// `None` if there are none.
+    pub(super) fn finish(self) -> Option<Expressions> {
+        static IDS: AtomicU64 = AtomicU64::new(0);
+        if self.items.is_empty() && self.condition.is_none() {
+            return None;
+        }
+        let kinds = self
+            .kinds
+            .iter()
+            .enumerate()
+            .map(|(number, (name, definition))| {
+                let own = self.columns.iter().filter(|(kind, _)| *kind == number);
+                let columns = own.map(|(_, column)| (*column, definition.columns[*column].clone()));
+                Kind {
+                    number,
+                    is_unfinished: self.are_unfinished,
+                    name: name.to_string(),
+                    columns: columns.collect(),
+                }
+            });
+        Some(Expressions {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            kinds: kinds.filter(|kind| !kind.columns.is_empty()).collect(),
+            items: self.items,
+            condition: self.condition,
+            inputs: self.inputs,
+            are_shown: false,
+        })
+    }
+
+    fn input(&mut self, given: Given, written: ast::Expr) -> ast::Expr {
+        let name = format!("{INPUT}{}", self.inputs.len());
+        self.inputs.push(Input {
+            free: match given {
+                Given::Clock(_) => Free::All,
+                _ => Free::None,
+            },
+            given,
+            written,
+        });
+        ast::Expr::Identifier(ast::Ident::with_quote('`', name))
+    }
+
+    /// Whether a function is none of one row, or does more than to compute.
+    fn refuses(function: &ast::Function) -> bool {
+        let name = function.name.to_string().to_ascii_lowercase();
+        let has_arguments = matches!(&function.args, ast::FunctionArguments::List(list)
+            if !list.args.is_empty());
+        function.over.is_some()
+            || is_aggregate_name(&name)
+            // A sequence of numbers, one for each row.
+            || name == "rand" && has_arguments
+            || matches!(name.as_str(), "sleep" | "benchmark" | "values" | "value" | "default")
+    }
+
+    /// Sees to it that inputs are columns where an operator computes with a column, or a text is put together of one.
+    /// Constants among themselves are folded, and may have to be constant.
+    fn free_inputs(&mut self, operands: &[&ast::Expr], free: Free) {
+        if !operands.iter().any(|operand| has_column(operand)) {
+            return;
+        }
+        for operand in operands {
+            if let Some(number) = input_number(operand) {
+                self.inputs[number].free = free;
+            }
+        }
+    }
+}
+
+impl ExpressionVisitor for Collector<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.is_refused = true;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if let Some(given) = Given::in_expression(expression) {
+            let written = expression.clone();
+            *expression = self.input(given, written);
+            return ControlFlow::Continue(());
+        }
+        match expression {
+            ast::Expr::Identifier(name) if name.value.starts_with(INPUT) => {}
+            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => {
+                match (self.resolve)(expression) {
+                    Some(column) => {
+                        self.columns.insert(column);
+                    }
+                    None => self.is_refused |= !is_unit(expression),
+                }
+            }
+            ast::Expr::Function(function) => {
+                self.is_refused |= Self::refuses(function);
+                let name = function.name.to_string().to_ascii_lowercase();
+                if let ast::FunctionArguments::List(list) = &function.args
+                    && matches!(name.as_str(), "concat" | "concat_ws")
+                {
+                    let arguments = list.args.iter().filter_map(|argument| match argument {
+                        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+                        _ => None,
+                    });
+                    let arguments: Vec<&ast::Expr> = arguments.collect();
+                    self.free_inputs(&arguments, Free::All);
+                }
+            }
+            ast::Expr::BinaryOp { left, op, right } => {
+                use ast::BinaryOperator::{Minus, Multiply, Plus};
+                if matches!(op, Plus | Minus | Multiply) {
+                    self.free_inputs(&[left, right], Free::Numbers);
+                }
+            }
+            _ => {}
+        }
+        match self.is_refused {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The input that an expression is.
+fn input_number(expr: &ast::Expr) -> Option<usize> {
+    match expr {
+        ast::Expr::Nested(inner) => input_number(inner),
+        ast::Expr::Identifier(name) => name.value.strip_prefix(INPUT)?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Whether an expression is surely none of constants only.
+fn has_column(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Identifier(name) => !name.value.starts_with(INPUT),
+        ast::Expr::CompoundIdentifier(_) => true,
+        ast::Expr::Nested(expr) | ast::Expr::UnaryOp { expr, .. } => has_column(expr),
+        ast::Expr::BinaryOp { left, right, .. } => has_column(left) || has_column(right),
+        _ => false,
+    }
+}
+
+/// A unit of time, as an argument of TIMESTAMPDIFF.
+fn is_unit(expr: &ast::Expr) -> bool {
+    const UNITS: [&str; 9] = [
+        "microsecond",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "quarter",
+        "year",
+    ];
+    matches!(expr, ast::Expr::Identifier(name) if name.quote_style.is_none()
+        && UNITS.iter().any(|unit| name.value.eq_ignore_ascii_case(unit)))
+}
+
+/// Puts what a run is given in the places of inputs that are no columns.
+struct Substitution<'a> {
+    /// For each input what takes its place, if anything does.
+    written: &'a [Option<ast::Expr>],
+}
+
+impl ExpressionVisitor for Substitution<'_> {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Identifier(_) = expression
+            && let Some(number) = input_number(expression)
+            && let Some(Some(written)) = self.written.get(number)
+        {
+            *expression = written.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What an expression was planned for, of one of its inputs.
+#[derive(Debug)]
+enum KeyPart {
+    Class(Class),
+    Value(Value),
+}
+
+impl KeyPart {
+    fn of(input: &Input, value: &Value) -> KeyPart {
+        match input.class(value) {
+            Some(class) => KeyPart::Class(class),
+            None => KeyPart::Value(value.clone()),
+        }
+    }
+
+    fn fits(&self, input: &Input, value: &Value) -> bool {
+        match (self, input.class(value)) {
+            (KeyPart::Class(known), Some(class)) => *known == class,
+            (KeyPart::Value(Value::Double(known)), None) => {
+                matches!(value, Value::Double(value) if value.to_bits() == known.to_bits())
+            }
+            (KeyPart::Value(known), None) => known == value,
+            _ => false,
+        }
+    }
+}
+
+/// The expressions of a plan, planned for some values.
+#[derive(Debug)]
+pub(super) struct Instance {
+    /// The columns of a row's batch.
+    schema: SchemaRef,
+    expressions: Vec<Arc<dyn PhysicalExpr>>,
+    /// What all has to be true of a row.
+    conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+    metas: Vec<ColumnMeta>,
+    fields: Vec<FieldRef>,
+    /// The columns that are read, with their kinds of rows.
+    columns: Vec<(usize, usize, ColumnType)>,
+    /// The inputs that are columns behind these.
+    free: SmallVec<[usize; 4]>,
+}
+
+struct Entry {
+    key: SmallVec<[KeyPart; 4]>,
+    /// `None`: they cannot be planned, or not so that they need nothing but their row.
+    instance: Option<Arc<Instance>>,
+    /// How results were described last.
+    shown: Option<Arc<ShownColumns>>,
+}
+
+/// The expressions of a session.
+#[derive(Default)]
+pub(crate) struct ExpressionCache {
+    circumstances: Option<Circumstances>,
+    day: i32,
+    /// By the number of the plan's expressions; what was used last comes first.
+    known: BTreeMap<u64, Vec<Entry>>,
+    /// All entries together.
+    kept: usize,
+}
+
+/// Expressions with the inputs of one run.
+#[derive(Debug)]
+pub(super) struct Evaluator {
+    instance: Arc<Instance>,
+    inputs: SmallVec<[ArrayRef; 4]>,
+}
+
+impl Session {
+    /// The expressions of a plan for a run with these parameters. `None`: the vectorised path has to do it.
+    pub(super) fn evaluator(
+        &mut self,
+        expressions: &Expressions,
+        parameters: &[Value],
+    ) -> Option<Evaluator> {
+        let values = self.inputs_of(expressions, parameters);
+        let entry = self.entry_of(expressions, &values);
+        let instance = Arc::clone(entry.instance.as_ref()?);
+        let arrays = instance.free.iter();
+        let inputs = arrays.map(|number| array_of_input(&values[*number]));
+        Some(Evaluator {
+            inputs: inputs.collect::<Option<_>>()?,
+            instance,
+        })
+    }
+
+    /// As [`Self::evaluator`], for a select list: with how its columns are described.
+    pub(super) fn evaluator_of_list(
+        &mut self,
+        (computed, list): (&Computed, (&[ColumnMeta], &SchemaRef)),
+        parameters: &[Value],
+        spelled: Spelled<'_>,
+    ) -> Option<(Evaluator, Arc<ShownColumns>)> {
+        let evaluator = self.evaluator(&computed.expressions, parameters)?;
+        let names = computed.names(parameters, spelled)?;
+        let entries = self.expressions.known.get_mut(&computed.expressions.id)?;
+        let entry = entries.first_mut()?;
+        let shown = match entry.shown.take() {
+            Some(shown) if shown.has_names(&names) => shown,
+            _ => {
+                let Instance { metas, fields, .. } = evaluator.instance.as_ref();
+                Arc::new(ShownColumns::new(list, computed, names, (metas, fields)))
+            }
+        };
+        entry.shown = Some(Arc::clone(&shown));
+        Some((evaluator, shown))
+    }
+
+    fn inputs_of(&self, expressions: &Expressions, parameters: &[Value]) -> SmallVec<[Value; 4]> {
+        let inputs = expressions.inputs.iter();
+        inputs
+            .map(|input| input.given.value(self, parameters))
+            .collect()
+    }
+
+    /// The entry that fits the values of the inputs, first of its plan.
+    fn entry_of(&mut self, expressions: &Expressions, values: &[Value]) -> &Entry {
+        let day = local_day(self);
+        let mut cache = std::mem::take(&mut self.expressions);
+        let holds = cache.day == day
+            && cache
+                .circumstances
+                .as_ref()
+                .is_some_and(|known| known.hold(self));
+        if !holds || cache.kept >= MAX_KEPT {
+            cache = ExpressionCache {
+                circumstances: Some(Circumstances::of(self)),
+                day,
+                ..ExpressionCache::default()
+            };
+        }
+        let entries = cache.known.entry(expressions.id).or_default();
+        let fits = |entry: &Entry| {
+            let parts = entry.key.iter().zip(&expressions.inputs).zip(values);
+            parts
+                .into_iter()
+                .all(|((part, input), value)| part.fits(input, value))
+        };
+        match entries.iter().position(fits) {
+            Some(found) => entries[..=found].rotate_right(1),
+            None => {
+                if entries.len() == MAX_INSTANCES {
+                    entries.pop();
+                } else {
+                    cache.kept += 1;
+                }
+                let inputs = expressions.inputs.iter().zip(values);
+                entries.insert(
+                    0,
+                    Entry {
+                        key: inputs
+                            .map(|(input, value)| KeyPart::of(input, value))
+                            .collect(),
+                        instance: self.instance_of(expressions, values).map(Arc::new),
+                        shown: None,
+                    },
+                );
+            }
+        }
+        self.expressions = cache;
+        &self.expressions.known[&expressions.id][0]
+    }
+
+    fn instance_of(&self, expressions: &Expressions, values: &[Value]) -> Option<Instance> {
+        let mut kinds: Vec<(&str, SchemaRef)> = Vec::with_capacity(expressions.kinds.len() + 1);
+        for kind in &expressions.kinds {
+            let columns = kind.columns.iter();
+            let field = |column: &Column| {
+                let is_nullable = column.nullable || kind.is_unfinished;
+                arrow_field(column).with_nullable(is_nullable)
+            };
+            let fields: Vec<Field> = columns.map(|(_, column)| field(column)).collect();
+            kinds.push((&kind.name, Arc::new(Schema::new(fields))));
+        }
+        let mut written = Vec::with_capacity(values.len());
+        let mut free = SmallVec::new();
+        let mut fields = Vec::new();
+        for (number, (input, value)) in expressions.inputs.iter().zip(values).enumerate() {
+            let class = input.class(value);
+            written.push(match (class, &input.given) {
+                (Some(class), _) => {
+                    free.push(number);
+                    fields.push(class.field(format!("{INPUT}{number}"), self));
+                    None
+                }
+                (None, Given::Parameter(_)) => Some(literal_of(value)?),
+                (None, _) => Some(input.written.clone()),
+            });
+        }
+        let one = ast::Expr::value(ast::Value::Number("1".into(), false));
+        let items = match expressions.items.is_empty() {
+            true => std::slice::from_ref(&one),
+            false => expressions.items.as_slice(),
+        };
+        let has_clock =
+            |number: &usize| matches!(expressions.inputs[*number].given, Given::Clock(_));
+        // Constants are never NULL, to a client, also where they are computed from the clock.
+        let shown = match expressions.are_shown && free.iter().any(has_clock) {
+            true => {
+                let inputs = expressions.inputs.iter().zip(values).zip(&written);
+                let constants =
+                    inputs.map(|((input, value), written)| match (written, &input.given) {
+                        (Some(_), _) => written.clone(),
+                        (None, Given::Parameter(_)) => literal_of(value),
+                        (None, _) => Some(input.written.clone()),
+                    });
+                let constants: Vec<Option<ast::Expr>> = constants.collect();
+                let items = with_inputs(items, &constants);
+                Some(self.plan_over_rows((items, None), &kinds, "").ok()?.metas)
+            }
+            false => None,
+        };
+        if !fields.is_empty() {
+            kinds.push((INPUTS, Arc::new(Schema::new(fields))));
+        }
+        let condition = expressions.condition.as_ref();
+        let condition = condition.map(|condition| with_input(condition, &written));
+        let has_condition = condition.is_some();
+        let items = with_inputs(items, &written);
+        let planned = self.plan_over_rows((items, condition), &kinds, "").ok()?;
+        let has_cells = |field: &FieldRef| has_cells(field.data_type());
+        let is_whole =
+            planned.condition.is_some() == has_condition && planned.fields.iter().all(has_cells);
+        let columns = expressions.kinds.iter().flat_map(|kind| {
+            let columns = kind.columns.iter();
+            columns.map(|(position, column)| (kind.number, *position, column.ty.clone()))
+        });
+        let conjuncts = planned.condition.iter().flat_map(split_conjunction);
+        is_whole.then(|| Instance {
+            schema: planned.schema,
+            expressions: planned.expressions,
+            conjuncts: conjuncts.cloned().collect(),
+            metas: shown.unwrap_or(planned.metas),
+            fields: planned.fields,
+            columns: columns.collect(),
+            free,
+        })
+    }
+}
+
+/// An expression with what takes the places of its inputs.
+fn with_input(expr: &ast::Expr, written: &[Option<ast::Expr>]) -> ast::Expr {
+    let mut expr = expr.clone();
+    walk_expression(&mut expr, &mut Substitution { written });
+    expr
+}
+
+/// The same of several, as a select list.
+fn with_inputs(items: &[ast::Expr], written: &[Option<ast::Expr>]) -> Vec<ast::SelectItem> {
+    let items = items.iter().enumerate();
+    let items = items.map(|(number, item)| ast::SelectItem::ExprWithAlias {
+        expr: with_input(item, written),
+        // No column has such a name.
+        alias: ast::Ident::with_quote('`', format!("value {number} ")),
+    });
+    items.collect()
+}
+
+impl Expressions {
+    /// The same, as a part of a select list.
+    pub(super) fn shown(self) -> Expressions {
+        Expressions {
+            are_shown: true,
+            ..self
+        }
+    }
+
+    /// The columns that are read, of the only kind of rows.
+    pub(super) fn columns(&self) -> impl Iterator<Item = usize> + '_ {
+        let columns = self.kinds.iter().flat_map(|kind| &kind.columns);
+        columns.map(|(column, _)| *column)
+    }
+}
+
+impl Evaluator {
+    /// The batch of a row: `value_of` gives the values of its columns, by the kind of row and their position.
+    pub(super) fn row(
+        &self,
+        mut value_of: impl FnMut(usize, usize) -> Result<Value>,
+    ) -> Result<RecordBatch> {
+        let mut arrays = Vec::with_capacity(self.instance.schema.fields().len());
+        for (kind, position, ty) in &self.instance.columns {
+            let value = value_of(*kind, *position)?;
+            arrays.push(array_of(ty, &[&value])?);
+        }
+        arrays.extend(self.inputs.iter().cloned());
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let schema = Arc::clone(&self.instance.schema);
+        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
+    }
+
+    /// How many expressions there are.
+    pub(super) fn len(&self) -> usize {
+        self.instance.expressions.len()
+    }
+
+    /// The value of an expression, as an array of one.
+    pub(super) fn array(&self, item: usize, row: &RecordBatch) -> Result<ArrayRef> {
+        let value = self.instance.expressions[item].evaluate(row)?;
+        Ok(value.into_array(1)?)
+    }
+
+    pub(super) fn value(&self, item: usize, row: &RecordBatch) -> Result<Value> {
+        value_at(self.array(item, row)?.as_ref(), 0)
+    }
+
+    /// The digits after the point that an expression shows.
+    pub(super) fn decimals(&self, item: usize) -> u8 {
+        self.instance.metas[item].decimals
+    }
+
+    /// Whether a row fulfils the condition. What a conjunct has decided the next ones are not asked, which may fail.
+    pub(super) fn passes(&self, row: &RecordBatch) -> Result<bool> {
+        for conjunct in &self.instance.conjuncts {
+            let value = conjunct.evaluate(row)?.into_array(1)?;
+            let truth = value.as_boolean_opt();
+            let truth =
+                truth.ok_or_else(|| SqlError::unknown("a condition without a truth value"))?;
+            if truth.is_null(0) || !truth.value(0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Expressions of ON DUPLICATE KEY UPDATE: over the row in the way and the row that was to be inserted.
+pub(crate) struct KeptExpressions(pub(super) Evaluator);
+
+impl KeptExpressions {
+    /// The value of an expression, and the digits after the point that it shows.
+    pub(crate) fn value(&self, item: usize, rows: [&[Value]; 2]) -> Result<(Value, u8)> {
+        let batch = self.0.row(|kind, column| Ok(rows[kind][column].clone()))?;
+        Ok((self.0.value(item, &batch)?, self.0.decimals(item)))
+    }
+}
+
+/// The value in an array of one, for the client.
+pub(super) fn cell_of(array: &ArrayRef) -> Cell<'_> {
+    if array.is_null(0) {
+        return Cell::Null;
+    }
+    match array.data_type() {
+        DataType::Int8 => Cell::Signed(array.as_primitive::<Int8Type>().value(0).into()),
+        DataType::Int16 => Cell::Signed(array.as_primitive::<Int16Type>().value(0).into()),
+        DataType::Int32 => Cell::Signed(array.as_primitive::<Int32Type>().value(0).into()),
+        DataType::Int64 => Cell::Signed(array.as_primitive::<Int64Type>().value(0)),
+        DataType::UInt8 => Cell::Unsigned(array.as_primitive::<UInt8Type>().value(0).into()),
+        DataType::UInt16 => Cell::Unsigned(array.as_primitive::<UInt16Type>().value(0).into()),
+        DataType::UInt32 => Cell::Unsigned(array.as_primitive::<UInt32Type>().value(0).into()),
+        DataType::UInt64 => Cell::Unsigned(array.as_primitive::<UInt64Type>().value(0)),
+        DataType::Float32 => Cell::Float(array.as_primitive::<Float32Type>().value(0)),
+        DataType::Float64 => Cell::Double(array.as_primitive::<Float64Type>().value(0)),
+        DataType::Decimal128(_, scale) => Cell::Decimal {
+            unscaled: array.as_primitive::<Decimal128Type>().value(0),
+            scale: *scale,
+        },
+        DataType::Date32 => Cell::Date(array.as_primitive::<Date32Type>().value(0)),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            Cell::DateTime(array.as_primitive::<TimestampMicrosecondType>().value(0))
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            Cell::Time(array.as_primitive::<DurationMicrosecondType>().value(0))
+        }
+        DataType::Utf8View => Cell::Bytes(array.as_string_view().value(0).as_bytes()),
+        DataType::Binary => Cell::Bytes(array.as_binary::<i32>().value(0)),
+        _ => Cell::Null,
+    }
+}
+
+/// Whether results of this type come as [cells](cell_of).
+fn has_cells(ty: &DataType) -> bool {
+    ty.is_integer()
+        || matches!(
+            ty,
+            DataType::Float32
+                | DataType::Float64
+                | DataType::Decimal128(..)
+                | DataType::Date32
+                | DataType::Timestamp(TimeUnit::Microsecond, _)
+                | DataType::Duration(TimeUnit::Microsecond)
+                | DataType::Utf8View
+                | DataType::Binary
+        )
+}

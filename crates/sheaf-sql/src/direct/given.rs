@@ -1,0 +1,254 @@
+//! What a statement takes from its session when it runs: parameters, user variables, the clock, and functions of the
+//! session.
+//!
+//! `NOW()` is the statement's own start, so it is read at each execution and never becomes a part of a plan.
+
+use sheaf_exec::functions::calendar::{MICROS_PER_SECOND, split_datetime};
+use sheaf_table::Value;
+use sqlparser::ast;
+
+use crate::parser::parameter_number;
+use crate::query::SessionValues;
+use crate::session::Session;
+
+/// Fraction digits of a second, at most.
+const MAX_DIGITS: u8 = 6;
+
+/// See the module's comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Given {
+    /// By its place in the statement, from 0.
+    Parameter(usize),
+    /// `@name`.
+    UserVariable(String),
+    /// `@@name`, `@@global.name`.
+    SystemVariable {
+        is_global: bool,
+        name: String,
+    },
+    Clock(Clock),
+    Session(SessionFunction),
+}
+
+/// A reading of the clock at the statement's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    pub(super) part: ClockPart,
+    is_utc: bool,
+    /// Fraction digits of its seconds.
+    pub(super) digits: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClockPart {
+    Moment,
+    Day,
+    Time,
+    /// Seconds since 1970.
+    UnixSeconds,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionFunction {
+    Database,
+    User,
+    CurrentUser,
+    Version,
+    ConnectionId,
+    LastInsertId,
+    RowCount,
+    FoundRows,
+}
+
+impl Given {
+    /// `None` for any other expression.
+    pub(super) fn of(expr: &ast::Expr) -> Option<Given> {
+        match expr {
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::Placeholder(text) => parameter_number(text).map(Given::Parameter),
+                _ => None,
+            },
+            ast::Expr::Identifier(name) if name.quote_style.is_none() => {
+                match name.value.strip_prefix('@') {
+                    Some(variable) => (!variable.is_empty() && !variable.starts_with('@'))
+                        .then(|| Given::UserVariable(variable.to_string())),
+                    None => name
+                        .value
+                        .eq_ignore_ascii_case("current_user")
+                        .then_some(Given::Session(SessionFunction::CurrentUser)),
+                }
+            }
+            ast::Expr::Function(function) => of_function(function),
+            _ => None,
+        }
+    }
+
+    /// The same, and system variables: of those the value alone does not tell what is wrong with the name.
+    pub(super) fn in_expression(expr: &ast::Expr) -> Option<Given> {
+        let parts: &[ast::Ident] = match expr {
+            ast::Expr::Identifier(name) => std::slice::from_ref(name),
+            ast::Expr::CompoundIdentifier(parts) => parts,
+            _ => return Given::of(expr),
+        };
+        let Some(first) = parts[0].value.strip_prefix("@@") else {
+            return Given::of(expr);
+        };
+        let scope = first.to_ascii_lowercase();
+        let (is_global, name) = match (scope.as_str(), parts) {
+            (_, [_]) => (false, scope.clone()),
+            ("global", [_, name]) => (true, name.value.to_ascii_lowercase()),
+            ("session" | "local", [_, name]) => (false, name.value.to_ascii_lowercase()),
+            _ => return None,
+        };
+        Some(Given::SystemVariable { is_global, name })
+    }
+
+    /// The value in a run with these parameters; NULL of a variable that there is not.
+    pub(super) fn value(&self, session: &Session, parameters: &[Value]) -> Value {
+        match self {
+            Given::Parameter(number) => parameters[*number].clone(),
+            Given::UserVariable(name) => session.user_variable(name),
+            Given::SystemVariable { is_global, name } => session
+                .system_variable(*is_global, name)
+                .unwrap_or_default(),
+            Given::Clock(clock) => clock.value(session),
+            Given::Session(function) => function.value(session),
+        }
+    }
+
+    /// The value where it is read as a literal; `None` of a variable's that has no plain one.
+    pub(super) fn literal_value(&self, session: &Session, parameters: &[Value]) -> Option<Value> {
+        let value = self.value(session, parameters);
+        let is_plain = matches!(
+            value,
+            Value::Null | Value::Int(_) | Value::UInt(_) | Value::Text(_) | Value::Decimal { .. }
+        );
+        (is_plain || !matches!(self, Given::UserVariable(_))).then_some(value)
+    }
+
+    /// Fraction digits that it shows as a text.
+    pub(super) fn decimals(&self) -> u8 {
+        match self {
+            Given::Clock(clock) => clock.digits,
+            _ => 0,
+        }
+    }
+}
+
+/// A call without arguments, or with the number of fraction digits.
+fn of_function(function: &ast::Function) -> Option<Given> {
+    let ast::Function {
+        name,
+        uses_odbc_syntax: false,
+        parameters: ast::FunctionArguments::None,
+        args,
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group,
+    } = function
+    else {
+        return None;
+    };
+    let [part] = name.0.as_slice() else {
+        return None;
+    };
+    let name = part.as_ident()?.value.to_ascii_lowercase();
+    let digits = match args {
+        ast::FunctionArguments::None => None,
+        ast::FunctionArguments::List(list) if list.clauses.is_empty() => {
+            match list.args.as_slice() {
+                [] => None,
+                [
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Value(value))),
+                ] => match &value.value {
+                    ast::Value::Number(digits, _) => Some(digits.parse::<u8>().ok()?),
+                    _ => return None,
+                },
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    if !within_group.is_empty() {
+        return None;
+    }
+    let clock = |part: ClockPart, is_utc: bool| {
+        let digits = digits.unwrap_or(0).min(MAX_DIGITS);
+        Some(Given::Clock(Clock {
+            part,
+            is_utc,
+            digits,
+        }))
+    };
+    match name.as_str() {
+        "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate" => {
+            return clock(ClockPart::Moment, false);
+        }
+        "utc_timestamp" => return clock(ClockPart::Moment, true),
+        "curtime" | "current_time" => return clock(ClockPart::Time, false),
+        "utc_time" => return clock(ClockPart::Time, true),
+        _ if digits.is_some() => return None,
+        "curdate" | "current_date" => return clock(ClockPart::Day, false),
+        "utc_date" => return clock(ClockPart::Day, true),
+        "unix_timestamp" => return clock(ClockPart::UnixSeconds, true),
+        _ => {}
+    }
+    let function = match name.as_str() {
+        "database" | "schema" => SessionFunction::Database,
+        "user" | "session_user" | "system_user" => SessionFunction::User,
+        "current_user" => SessionFunction::CurrentUser,
+        "version" => SessionFunction::Version,
+        "connection_id" => SessionFunction::ConnectionId,
+        "last_insert_id" => SessionFunction::LastInsertId,
+        "row_count" => SessionFunction::RowCount,
+        "found_rows" => SessionFunction::FoundRows,
+        _ => return None,
+    };
+    Some(Given::Session(function))
+}
+
+impl Clock {
+    fn value(self, session: &Session) -> Value {
+        let micros = match self.is_utc {
+            true => session.now_utc_micros(),
+            false => session.local_now_micros(),
+        };
+        let cut = |micros: i64| {
+            micros - micros.rem_euclid(10i64.pow(u32::from(MAX_DIGITS - self.digits)))
+        };
+        match self.part {
+            ClockPart::Moment => Value::DateTime(cut(micros)),
+            ClockPart::Day => Value::Date(split_datetime(micros).0),
+            ClockPart::Time => Value::Time(cut(split_datetime(micros).1)),
+            ClockPart::UnixSeconds => Value::Int(micros.div_euclid(MICROS_PER_SECOND)),
+        }
+    }
+}
+
+impl SessionFunction {
+    fn value(self, session: &Session) -> Value {
+        let number = |number: u64| match i64::try_from(number) {
+            Ok(number) => Value::Int(number),
+            Err(_) => Value::UInt(number),
+        };
+        match self {
+            SessionFunction::Database => match session.current_database() {
+                Some(database) => Value::Text(database.to_string()),
+                None => Value::Null,
+            },
+            SessionFunction::User => Value::Text(session.user()),
+            SessionFunction::CurrentUser => Value::Text(session.current_user()),
+            SessionFunction::Version => Value::Text(session.version()),
+            SessionFunction::ConnectionId => number(session.connection_id()),
+            SessionFunction::LastInsertId => number(session.last_insert_id()),
+            SessionFunction::RowCount => Value::Int(session.row_count()),
+            SessionFunction::FoundRows => number(session.found_rows()),
+        }
+    }
+}
+
+/// The day on which a statement of the session runs.
+pub(super) fn local_day(session: &Session) -> i32 {
+    split_datetime(session.local_now_micros()).0
+}
