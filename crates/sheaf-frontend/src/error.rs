@@ -519,6 +519,22 @@ impl SqlError {
         Self::new(1040, "08004", "Too many connections")
     }
 
+    pub fn too_many_user_connections(user: &str) -> Self {
+        let message =
+            format!("User {user} already has more than 'max_user_connections' active connections");
+        Self::new(1203, "42000", message)
+    }
+
+    pub fn user_limit_reached(user: &str, resource: &str, limit: usize) -> Self {
+        Self::new(
+            1226,
+            "42000",
+            format!(
+                "User '{user}' has exceeded the '{resource}' resource (current value: {limit})"
+            ),
+        )
+    }
+
     pub fn server_shutdown() -> Self {
         Self::new(1053, "08S01", "Server shutdown in progress")
     }

@@ -21,8 +21,7 @@ use std::time::Duration;
 
 use mysql_common::constants::CapabilityFlags;
 use rustls::ServerConfig;
-use sheaf_sql::{Engine, Session, SessionHandle, SessionInfo, SqlError, UnfinishedCommit};
-use sheaf_table::AccountName;
+use sheaf_sql::{Engine, Session, SessionHandle, SqlError, UnfinishedCommit};
 use socket2::Socket;
 
 use crate::authentication::Origin;
@@ -34,8 +33,6 @@ use crate::response::{write_error, write_error_before_greeting, write_plain_ok};
 use crate::stack_memory;
 use crate::transport::SocketTransport;
 
-/// Time for each step of the handshake.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a connection keeps of its request buffer between two commands.
 const KEPT_REQUEST_BYTES: usize = 4 << 10;
 /// A connection without a thread has rested for so long when it gives back what it can make again.
@@ -122,25 +119,22 @@ fn open(
     origin: Origin,
     started: impl FnOnce(u64),
 ) -> Result<Box<Connection>, SqlError> {
+    // Of each step. Who accepts clients ends those that take longer for all.
+    let connect_timeout = engine.connect_timeout();
     let io_error = |error: io::Error| SqlError::unknown(error.to_string());
     socket
-        .set_write_timeout(Some(CONNECT_TIMEOUT))
+        .set_write_timeout(Some(connect_timeout))
         .map_err(io_error)?;
     let mut packets = PacketStream::new(
         SocketTransport::new(Arc::clone(&socket), tls),
         handshake::MAX_HANDSHAKE_BYTES,
     );
     packets
-        .set_timeouts(Some(CONNECT_TIMEOUT), Some(CONNECT_TIMEOUT))
+        .set_timeouts(Some(connect_timeout), Some(connect_timeout))
         .map_err(io_error)?;
 
     let admitted = match engine.admits_host(&origin.names()) {
-        true => engine.session(SessionInfo {
-            user: "unauthenticated user".into(),
-            host: origin.host.clone(),
-            account: Some(AccountName::new("", "")),
-            ..SessionInfo::default()
-        }),
+        true => engine.session_of_stranger(&origin.host),
         false => Err(handshake::host_not_allowed(&origin)),
     };
     let mut session = match admitted {
@@ -193,7 +187,7 @@ fn open(
         cursors: HashMap::new(),
         handle,
         socket,
-        write_timeout: Some(CONNECT_TIMEOUT),
+        write_timeout: Some(connect_timeout),
         request: Vec::new(),
         unfinished: None,
         waits_since: 0,

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustls::ServerConfig;
 use sheaf_sql::{Engine, SqlError};
+use sheaf_table::Privileges;
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::authentication::Origin;
@@ -117,6 +118,8 @@ struct OpenClient {
     socket: Arc<Socket>,
     /// The id of its session, once it has one.
     session: Option<u64>,
+    /// When it came, until it has said who it is.
+    stranger_since: Option<Instant>,
 }
 
 impl Server {
@@ -125,6 +128,7 @@ impl Server {
     pub fn start(engine: Arc<Engine>, options: ServerOptions) -> io::Result<Server> {
         let tls = options.tls.as_ref().map(TlsOptions::load).transpose()?;
         engine.show_tls(tls.is_some());
+        warn_of_open_accounts(&engine);
         let clients = Arc::new(Clients {
             engine,
             tls,
@@ -292,7 +296,7 @@ impl Clients {
     /// A number for a new client; `None` if there are enough.
     fn admit(&self, socket: &Arc<Socket>) -> Option<u64> {
         let mut open = self.lock();
-        if open.by_number.len() >= self.engine.max_connections() {
+        if open.by_number.len() >= self.engine.max_clients() {
             return None;
         }
         let number = open.next;
@@ -302,10 +306,18 @@ impl Clients {
             OpenClient {
                 socket: Arc::clone(socket),
                 session: None,
+                stranger_since: Some(Instant::now()),
             },
         );
         self.count.store(open.by_number.len(), Ordering::Relaxed);
         Some(number)
+    }
+
+    /// A client has said who it is.
+    fn note_let_in(&self, number: u64) {
+        if let Some(client) = self.lock().by_number.get_mut(&number) {
+            client.stranger_since = None;
+        }
     }
 
     fn leave(&self, number: u64) {
@@ -326,6 +338,20 @@ struct Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         self.clients.leave(self.number);
+    }
+}
+
+/// Says which accounts anybody may use who comes from the right place, if they may do what others are to be kept from.
+fn warn_of_open_accounts(engine: &Engine) {
+    let administers = Privileges::SUPER | Privileges::CREATE_USER | Privileges::SHUTDOWN;
+    for account in engine.catalog().accounts().values() {
+        let is_open = account.verifier.is_empty() && !account.locked;
+        if is_open && account.global.intersects(administers) {
+            tracing::warn!(
+                account = %account.name,
+                "an account that administers the server has no password; ALTER USER ... IDENTIFIED BY gives it one"
+            );
+        }
     }
 }
 
@@ -388,6 +414,7 @@ fn watch_for_hangups(clients: &Clients) {
                 .filter(|client| has_hung_up(&client.socket))
                 .filter_map(|client| client.session)
                 .collect();
+            turn_away_the_slow(&open, clients.engine.connect_timeout());
             drop(open);
             for &session in gone.intersection(&gone_before) {
                 // An error means that the session noticed and ended by itself.
@@ -408,6 +435,17 @@ fn watch_for_hangups(clients: &Clients) {
                 .wait_timeout(open, HANGUP_CHECK_INTERVAL)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
+        }
+    }
+}
+
+/// Ends the connections of clients that have not said who they are in time. Each of their bytes may have come in time.
+fn turn_away_the_slow(open: &OpenClients, connect_timeout: Duration) {
+    for client in open.by_number.values() {
+        let is_slow = |since: Instant| since.elapsed() > connect_timeout;
+        if client.stranger_since.is_some_and(is_slow) {
+            // An error means that it is gone.
+            let _ = client.socket.shutdown(Shutdown::Both);
         }
     }
 }
@@ -458,6 +496,7 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
                 }
             });
             if let Some(mut connection) = let_in {
+                clients.note_let_in(number);
                 connection.keep(Box::new(admission));
                 serve(connection, &clients);
             }

@@ -16,15 +16,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sheaf_access::SessionCounters;
 use sheaf_exec::{QueryRuntime, RuntimeOptions, thread_placement};
 use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
-use sheaf_table::Catalog;
+use sheaf_table::{AccountName, Catalog, Privileges};
 
 use crate::accounts::DigestCache;
 use crate::direct::SharedPlans;
@@ -50,6 +50,8 @@ const MIN_VERSION_BYTES: usize = 8 << 20;
 const PACKET_SHARE: usize = 32;
 const MIN_PACKET_BYTES: usize = 1 << 20;
 const MAX_PACKET_BYTES: usize = 64 << 20;
+/// Clients that may say who they are while all places of `max_connections` are taken: one of them may be let in yet.
+const LOGINS: usize = 16;
 /// Worker threads are never more than this.
 const MAX_THREADS: usize = 64;
 
@@ -138,6 +140,8 @@ pub struct Engine {
     /// A [`ServerReadOnly`], as the global variables say.
     read_only: AtomicU8,
     sessions: Mutex<BTreeMap<u64, Arc<SessionHandle>>>,
+    /// Sessions that have a place of `max_connections`. Changed under the lock of `sessions`.
+    places_taken: AtomicUsize,
     next_session_id: AtomicU64,
     max_used_connections: AtomicU64,
     aborted_connects: AtomicU64,
@@ -203,6 +207,7 @@ impl Engine {
             globals: RwLock::new(globals),
             read_only: AtomicU8::new(ServerReadOnly::Nobody as u8),
             sessions: Mutex::new(BTreeMap::new()),
+            places_taken: AtomicUsize::new(0),
             next_session_id: AtomicU64::new(1),
             max_used_connections: AtomicU64::new(0),
             aborted_connects: AtomicU64::new(0),
@@ -286,13 +291,31 @@ impl Engine {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a session. Error 1040 when `max_connections` are open, 1053 when the engine is closing, 1049 when
-    /// there is no such database.
+    /// Starts a session. Error 1040 when `max_connections` are open, 1203 and 1226 when the account has its share of them,
+    /// 1053 when the engine is closing, 1049 when there is no such database.
     pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
+        let account = info.account.clone();
+        let session = self.session_without_place(info)?;
+        self.give_place(&session.handle, account.as_ref())?;
+        Ok(session)
+    }
+
+    /// Starts the session of a client that has not said yet who it is. It gets a place of `max_connections` when it
+    /// [has](Session::change_user). Error 1040 when too many are about to say it.
+    pub fn session_of_stranger(self: &Arc<Self>, host: &str) -> Result<Session> {
+        self.session_without_place(SessionInfo {
+            user: "unauthenticated user".into(),
+            host: host.into(),
+            account: Some(AccountName::new("", "")),
+            ..SessionInfo::default()
+        })
+    }
+
+    fn session_without_place(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
         if self.is_shutting_down() {
             return Err(SqlError::server_shutdown());
         }
-        let limit = self.max_connections();
+        let limit = self.max_clients();
         let id = self.next_session_id.fetch_add(1, Ordering::Relaxed);
         let handle = Arc::new(SessionHandle::new(id, &info.user, &info.host));
         // A handle may outlive the engine.
@@ -317,6 +340,63 @@ impl Engine {
         Ok(session)
     }
 
+    /// Gives a session a place of `max_connections`, as a connection of its account; it may have had one of another.
+    ///
+    /// # Errors
+    /// 1040 if there is none left; whoever may end connections gets one more. 1203 and 1226 if the account has its share.
+    pub(crate) fn give_place(
+        &self,
+        handle: &SessionHandle,
+        account: Option<&AccountName>,
+    ) -> Result<()> {
+        let accounts = self.catalog.accounts();
+        let account = account.map(|name| (name, accounts.get(name)));
+        let is_administrator = account.is_none_or(|(_, found)| {
+            let to_mend = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+            found.is_some_and(|found| found.global.intersects(to_mend))
+        });
+        let globals = self.globals();
+        let places = self.max_connections() + usize::from(is_administrator);
+        let sessions = self.lock_sessions();
+        let taken = self.places_taken.load(Ordering::Relaxed) - usize::from(handle.has_place());
+        if taken >= places {
+            return Err(SqlError::too_many_connections());
+        }
+        if let Some((name, found)) = account {
+            let own_limit = found.map_or(0, |found| found.max_user_connections as usize);
+            let limit = match own_limit {
+                // It is there to leave room for those who administer.
+                0 if is_administrator => 0,
+                0 => globals.max_user_connections(),
+                own => own,
+            };
+            let others = || {
+                let all = sessions.values().filter(|other| other.is_of(name));
+                all.filter(|other| other.id() != handle.id()).count()
+            };
+            if limit > 0 && others() >= limit {
+                return Err(match own_limit {
+                    0 => SqlError::too_many_user_connections(&name.user),
+                    _ => SqlError::user_limit_reached(&name.user, "max_user_connections", limit),
+                });
+            }
+        }
+        if handle.take_place(account.map(|(name, _)| name)) {
+            self.places_taken.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Clients that may be connected at the same time, with those who have not said yet who they are.
+    pub fn max_clients(&self) -> usize {
+        self.max_connections().saturating_add(LOGINS)
+    }
+
+    /// How long a client may take to say who it is (`connect_timeout`).
+    pub fn connect_timeout(&self) -> Duration {
+        self.globals().connect_timeout()
+    }
+
     /// Clients that may be connected at the same time, as `max_connections` says now.
     pub fn max_connections(&self) -> usize {
         match self.globals().get("max_connections") {
@@ -328,7 +408,11 @@ impl Engine {
     pub(crate) fn end_session(&self, handle: &SessionHandle) {
         handle.counters.fold_into(&self.handler_total);
         handle.commands.fold_into(&self.command_total);
-        self.lock_sessions().remove(&handle.id());
+        let mut sessions = self.lock_sessions();
+        sessions.remove(&handle.id());
+        if handle.has_place() {
+            self.places_taken.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// The open sessions, by ascending id.

@@ -612,7 +612,12 @@ impl Session {
     }
 
     /// A new user on the same connection (COM_CHANGE_USER); the rest as `reset`.
+    ///
+    /// # Errors
+    /// 1040, 1203 and 1226 if there is no place for it, and those of a new session.
     pub fn change_user(&mut self, info: SessionInfo) -> Result<()> {
+        self.engine
+            .give_place(&self.handle, info.account.as_ref())?;
         self.handle.set_user(&info.user, &info.host);
         self.info = info;
         self.database = None;

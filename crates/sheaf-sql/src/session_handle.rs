@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_optimizer::PhysicalQuery;
+use sheaf_table::AccountName;
 
 use crate::resource_groups::ActiveGroup;
 use crate::status::CommandCounters;
@@ -51,6 +52,10 @@ pub struct SessionHandle {
     client: OnceLock<ClientProbe>,
     rouse_waiters: OnceLock<RouseWaiters>,
     activity: Mutex<Activity>,
+    /// It has one of the places of `max_connections`: its client has said who it is, and was believed.
+    has_place: AtomicBool,
+    /// The account that it counts as a connection of.
+    account: Mutex<Option<AccountName>>,
     /// The plan that the session is running.
     plan: Mutex<Option<Arc<PhysicalQuery>>>,
     /// The resource group that the session is in; `None`: the default one.
@@ -85,6 +90,8 @@ impl SessionHandle {
                 since: Instant::now(),
                 statement: None,
             }),
+            has_place: AtomicBool::new(false),
+            account: Mutex::new(None),
             plan: Mutex::new(None),
             group: Mutex::new(None),
             group_version: AtomicU64::new(0),
@@ -209,6 +216,21 @@ impl SessionHandle {
     pub(crate) fn take_group(&self) -> (Option<Arc<ActiveGroup>>, u64) {
         let group = lock(&self.group);
         (group.clone(), self.group_version())
+    }
+
+    pub(crate) fn has_place(&self) -> bool {
+        self.has_place.load(Ordering::Acquire)
+    }
+
+    /// Whether it counts as a connection of an account.
+    pub(crate) fn is_of(&self, account: &AccountName) -> bool {
+        lock(&self.account).as_ref() == Some(account)
+    }
+
+    /// It has a place now, as a connection of this account. False: it had one before.
+    pub(crate) fn take_place(&self, account: Option<&AccountName>) -> bool {
+        *lock(&self.account) = account.cloned();
+        !self.has_place.swap(true, Ordering::AcqRel)
     }
 
     pub(crate) fn set_user(&self, user: &str, host: &str) {

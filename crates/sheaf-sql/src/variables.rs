@@ -640,6 +640,15 @@ impl Variables {
         self.values.settings.max_allowed_packet as usize
     }
 
+    /// Clients of one account that may be connected at the same time; 0: any number.
+    pub(crate) fn max_user_connections(&self) -> usize {
+        self.integer("max_user_connections") as usize
+    }
+
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        Duration::from_secs(self.integer("connect_timeout"))
+    }
+
     pub fn wait_timeout_seconds(&self) -> u64 {
         self.values.settings.wait_timeout_seconds
     }

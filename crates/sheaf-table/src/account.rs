@@ -13,7 +13,9 @@ use crate::error::Result;
 use crate::privilege::{PrivilegeLevel, Privileges};
 
 /// The newest format of an account that this program writes and reads.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
+/// An account without limits is written in this one, which older programs read.
+const FORMAT_WITHOUT_LIMITS: u64 = 1;
 
 const LOCKED: u64 = 1;
 const REQUIRE_TLS: u64 = 2;
@@ -88,6 +90,8 @@ pub struct Account {
     pub locked: bool,
     /// REQUIRE SSL.
     pub require_tls: bool,
+    /// Clients that may be connected at the same time; 0: as many as the global variable says.
+    pub max_user_connections: u32,
     /// ON *.*
     pub global: Privileges,
     /// ON database.*; names may be patterns with `%` and `_`.
@@ -105,6 +109,7 @@ impl Account {
             verifier: String::new(),
             locked: false,
             require_tls: false,
+            max_user_connections: 0,
             global: Privileges::NONE,
             databases: BTreeMap::new(),
             tables: BTreeMap::new(),
@@ -121,7 +126,11 @@ impl Account {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        out.number(FORMAT);
+        let has_limits = self.max_user_connections != 0;
+        out.number(match has_limits {
+            true => FORMAT,
+            false => FORMAT_WITHOUT_LIMITS,
+        });
         out.text(self.method.name());
         out.text(&self.verifier);
         let flag = |set: bool, flag: u64| if set { flag } else { 0 };
@@ -141,13 +150,16 @@ impl Account {
                 out.number(privileges.bits());
             }
         }
+        if has_limits {
+            out.number(self.max_user_connections.into());
+        }
         out.into_bytes()
     }
 
     pub(crate) fn decode(name: AccountName, bytes: &[u8]) -> Result<Account> {
         let object = name.to_string();
         let mut read = Reader::new(bytes, &object);
-        read.version(FORMAT)?;
+        let format = read.version(FORMAT)?;
         let method = AuthenticationMethod::by_name(&read.text()?);
         let method = method.ok_or_else(|| read.corrupt())?;
         let verifier = read.text()?;
@@ -172,6 +184,10 @@ impl Account {
                 tables.insert(table, Privileges::from_bits(read.number()?));
             }
         }
+        if format > FORMAT_WITHOUT_LIMITS {
+            let limit = u32::try_from(read.number()?);
+            account.max_user_connections = limit.map_err(|_| read.corrupt())?;
+        }
         Ok(account)
     }
 }
@@ -186,6 +202,7 @@ mod tests {
             verifier: "$A$005$salt".to_string(),
             locked: true,
             require_tls: true,
+            max_user_connections: 7,
             global: Privileges::PROCESS,
             databases: [("shop%".to_string(), Privileges::SELECT)].into(),
             tables: [(

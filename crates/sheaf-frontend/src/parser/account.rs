@@ -83,6 +83,7 @@ pub enum Secret {
 pub struct AccountOptions {
     pub require_tls: Option<bool>,
     pub locked: Option<bool>,
+    pub max_user_connections: Option<u32>,
 }
 
 /// What GRANT grants and REVOKE revokes.
@@ -334,6 +335,8 @@ impl StatementParser<'_> {
                         .into());
                     }
                 };
+            } else if self.accept("WITH") {
+                self.resource_limits(&mut options)?;
             } else if let Some(word) = self.accept_one_of(&["ACCOUNT LOCK", "ACCOUNT UNLOCK"]) {
                 options.locked = Some(word == "ACCOUNT LOCK");
             } else if self
@@ -344,13 +347,37 @@ impl StatementParser<'_> {
             } else if self.at_end() {
                 return Ok(options);
             } else {
-                for what in ["WITH", "PASSWORD", "DEFAULT ROLE", "COMMENT", "ATTRIBUTE"] {
+                for what in ["PASSWORD", "DEFAULT ROLE", "COMMENT", "ATTRIBUTE"] {
                     if self.peek(what) {
                         return Err(SqlError::not_supported_yet(format!("USER ... {what}")).into());
                     }
                 }
                 return self.unexpected("REQUIRE or ACCOUNT");
             }
+        }
+    }
+
+    /// What follows WITH. Limits that are not kept may be 0, which is none.
+    fn resource_limits(&mut self, options: &mut AccountOptions) -> Parsed<()> {
+        const LIMITS: [&str; 4] = [
+            "MAX_USER_CONNECTIONS",
+            "MAX_QUERIES_PER_HOUR",
+            "MAX_UPDATES_PER_HOUR",
+            "MAX_CONNECTIONS_PER_HOUR",
+        ];
+        let mut any = false;
+        while let Some(name) = self.accept_one_of(&LIMITS) {
+            any = true;
+            let limit = self.number()?;
+            if name == LIMITS[0] {
+                options.max_user_connections = Some(u32::try_from(limit).unwrap_or(u32::MAX));
+            } else if limit != 0 {
+                return Err(SqlError::not_supported_yet(format!("USER ... WITH {name}")).into());
+            }
+        }
+        match any {
+            true => Ok(()),
+            false => self.unexpected(LIMITS[0]),
         }
     }
 
@@ -496,6 +523,7 @@ mod tests {
                 options: AccountOptions {
                     require_tls: Some(true),
                     locked: Some(true),
+                    max_user_connections: None,
                 },
             };
             let text =
@@ -503,7 +531,11 @@ mod tests {
             assert_eq!(parse(&text), created, "{text}");
         }
         assert_eq!(code("CREATE USER bob IDENTIFIED WITH ldap"), 1524);
-        assert_eq!(code("CREATE USER bob WITH MAX_USER_CONNECTIONS 5"), 1235);
+        let limited = parse("CREATE USER bob WITH MAX_USER_CONNECTIONS 5 MAX_QUERIES_PER_HOUR 0");
+        assert!(matches!(limited, AccountStatement::Create { options, .. }
+            if options.max_user_connections == Some(5)));
+        assert_eq!(code("CREATE USER bob WITH MAX_QUERIES_PER_HOUR 5"), 1235);
+        assert_eq!(code("CREATE USER bob WITH"), 1064);
         assert_eq!(code("CREATE USER bob IDENTIFIED"), 1064);
     }
 

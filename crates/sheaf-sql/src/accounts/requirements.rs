@@ -12,7 +12,7 @@ use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
 use crate::on_duplicate::{column_of_values, last_part};
-use crate::parser::account::{AccountStatement, UserName};
+use crate::parser::account::{AccountOptions, AccountStatement, UserName};
 use crate::parser::change::name_of;
 use crate::parser::statement::{
     Assignment, Delete, ExplainTarget, OnDuplicate, Scope, Statement, TableChange, TableName,
@@ -201,7 +201,7 @@ impl Session {
             // One's own password.
             AccountStatement::Alter { users, options, .. } => {
                 let are_own = users.iter().all(|user| self.is_own(&user.name));
-                match are_own && options.locked.is_none() && options.require_tls.is_none() {
+                match are_own && *options == AccountOptions::default() {
                     true => Ok(()),
                     false => self.check_one_of(Privileges::CREATE_USER),
                 }

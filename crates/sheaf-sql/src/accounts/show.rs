@@ -54,10 +54,14 @@ impl Session {
             verifier => format!(" AS '{verifier}'"),
         };
         let require = if account.require_tls { "SSL" } else { "NONE" };
+        let limit = match account.max_user_connections {
+            0 => String::new(),
+            limit => format!(" WITH MAX_USER_CONNECTIONS {limit}"),
+        };
         let lock = if account.locked { "LOCK" } else { "UNLOCK" };
         rows.push(vec![
             format!(
-                "CREATE USER {} IDENTIFIED WITH '{}'{verifier} REQUIRE {require} PASSWORD EXPIRE DEFAULT ACCOUNT {lock}",
+                "CREATE USER {} IDENTIFIED WITH '{}'{verifier} REQUIRE {require}{limit} PASSWORD EXPIRE DEFAULT ACCOUNT {lock}",
                 quoted_name(&account),
                 account.method.name()
             )
@@ -118,6 +122,7 @@ pub(crate) fn mysql_user(session: &Session) -> Rows {
         ("plugin", TEXT),
         ("authentication_string", Cells::Text(1024)),
         ("account_locked", flag),
+        ("max_user_connections", Cells::Unsigned),
     ]);
     let mut rows = Rows::new(columns);
     let yes = |set: bool| if set { "Y" } else { "N" };
@@ -133,6 +138,7 @@ pub(crate) fn mysql_user(session: &Session) -> Rows {
         row.push(account.method.name().into());
         row.push(account.verifier.clone().into());
         row.push(yes(account.locked).into());
+        row.push(u64::from(account.max_user_connections).into());
         rows.push(row);
     }
     rows

@@ -21,6 +21,8 @@ use crate::variables::VariableValue;
 
 /// The most accounts of a database. Each connection looks at all of them.
 const MAX_ACCOUNTS: usize = 10_000;
+/// Of the privileges that somebody misses, a message names so many.
+const MAX_SHOWN_PRIVILEGES: usize = 3;
 /// The most databases, and the most tables, that an account has privileges on.
 const MAX_GRANTS_OF_ACCOUNT: usize = 10_000;
 
@@ -65,19 +67,23 @@ impl Session {
             })?,
             AccountStatement::Drop { if_exists, users } => catalog.change_accounts(|accounts| {
                 let names = self.names_of(&users);
+                self.check_covers(accounts, &names)?;
                 left_out = missing(accounts, &names, DROP_USER, if_exists)?;
                 accounts.retain(|name, _| !names.contains(name));
                 Ok::<(), SqlError>(())
             })?,
             AccountStatement::Rename(pairs) => catalog.change_accounts(|accounts| {
                 for (old, new) in &pairs {
-                    rename(accounts, &self.name_of(old), self.name_of(new))?;
+                    let old = self.name_of(old);
+                    self.check_covers(accounts, std::slice::from_ref(&old))?;
+                    rename(accounts, &old, self.name_of(new))?;
                 }
                 Ok::<(), SqlError>(())
             })?,
             AccountStatement::SetPassword { user, password } => {
                 let name = self.name_of(&user);
                 catalog.change_accounts(|accounts| {
+                    self.check_covers(accounts, std::slice::from_ref(&name))?;
                     let account = accounts.get_mut(&name).ok_or_else(|| {
                         SqlError::new(
                             1133,
@@ -97,6 +103,7 @@ impl Session {
             AccountStatement::RevokeAll { if_exists, from } => {
                 let names = self.names_of(&from);
                 catalog.change_accounts(|accounts| {
+                    self.check_covers(accounts, &names)?;
                     left_out = missing(accounts, &names, "REVOKE", if_exists)?;
                     for name in &names {
                         if let Some(account) = accounts.get_mut(name) {
@@ -169,6 +176,7 @@ impl Session {
         if_exists: bool,
     ) -> Result<LeftOut> {
         let names: Vec<AccountName> = users.iter().map(|user| self.name_of(&user.name)).collect();
+        self.check_covers(accounts, &names)?;
         let left_out = missing(accounts, &names, ALTER_USER, if_exists)?;
         for (name, user) in names.iter().zip(users) {
             let Some(account) = accounts.get_mut(name) else {
@@ -181,6 +189,45 @@ impl Session {
             apply(account, options);
         }
         Ok(left_out)
+    }
+
+    /// Nobody takes an account over that may do what they may not: error 1227. One's own account is one's own.
+    fn check_covers(&self, accounts: &Accounts, names: &[AccountName]) -> Result<()> {
+        let own = self.account_name();
+        let others = names.iter().filter(|name| **name != own);
+        for account in others.filter_map(|name| accounts.get(name)) {
+            let missing = self.missing_rights(account);
+            if !missing.is_empty() {
+                let mut names: Vec<&str> = missing.names().take(MAX_SHOWN_PRIVILEGES + 1).collect();
+                if names.len() > MAX_SHOWN_PRIVILEGES {
+                    names[MAX_SHOWN_PRIVILEGES] = "...";
+                }
+                return Err(SqlError::new(
+                    1227,
+                    "42000",
+                    format!(
+                        "Access denied; you need the {} privilege(s), which {} has, for this operation",
+                        names.join(", "),
+                        account.name
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Privileges that an account has, and the session does not have there.
+    fn missing_rights(&self, account: &Account) -> Privileges {
+        let mut missing = account.global.without(self.rights.global);
+        for (pattern, granted) in &account.databases {
+            missing = missing | granted.without(self.rights.on_databases_like(pattern));
+        }
+        for (database, tables) in &account.tables {
+            for (table, granted) in tables {
+                missing = missing | granted.without(self.rights.on_table(database, table));
+            }
+        }
+        missing
     }
 
     /// What is granted or revoked at a level. Errors 1221 and 1144 for privileges that the level does not have.
@@ -400,6 +447,9 @@ fn identify(account: &mut Account, identified: &Identified) -> Result<()> {
 fn apply(account: &mut Account, options: &AccountOptions) {
     account.require_tls = options.require_tls.unwrap_or(account.require_tls);
     account.locked = options.locked.unwrap_or(account.locked);
+    if let Some(limit) = options.max_user_connections {
+        account.max_user_connections = limit;
+    }
 }
 
 /// Error 1396 for accounts that are there already, unless they are to be left out.

@@ -147,7 +147,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("max_statement_time", Lives::Both, Kind::Float { min: 0.0, max: 31_536_000.0 }, "0"),
     define("max_temp_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "1099511627776"),
     define("max_transaction_log_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "17179869184"),
-    define("max_user_connections", Lives::Both, Kind::Integer { min: 0, max: 4_294_967_295 }, "0"),
+    define("max_user_connections", Lives::Global, Kind::Integer { min: 0, max: 4_294_967_295 }, "0"),
     define("max_version_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "268435456"),
     define("max_write_lock_count", Lives::Global, Kind::Integer { min: 1, max: u64::MAX }, "18446744073709551615"),
     define("min_examined_row_limit", Lives::Both, Kind::Integer { min: 0, max: u64::MAX }, "0"),

@@ -8,16 +8,10 @@ use super::{DEFINITIONS, Definition, VariableValue, Variables, position};
 use crate::error::{Result, SqlError};
 
 /// Values other than the default are error 1235.
-const REFUSED: &[&str] = &[
-    "completion_type",
-    "init_connect",
-    "max_user_connections",
-    "offline_mode",
-];
+const REFUSED: &[&str] = &["completion_type", "init_connect", "offline_mode"];
 
 /// Values other than the default are warning 1235.
 const WARNED_OF: &[&str] = &[
-    "connect_timeout",
     "default_week_format",
     "event_scheduler",
     "general_log",

@@ -1,6 +1,7 @@
 //! The protocol as the server must hold it whatever a client does.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use mysql::prelude::Queryable;
 use mysql::{ChangeUserOpts, Conn, OptsBuilder};
@@ -104,20 +105,56 @@ fn one_client_too_many_is_told_so() {
     let server = TestServer::start_with(options, |_, _| {});
     let first = RawClient::connect(server.address(), 0);
     let mut second = RawClient::connect(server.address(), 0);
-    let mut third = RawClient::dial(server.address());
-    let error = third.receive_error();
-    assert_eq!(
-        (error.code, error.message.as_str()),
-        (1040, "Too many connections")
+    second.succeed(COM_QUERY, b"create user guest");
+    let refused = |user: &str| {
+        let mut client = RawClient::dial(server.address());
+        client.receive_payload();
+        client.send_response(user, 0);
+        let error = client.receive_error();
+        client.assert_closed();
+        (error.code, error.state, error.message)
+    };
+    let too_many = (
+        1040,
+        "08004".to_string(),
+        "Too many connections".to_string(),
     );
-    third.assert_closed();
+    assert_eq!(refused("guest"), too_many);
+    // There is one more for who may end the connections of others.
+    let mut third = RawClient::connect(server.address(), 0);
+    third.succeed(COM_PING, b"");
+    assert_eq!(refused("root"), too_many);
     drop(first);
+    drop(third);
     server.wait_for_connections(1);
     let mut third = RawClient::connect(server.address(), 0);
     third.succeed(COM_PING, b"");
     // The limit may be raised while the server runs.
     second.succeed(COM_QUERY, b"set global max_connections = 3");
     RawClient::connect(server.address(), 0).succeed(COM_PING, b"");
+}
+
+/// Each of its bytes comes in time; all of them would take minutes.
+#[test]
+fn a_client_that_trickles_is_turned_away() {
+    let server = TestServer::start();
+    let mut root = server.connect();
+    root.query_drop("SET GLOBAL connect_timeout = 2")
+        .expect("it may be set");
+    let mut stranger = RawClient::dial(server.address());
+    stranger.receive_payload();
+    stranger
+        .send_raw(&[200, 0, 0, 1])
+        .expect("the server listens");
+    let mut bytes = 0;
+    while stranger.send_raw(&[0]).is_ok() {
+        bytes += 1;
+        assert!(bytes < 150, "the server still listens");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    stranger.assert_closed();
+    server.wait_for_connections(1);
+    root.ping().expect("who was let in stays");
 }
 
 #[test]

@@ -724,3 +724,108 @@ fn what_is_no_proof_is_refused() {
     }
     server.wait_for_connections(1);
 }
+
+/// Who may create users may not become one who may do more.
+#[test]
+fn an_account_with_more_rights_is_left_alone() {
+    let (server, mut root) = shop();
+    run(
+        &mut root,
+        &[
+            "CREATE USER porter IDENTIFIED BY 'p', clerk IDENTIFIED BY 'c', guest IDENTIFIED BY 'g', boss",
+            "GRANT CREATE USER, RELOAD ON *.* TO porter",
+            "GRANT SELECT ON shop.* TO porter, guest",
+            "GRANT SELECT, INSERT ON shop.orders TO clerk",
+            "GRANT CREATE USER, PROCESS ON *.* TO boss",
+        ],
+    );
+    let mut porter = connect_as(&server, "porter", "p").expect("the password");
+    for name in ["root@localhost", "boss", "clerk"] {
+        for statement in [
+            format!("ALTER USER {name} IDENTIFIED BY 'mine'"),
+            format!("ALTER USER guest, {name} ACCOUNT LOCK"),
+            format!("SET PASSWORD FOR {name} = 'mine'"),
+            format!("RENAME USER {name} TO nobody"),
+            format!("DROP USER IF EXISTS guest, {name}"),
+            format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {name}"),
+        ] {
+            assert_eq!(code(&mut porter, &statement), 1227, "{statement}");
+        }
+    }
+    assert_eq!(
+        refusal(&mut porter, "SET PASSWORD FOR clerk = 'mine'").1,
+        "Access denied; you need the INSERT privilege(s), which 'clerk'@'%' has, for this operation"
+    );
+    // Nobody was locked or dropped on the way.
+    connect_as(&server, "guest", "g").expect("the password");
+    run(
+        &mut porter,
+        &[
+            "SET PASSWORD FOR guest = 'other'",
+            "ALTER USER guest ACCOUNT LOCK",
+            "DROP USER guest",
+            "CREATE USER helper",
+            "DROP USER helper",
+            "ALTER USER porter IDENTIFIED BY 'new'",
+        ],
+    );
+    run(&mut root, &["DROP USER boss, clerk, porter"]);
+}
+
+#[test]
+fn an_account_has_its_share_of_the_connections() {
+    let (server, mut root) = shop();
+    run(
+        &mut root,
+        &[
+            "CREATE USER one WITH MAX_USER_CONNECTIONS 1",
+            "CREATE USER many WITH MAX_QUERIES_PER_HOUR 0",
+            "ALTER USER many WITH MAX_USER_CONNECTIONS 3",
+            "CREATE USER other",
+        ],
+    );
+    assert_eq!(
+        query_text(&mut root, "SHOW CREATE USER one"),
+        [
+            "CREATE USER `one`@`%` IDENTIFIED WITH 'mysql_native_password' REQUIRE NONE \
+             WITH MAX_USER_CONNECTIONS 1 PASSWORD EXPIRE DEFAULT ACCOUNT UNLOCK"
+        ]
+    );
+    let one = connect_as(&server, "one", "").expect("the first");
+    assert_eq!(
+        error_of(connect_as(&server, "one", "")),
+        (1226, "42000".into())
+    );
+    drop(one);
+    server.wait_for_connections(1);
+    connect_as(&server, "one", "").expect("its place is free again");
+
+    run(&mut root, &["SET GLOBAL max_user_connections = 2"]);
+    let others: Vec<Conn> = (0..2)
+        .map(|_| connect_as(&server, "other", "").expect("there is a place"))
+        .collect();
+    assert_eq!(
+        error_of(connect_as(&server, "other", "")),
+        (1203, "42000".into())
+    );
+    // An account's own number comes first, and who administers is not counted.
+    let many: Vec<Conn> = (0..3)
+        .map(|_| connect_as(&server, "many", "").expect("there is a place"))
+        .collect();
+    assert_eq!(
+        error_of(connect_as(&server, "many", "")),
+        (1226, "42000".into())
+    );
+    let roots: Vec<Conn> = (0..3).map(|_| server.connect()).collect();
+    drop((others, many, roots));
+    run(&mut root, &["SET GLOBAL max_user_connections = DEFAULT"]);
+
+    // One that changes its user counts as that one.
+    let mut client = connect_as(&server, "other", "").expect("there is a place");
+    let change = mysql::ChangeUserOpts::new().with_user(Some("one".to_string()));
+    client.change_user(change).expect("there is a place");
+    assert_eq!(
+        error_of(connect_as(&server, "one", "")),
+        (1226, "42000".into())
+    );
+}

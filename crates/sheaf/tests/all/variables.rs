@@ -94,7 +94,6 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
     let mut connection = server.connect();
     for refused in [
         "SET GLOBAL offline_mode = ON",
-        "SET GLOBAL max_user_connections = 3",
         "SET completion_type = CHAIN",
         "SET GLOBAL init_connect = 'SET @a = 1'",
     ] {
