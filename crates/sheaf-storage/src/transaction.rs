@@ -478,10 +478,16 @@ impl Transaction {
 
 /// Locks. None of these may be called while a page is latched.
 impl Transaction {
+    /// What would be lost if the transaction were the victim of a deadlock.
+    fn work(&self) -> usize {
+        self.undo.len() + self.rows_locked
+    }
+
     fn patience(&self, wait: LockWait) -> Patience {
         Patience {
             wait,
             interrupt: self.patience.interrupt.clone(),
+            work: self.work(),
         }
     }
 
@@ -756,6 +762,7 @@ impl Transaction {
         obstacle: &Obstacle,
     ) -> Result<()> {
         self.has_locks = true;
+        self.patience.work = self.work();
         let locks = &self.store.transactions.row_locks;
         let name = LockName::row(wanted.tree, wanted.key);
         match obstacle {
@@ -782,6 +789,7 @@ impl Transaction {
     /// As [`lock_row`](Self::lock_row).
     pub fn wait_until_settled(&mut self, unsettled: &Unsettled) -> Result<()> {
         self.has_locks = true;
+        self.patience.work = self.work();
         let locks = &self.store.transactions.row_locks;
         let Unsettled { writer, look } = unsettled;
         locks.wait_for_end(&self.status, writer, *look, &self.patience)
@@ -827,6 +835,7 @@ impl Transaction {
     /// As [`lock_row`](Self::lock_row).
     pub fn lock_reference(&mut self, tree: &Tree, prefix: &[u8], mode: LockMode) -> Result<bool> {
         self.has_locks = true;
+        self.patience.work = self.work();
         let locks = &self.store.transactions.row_locks;
         let name = LockName::reference(tree.id(), prefix);
         locks.lock(&self.status, &name, mode, &self.patience)
@@ -841,6 +850,7 @@ impl Transaction {
     /// Keeps others from checking whether a prefix is unique.
     pub(crate) fn lock_prefix(&mut self, tree: &Tree, prefix: &[u8]) -> Result<()> {
         self.has_locks = true;
+        self.patience.work = self.work();
         let locks = &self.store.transactions.row_locks;
         let name = LockName::prefix(tree.id(), prefix);
         locks.lock(&self.status, &name, LockMode::Exclusive, &self.patience)?;

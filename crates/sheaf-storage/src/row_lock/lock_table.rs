@@ -137,8 +137,13 @@ impl Queue {
         served
     }
 
-    /// Whom a waiting transaction waits for: holders, and those before it in the queue.
-    fn in_the_way_of(&self, transaction: TransactionId) -> Vec<TransactionId> {
+    /// Whom a waiting transaction waits for: holders, and those before it in the queue. Of these only the nearest that
+    /// want the lock alone, and who is between: they wait for all the others, unless they are `leaving`.
+    fn in_the_way_of(
+        &self,
+        transaction: TransactionId,
+        leaving: impl Fn(TransactionId) -> bool,
+    ) -> Vec<TransactionId> {
         let Some(place) = self
             .waiting
             .iter()
@@ -147,15 +152,18 @@ impl Queue {
             return Vec::new();
         };
         let party = self.waiting[place];
-        let before = self.waiting.iter().take(place);
-        self.holders
-            .iter()
-            .chain(before)
-            .filter(|other| {
-                other.transaction != transaction && !are_compatible(other.mode, party.mode)
-            })
-            .map(|other| other.transaction)
-            .collect()
+        let is_in_the_way = |other: &&Party| {
+            other.transaction != transaction && !are_compatible(other.mode, party.mode)
+        };
+        let holders = self.holders.iter().filter(is_in_the_way);
+        let mut found: Vec<_> = holders.map(|other| other.transaction).collect();
+        for other in self.waiting.range(..place).rev().filter(is_in_the_way) {
+            found.push(other.transaction);
+            if other.mode == LockMode::Exclusive && !leaving(other.transaction) {
+                break;
+            }
+        }
+        found
     }
 }
 
@@ -174,8 +182,12 @@ struct Owner {
     wakeup: Arc<Condvar>,
     /// While it waits: what tells whether it shall give up.
     interrupt: Option<Interrupt>,
+    /// What it had changed and locked when it began to wait.
+    work: usize,
     /// It shall give up, and has perhaps not noticed.
     gives_up: bool,
+    /// The same because it is the victim of a deadlock.
+    is_victim: bool,
     /// It sleeps, and shall ask now whether it shall give up.
     is_roused: bool,
 }
@@ -492,8 +504,10 @@ impl LockTable {
         &mut self,
         transaction: TransactionId,
         interrupt: &Option<Interrupt>,
+        work: usize,
     ) {
         let owner = self.owners.entry(transaction).or_default();
+        owner.work = work;
         owner.interrupt = interrupt.clone();
         owner.is_roused = interrupt.is_some();
     }
@@ -502,6 +516,7 @@ impl LockTable {
         if let Some(owner) = self.owners.get_mut(&transaction) {
             owner.interrupt = None;
             owner.gives_up = false;
+            owner.is_victim = false;
             owner.is_roused = false;
         }
     }
@@ -700,6 +715,67 @@ impl LockTable {
         is_blocked.then_some(Blocker::Lock)
     }
 
+    /// Whether the transaction, which sleeps, is the victim of a deadlock.
+    pub(super) fn is_victim(&self, transaction: TransactionId) -> bool {
+        let owner = self.owners.get(&transaction);
+        owner.is_some_and(|owner| owner.is_victim)
+    }
+
+    /// The transaction's wait closes a cycle. Makes another one in it the victim: one that has done less, and without which
+    /// there is no cycle. False if there is none.
+    pub(super) fn choose_other_victim(&mut self, transaction: TransactionId) -> bool {
+        let work_of = |id: TransactionId| self.owners.get(&id).map_or(0, |owner| owner.work);
+        let own_work = work_of(transaction);
+        let cycle = self.shortest_cycle(transaction).into_iter();
+        let mut lighter: Vec<(usize, TransactionId)> = cycle
+            .map(|other| (work_of(other), other))
+            .filter(|(work, _)| *work < own_work)
+            .collect();
+        lighter.sort_unstable();
+        for (_, other) in lighter {
+            self.set_victim(other, true);
+            if !self.closes_cycle(transaction) {
+                self.wake(other);
+                return true;
+            }
+            self.set_victim(other, false);
+        }
+        false
+    }
+
+    /// The others in a cycle, of those through the transaction the shortest: of who waits before it in a queue and who holds
+    /// the lock that all of them wait for, the cycle that matters has only the latter.
+    fn shortest_cycle(&self, transaction: TransactionId) -> Vec<TransactionId> {
+        let mut found_from = BTreeMap::new();
+        let mut ahead = VecDeque::from([transaction]);
+        while let Some(at) = ahead.pop_front() {
+            for next in self.waits_for(at) {
+                if next == transaction {
+                    let back = |other: &TransactionId| found_from.get(other).copied();
+                    let path = std::iter::successors(Some(at), back);
+                    return path.filter(|&other| other != transaction).collect();
+                }
+                if !found_from.contains_key(&next) {
+                    found_from.insert(next, at);
+                    ahead.push_back(next);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn set_victim(&mut self, transaction: TransactionId, is_victim: bool) {
+        if let Some(owner) = self.owners.get_mut(&transaction) {
+            owner.is_victim = is_victim;
+        }
+    }
+
+    /// Whether a transaction wakes up to stop waiting.
+    fn is_leaving(&self, transaction: TransactionId) -> bool {
+        let owner = self.owners.get(&transaction);
+        owner.is_some_and(|owner| owner.gives_up || owner.is_victim)
+    }
+
     /// Whether the transaction has said that it waits, and nobody has told it to look again.
     pub(super) fn waits(&self, transaction: TransactionId) -> bool {
         let owner = self.owners.get(&transaction);
@@ -732,7 +808,7 @@ impl LockTable {
         let Some(owner) = self.owners.get(&transaction) else {
             return Vec::new();
         };
-        if owner.gives_up {
+        if owner.gives_up || owner.is_victim {
             return Vec::new();
         }
         match (&owner.wait, &owner.wanted) {
@@ -745,7 +821,9 @@ impl LockTable {
             }
             (Some(Wait::Lock(name)), _) => {
                 let queue = self.queues.get(name);
-                queue.map_or_else(Vec::new, |queue| queue.in_the_way_of(transaction))
+                queue.map_or_else(Vec::new, |queue| {
+                    queue.in_the_way_of(transaction, |other| self.is_leaving(other))
+                })
             }
             (Some(wait), _) => wait.transaction().into_iter().collect(),
         }

@@ -36,8 +36,10 @@
 //! only while the version that it has found is there.
 //!
 //! **Deadlocks** are looked for when a wait starts, because only then can a cycle close: from the transaction that
-//! begins to wait along who waits for whom. If the search comes back to it, it is the victim; it gets
-//! [`StorageError::Deadlock`] and must be rolled back as a whole. No page latch is held while waiting. Who locks a range
+//! begins to wait along who waits for whom. If the search comes back to it, it is the victim, unless another one in the
+//! cycle has done less: then that is woken instead, and this one sleeps. The victim gets [`StorageError::Deadlock`] and must
+//! be rolled back as a whole. So whoever has done most of all gets through, however many want the same rows; if it were
+//! always the one who closes the cycle, that would mostly be who has come far. No page latch is held while waiting. Who locks a range
 //! waits for others' locks, and for those who came to it before, only out of courtesy: nothing that it reads depends on
 //! them. Where such a wait is a part of a cycle, it is over, and the cycle is none. Nor is it one if somebody in it was
 //! told to give up (the statement was killed, the client is gone) and has not noticed: those in the cycle are asked first.
@@ -103,6 +105,8 @@ pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
 pub(crate) struct Patience {
     pub(crate) wait: LockWait,
     pub(crate) interrupt: Option<Interrupt>,
+    /// What it has changed and locked. Of a cycle, the one with the least is the victim.
+    pub(crate) work: usize,
 }
 
 impl From<LockWait> for Patience {
@@ -110,6 +114,7 @@ impl From<LockWait> for Patience {
         Patience {
             wait,
             interrupt: None,
+            work: 0,
         }
     }
 }
@@ -652,7 +657,10 @@ impl RowLocks {
             LockWait::No => return (table, Err(StorageError::LockNotAvailable)),
             LockWait::AtMost(limit) => limit,
         };
-        table.begin_sleep(own.id(), &waiting.patience.interrupt);
+        let Patience {
+            interrupt, work, ..
+        } = waiting.patience;
+        table.begin_sleep(own.id(), interrupt, *work);
         let (mut table, result) = match self.find_deadlock(table, own) {
             (table, true) => (table, Err(StorageError::Deadlock)),
             (table, false) => self.sleep(table, own, waiting, limit, done),
@@ -661,7 +669,7 @@ impl RowLocks {
         (table, result)
     }
 
-    /// Whether the wait of `own` is a part of a cycle, in which nobody is about to give up.
+    /// Whether the wait of `own` is a part of a cycle, in which nobody is about to give up, and `own` is to be its victim.
     fn find_deadlock<'t>(
         &'t self,
         mut table: MutexGuard<'t, LockTable>,
@@ -680,8 +688,9 @@ impl RowLocks {
             others.retain(|(_, interrupt)| interrupt());
             table = self.table.lock();
             if others.is_empty() {
-                let is_cycle = table.closes_cycle(own.id());
-                return (table, is_cycle);
+                let is_victim =
+                    table.closes_cycle(own.id()) && !table.choose_other_victim(own.id());
+                return (table, is_victim);
             }
             for (other, _) in others {
                 table.give_up(other);
@@ -702,6 +711,9 @@ impl RowLocks {
         while !done(&table) {
             if table.gives_up(own.id()) {
                 return (table, Err(StorageError::LockWaitInterrupted));
+            }
+            if table.is_victim(own.id()) {
+                return (table, Err(StorageError::Deadlock));
             }
             let left = waiting.left(limit);
             if left.is_zero() {

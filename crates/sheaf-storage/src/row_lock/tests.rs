@@ -164,6 +164,52 @@ fn the_one_who_closes_a_cycle_is_the_victim() {
     second.join().unwrap();
 }
 
+/// The one who closes the cycle has done most, so another one is woken: the one that has done least.
+#[test]
+fn who_has_done_least_is_the_victim() {
+    let locks = locks();
+    let all: Vec<_> = (1..=3).map(transaction).collect();
+    for (own, key) in all.iter().zip(["a", "b", "c"]) {
+        locks
+            .lock(own, &row(key), LockMode::Exclusive, &LockWait::No.into())
+            .unwrap();
+    }
+    let (done, served) = mpsc::channel();
+    let mut threads = Vec::new();
+    for (own, key, work) in [(&all[0], "b", 5), (&all[1], "c", 2), (&all[2], "a", 7)] {
+        let (locks, own, name, done) = (locks.clone(), own.clone(), row(key), done.clone());
+        let patience = Patience {
+            work,
+            ..LONG.into()
+        };
+        let id = own.id().0;
+        threads.push(thread::spawn({
+            let locks = locks.clone();
+            move || {
+                let result = locks.lock(&own, &name, LockMode::Exclusive, &patience);
+                done.send((own.id().0, result.map(drop))).unwrap();
+            }
+        }));
+        if id < 3 {
+            await_waiters(&locks, &[id]);
+        }
+    }
+    let (id, result) = served.recv().unwrap();
+    assert_eq!(id, 2);
+    assert!(matches!(result, Err(StorageError::Deadlock)));
+    for (ended, next) in [(1, 1), (0, 3)] {
+        end(&locks, &all[ended]);
+        let (id, result) = served.recv().unwrap();
+        assert_eq!(id, next);
+        result.unwrap();
+    }
+    end(&locks, &all[2]);
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    assert_eq!(locks.count(), 0);
+}
+
 #[test]
 fn two_holders_that_both_want_more_are_a_deadlock() {
     let locks = locks();
@@ -463,6 +509,7 @@ fn a_wait_that_is_interrupted_leaves_nothing_behind() {
         .unwrap();
     let patience = Patience {
         wait: LONG,
+        work: 0,
         interrupt: Some(Arc::new(|| true)),
     };
     let result = locks.lock(&b, &row("k"), LockMode::Shared, &patience);
@@ -490,6 +537,7 @@ fn who_is_told_to_give_up_does_so_when_roused() {
         let (locks, own, gives_up) = (locks.clone(), own.clone(), gives_up.clone());
         let patience = Patience {
             wait: LONG,
+            work: 0,
             interrupt: Some(Arc::new(move || gives_up.load(Ordering::SeqCst))),
         };
         thread::spawn(move || locks.lock(&own, &row("k"), exclusive, &patience))
@@ -526,6 +574,7 @@ fn who_was_told_to_give_up_before_it_waits_does_not_sleep() {
     locks.rouse_all();
     let patience = Patience {
         wait: LONG,
+        work: 0,
         interrupt: Some(Arc::new(|| true)),
     };
     let result = locks.lock(&killed, &row("k"), exclusive, &patience);
@@ -552,6 +601,7 @@ fn who_was_told_to_give_up_is_no_part_of_a_deadlock() {
         let waiter = thread::current().id();
         let patience = Patience {
             wait: LONG,
+            work: 0,
             interrupt: Some(Arc::new(move || thread::current().id() != waiter)),
         };
         waiting.lock(&own, &row("b"), LockMode::Exclusive, &patience)
@@ -685,6 +735,7 @@ fn who_waited_behind_somebody_who_gave_up_goes_on() {
     let writing = thread::spawn(move || {
         let patience = Patience {
             wait: LONG,
+            work: 0,
             interrupt: Some(Arc::new(move || asked.load(Ordering::SeqCst) > 0)),
         };
         waiting.lock(&own, &row("k"), LockMode::Exclusive, &patience)

@@ -314,6 +314,29 @@ fn a_deadlock_is_found_and_one_transaction_is_taken_back() {
     assert_eq!(rows(&mut c), [(1, 11), (2, 21)]);
 }
 
+/// The transaction that has changed more closes the cycle, and goes on: the other one has less to lose.
+#[test]
+fn the_victim_of_a_deadlock_is_who_has_done_least() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "least");
+    run(&mut one, "insert into t values (3, 30), (4, 40)");
+    run(&mut one, "begin");
+    run(&mut two, "begin");
+    run(&mut one, "update t set n = n + 1 where id in (1, 3, 4)");
+    run(&mut two, "update t set n = n + 1 where id = 2");
+    let other = std::thread::spawn(move || {
+        let code = error_of(&mut two, "update t set n = n + 1 where id = 1");
+        (code, two)
+    });
+    let mut watch = server.connect();
+    await_row_locks(&mut watch, 1);
+    run(&mut one, "update t set n = n + 1 where id = 2");
+    let (code, mut two) = other.join().expect("an answer");
+    assert_eq!(code, 1213);
+    run(&mut one, "commit");
+    assert_eq!(rows(&mut two), [(1, 11), (2, 21), (3, 31), (4, 41)]);
+}
+
 /// Every increment finds its row in a snapshot that others make old all the time.
 #[test]
 fn increments_of_one_row_are_never_lost() {
