@@ -1,5 +1,5 @@
 //! What an engine does by itself, on a thread of its own beside all statements: it measures the optimizer's cost constants
-//! when a database is new, and analyzes tables that have changed.
+//! when a database is new, or others were at work when they were measured, and analyzes tables that have changed.
 //!
 //! Every piece of work is a step ([`Engine::analyze_step`]), which tests take one by one without the thread.
 
@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sheaf_optimizer::cost::measure::measure;
 use sheaf_table::{AnalyzeOptions, AutoAnalyze};
 
 use crate::engine::Engine;
@@ -95,7 +96,8 @@ impl Engine {
 
 fn run(engine: &Weak<Engine>, stop: &Stop) {
     if let Some(engine) = engine.upgrade()
-        && let Err(error) = engine.measure_costs()
+        && let Err(error) =
+            engine.measure_costs(|directory| measure(directory, |pause| !stop.wait(pause)))
         && !engine.is_shutting_down()
     {
         tracing::warn!(%error, "the cost constants could not be measured");

@@ -8,14 +8,16 @@
 //! ```
 //!
 //! `cost_value` NULL means `default_value`, which is what was measured when the database was made
-//! ([`sheaf_optimizer::cost::measure`]). Values are in microseconds. A value that cannot be a cost is ignored with a
+//! ([`sheaf_optimizer::cost::measure`]). If others were at work then, the comments of the rows say so, and the next start
+//! measures again and keeps the lower values: nothing makes a machine faster than it is. Values are in microseconds. A value that cannot be a cost is ignored with a
 //! warning in the log, as in MySQL. The manual's section is "The Optimizer Cost Model".
 
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use sheaf_optimizer::CostConstants;
 use sheaf_optimizer::cost::constants::{COST_BOUNDS, CostConstant, CostTable};
-use sheaf_optimizer::cost::measure::measure;
+use sheaf_optimizer::cost::measure::{AGREEMENT, Measurement};
 use sheaf_table::Value;
 
 use crate::engine::Engine;
@@ -26,6 +28,9 @@ const DATABASE: &str = "mysql";
 
 /// In the temporary directory, while the device is measured.
 const SCRATCH: &str = "measure_costs";
+
+/// Behind the comment of a constant whose measurement was disturbed.
+const PROVISIONAL: &str = "; others were at work, so it is measured again at the next start";
 
 /// What is known of every storage engine; there is only one.
 const ENGINE_NAME: &str = "default";
@@ -80,6 +85,14 @@ struct CostRow {
     set: Option<f64>,
     /// `default_value`.
     measured: Option<f64>,
+    /// Others were at work meanwhile.
+    is_provisional: bool,
+}
+
+impl CostRow {
+    fn is_due(&self) -> bool {
+        self.measured.is_none() || self.is_provisional
+    }
 }
 
 impl Engine {
@@ -144,6 +157,9 @@ impl Engine {
         Ok(Some(CostRow {
             set: cost(&row[set]),
             measured: cost(&row[measured]),
+            is_provisional: column("comment").is_some_and(
+                |comment| matches!(&row[comment], Value::Text(text) if text.ends_with(PROVISIONAL)),
+            ),
         }))
     }
 
@@ -181,46 +197,76 @@ impl Engine {
         }
     }
 
-    /// Measures the constants if that has never been done, keeps and uses them; false: they are known already. Takes about
-    /// a second. A constant of the processor that is new beside known ones differs from its default as they do: what is
-    /// measured at another time, by itself, is not comparable.
+    /// Has the constants measured if that has never been done, or others were at work when it was, keeps and uses them;
+    /// false: they are known already. A constant of the processor that is new beside known ones differs from its default
+    /// as they do: what is measured at another time, by itself, is not comparable.
     ///
     /// # Errors
     /// What the device or the statements report.
-    pub fn measure_costs(self: &Arc<Self>) -> Result<bool> {
-        let defaults = CostConstants::default();
-        let mut known = true;
-        let mut factor = None;
+    pub(crate) fn measure_costs(
+        self: &Arc<Self>,
+        measure: impl FnOnce(&Path) -> sheaf_storage::Result<Option<Measurement>>,
+    ) -> Result<bool> {
+        let mut rows = Vec::new();
         for constant in CostConstants::ALL {
-            let row = self.cost_row(&constant)?;
-            let measured = row.as_ref().and_then(|row| row.measured);
-            known &= row.is_none() || measured.is_some();
-            if let Some(measured) = measured.filter(|_| !is_of_device(&constant)) {
-                factor.get_or_insert(measured / (constant.get)(&defaults));
+            if let Some(row) = self.cost_row(&constant)? {
+                rows.push((constant, row));
             }
         }
-        if known {
+        if !rows.iter().any(|(_, row)| row.is_due()) {
             return Ok(false);
         }
-        let mut costs = measure(&self.storage().temp_space().directory().join(SCRATCH))?;
-        if let Some(factor) = factor {
-            for constant in CostConstants::ALL {
-                if !is_of_device(&constant) {
-                    (constant.set)(&mut costs, (constant.get)(&defaults) * factor);
-                }
-            }
-        }
+        let scratch = self.storage().temp_space().directory().join(SCRATCH);
+        let Some(measurement) = measure(&scratch)? else {
+            return Ok(false);
+        };
+        let mut costs = measurement.costs;
+        follow_known(&mut costs, &rows);
+        let agrees = keep_lower(&mut costs, &rows);
+        let is_settled = !measurement.is_disturbed || agrees;
         let mut session = self.session(SessionInfo::default())?;
-        for constant in CostConstants::ALL {
+        for (constant, _) in rows.iter().filter(|(_, row)| row.is_due()) {
+            let note = if is_settled { "" } else { PROVISIONAL };
             session.run_own(&format!(
-                "UPDATE {DATABASE}.{} SET default_value = {} WHERE cost_name = '{}' AND default_value IS NULL",
+                "UPDATE {DATABASE}.{} SET default_value = {}, comment = '{}{note}' WHERE cost_name = '{}'",
                 table_name(constant.table),
                 (constant.get)(&costs),
+                constant.comment.replace('\'', "''"),
                 constant.name
             ))?;
         }
         self.reload_costs()?;
-        tracing::info!(?costs, "measured what things cost");
+        tracing::info!(?costs, is_settled, "measured what things cost");
         Ok(true)
     }
+}
+
+/// Constants of the processor that are new differ from their defaults as those do that are known.
+fn follow_known(costs: &mut CostConstants, rows: &[(CostConstant, CostRow)]) {
+    let defaults = CostConstants::default();
+    let known = rows.iter().find_map(|(constant, row)| {
+        let is_known = !is_of_device(constant) && !row.is_due();
+        let measured = row.measured.filter(|_| is_known)?;
+        Some(measured / (constant.get)(&defaults))
+    });
+    if let Some(factor) = known {
+        for constant in CostConstants::ALL {
+            if !is_of_device(&constant) {
+                (constant.set)(costs, (constant.get)(&defaults) * factor);
+            }
+        }
+    }
+}
+
+/// Keeps what an earlier, disturbed measurement has found if that is lower. True if both have found about the same.
+fn keep_lower(costs: &mut CostConstants, rows: &[(CostConstant, CostRow)]) -> bool {
+    let mut agreements = Vec::new();
+    for (constant, row) in rows {
+        if let Some(earlier) = row.measured.filter(|_| row.is_provisional) {
+            let now = (constant.get)(costs);
+            agreements.push((now / earlier).max(earlier / now) <= AGREEMENT);
+            (constant.set)(costs, now.min(earlier));
+        }
+    }
+    !agreements.is_empty() && agreements.into_iter().all(|agrees| agrees)
 }

@@ -5,7 +5,15 @@
 //! and pages arrive in buffers that have been used before. **The processor**: a loop of binary searches, as descents of trees are, against the time that
 //! it took on the machine of the default constants; all constants of the processor are taken to differ by that factor.
 //!
-//! Each part ends after a fixed number of reads or a fixed time, so that all of it takes about a second on a slow disk.
+//! Others may be at work meanwhile, and whatever they do makes things look slower, never faster. So there are several short
+//! rounds with growing pauses between them, about four seconds in all, and of each constant the lowest value counts:
+//!
+//! ```text
+//!   round  0.2 s  round  0.4 s  round    0.8 s    round        1.6 s        round
+//! ```
+//!
+//! If no second round comes near the lowest value, or more was running in all rounds than there are processors, the
+//! measurement is said to be [disturbed](Measurement::is_disturbed), for the caller to measure again at a better time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,11 +42,11 @@ const SEQUENTIAL_DEPTH: usize = 8;
 /// Reads of one page each on their way at the same time.
 const DEPTH: usize = 64;
 
-/// Pages read in each way, at most.
-const MOST_PAGES: usize = 16 << 10;
+/// Pages read in each way in a round, at most.
+const MOST_PAGES: usize = 4 << 10;
 
-/// Time for the reads of each kind.
-const TIME_LIMIT: Duration = Duration::from_millis(250);
+/// Time for the reads of each kind in a round.
+const TIME_LIMIT: Duration = Duration::from_millis(60);
 
 /// Binary searches of a round.
 const SEARCHES: u64 = 1 << 16;
@@ -46,68 +54,147 @@ const SEARCHES: u64 = 1 << 16;
 /// Keys that are searched: 1 MiB, which lies in a processor's cache as the inner nodes of trees do.
 const SEARCHED_KEYS: u64 = 1 << 17;
 
-/// Rounds, of which the fastest counts: others may be at work on the machine.
-const ROUNDS: usize = 8;
+/// Searches in a row, of which the fastest counts.
+const SEARCH_ROUNDS: usize = 3;
 
-/// What a round took on the machine of the default constants.
+/// How often everything is measured.
+const ROUNDS: usize = 5;
+
+/// The pause behind the first round; each pause is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The lowest value is believed when that of another round is at most so many times as high.
+pub const AGREEMENT: f64 = 1.25;
+
+/// What the searches of a round took on the machine of the default constants.
 const REFERENCE_ROUND_US: f64 = 4_500.0;
 
 /// A processor is taken to be no more than so many times as fast, or as slow, as that one.
 const MOST_FACTOR: f64 = 4.0;
 
-/// Measures all constants. `directory` is made, and removed again; it should be where the data is.
-///
-/// # Errors
-/// The directory cannot be written to.
-pub fn measure(directory: &Path) -> Result<CostConstants> {
-    let mut constants = CostConstants::default();
-    let factor = processor_factor();
-    let defaults = CostConstants::default();
-    for constant in CostConstants::ALL {
-        (constant.set)(&mut constants, (constant.get)(&defaults) * factor);
-    }
-    let device = measure_device(directory);
-    // It may never have been made.
-    let _ = std::fs::remove_dir_all(directory);
-    let device = device?;
-    constants.random_read_us = device.random_us;
-    // More requests at once, and in order, are never worse; what is measured so was disturbed.
-    constants.prefetched_read_us = device.deep_us.min(device.random_us);
-    constants.sequential_read_us = device.sequential_us.min(constants.prefetched_read_us);
-    Ok(constants)
+/// What was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measurement {
+    pub costs: CostConstants,
+    /// Others were at work, so that the constants may be too high.
+    pub is_disturbed: bool,
 }
 
-/// Microseconds for a page.
-struct Device {
+/// What one round has found: the processor's factor, and microseconds for a page.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    processor_factor: f64,
     random_us: f64,
     deep_us: f64,
     sequential_us: f64,
+    /// More was running than there are processors.
+    is_crowded: bool,
 }
 
-fn measure_device(directory: &Path) -> Result<Device> {
+/// Measures all constants. `directory` is made, and removed again; it should be where the data is. `pause` waits for so
+/// long; false: there is no time for more, and nothing comes out.
+///
+/// # Errors
+/// The directory cannot be written to.
+pub fn measure(
+    directory: &Path,
+    mut pause: impl FnMut(Duration) -> bool,
+) -> Result<Option<Measurement>> {
+    let rounds = measure_rounds(directory, &mut pause);
+    // It may never have been made.
+    let _ = std::fs::remove_dir_all(directory);
+    Ok(rounds?.as_deref().map(best_of))
+}
+
+/// `None`: there was no time for all of them.
+fn measure_rounds(
+    directory: &Path,
+    pause: &mut impl FnMut(Duration) -> bool,
+) -> Result<Option<Vec<Round>>> {
     let failed = |error| StorageError::io("creation", directory.display().to_string(), 0, error);
     std::fs::create_dir_all(directory).map_err(failed)?;
     let disk = open_directory(directory, DiskKind::Auto)?;
     let file = write_file(disk.as_ref())?;
     let mut random = Random::new(1);
+    let mut rounds = Vec::with_capacity(ROUNDS);
+    let mut next_pause = FIRST_PAUSE;
+    loop {
+        rounds.push(measure_round(disk.as_ref(), file, &mut random)?);
+        if rounds.len() == ROUNDS {
+            return Ok(Some(rounds));
+        }
+        if !pause(next_pause) {
+            return Ok(None);
+        }
+        next_pause *= 2;
+    }
+}
+
+fn measure_round(disk: &dyn Disk, file: FileId, random: &mut Random) -> Result<Round> {
+    let is_crowded_before = is_crowded();
+    let processor_factor = processor_factor();
     let pages = FILE_BYTES / PAGE_SIZE as u64;
+    let start = random.below(pages) / 2;
     let mut random_page = || random.below(pages) * PAGE_SIZE as u64;
-    let mut reads = Reads::new(disk.as_ref(), file, 1, PAGE_SIZE);
+    let mut reads = Reads::new(disk, file, 1, PAGE_SIZE);
     let random_us = reads.page_us(&mut random_page)?;
-    let mut reads = Reads::new(disk.as_ref(), file, DEPTH, PAGE_SIZE);
+    let mut reads = Reads::new(disk, file, DEPTH, PAGE_SIZE);
     let deep_us = reads.page_us(&mut random_page)?;
-    let mut next = 0;
-    let mut reads = Reads::new(disk.as_ref(), file, SEQUENTIAL_DEPTH, SEQUENTIAL_BYTES);
+    // Not the same part of the file in each round.
+    let mut next = start * PAGE_SIZE as u64 / SEQUENTIAL_BYTES as u64 * SEQUENTIAL_BYTES as u64;
+    let mut reads = Reads::new(disk, file, SEQUENTIAL_DEPTH, SEQUENTIAL_BYTES);
     let sequential_us = reads.page_us(&mut || {
         let offset = next;
         next = (next + SEQUENTIAL_BYTES as u64) % FILE_BYTES;
         offset
     })?;
-    Ok(Device {
+    Ok(Round {
+        processor_factor,
         random_us,
         deep_us,
         sequential_us,
+        is_crowded: is_crowded_before && is_crowded(),
     })
+}
+
+fn best_of(rounds: &[Round]) -> Measurement {
+    let mut is_disturbed = rounds.iter().all(|round| round.is_crowded);
+    let mut best = |value: fn(&Round) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(value).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        is_disturbed |= values
+            .get(1)
+            .is_some_and(|second| *second > values[0] * AGREEMENT);
+        values[0]
+    };
+    let factor = best(|round| round.processor_factor);
+    let random_us = best(|round| round.random_us);
+    let deep_us = best(|round| round.deep_us);
+    let sequential_us = best(|round| round.sequential_us);
+    let (mut costs, defaults) = (CostConstants::default(), CostConstants::default());
+    for constant in CostConstants::ALL {
+        (constant.set)(&mut costs, (constant.get)(&defaults) * factor);
+    }
+    costs.random_read_us = random_us;
+    // More requests at once, and in order, are never worse; what is measured so was disturbed.
+    costs.prefetched_read_us = deep_us.min(random_us);
+    costs.sequential_read_us = sequential_us.min(costs.prefetched_read_us);
+    Measurement {
+        costs,
+        is_disturbed,
+    }
+}
+
+/// Whether more threads can run now than there are processors, as far as the system tells.
+fn is_crowded() -> bool {
+    let running = std::fs::read_to_string("/proc/loadavg")
+        .ok()
+        .and_then(|line| {
+            let entities = line.split(' ').nth(3)?;
+            entities.split('/').next()?.parse::<usize>().ok()
+        });
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    running.is_some_and(|running| running > processors)
 }
 
 /// A file of bytes that no device can compress.
@@ -252,7 +339,7 @@ fn processor_factor() -> f64 {
     let keys: Vec<u64> = (0..SEARCHED_KEYS).map(|key| key << 47).collect();
     let mut fastest = f64::MAX;
     let mut found = 0;
-    for _ in 0..ROUNDS {
+    for _ in 0..SEARCH_ROUNDS {
         let mut random = Random::new(3);
         let start = Instant::now();
         for _ in 0..SEARCHES {
@@ -275,8 +362,14 @@ mod tests {
     fn what_is_measured_is_plausible_and_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let scratch = directory.path().join("scratch");
-        let constants = measure(&scratch).unwrap();
+        let mut pauses = Vec::new();
+        let measured = measure(&scratch, |pause| {
+            pauses.push(pause);
+            true
+        });
+        let constants = measured.unwrap().expect("there was time").costs;
         assert!(!scratch.exists());
+        assert_eq!(pauses.len(), ROUNDS - 1);
         assert!(constants.sequential_read_us <= constants.prefetched_read_us);
         assert!(constants.prefetched_read_us <= constants.random_read_us);
         for constant in CostConstants::ALL {
@@ -287,5 +380,32 @@ mod tests {
                 constant.name
             );
         }
+    }
+
+    #[test]
+    fn who_stops_gets_nothing_and_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = directory.path().join("scratch");
+        assert_eq!(measure(&scratch, |_| false).unwrap(), None);
+        assert!(!scratch.exists());
+    }
+
+    #[test]
+    fn the_best_round_counts_and_another_one_has_to_confirm_it() {
+        let round = |random_us: f64, is_crowded| Round {
+            processor_factor: 1.0,
+            random_us,
+            deep_us: 10.0,
+            sequential_us: 5.0,
+            is_crowded,
+        };
+        let quiet = best_of(&[round(335.0, true), round(34.0, false), round(33.0, false)]);
+        assert_eq!(quiet.costs.random_read_us, 33.0);
+        assert!(!quiet.is_disturbed);
+        let alone = best_of(&[round(335.0, false), round(33.0, false), round(90.0, false)]);
+        assert_eq!(alone.costs.random_read_us, 33.0);
+        assert!(alone.is_disturbed, "nothing confirms it");
+        let crowded = best_of(&[round(335.0, true), round(333.0, true)]);
+        assert!(crowded.is_disturbed);
     }
 }
