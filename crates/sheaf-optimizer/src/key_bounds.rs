@@ -214,6 +214,7 @@ fn text_layout(collation: Collation) -> KeyLayout {
         overflow: None,
         auto_increment_start: 1,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     };
     KeyLayout::secondary(
         &definition,

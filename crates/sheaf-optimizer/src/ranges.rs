@@ -496,6 +496,7 @@ mod tests {
             overflow: None,
             auto_increment_start: 1,
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
         }
     }
 

@@ -12,9 +12,9 @@ use sheaf_access::CancelFlag;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::{Mode, to_column};
 use sheaf_table::{
-    AlterOptions, AlterWork, Alteration, Altered, AnalyzeOptions, Catalog, Collation, Column,
-    ColumnPlace, ColumnType, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec,
-    LockRequest, NoProgress, Progress, Table, TableDefinition, TableError, Value,
+    AlterOptions, AlterWork, Alteration, Altered, AnalyzeOptions, Catalog, CheckSpec, Collation,
+    Column, ColumnPlace, ColumnType, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec,
+    IndexSpec, LockRequest, NoProgress, Progress, Table, TableDefinition, TableError, Value,
 };
 use sqlparser::ast;
 
@@ -103,7 +103,6 @@ impl Session {
                 .note(1050, SqlError::table_exists(&name).message);
             return self.ok(sink, 0, String::new());
         }
-        self.warn_of_ignored(&create.ignored);
         let request = match &create.like {
             Some(other) => {
                 let (other_database, other_table) = self.resolve(other)?;
@@ -193,10 +192,16 @@ impl Session {
                 KeyKind::Unique | KeyKind::Plain => indexes.push(index_spec(key)),
             }
         }
+        let mut checks = Vec::with_capacity(create.checks.len());
+        for check in &create.checks {
+            let shown = format!("{name}_chk_{}", checks.len() + 1);
+            checks.push(self.check_spec(check, &shown)?);
+        }
+        self.try_checks(&name, &checks, &columns)?;
         let foreign_keys = create
             .foreign_keys
             .iter()
-            .map(|key| foreign_key_spec(key, &database))
+            .map(|key| self.foreign_key_spec(key, &database))
             .collect();
         Ok(CreateTable {
             database,
@@ -209,6 +214,7 @@ impl Session {
             auto_increment_start: create.auto_increment.unwrap_or(1),
             foreign_keys,
             check_foreign_keys: self.variables.foreign_key_checks(),
+            checks,
         })
     }
 
@@ -410,7 +416,9 @@ impl Session {
         let old_name = (database.clone(), table.clone());
         let current = self.engine.catalog().table(&database, &table)?;
         let alterations = self.alterations(&current.definition, changes, text)?;
-        let work = Catalog::alter_work(&current, &alterations)?;
+        let (next, work) = Catalog::altered_definition(&current, &alterations)?;
+        let added: Vec<CheckSpec> = added_checks(&alterations);
+        self.try_checks(&table, &added, &next.columns)?;
         check_demands(changes, work)?;
         let name = (database.as_str(), table.as_str());
         let mut options = AlterOptions {
@@ -422,7 +430,13 @@ impl Session {
             now_micros: self.local_now_micros(),
             check_foreign_keys: self.variables.foreign_key_checks(),
             version: Some(current),
+            row_test: None,
         };
+        // Rows are tested where a CHECK is new to them, and where their values may change.
+        let mut failure = None;
+        if work == AlterWork::Copy || alterations.iter().any(brings_check) {
+            (options.row_test, failure) = self.row_test(&next)?.unzip();
+        }
         let altered = if work > AlterWork::Definition {
             let progress = SessionProgress::new(self.handle());
             let memory = self.sort_memory()?;
@@ -430,7 +444,12 @@ impl Session {
             // One wait, not one in slices: the second wait comes after the build, which must not be done again.
             let wait = self.index_lock_wait();
             let catalog = self.engine.catalog();
-            unless_changed(catalog.alter_table(name, &alterations, &options, &progress, wait))?
+            let altered = catalog.alter_table(name, &alterations, &options, &progress, wait);
+            // Why a CHECK could not be evaluated.
+            if let Some(error) = failure.and_then(|failure| failure.lock().ok()?.take()) {
+                return Err(error);
+            }
+            unless_changed(altered)?
         } else if !alterations.is_empty() {
             let catalog = self.engine.catalog();
             self.with_definition_lock(|wait| {
@@ -511,9 +530,7 @@ impl Session {
                     column,
                     keys,
                     place,
-                    ignored,
                 } => {
-                    self.warn_of_ignored(ignored);
                     alterations.extend(keys.iter().map(key_alteration));
                     Alteration::AddColumn {
                         column: self.column(column, collation, keys, text)?,
@@ -525,9 +542,7 @@ impl Session {
                     column,
                     keys,
                     place,
-                    ignored,
                 } => {
-                    self.warn_of_ignored(ignored);
                     alterations.extend(keys.iter().map(key_alteration));
                     Alteration::ChangeColumn {
                         name: name.clone(),
@@ -566,10 +581,20 @@ impl Session {
                     new: new.clone(),
                 },
                 TableChange::AddForeignKey(key) => Alteration::AddForeignKey {
-                    spec: foreign_key_spec(key, database),
+                    spec: self.foreign_key_spec(key, database),
                     check: self.variables.foreign_key_checks(),
                 },
                 TableChange::DropForeignKey { name } => Alteration::DropForeignKey(name.clone()),
+                TableChange::AddCheck(check) => {
+                    let shown = format!("{table}_chk");
+                    Alteration::AddCheck(self.check_spec(check, &shown)?)
+                }
+                TableChange::DropCheck { name } => Alteration::DropCheck(name.clone()),
+                TableChange::EnforceCheck { name, enforced } => Alteration::EnforceCheck {
+                    name: name.clone(),
+                    enforced: *enforced,
+                },
+                TableChange::DropConstraint { name } => dropped_constraint(definition, name)?,
                 TableChange::AutoIncrement(first) => Alteration::SetAutoIncrement(*first),
                 TableChange::Comment(comment) => Alteration::SetComment(comment.clone()),
                 TableChange::DefaultCollation { .. } => Alteration::SetCollation(collation),
@@ -607,10 +632,34 @@ impl Session {
         Ok(alterations)
     }
 
-    fn warn_of_ignored(&mut self, clauses: &[String]) {
-        for clause in clauses {
-            self.warnings
-                .warn(1235, format!("{clause} is read and not enforced yet"));
+    /// What a foreign key asks for. Without columns of the parent it refers to the parent's primary key.
+    fn foreign_key_spec(
+        &self,
+        key: &parsed::ForeignKeyDefinition,
+        database: &str,
+    ) -> ForeignKeySpec {
+        let referenced_database = key.table.database.as_deref().unwrap_or(database);
+        let mut referenced_columns = key.referenced.clone();
+        if referenced_columns.is_empty()
+            && let Ok(parent) = self
+                .engine
+                .catalog()
+                .table(referenced_database, &key.table.table)
+        {
+            let parent = &parent.definition;
+            let parts = parent.primary.parts.iter();
+            let names = parts.map(|part| parent.columns[part.column].name.clone());
+            referenced_columns.extend(names);
+        }
+        ForeignKeySpec {
+            name: key.name.clone(),
+            index_name: key.index.clone(),
+            columns: key.columns.clone(),
+            referenced_database: referenced_database.to_string(),
+            referenced_table: key.table.table.clone(),
+            referenced_columns,
+            on_delete: key.on_delete,
+            on_update: key.on_update,
         }
     }
 
@@ -629,6 +678,62 @@ fn unless_changed(altered: sheaf_table::Result<Altered>) -> sheaf_table::Result<
     match altered {
         Err(TableError::DefinitionChanged) => Ok(None),
         altered => altered.map(Some),
+    }
+}
+
+fn added_checks(alterations: &[Alteration]) -> Vec<CheckSpec> {
+    let added = alterations
+        .iter()
+        .filter_map(|alteration| match alteration {
+            Alteration::AddCheck(spec) => Some(spec.clone()),
+            _ => None,
+        });
+    added.collect()
+}
+
+/// Whether rows that are there must keep a CHECK that they did not have to keep before.
+fn brings_check(alteration: &Alteration) -> bool {
+    match alteration {
+        Alteration::AddCheck(spec) => spec.enforced,
+        Alteration::EnforceCheck { enforced, .. } => *enforced,
+        _ => false,
+    }
+}
+
+/// What DROP CONSTRAINT drops. Errors 3940 if there is no constraint of this name, and 3939 if there are several.
+fn dropped_constraint(definition: &TableDefinition, name: &str) -> Result<Alteration> {
+    let is_named = |other: &str| sheaf_table::schema::same_name(other, name);
+    let mut found = Vec::new();
+    if definition
+        .foreign_keys
+        .iter()
+        .any(|key| is_named(&key.name))
+    {
+        found.push(Alteration::DropForeignKey(name.to_string()));
+    }
+    if definition.checks.iter().any(|check| is_named(&check.name)) {
+        found.push(Alteration::DropCheck(name.to_string()));
+    }
+    if definition
+        .index(name)
+        .is_some_and(|index| index.unique || index.primary)
+    {
+        found.push(Alteration::DropIndex(name.to_string()));
+    }
+    match (found.pop(), found.is_empty()) {
+        (Some(alteration), true) => Ok(alteration),
+        (Some(_), false) => Err(SqlError::new(
+            3939,
+            "HY000",
+            format!(
+                "Table has multiple constraints with the name '{name}'. Please use constraint specific 'DROP' clause."
+            ),
+        )),
+        (None, _) => Err(SqlError::new(
+            3940,
+            "HY000",
+            format!("Constraint '{name}' does not exist."),
+        )),
     }
 }
 
@@ -887,23 +992,6 @@ fn index_spec(key: &KeyDefinition) -> IndexSpec {
     }
 }
 
-fn foreign_key_spec(key: &parsed::ForeignKeyDefinition, database: &str) -> ForeignKeySpec {
-    ForeignKeySpec {
-        name: key.name.clone(),
-        index_name: key.index.clone(),
-        columns: key.columns.clone(),
-        referenced_database: key
-            .table
-            .database
-            .clone()
-            .unwrap_or_else(|| database.to_string()),
-        referenced_table: key.table.table.clone(),
-        referenced_columns: key.referenced.clone(),
-        on_delete: key.on_delete,
-        on_update: key.on_update,
-    }
-}
-
 /// The request that makes an empty table like an existing one.
 fn same_shape(definition: &TableDefinition, database: String, name: String) -> CreateTable {
     let specs = |parts: &[sheaf_table::IndexPart]| {
@@ -935,6 +1023,17 @@ fn same_shape(definition: &TableDefinition, database: String, name: String) -> C
         foreign_keys: Vec::new(),
         // Foreign keys of a table that was there have been checked.
         check_foreign_keys: false,
+        checks: definition
+            .checks
+            .iter()
+            .map(|check| CheckSpec {
+                name: None,
+                expression: check.expression.clone(),
+                columns: check.columns.clone(),
+                enforced: check.enforced,
+                of_column: None,
+            })
+            .collect(),
     }
 }
 

@@ -115,8 +115,9 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 22] = [
+const FILLED: [&str; 23] = [
     "CHARACTER_SETS",
+    "CHECK_CONSTRAINTS",
     "COLLATIONS",
     "COLLATION_CHARACTER_SET_APPLICABILITY",
     "COLUMNS",
@@ -188,6 +189,7 @@ fn rows_of(table: &str, session: &Session) -> Result<Option<Rows>> {
         "KEY_COLUMN_USAGE" => key_column_usage(session)?,
         "TABLE_CONSTRAINTS" => table_constraints(session)?,
         "REFERENTIAL_CONSTRAINTS" => referential_constraints(session)?,
+        "CHECK_CONSTRAINTS" => check_constraints(session)?,
         "ENGINES" => session.engine_rows(),
         "CHARACTER_SETS" => character_sets(),
         "COLLATIONS" => collations(),
@@ -681,6 +683,38 @@ fn table_constraints(session: &Session) -> Result<Rows> {
                 definition.name.clone().into(),
                 "FOREIGN KEY".into(),
                 "YES".into(),
+            ]);
+        }
+        for check in &definition.checks {
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                check.name.clone().into(),
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                "CHECK".into(),
+                if check.enforced { "YES" } else { "NO" }.into(),
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn check_constraints(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("CONSTRAINT_CATALOG", TEXT),
+        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_NAME", TEXT),
+        ("CHECK_CLAUSE", LONG_TEXT),
+    ]);
+    for_each_table(session, |table| {
+        for check in &table.definition.checks {
+            rows.push(vec![
+                "def".into(),
+                table.definition.database.clone().into(),
+                check.name.clone().into(),
+                format!("({})", check.expression).into(),
             ]);
         }
         Ok(())

@@ -49,6 +49,7 @@ mod statement_hints;
 mod statement_locks;
 mod statement_timer;
 mod status;
+mod table_checks;
 mod table_writer;
 #[cfg(test)]
 mod tests;

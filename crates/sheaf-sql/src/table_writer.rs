@@ -21,6 +21,7 @@ use crate::on_duplicate::DuplicateUpdate;
 use crate::run_query::MAX_REPLANS;
 use crate::session::{Session, SessionHandle};
 use crate::sort_memory::SortMemory;
+use crate::table_checks::{TableChecks, violated};
 use crate::transaction::StatementTransaction;
 use crate::warnings::Warnings;
 
@@ -303,6 +304,7 @@ pub(crate) struct TableWriter {
     target: Target,
     options: WriteOptions,
     update: Option<DuplicateUpdate>,
+    checks: Option<TableChecks>,
     lock_wait: LockWait,
     kept: Option<KeptRows>,
     written: Written,
@@ -345,6 +347,17 @@ impl TableWriter {
     pub(crate) fn write(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
         if self.rows_seen().is_multiple_of(ROWS_PER_CANCEL_CHECK) {
             self.handle.cancel_flag().check()?;
+        }
+        if let Some(checks) = &self.checks
+            && let Some(name) = checks.broken_by(row)?
+        {
+            let error = violated(name);
+            if !self.options.ignore {
+                return Err(error.into());
+            }
+            warnings.warn(error.mysql_code(), error.to_string());
+            self.written.duplicates += 1;
+            return Ok(());
         }
         let outcome = loop {
             match &mut self.target {
@@ -461,6 +474,18 @@ impl TableWriter {
             }
         };
         let new = update.updated(&old, row, number, warnings)?;
+        if new != old
+            && let Some(checks) = &self.checks
+            && let Some(name) = checks.broken_by(&new)?
+        {
+            let error = violated(name);
+            if !self.options.ignore {
+                return Err(error.into());
+            }
+            warnings.warn(error.mysql_code(), error.to_string());
+            self.written.duplicates += 1;
+            return Ok(true);
+        }
         if new == old {
             self.written.unchanged += 1;
         } else {
@@ -557,7 +582,7 @@ impl Session {
         let memory = self.sort_memory()?;
         let (sort, progress) = self.load_options(&memory);
         match BulkLoad::new(self.engine.catalog(), guard, sort, progress) {
-            Ok(load) => Ok(self.bulk_writer(load, memory, options)),
+            Ok(load) => self.bulk_writer(load, memory, options),
             // The estimate was wrong.
             Err(TableError::TableNotEmpty { .. }) => {
                 let tables = self.lock_table(database, table)?;
@@ -577,7 +602,7 @@ impl Session {
         let memory = self.sort_memory()?;
         let (sort, progress) = self.load_options(&memory);
         let load = BulkLoad::of_new_table(self.engine.catalog(), request, sort, progress)?;
-        Ok(self.bulk_writer(load, memory, options))
+        self.bulk_writer(load, memory, options)
     }
 
     fn load_options(&self, memory: &SortMemory) -> (BulkLoadOptions, Arc<SessionProgress>) {
@@ -593,7 +618,7 @@ impl Session {
         mut load: BulkLoad,
         memory: SortMemory,
         options: WriteOptions,
-    ) -> TableWriter {
+    ) -> Result<TableWriter> {
         load.give_out(self.variables.auto_increment_series());
         TableWriter {
             table: Arc::clone(load.table()),
@@ -644,6 +669,7 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         Ok(TableWriter {
+            checks: self.table_checks(&table.definition)?,
             target: Target::Rows {
                 transaction: self.begin_changes()?,
                 table: position_of(&tables, &table)?,

@@ -28,6 +28,7 @@ use crate::result::ResultSink;
 use crate::row_spool::SpooledRows;
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
+use crate::table_checks::{TableChecks, violated};
 use crate::table_writer::{ROWS_PER_CANCEL_CHECK, issue};
 use crate::transaction::{MAX_RESTARTS, StatementTransaction};
 use crate::values::{divisors, hybrid_number, shown_in};
@@ -66,6 +67,7 @@ struct Target {
     columns: Vec<(usize, Source)>,
     /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
     stamped: Vec<usize>,
+    checks: Option<TableChecks>,
 }
 
 /// How values that do not fit and rows in the way are treated.
@@ -171,7 +173,10 @@ impl Session {
             report_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
             now_micros: self.local_now_micros(),
         };
-        let (targets, projection) = plan_targets(references, assignments, rules)?;
+        let (mut targets, projection) = plan_targets(references, assignments, rules)?;
+        for target in &mut targets {
+            target.checks = self.table_checks(&target.table.definition)?;
+        }
         let query = ChangeQuery {
             hints: &update.hints,
             projection,
@@ -281,6 +286,16 @@ impl Session {
                 updated.matched += 1;
                 let row = target.new_row(&old, (&found, decimals), number, rules, warnings)?;
                 if row == old {
+                    continue;
+                }
+                if let Some(checks) = &target.checks
+                    && let Some(name) = checks.broken_by(&row)?
+                {
+                    let error = violated(name);
+                    if !rules.ignore {
+                        return Err(error.into());
+                    }
+                    warnings.warn(error.mysql_code(), error.to_string());
                     continue;
                 }
                 match locked.replace(transaction.changes(), table, key, &old, &row) {
@@ -559,6 +574,7 @@ fn plan_targets(
                 table,
                 key: projection.len(),
                 columns: Vec::new(),
+                checks: None,
                 stamped,
             },
         );

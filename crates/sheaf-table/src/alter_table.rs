@@ -22,7 +22,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sheaf_storage::TreeId;
+use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
 
 use crate::altered_definition::{
     AlterWork, AlteredDefinition, ColumnPlace, altered_definition, keeps_values, renames_column,
@@ -30,6 +30,7 @@ use crate::altered_definition::{
 use crate::auto_increment::AutoIncrementSeries;
 use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
 use crate::catalog_foreign_keys::{check_rows, parents_of};
+use crate::check_constraint::{CheckSpec, RowTest, rename_check_with_table};
 use crate::collation::Collation;
 use crate::convert::Mode;
 use crate::definition_check::NO_TREE;
@@ -44,6 +45,9 @@ use crate::schema::{
 };
 use crate::table::{Table, TableState};
 use crate::table_lock::{LockRequest, WriterLock};
+
+/// Leaves that the test of all rows reads ahead.
+const CHECK_READ_AHEAD_PAGES: usize = 64;
 
 /// One change of a table.
 #[derive(Debug, Clone)]
@@ -86,6 +90,13 @@ pub enum Alteration {
     },
     /// Its index stays.
     DropForeignKey(String),
+    AddCheck(CheckSpec),
+    DropCheck(String),
+    /// ALTER CHECK: whether rows must keep it.
+    EnforceCheck {
+        name: String,
+        enforced: bool,
+    },
     /// The next value to give out, unless there is a greater one.
     SetAutoIncrement(u64),
     SetComment(String),
@@ -120,6 +131,8 @@ pub struct AlterOptions {
     pub check_foreign_keys: bool,
     /// What the changes were made for; `None`: whatever there is.
     pub version: Option<Arc<Table>>,
+    /// What the rows must pass that are there, in the shape of the new definition; an error of it ends the statement.
+    pub row_test: Option<RowTest>,
 }
 
 impl Default for AlterOptions {
@@ -133,6 +146,7 @@ impl Default for AlterOptions {
             now_micros: 0,
             check_foreign_keys: true,
             version: None,
+            row_test: None,
         }
     }
 }
@@ -163,6 +177,19 @@ impl Catalog {
     /// The MySQL error for whatever is wrong with the request.
     pub fn alter_work(table: &Table, changes: &[Alteration]) -> Result<AlterWork> {
         Ok(altered_definition(&table.definition, changes, table.first_free_index_id())?.work)
+    }
+
+    /// What a table becomes by the changes, without trees.
+    ///
+    /// # Errors
+    /// The MySQL error for whatever is wrong with the request.
+    pub fn altered_definition(
+        table: &Table,
+        changes: &[Alteration],
+    ) -> Result<(TableDefinition, AlterWork)> {
+        let first_index_id = table.first_free_index_id();
+        let altered = altered_definition(&table.definition, changes, first_index_id)?;
+        Ok((altered.definition, altered.work))
     }
 
     /// What the definition becomes. The parents of new foreign keys are there and fit.
@@ -216,6 +243,7 @@ impl Catalog {
             .and_then(|state| {
                 let sharing = state.as_ref().unwrap_or(&table.state);
                 self.check_new_keys(&altered, sharing, progress)?;
+                self.check_each_row(&altered, sharing, options, progress)?;
                 let mut definition = altered.definition;
                 rename(&mut definition, changes);
                 let kept = trees_of(&definition);
@@ -424,6 +452,34 @@ impl Catalog {
         Ok(())
     }
 
+    /// Whether the rows pass the test of the options.
+    fn check_each_row(
+        &self,
+        altered: &AlteredDefinition,
+        state: &Arc<TableState>,
+        options: &AlterOptions,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let Some(RowTest(test)) = &options.row_test else {
+            return Ok(());
+        };
+        let (definition, state) = (altered.definition.clone(), Arc::clone(state));
+        let table = Table::open(self.storage(), definition, state)?;
+        let read_ahead = ReadAhead::Pages(CHECK_READ_AHEAD_PAGES);
+        let mut rows = table
+            .clustered
+            .scan(KeyRange::all(), Direction::Forward, read_ahead);
+        while let Some(leaf) = rows.next_leaf()? {
+            if progress.is_cancelled() {
+                return Err(TableError::Interrupted);
+            }
+            for entry in 0..leaf.len() {
+                test(&table.decode_row(&table.view(leaf.value(entry))?)?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Enters the new definition, and those of the tables that follow.
     fn enter_altered(
         &self,
@@ -477,6 +533,9 @@ fn rename(definition: &mut TableDefinition, changes: &[Alteration]) {
         if let Alteration::RenameTo { database, table } = change {
             for key in &mut definition.foreign_keys {
                 rename_with_table(key, &definition.name, table);
+            }
+            for check in &mut definition.checks {
+                rename_check_with_table(check, &definition.name, table);
             }
             (definition.database, definition.name) = (database.clone(), table.clone());
         }

@@ -10,6 +10,7 @@
 //! Reference: MySQL manual, "ALTER TABLE Statement".
 
 use crate::alter_table::Alteration;
+use crate::check_constraint::{self, check_against_foreign_keys, resolve_check};
 use crate::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
@@ -95,6 +96,7 @@ pub(crate) fn altered_definition(
 ) -> Result<AlteredDefinition> {
     let mut next = old.clone();
     drop_keys(&mut next, changes)?;
+    drop_checks(&mut next, changes)?;
     let (columns, sources) = altered_columns(old, changes)?;
     follow_columns(old, &mut next, columns, &sources)?;
     rename_indexes(&mut next, changes)?;
@@ -119,6 +121,7 @@ pub(crate) fn altered_definition(
     }
     check_nullability(&next)?;
     let to_check = add_foreign_keys(&mut next, changes, first_index_id)?;
+    add_checks(&mut next, changes)?;
     let mut sets_auto_increment = false;
     for change in changes {
         match change {
@@ -183,6 +186,53 @@ fn drop_keys(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Drops CHECKs that the statement names, and those whose only column it drops.
+fn drop_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()> {
+    for change in changes {
+        if let Alteration::DropCheck(name) = change {
+            let mut checks = next.checks.iter();
+            let position = checks.position(|check| same_name(&check.name, name));
+            let unknown = || TableError::UnknownCheck { name: name.clone() };
+            next.checks.remove(position.ok_or_else(unknown)?);
+        }
+    }
+    for change in changes {
+        match change {
+            Alteration::DropColumn(name) => {
+                check_constraint::drop_column(&mut next.checks, name)?;
+            }
+            Alteration::RenameColumn { name, new } if name != new => {
+                check_constraint::rename_column(&next.checks, name)?;
+            }
+            Alteration::ChangeColumn { name, new, .. } if !same_name(name, &new.name) => {
+                check_constraint::rename_column(&next.checks, name)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Adds CHECKs, and turns some on or off.
+fn add_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()> {
+    for change in changes {
+        match change {
+            Alteration::AddCheck(spec) => {
+                let check = resolve_check(next, spec)?;
+                next.checks.push(check);
+            }
+            Alteration::EnforceCheck { name, enforced } => {
+                let mut checks = next.checks.iter_mut();
+                let check = checks.find(|check| same_name(&check.name, name));
+                let unknown = || TableError::UnknownCheck { name: name.clone() };
+                check.ok_or_else(unknown)?.enforced = *enforced;
+            }
+            _ => {}
+        }
+    }
+    check_against_foreign_keys(next)
 }
 
 /// The columns in their new order, and where each was before.
@@ -446,6 +496,8 @@ fn work_of(
     for change in changes {
         work = work.max(match change {
             Alteration::AddIndex(_) | Alteration::AddForeignKey { .. } => AlterWork::Index,
+            Alteration::AddCheck(spec) if spec.enforced => AlterWork::Index,
+            Alteration::EnforceCheck { enforced: true, .. } => AlterWork::Index,
             Alteration::Rebuild => AlterWork::Rebuild,
             _ => AlterWork::Definition,
         });

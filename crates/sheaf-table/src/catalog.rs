@@ -30,6 +30,7 @@ use crate::catalog_records::{
     put_definition, put_statistics, read_header, table_of_key,
 };
 use crate::catalog_resource_groups::{ResourceGroupState, read_resource_group};
+use crate::check_constraint::rename_check_with_table;
 use crate::definition_check::{check_name, needs_overflow, resolve_table};
 use crate::definition_codec::decode_definition;
 use crate::error::{Result, TableError};
@@ -629,6 +630,7 @@ impl Catalog {
 
     fn check_new_foreign_keys(&self, definition: &TableDefinition, check: bool) -> Result<()> {
         self.check_foreign_key_names(definition, &[])?;
+        self.check_check_names(definition, &[])?;
         let mut keys = definition.foreign_keys.iter().filter(|_| check);
         keys.try_for_each(|key| self.check_foreign_key(key, definition).map(drop))
     }
@@ -813,6 +815,9 @@ impl Catalog {
             for key in &mut definition.foreign_keys {
                 rename_with_table(key, &definition.name, &name);
             }
+            for check in &mut definition.checks {
+                rename_check_with_table(check, &definition.name, &name);
+            }
             (definition.database, definition.name) = (database, name);
             let state = table.state.clone();
             renamed.push(Table::open(&self.storage, definition, state)?);
@@ -906,6 +911,8 @@ impl Catalog {
             let moves = old.database != new.database;
             let known = if moves { &[][..] } else { &old.foreign_keys };
             self.check_foreign_key_names(new, known)?;
+            let known = if moves { &[][..] } else { &old.checks };
+            self.check_check_names(new, known)?;
         }
         let mut opened = Vec::with_capacity(entries.len());
         for entry in &entries {

@@ -10,6 +10,7 @@ use sheaf_storage::{Direction, KeyRange, ReadAhead};
 
 use crate::catalog::{Catalog, QualifiedName};
 use crate::change_set::Lookup;
+use crate::check_constraint::CheckConstraint;
 use crate::error::{Result, TableError};
 use crate::foreign_key::{ForeignKey, check_parent, referenced_positions};
 use crate::progress::Progress;
@@ -68,6 +69,33 @@ impl Catalog {
             if let Some(key) = new.iter().find(taken) {
                 let name = key.name.clone();
                 return Err(TableError::DuplicateForeignKey { name });
+            }
+        }
+        Ok(())
+    }
+
+    /// Error `DuplicateCheck` if another table of the database has the name of a CHECK that is not among the table's `old`
+    /// ones.
+    pub(crate) fn check_check_names(
+        &self,
+        definition: &TableDefinition,
+        old: &[CheckConstraint],
+    ) -> Result<()> {
+        let is_new = |check: &&CheckConstraint| !old.iter().any(|other| other.name == check.name);
+        let new: Vec<&CheckConstraint> = definition.checks.iter().filter(is_new).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        for table in self.tables(&definition.database)? {
+            if table.definition.id == definition.id {
+                continue;
+            }
+            for other in &table.definition.checks {
+                let mut new = new.iter();
+                if let Some(check) = new.find(|check| same_name(&check.name, &other.name)) {
+                    let name = check.name.clone();
+                    return Err(TableError::DuplicateCheck { name });
+                }
             }
         }
         Ok(())

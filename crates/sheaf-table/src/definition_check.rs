@@ -3,6 +3,7 @@
 
 use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
 
+use crate::check_constraint::{check_against_foreign_keys, resolve_check};
 use crate::convert::{Mode, to_column};
 use crate::error::{Result, TableError};
 use crate::foreign_key::{ForeignKeySpec, leading_index, resolve_foreign_key};
@@ -92,6 +93,7 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
         overflow: None,
         auto_increment_start: request.auto_increment_start.max(1),
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     };
     if let Some(parts) = &request.primary_key {
         definition.primary.parts = resolve_parts(&definition, parts)?;
@@ -108,6 +110,11 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
         }
         definition.foreign_keys.push(foreign_key);
     }
+    for spec in &request.checks {
+        let check = resolve_check(&definition, spec)?;
+        definition.checks.push(check);
+    }
+    check_against_foreign_keys(&definition)?;
     check_key_lengths(&definition)?;
     check_auto_increment(&definition)?;
     check_row_length(&definition)?;

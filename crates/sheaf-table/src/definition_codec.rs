@@ -5,6 +5,7 @@
 
 use sheaf_storage::TreeId;
 
+use crate::check_constraint::CheckConstraint;
 use crate::collation::Collation;
 use crate::error::{Result, TableError};
 use crate::foreign_key::{ForeignKey, ReferentialAction};
@@ -13,7 +14,7 @@ use crate::types::ColumnType;
 use crate::value::Value;
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 2;
+pub(crate) const FORMAT: u64 = 3;
 
 const NULLABLE: u64 = 1;
 const AUTO_INCREMENT: u64 = 2;
@@ -157,6 +158,14 @@ impl Writer {
             self.text(referenced);
         }
     }
+}
+
+fn write_check(writer: &mut Writer, check: &CheckConstraint) {
+    writer.text(&check.name);
+    writer.text(&check.expression);
+    writer.number(u64::from(check.enforced));
+    writer.number(check.columns.len() as u64);
+    check.columns.iter().for_each(|column| writer.text(column));
 }
 
 fn action_number(action: ReferentialAction) -> u64 {
@@ -352,6 +361,17 @@ impl<'a> Reader<'a> {
         Ok(foreign_key)
     }
 
+    fn check(&mut self) -> Result<CheckConstraint> {
+        Ok(CheckConstraint {
+            name: self.text()?,
+            expression: self.text()?,
+            enforced: self.number()? != 0,
+            columns: (0..self.count()?)
+                .map(|_| self.text())
+                .collect::<Result<_>>()?,
+        })
+    }
+
     /// The format's version, of which `known` is the newest one.
     pub(crate) fn version(&mut self, known: u64) -> Result<u64> {
         match self.number()? {
@@ -386,6 +406,9 @@ pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
         .foreign_keys
         .iter()
         .for_each(|foreign_key| writer.foreign_key(foreign_key));
+    writer.number(definition.checks.len() as u64);
+    let checks = definition.checks.iter();
+    checks.for_each(|check| write_check(&mut writer, check));
     writer.0
 }
 
@@ -422,11 +445,18 @@ pub(crate) fn decode_definition(
         overflow: reader.number()?.checked_sub(1).map(TreeId),
         auto_increment_start: reader.number()?,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     };
     // Definitions of format 1 end here.
     if version > 1 {
         definition.foreign_keys = (0..reader.count()?)
             .map(|_| reader.foreign_key(width))
+            .collect::<Result<_>>()?;
+    }
+    // And those of format 2 here.
+    if version > 2 {
+        definition.checks = (0..reader.count()?)
+            .map(|_| reader.check())
             .collect::<Result<_>>()?;
     }
     Ok(definition)
@@ -485,6 +515,12 @@ mod tests {
                 on_delete: ReferentialAction::Cascade,
                 on_update: ReferentialAction::SetNull,
             }],
+            checks: vec![CheckConstraint {
+                name: "t_chk_1".into(),
+                expression: "`price` > 0".into(),
+                columns: vec!["price".into()],
+                enforced: true,
+            }],
         }
     }
 
@@ -507,7 +543,7 @@ mod tests {
         bytes[0] = FORMAT as u8 + 1;
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
-            Err(TableError::CatalogTooNew { found: 3, known: 2 })
+            Err(TableError::CatalogTooNew { found: 4, known: 3 })
         ));
     }
 }

@@ -185,6 +185,31 @@ pub enum TableError {
     /// `constraint`: the child and the constraint, as MySQL prints them.
     #[error("Cannot truncate a table referenced in a foreign key constraint ({constraint})")]
     TruncatedReferencedTable { constraint: String },
+    #[error("Check constraint '{name}' is violated.")]
+    CheckViolated { name: String },
+    #[error("Duplicate check constraint name '{name}'.")]
+    DuplicateCheck { name: String },
+    #[error("Check constraint '{name}' is not found in the table.")]
+    UnknownCheck { name: String },
+    #[error("Check constraint '{name}' refers to non-existing column '{column}'.")]
+    CheckOfUnknownColumn { name: String, column: String },
+    #[error("Column check constraint '{name}' references other column.")]
+    CheckOfOtherColumn { name: String },
+    #[error("Check constraint '{name}' cannot refer to an auto-increment column.")]
+    CheckOfAutoIncrement { name: String },
+    #[error(
+        "Column '{column}' cannot be used in a check constraint '{check}': needed in a foreign key constraint \
+         '{foreign_key}' referential action."
+    )]
+    ColumnOfCheckChangesWithParent {
+        column: String,
+        check: String,
+        foreign_key: String,
+    },
+    #[error(
+        "Check constraint '{name}' uses column '{column}', hence column cannot be dropped or renamed."
+    )]
+    ColumnNeededByCheck { name: String, column: String },
     #[error("Unknown database '{name}'")]
     UnknownDatabase { name: String },
     #[error("Can't create database '{name}'; database exists")]
@@ -313,6 +338,14 @@ impl TableError {
             TableError::ReferencedTable { .. } => 3730,
             TableError::RenamedReferencedTable => 1235,
             TableError::TruncatedReferencedTable { .. } => 1701,
+            TableError::CheckViolated { .. } => 3819,
+            TableError::DuplicateCheck { .. } => 3822,
+            TableError::UnknownCheck { .. } => 3821,
+            TableError::CheckOfUnknownColumn { .. } => 3820,
+            TableError::CheckOfOtherColumn { .. } => 3813,
+            TableError::CheckOfAutoIncrement { .. } => 3818,
+            TableError::ColumnOfCheckChangesWithParent { .. } => 3823,
+            TableError::ColumnNeededByCheck { .. } => 3959,
             TableError::UnknownDatabase { .. } => 1049,
             TableError::DatabaseExists { .. } => 1007,
             TableError::CannotDropDatabase { .. } => 1008,

@@ -147,6 +147,7 @@ fn table_of(columns: Vec<Column>) -> TableDefinition {
         overflow: None,
         auto_increment_start: 1,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     }
 }
 

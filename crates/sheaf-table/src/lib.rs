@@ -17,6 +17,7 @@ mod catalog_resource_groups;
 mod catalog_statistics;
 pub mod change_set;
 pub mod check;
+mod check_constraint;
 pub mod collation;
 pub mod convert;
 pub mod cpu_set;
@@ -60,6 +61,7 @@ pub use catalog::{
 };
 pub use catalog_statistics::AutoAnalyze;
 pub use change_set::{ChangeGuard, ChangeSet};
+pub use check_constraint::{CheckConstraint, CheckSpec, RowTest};
 pub use collation::Collation;
 pub use cpu_set::CpuSet;
 pub use error::{ColumnIssue, ColumnProblem, Result, TableError};

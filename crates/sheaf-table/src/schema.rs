@@ -6,6 +6,7 @@
 
 use sheaf_storage::TreeId;
 
+use crate::check_constraint::{CheckConstraint, CheckSpec};
 use crate::collation::Collation;
 use crate::foreign_key::{ForeignKey, ForeignKeySpec};
 use crate::types::ColumnType;
@@ -104,6 +105,7 @@ pub struct TableDefinition {
     /// AUTO_INCREMENT = n of the CREATE TABLE: the least value to give out.
     pub auto_increment_start: u64,
     pub foreign_keys: Vec<ForeignKey>,
+    pub checks: Vec<CheckConstraint>,
 }
 
 impl TableDefinition {
@@ -172,6 +174,7 @@ pub struct CreateTable {
     pub foreign_keys: Vec<ForeignKeySpec>,
     /// Parents must be there and fit (the variable `foreign_key_checks`).
     pub check_foreign_keys: bool,
+    pub checks: Vec<CheckSpec>,
 }
 
 impl CreateTable {
@@ -192,6 +195,7 @@ impl CreateTable {
             auto_increment_start: 1,
             foreign_keys: Vec::new(),
             check_foreign_keys: true,
+            checks: Vec::new(),
         }
     }
 }

@@ -35,6 +35,14 @@ fn write_statement(out: &mut String, definition: &TableDefinition) -> fmt::Resul
     for foreign_key in &definition.foreign_keys {
         write!(out, ",\n  {}", foreign_key.clause(definition))?;
     }
+    for check in &definition.checks {
+        write!(out, ",\n  {}", check.clause())?;
+    }
+    out.push_str("\n) ENGINE=Sheaf");
+    // 1 is where every table begins.
+    if let Some(next @ 2..) = auto_increment {
+        write!(out, " AUTO_INCREMENT={next}")?;
+    }
     write!(
         out,
         "\n) ENGINE=Sheaf DEFAULT CHARSET={}",
@@ -124,7 +132,7 @@ fn write_index(out: &mut String, definition: &TableDefinition, index: &Index) ->
 }
 
 /// A text in quotes, with MySQL's escapes.
-fn text_literal(text: &str) -> String {
+pub fn text_literal(text: &str) -> String {
     let mut literal = String::from("'");
     for character in text.chars() {
         match character {

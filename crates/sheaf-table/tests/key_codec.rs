@@ -56,6 +56,7 @@ fn table(columns: &[(&str, bool, Option<u32>)]) -> (TableDefinition, KeyLayout) 
         overflow: None,
         auto_increment_start: 1,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     };
     let layout = KeyLayout::secondary(&definition, &definition.secondary[0]);
     (definition, layout)

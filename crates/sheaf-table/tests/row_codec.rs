@@ -111,6 +111,7 @@ fn index_on_all(columns: Vec<Column>) -> (TableDefinition, KeyLayout) {
         overflow: None,
         auto_increment_start: 1,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     };
     let layout = KeyLayout::secondary(&definition, &definition.secondary[0]);
     (definition, layout)

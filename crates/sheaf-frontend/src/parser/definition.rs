@@ -4,10 +4,10 @@ use sheaf_table::ReferentialAction;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{
-    ColumnDefinition, ColumnPlace, CreateTable, DatabaseOptions, ForeignKeyDefinition,
-    KeyDefinition, KeyKind, KeyPart, TableChange, TableName,
+    CheckDefinition, ColumnDefinition, ColumnPlace, CreateTable, DatabaseOptions,
+    ForeignKeyDefinition, KeyDefinition, KeyKind, KeyPart, TableChange, TableName,
 };
-use super::{Parsed, Statement, StatementParser, within};
+use super::{Parsed, Statement, StatementParser, check_text, within};
 use crate::error::SqlError;
 
 const DATABASE_OPTIONS: [&str; 4] = ["CHARACTER SET", "CHARSET", "COLLATE", "ENCRYPTION"];
@@ -252,13 +252,13 @@ impl StatementParser<'_> {
             columns: Vec::new(),
             keys: Vec::new(),
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
             collation: None,
             character_set: None,
             auto_increment: None,
             comment: String::new(),
             like: None,
             query: None,
-            ignored: Vec::new(),
         };
         if self.accept("LIKE") {
             table.like = Some(self.table_name()?);
@@ -301,22 +301,19 @@ impl StatementParser<'_> {
     }
 
     fn table_element(&mut self, table: &mut CreateTable) -> Parsed<()> {
-        if self.key_or_constraint(&mut table.keys, &mut table.foreign_keys, &mut table.ignored)? {
-            return Ok(());
+        let mut constraints = Constraints::default();
+        if !self.key_or_constraint(&mut constraints)? {
+            let column = self.column_definition(&mut constraints)?;
+            table.columns.push(column);
         }
-        let (column, keys) = self.column_definition(&mut table.ignored)?;
-        table.columns.push(column);
-        table.keys.extend(keys);
+        table.keys.extend(constraints.keys);
+        table.foreign_keys.extend(constraints.foreign_keys);
+        table.checks.extend(constraints.checks);
         Ok(())
     }
 
-    /// A key, a foreign key, or a constraint that is read and not enforced. False if something else comes next.
-    fn key_or_constraint(
-        &mut self,
-        keys: &mut Vec<KeyDefinition>,
-        foreign_keys: &mut Vec<ForeignKeyDefinition>,
-        ignored: &mut Vec<String>,
-    ) -> Parsed<bool> {
+    /// A key, a foreign key, or a CHECK. False if something else comes next.
+    fn key_or_constraint(&mut self, found: &mut Constraints) -> Parsed<bool> {
         let mut symbol = None;
         let constraint = self.accept("CONSTRAINT");
         if constraint
@@ -330,7 +327,7 @@ impl StatementParser<'_> {
             self.index_type()?;
             let parts = self.key_parts()?;
             let comment = self.key_options()?;
-            keys.push(KeyDefinition {
+            found.keys.push(KeyDefinition {
                 kind: KeyKind::Primary,
                 name: None,
                 parts,
@@ -338,19 +335,18 @@ impl StatementParser<'_> {
             });
         } else if self.accept("UNIQUE") {
             let _ = self.accept_one_of(&["INDEX", "KEY"]);
-            keys.push(self.named_key(KeyKind::Unique, symbol)?);
+            found.keys.push(self.named_key(KeyKind::Unique, symbol)?);
         } else if self.accept("FOREIGN KEY") {
-            foreign_keys.push(self.foreign_key(symbol)?);
+            found.foreign_keys.push(self.foreign_key(symbol)?);
         } else if self.accept("CHECK") {
-            self.check()?;
-            ignored.push("CHECK".into());
+            found.checks.push(self.check(symbol, None)?);
         } else if constraint {
             return self.unexpected("PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK");
         } else if self.accept_one_of(&["FULLTEXT", "SPATIAL"]).is_some() {
             return Err(SqlError::not_supported_yet("FULLTEXT and SPATIAL keys").into());
         } else if self.is_key_start() {
             self.tokens.advance_token();
-            keys.push(self.named_key(KeyKind::Plain, None)?);
+            found.keys.push(self.named_key(KeyKind::Plain, None)?);
         } else {
             return Ok(false);
         }
@@ -511,19 +507,36 @@ impl StatementParser<'_> {
         })
     }
 
-    fn check(&mut self) -> Parsed<()> {
+    /// A CHECK behind this word, with the name that stands before it and the column that it is part of.
+    fn check(
+        &mut self,
+        name: Option<String>,
+        of_column: Option<String>,
+    ) -> Parsed<CheckDefinition> {
         self.expect_token(&Token::LParen)?;
-        self.expression()?;
+        let begin = self.tokens.index();
+        let expression = self.expression()?;
+        let tokens: Vec<Token> = (begin..self.tokens.index())
+            .map(|at| self.tokens.token_at(at).token.clone())
+            .collect();
         self.expect_token(&Token::RParen)?;
-        let _ = self.accept_one_of(&["ENFORCED", "NOT ENFORCED"]);
-        Ok(())
+        Ok(CheckDefinition {
+            name,
+            text: check_text::kept_text(&tokens, &expression),
+            expression,
+            enforced: self.enforcement()?.unwrap_or(true),
+            of_column,
+        })
     }
 
-    /// A column, and the keys that its definition declares.
-    fn column_definition(
-        &mut self,
-        ignored: &mut Vec<String>,
-    ) -> Parsed<(ColumnDefinition, Vec<KeyDefinition>)> {
+    /// [NOT] ENFORCED, if it comes next.
+    fn enforcement(&mut self) -> Parsed<Option<bool>> {
+        let word = self.accept_one_of(&["ENFORCED", "NOT ENFORCED"]);
+        Ok(word.map(|word| word == "ENFORCED"))
+    }
+
+    /// A column; the constraints of its definition go to `found`.
+    fn column_definition(&mut self, found: &mut Constraints) -> Parsed<ColumnDefinition> {
         let name = self.identifier()?;
         let (mut ty, serial) = self.type_name(&name)?;
         let mut column = ColumnDefinition {
@@ -536,7 +549,6 @@ impl StatementParser<'_> {
             auto_increment: serial,
             comment: String::new(),
         };
-        let mut keys = Vec::new();
         let own_key = |kind| KeyDefinition {
             kind,
             name: None,
@@ -549,7 +561,7 @@ impl StatementParser<'_> {
         };
         let (primary, unique) = (own_key(KeyKind::Primary), own_key(KeyKind::Unique));
         if serial {
-            keys.push(unique.clone());
+            found.keys.push(unique.clone());
         }
         loop {
             if self.accept("NOT NULL") {
@@ -564,10 +576,10 @@ impl StatementParser<'_> {
             } else if self.accept("AUTO_INCREMENT") {
                 column.auto_increment = true;
             } else if self.accept("PRIMARY KEY") || self.accept("KEY") {
-                keys.push(primary.clone());
+                found.keys.push(primary.clone());
             } else if self.accept("UNIQUE") {
                 self.accept("KEY");
-                keys.push(unique.clone());
+                found.keys.push(unique.clone());
             } else if self.accept("COMMENT") {
                 column.comment = self.string()?;
             } else if self.accept("CHARACTER SET") || self.accept("CHARSET") {
@@ -577,15 +589,18 @@ impl StatementParser<'_> {
             } else if self.accept_one_of(&["COLUMN_FORMAT", "STORAGE"]).is_some() {
                 self.identifier()?;
             } else if self.peek("REFERENCES") {
-                self.references()?;
-                ignored.push("REFERENCES".into());
+                let mut foreign_key = self.references()?;
+                foreign_key.columns.push(column.name.clone());
+                found.foreign_keys.push(foreign_key);
             } else if self.peek("CONSTRAINT") || self.peek("CHECK") {
+                let mut symbol = None;
                 if self.accept("CONSTRAINT") && !self.peek("CHECK") {
-                    self.identifier()?;
+                    symbol = Some(self.identifier()?);
                 }
                 self.expect("CHECK")?;
-                self.check()?;
-                ignored.push("CHECK".into());
+                found
+                    .checks
+                    .push(self.check(symbol, Some(column.name.clone()))?);
             } else if self.peek("GENERATED") || self.peek("AS") {
                 return Err(SqlError::not_supported_yet("generated columns").into());
             } else if self.accept("VISIBLE") {
@@ -594,7 +609,7 @@ impl StatementParser<'_> {
                 return Err(SqlError::not_supported_yet("invisible columns").into());
             } else {
                 column.ty = ty;
-                return Ok((column, keys));
+                return Ok(column);
             }
         }
     }
@@ -694,6 +709,15 @@ impl StatementParser<'_> {
         if self.accept("ADD") {
             return self.add_to_table();
         }
+        if self.accept("MODIFY") {
+            self.accept("COLUMN");
+            return self.changed_column(None);
+        }
+        if self.accept("CHANGE") {
+            self.accept("COLUMN");
+            let name = self.identifier()?;
+            return self.changed_column(Some(name));
+        }
         let mut options = Vec::new();
         loop {
             if self.peek_table_option() {
@@ -711,15 +735,6 @@ impl StatementParser<'_> {
     fn table_change(&mut self) -> Parsed<TableChange> {
         if self.accept("DROP") {
             return self.drop_from_table();
-        }
-        if self.accept("MODIFY") {
-            self.accept("COLUMN");
-            return self.changed_column(None);
-        }
-        if self.accept("CHANGE") {
-            self.accept("COLUMN");
-            let name = self.identifier()?;
-            return self.changed_column(Some(name));
         }
         if self.accept("RENAME") {
             if self.accept_one_of(&["INDEX", "KEY"]).is_some() {
@@ -792,15 +807,14 @@ impl StatementParser<'_> {
                 name: self.identifier()?,
             });
         }
-        if self.accept_one_of(&["FOREIGN KEY", "CONSTRAINT"]).is_some() {
+        if let Some(kind) = self.accept_one_of(&["FOREIGN KEY", "CONSTRAINT", "CHECK"]) {
             self.accept("IF EXISTS");
-            return Ok(TableChange::DropForeignKey {
-                name: self.identifier()?,
+            let name = self.identifier()?;
+            return Ok(match kind {
+                "FOREIGN KEY" => TableChange::DropForeignKey { name },
+                "CHECK" => TableChange::DropCheck { name },
+                _ => TableChange::DropConstraint { name },
             });
-        }
-        if self.accept("CHECK") {
-            self.identifier()?;
-            return Ok(TableChange::Unsupported("DROP CONSTRAINT".into()));
         }
         self.accept("COLUMN");
         let name = self.identifier()?;
@@ -809,16 +823,16 @@ impl StatementParser<'_> {
     }
 
     /// The new definition of a column; `None`: it keeps its name.
-    fn changed_column(&mut self, name: Option<String>) -> Parsed<TableChange> {
-        let mut ignored = Vec::new();
-        let (column, keys) = self.column_definition(&mut ignored)?;
-        Ok(TableChange::ChangeColumn {
+    fn changed_column(&mut self, name: Option<String>) -> Parsed<Vec<TableChange>> {
+        let mut constraints = Constraints::default();
+        let column = self.column_definition(&mut constraints)?;
+        let change = TableChange::ChangeColumn {
             name: name.unwrap_or_else(|| column.name.clone()),
             column: Box::new(column),
-            keys,
+            keys: std::mem::take(&mut constraints.keys),
             place: self.column_place()?,
-            ignored,
-        })
+        };
+        Ok(constraints.added_behind(change))
     }
 
     fn column_place(&mut self) -> Parsed<Option<ColumnPlace>> {
@@ -833,12 +847,17 @@ impl StatementParser<'_> {
 
     /// ALTER [COLUMN] column SET DEFAULT or DROP DEFAULT.
     fn changed_default(&mut self) -> Parsed<TableChange> {
-        for what in ["INDEX", "CHECK", "CONSTRAINT"] {
-            if self.peek(what) {
-                self.skip_rest();
-                let what = format!("ALTER TABLE ... ALTER {what}");
-                return Ok(TableChange::Unsupported(what));
-            }
+        if self.accept_one_of(&["CHECK", "CONSTRAINT"]).is_some() {
+            let name = self.identifier()?;
+            return match self.enforcement()? {
+                Some(enforced) => Ok(TableChange::EnforceCheck { name, enforced }),
+                None => self.unexpected("ENFORCED or NOT ENFORCED"),
+            };
+        }
+        if self.peek("INDEX") {
+            self.skip_rest();
+            let what = "ALTER TABLE ... ALTER INDEX".into();
+            return Ok(TableChange::Unsupported(what));
         }
         self.accept("COLUMN");
         let column = self.identifier()?;
@@ -920,28 +939,24 @@ impl StatementParser<'_> {
         self.added_element()
     }
 
-    /// A key, a foreign key, or a column.
+    /// A key, a foreign key, a CHECK, or a column.
     fn added_element(&mut self) -> Parsed<Vec<TableChange>> {
-        let (mut keys, mut foreign_keys, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
-        if self.key_or_constraint(&mut keys, &mut foreign_keys, &mut ignored)? {
-            return Ok(vec![match (keys.pop(), foreign_keys.pop()) {
-                (Some(key), _) => TableChange::AddKey(key),
-                (None, Some(foreign_key)) => TableChange::AddForeignKey(foreign_key),
-                (None, None) => TableChange::Unsupported("ALTER TABLE ... ADD CHECK".into()),
-            }]);
+        let mut constraints = Constraints::default();
+        if self.key_or_constraint(&mut constraints)? {
+            return Ok(constraints.added());
         }
         self.added_column()
     }
 
     fn added_column(&mut self) -> Parsed<Vec<TableChange>> {
-        let mut ignored = Vec::new();
-        let (column, keys) = self.column_definition(&mut ignored)?;
-        Ok(vec![TableChange::AddColumn {
+        let mut constraints = Constraints::default();
+        let column = self.column_definition(&mut constraints)?;
+        let change = TableChange::AddColumn {
             column: Box::new(column),
-            keys,
+            keys: std::mem::take(&mut constraints.keys),
             place: self.column_place()?,
-            ignored,
-        }])
+        };
+        Ok(constraints.added_behind(change))
     }
 
     fn peek_parenthesis(&self) -> bool {

@@ -10,6 +10,7 @@
 
 pub mod account;
 pub mod change;
+pub mod check_text;
 mod definition;
 mod explain;
 pub mod hint;

@@ -216,6 +216,8 @@ pub struct CreateTable {
     pub columns: Vec<ColumnDefinition>,
     pub keys: Vec<KeyDefinition>,
     pub foreign_keys: Vec<ForeignKeyDefinition>,
+    /// Those of columns included.
+    pub checks: Vec<CheckDefinition>,
     pub collation: Option<String>,
     pub character_set: Option<String>,
     pub auto_increment: Option<u64>,
@@ -224,8 +226,6 @@ pub struct CreateTable {
     pub like: Option<TableName>,
     /// CREATE TABLE … SELECT.
     pub query: Option<Box<ast::Query>>,
-    /// Clauses that were read and have no effect, for warnings.
-    pub ignored: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -282,9 +282,22 @@ pub struct ForeignKeyDefinition {
     pub index: Option<String>,
     pub columns: Vec<String>,
     pub table: TableName,
+    /// Empty: the columns of the table's primary key.
     pub referenced: Vec<String>,
     pub on_delete: ReferentialAction,
     pub on_update: ReferentialAction,
+}
+
+/// `[CONSTRAINT [name]] CHECK (expression) [[NOT] ENFORCED]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckDefinition {
+    pub name: Option<String>,
+    pub expression: ast::Expr,
+    /// The expression as it is kept: columns in backticks and without their table.
+    pub text: String,
+    pub enforced: bool,
+    /// The column whose definition it is part of.
+    pub of_column: Option<String>,
 }
 
 /// Where a column goes among the others.
@@ -302,7 +315,6 @@ pub enum TableChange {
         keys: Vec<KeyDefinition>,
         /// `None`: behind the others.
         place: Option<ColumnPlace>,
-        ignored: Vec<String>,
     },
     /// MODIFY, and CHANGE with another name.
     ChangeColumn {
@@ -311,7 +323,6 @@ pub enum TableChange {
         keys: Vec<KeyDefinition>,
         /// `None`: where it is.
         place: Option<ColumnPlace>,
-        ignored: Vec<String>,
     },
     RenameColumn {
         old: String,
@@ -329,6 +340,19 @@ pub enum TableChange {
     AddForeignKey(ForeignKeyDefinition),
     DropForeignKey {
         name: String,
+    },
+    AddCheck(Box<CheckDefinition>),
+    DropCheck {
+        name: String,
+    },
+    /// DROP CONSTRAINT: whichever constraint has this name.
+    DropConstraint {
+        name: String,
+    },
+    /// ALTER CHECK and ALTER CONSTRAINT.
+    EnforceCheck {
+        name: String,
+        enforced: bool,
     },
     DropKey {
         name: String,

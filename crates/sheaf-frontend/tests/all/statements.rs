@@ -288,7 +288,6 @@ fn create_table_reads_types_options_and_keys() {
     assert_eq!(table.keys[1].parts[0].prefix_length, Some(5));
     assert!(table.keys[1].parts[1].descending);
     assert_eq!(table.auto_increment, Some(7));
-    assert!(table.ignored.is_empty());
     assert_eq!(
         table.foreign_keys,
         [ForeignKeyDefinition {

@@ -140,10 +140,10 @@ impl Update {
             compiled,
             ..
         } = compiler;
-        if !hints.is_empty() || !order_by.is_empty() {
+        let definition = &table.definition;
+        if !hints.is_empty() || !order_by.is_empty() || definition.has_enforced_checks() {
             return None;
         }
-        let definition = &table.definition;
         let is_stamped = |column: &usize| {
             let mut assigned = compiled.iter().map(|assignment| assignment.column);
             definition.columns[*column].on_update_current_timestamp
