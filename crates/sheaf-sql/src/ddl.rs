@@ -258,7 +258,13 @@ impl Session {
             _ if type_name.binary => Collation::Utf8mb4_bin,
             collation => collation,
         };
-        let ty = with_collation(type_name.ty.clone(), collation);
+        let mut ty = with_collation(type_name.ty.clone(), collation);
+        if let ColumnType::Double { unsigned } = ty
+            && type_name.real
+            && self.variables.sql_mode().contains("REAL_AS_FLOAT")
+        {
+            ty = ColumnType::Float { unsigned };
+        }
         let in_primary_key = keys.iter().any(|key| {
             key.kind == KeyKind::Primary
                 && key

@@ -68,7 +68,6 @@ impl StatementParser<'_> {
         self.unexpected("TABLE")
     }
 
-    /// ENCRYPTION is read and not obeyed.
     fn database_options(&mut self) -> Parsed<DatabaseOptions> {
         let mut options = DatabaseOptions::default();
         loop {
@@ -82,7 +81,7 @@ impl StatementParser<'_> {
             let value = self.word_or_string()?;
             match option {
                 "COLLATE" => options.collation = Some(value),
-                "ENCRYPTION" => {}
+                "ENCRYPTION" => refuse_encryption(&value)?,
                 _ => options.character_set = Some(value),
             }
         }
@@ -426,7 +425,9 @@ impl StatementParser<'_> {
             } else if self.accept("KEY_BLOCK_SIZE") {
                 self.accept_token(&Token::Eq);
                 self.number()?;
-            } else if self.accept_one_of(&["VISIBLE", "INVISIBLE"]).is_none() {
+            } else if self.peek("INVISIBLE") {
+                return Err(SqlError::not_supported_yet("invisible indexes").into());
+            } else if !self.accept("VISIBLE") {
                 return Ok(comment);
             }
         }
@@ -645,6 +646,11 @@ impl StatementParser<'_> {
             self.expect_token(&Token::RParen)?;
             return Ok(true);
         }
+        if self.accept("ENCRYPTION") {
+            self.accept_token(&Token::Eq);
+            refuse_encryption(&self.word_or_string()?)?;
+            return Ok(true);
+        }
         let known = self.accept_one_of(&[
             "ENGINE",
             "TYPE",
@@ -658,7 +664,6 @@ impl StatementParser<'_> {
             "DATA DIRECTORY",
             "INDEX DIRECTORY",
             "DELAY_KEY_WRITE",
-            "ENCRYPTION",
             "INSERT_METHOD",
             "MAX_ROWS",
             "MIN_ROWS",
@@ -961,6 +966,40 @@ impl StatementParser<'_> {
 
     fn peek_parenthesis(&self) -> bool {
         self.tokens.peek_token_ref().token == Token::LParen
+    }
+}
+
+/// Error 1235: files are not encrypted, and somebody may count on it.
+fn refuse_encryption(value: &str) -> Parsed<()> {
+    match value.eq_ignore_ascii_case("N") {
+        true => Ok(()),
+        false => Err(SqlError::not_supported_yet(format!("ENCRYPTION='{value}'")).into()),
+    }
+}
+
+/// What a definition declares besides columns.
+#[derive(Default)]
+struct Constraints {
+    keys: Vec<KeyDefinition>,
+    foreign_keys: Vec<ForeignKeyDefinition>,
+    checks: Vec<CheckDefinition>,
+}
+
+impl Constraints {
+    /// As changes of a table that is there.
+    fn added(self) -> Vec<TableChange> {
+        let keys = self.keys.into_iter().map(TableChange::AddKey);
+        let foreign_keys = self.foreign_keys.into_iter();
+        let checks = self.checks.into_iter();
+        keys.chain(foreign_keys.map(TableChange::AddForeignKey))
+            .chain(checks.map(|check| TableChange::AddCheck(Box::new(check))))
+            .collect()
+    }
+
+    fn added_behind(self, change: TableChange) -> Vec<TableChange> {
+        let mut changes = vec![change];
+        changes.extend(self.added());
+        changes
     }
 }
 

@@ -249,6 +249,8 @@ pub struct TypeName {
     pub ty: ColumnType,
     pub character_set: Option<String>,
     pub collation: Option<String>,
+    /// REAL: a FLOAT under the mode REAL_AS_FLOAT.
+    pub real: bool,
     /// CHAR(n) BINARY: the `_bin` collation of its character set.
     pub binary: bool,
 }

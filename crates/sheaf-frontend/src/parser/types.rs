@@ -7,7 +7,7 @@ use sheaf_table::{Collation, ColumnType};
 use sqlparser::tokenizer::Token;
 
 use super::statement::TypeName;
-use super::{Parsed, StatementParser};
+use super::{Failure, Parsed, StatementParser};
 use crate::error::SqlError;
 
 /// Limits of the types' parameters that MySQL checks while it parses.
@@ -16,6 +16,11 @@ const MAX_DECIMAL_SCALE: u64 = sheaf_table::types::MAX_DECIMAL_SCALE as u64;
 const MAX_FRACTION_DIGITS: u64 = sheaf_table::types::MAX_FRACTION_DIGITS as u64;
 /// FLOAT(p) with more bits than this is a DOUBLE.
 const MAX_FLOAT_BITS: u64 = 24;
+
+/// Values of such a column are rounded and limited to so many digits.
+fn refused_decimals(ty: &str) -> Failure {
+    SqlError::not_supported_yet(format!("columns of type {ty}")).into()
+}
 
 impl StatementParser<'_> {
     /// `(n)` or nothing.
@@ -132,11 +137,14 @@ impl StatementParser<'_> {
                 (Some(bits), None) if bits > MAX_FLOAT_BITS => {
                     ColumnType::Double { unsigned: false }
                 }
+                (Some(_), Some(_)) => return Err(refused_decimals("FLOAT(M,D)")),
                 _ => ColumnType::Float { unsigned: false },
             },
             "DOUBLE" | "REAL" | "FLOAT8" => {
                 self.accept("PRECISION");
-                self.precision_and_scale()?;
+                if self.precision_and_scale()? != (None, None) {
+                    return Err(refused_decimals("DOUBLE(M,D)"));
+                }
                 ColumnType::Double { unsigned: false }
             }
             "NATIONAL" | "NCHAR" | "NVARCHAR" | "CHAR" | "CHARACTER" | "VARCHAR" => {
@@ -242,6 +250,7 @@ impl StatementParser<'_> {
             ty,
             character_set: None,
             collation: None,
+            real: name == "REAL",
             binary: false,
         };
         if national {
@@ -259,8 +268,11 @@ impl StatementParser<'_> {
 
     fn type_attributes(&mut self, type_name: &mut TypeName) -> Parsed<()> {
         loop {
-            // ZEROFILL makes a column unsigned; its display is the client's business.
-            if self.accept_one_of(&["UNSIGNED", "ZEROFILL"]).is_some() {
+            if self.accept("ZEROFILL") {
+                // Its values are shown with zeros in front, in results and in texts alike.
+                return Err(SqlError::not_supported_yet("columns with ZEROFILL").into());
+            }
+            if self.accept("UNSIGNED") {
                 match type_name.ty.clone().into_unsigned() {
                     Some(unsigned) => type_name.ty = unsigned,
                     None => {

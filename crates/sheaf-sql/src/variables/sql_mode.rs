@@ -38,7 +38,7 @@ pub(super) const DEFAULT: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO
                                   ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
 /// Modes of old versions that dumps still name; they have no effect.
-const OBSOLETE: [&str; 12] = [
+const OBSOLETE: [&str; 11] = [
     "NO_AUTO_CREATE_USER",
     "NO_FIELD_OPTIONS",
     "NO_KEY_OPTIONS",
@@ -50,6 +50,15 @@ const OBSOLETE: [&str; 12] = [
     "MSSQL",
     "DB2",
     "MAXDB",
+];
+
+/// Modes that are not to be accepted and ignored: strings would be read, or values computed, shown or stored otherwise
+/// than was asked for.
+const REFUSED: [&str; 5] = [
+    "ALLOW_INVALID_DATES",
+    "NO_BACKSLASH_ESCAPES",
+    "NO_UNSIGNED_SUBTRACTION",
+    "PAD_CHAR_TO_FULL_LENGTH",
     "TIME_TRUNCATE_FRACTIONAL",
 ];
 
@@ -76,9 +85,8 @@ impl SqlMode {
         {
             let upper = word.to_ascii_uppercase();
             match upper.as_str() {
-                // Strings would be read wrongly, so this is not a mode to accept and ignore.
-                "NO_BACKSLASH_ESCAPES" => {
-                    return Err(SqlError::not_supported_yet("sql_mode NO_BACKSLASH_ESCAPES"));
+                upper if REFUSED.contains(&upper) => {
+                    return Err(SqlError::not_supported_yet(format!("sql_mode {upper}")));
                 }
                 "ANSI" => mode.add_all(ANSI),
                 "TRADITIONAL" => mode.add_all(TRADITIONAL),
@@ -139,10 +147,9 @@ mod tests {
                 .expect("valid")
                 .contains("ANSI_QUOTES")
         );
-        assert_eq!(
-            SqlMode::parse("NO_BACKSLASH_ESCAPES").map_err(|e| e.code),
-            Err(1235)
-        );
+        for refused in REFUSED {
+            assert_eq!(SqlMode::parse(refused).map_err(|e| e.code), Err(1235));
+        }
         assert_eq!(SqlMode::parse("LOOSE").map_err(|e| e.code), Err(1231));
     }
 }

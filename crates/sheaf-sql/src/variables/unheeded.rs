@@ -8,11 +8,18 @@ use super::{DEFINITIONS, Definition, VariableValue, Variables, position};
 use crate::error::{Result, SqlError};
 
 /// Values other than the default are error 1235.
-const REFUSED: &[&str] = &["completion_type", "init_connect", "offline_mode"];
+const REFUSED: &[&str] = &[
+    "completion_type",
+    "default_week_format",
+    "div_precision_increment",
+    "explicit_defaults_for_timestamp",
+    "init_connect",
+    "lc_time_names",
+    "offline_mode",
+];
 
 /// Values other than the default are warning 1235.
 const WARNED_OF: &[&str] = &[
-    "default_week_format",
     "event_scheduler",
     "general_log",
     "log_queries_not_using_indexes",
@@ -25,7 +32,14 @@ const WARNED_OF: &[&str] = &[
 
 /// Error 1235 for a value that must not be taken for obeyed.
 pub(super) fn check(definition: &Definition, value: &VariableValue) -> Result<()> {
-    match REFUSED.contains(&definition.name) && *value != definition.default_value() {
+    let is_default = match value {
+        // The names are the same in all kinds of English.
+        VariableValue::Text(name) if definition.name == "lc_time_names" => {
+            name.to_ascii_lowercase().starts_with("en_")
+        }
+        value => *value == definition.default_value(),
+    };
+    match REFUSED.contains(&definition.name) && !is_default {
         true => Err(SqlError::not_supported_yet(format!(
             "{} = {value}",
             definition.name

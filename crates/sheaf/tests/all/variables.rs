@@ -96,6 +96,11 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET GLOBAL offline_mode = ON",
         "SET completion_type = CHAIN",
         "SET GLOBAL init_connect = 'SET @a = 1'",
+        "SET default_week_format = 1",
+        "SET div_precision_increment = 6",
+        "SET lc_time_names = 'de_DE'",
+        "SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'",
+        "SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'",
     ] {
         assert_eq!(code(&mut connection, refused), 1235, "{refused}");
     }
@@ -104,7 +109,6 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET GLOBAL general_log = ON",
         "SET sql_auto_is_null = 1",
         "SET max_join_size = 1000000",
-        "SET default_week_format = 1",
     ] {
         assert_eq!(warnings(&mut connection, kept), ["Warning 1235"], "{kept}");
     }
@@ -113,6 +117,7 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET GLOBAL offline_mode = OFF",
         "SET completion_type = 0",
         "SET sql_auto_is_null = 0",
+        "SET lc_time_names = 'en_GB'",
         "SET SQL_AUTO_IS_NULL = DEFAULT",
         "SET max_join_size = DEFAULT",
         "SET net_write_timeout = 600",
