@@ -231,11 +231,7 @@ impl Session {
         if let Some(collation) = Collation::parse(name) {
             return Ok(Some(collation));
         }
-        let nearest = if name.ends_with("_bin") {
-            Collation::Utf8mb4_bin
-        } else {
-            Collation::Utf8mb4_general_ci
-        };
+        let nearest = variables::nearest_collation(name);
         self.warnings
             .warn(3719, format!("'{name}' is stored as '{}'", nearest.name()));
         Ok(Some(nearest))

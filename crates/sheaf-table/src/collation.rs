@@ -32,6 +32,9 @@
 //!   'a \t'  61 00 20 09 01
 //! ```
 //!
+//! **`utf8mb4_unicode_ci`** and **`utf8mb4_unicode_520_ci`** compare primary weights of older versions of the Unicode
+//! Collation Algorithm, and are PAD SPACE (see `unicode_weights/`).
+//!
 //! **`binary`** is the bytes themselves.
 
 use std::cmp::Ordering;
@@ -41,6 +44,8 @@ use icu_collator::options::{CollatorOptions, Strength};
 use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
 use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_normalizer::properties::{CanonicalDecompositionBorrowed, Decomposed};
+
+use crate::unicode_weights::{Version, Weights as TableWeights};
 
 /// Ends the key of a PAD SPACE collation.
 pub(crate) const PAD_END: u8 = 0x01;
@@ -60,6 +65,10 @@ pub enum Collation {
     Utf8mb4_0900_ai_ci,
     /// Case- and accent-insensitive character by character; trailing spaces do not count.
     Utf8mb4_general_ci,
+    /// Case- and accent-insensitive by version 4.0.0 of the Unicode Collation Algorithm; trailing spaces do not count.
+    Utf8mb4_unicode_ci,
+    /// The same by version 5.2.0.
+    Utf8mb4_unicode_520_ci,
     /// By code point; trailing spaces do not count.
     Utf8mb4_bin,
     /// By byte.
@@ -68,9 +77,11 @@ pub enum Collation {
 
 impl Collation {
     /// All collations.
-    pub const ALL: [Collation; 4] = [
+    pub const ALL: [Collation; 6] = [
         Collation::Utf8mb4_0900_ai_ci,
         Collation::Utf8mb4_general_ci,
+        Collation::Utf8mb4_unicode_ci,
+        Collation::Utf8mb4_unicode_520_ci,
         Collation::Utf8mb4_bin,
         Collation::Binary,
     ];
@@ -80,6 +91,8 @@ impl Collation {
         match self {
             Collation::Utf8mb4_0900_ai_ci => "utf8mb4_0900_ai_ci",
             Collation::Utf8mb4_general_ci => "utf8mb4_general_ci",
+            Collation::Utf8mb4_unicode_ci => "utf8mb4_unicode_ci",
+            Collation::Utf8mb4_unicode_520_ci => "utf8mb4_unicode_520_ci",
             Collation::Utf8mb4_bin => "utf8mb4_bin",
             Collation::Binary => "binary",
         }
@@ -90,6 +103,8 @@ impl Collation {
         match self {
             Collation::Utf8mb4_0900_ai_ci => 255,
             Collation::Utf8mb4_general_ci => 45,
+            Collation::Utf8mb4_unicode_ci => 224,
+            Collation::Utf8mb4_unicode_520_ci => 246,
             Collation::Utf8mb4_bin => 46,
             Collation::Binary => 63,
         }
@@ -119,15 +134,12 @@ impl Collation {
 
     /// True if trailing spaces do not count (PAD SPACE).
     pub fn pads_spaces(self) -> bool {
-        matches!(self, Collation::Utf8mb4_general_ci | Collation::Utf8mb4_bin)
+        !matches!(self, Collation::Utf8mb4_0900_ai_ci | Collation::Binary)
     }
 
     /// True if strings that differ in case are equal.
     pub fn ignores_case(self) -> bool {
-        matches!(
-            self,
-            Collation::Utf8mb4_0900_ai_ci | Collation::Utf8mb4_general_ci
-        )
+        !matches!(self, Collation::Utf8mb4_bin | Collation::Binary)
     }
 
     /// Appends the sort key of `text`: memcmp on sort keys is the collation's order, equal keys are equal strings.
@@ -137,17 +149,26 @@ impl Collation {
                 unicode_key(text, usize::MAX, key);
             }
             Collation::Utf8mb4_general_ci => padded_key(text, usize::MAX, general_weight, key),
+            Collation::Utf8mb4_unicode_ci | Collation::Utf8mb4_unicode_520_ci => {
+                self.limited_key_into(text, usize::MAX, key);
+            }
             Collation::Utf8mb4_bin => padded_key(text, usize::MAX, |c| c, key),
             Collation::Binary => key.extend_from_slice(text.as_bytes()),
         }
     }
 
-    /// Appends the sort key of the first `limit` elements of `text` and returns how many there were: codes under
-    /// `utf8mb4_0900_ai_ci` (so that equal strings have equal beginnings, though `æ` is one character and `ae` are two),
+    /// Appends the sort key of the first `limit` elements of `text` and returns how many there were: codes and
+    /// weights under the collations of the Unicode Collation Algorithm (so that equal strings have equal beginnings, though `æ` is one character and `ae` are two),
     /// otherwise characters. [`Collation::Binary`] is not for text with a limit and counts bytes.
     pub(crate) fn limited_key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
         match self {
             Collation::Utf8mb4_0900_ai_ci => unicode_key(text, limit, key),
+            Collation::Utf8mb4_unicode_ci => {
+                TableWeights::of(Version::V400).key_into(text, limit, key)
+            }
+            Collation::Utf8mb4_unicode_520_ci => {
+                TableWeights::of(Version::V520).key_into(text, limit, key)
+            }
             Collation::Utf8mb4_general_ci => {
                 padded_key(text, limit, general_weight, key);
                 text.chars().take(limit).count()
@@ -591,6 +612,39 @@ mod tests {
             Utf8mb4_general_ci,
             &["a\t", "A", "a b", "AB", "é_", "_", "я", "あ"],
         );
+    }
+
+    /// Weights of `æ`, `ø` and `ł` are those of the versions, as are those of characters that came later.
+    #[test]
+    fn older_versions_of_unicode_pad_with_spaces_and_know_other_letters() {
+        for collation in [Utf8mb4_unicode_ci, Utf8mb4_unicode_520_ci] {
+            for (a, b) in [
+                ("café  ", "CAFE\u{301}"),
+                ("Straße", "STRASSE"),
+                ("a\u{0}b", "ab"),
+                ("ﬁn", "fin"),
+                ("", "  "),
+                ("a\u{a0}", "a"),
+                ("Ａ１", "a1"),
+            ] {
+                assert_equal(collation, a, b);
+            }
+            assert_ascending(
+                collation,
+                &[
+                    "\t", "", "a\t", "a \t", "a", "a b", "ab", "b", "z", "α", "я", "あ", "一", "丁",
+                ],
+            );
+        }
+        assert_ascending(
+            Utf8mb4_unicode_ci,
+            &["ae", "af", "æ", "b", "d", "đ", "l", "ł", "m", "o", "ø", "p"],
+        );
+        assert_equal(Utf8mb4_unicode_ci, "😀", "🙈");
+        for (a, b) in [("æ", "ae"), ("ø", "o"), ("ł", "l"), ("đ", "d")] {
+            assert_equal(Utf8mb4_unicode_520_ci, a, b);
+        }
+        assert_ascending(Utf8mb4_unicode_520_ci, &["𐌰", "一", "😀", "🙈"]);
     }
 
     #[test]

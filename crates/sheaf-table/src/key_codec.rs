@@ -851,6 +851,8 @@ fn payload_tag(collation: Collation, text: &[u8]) -> u8 {
     let from_key = match collation {
         Collation::Utf8mb4_0900_ai_ci => collation::is_plain_ascii(text),
         Collation::Utf8mb4_general_ci => text.is_ascii() && text.last() != Some(&b' '),
+        // Weights are not said back.
+        Collation::Utf8mb4_unicode_ci | Collation::Utf8mb4_unicode_520_ci => text.is_empty(),
         _ => text.last() != Some(&b' '),
     };
     if !from_key {

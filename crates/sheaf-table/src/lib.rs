@@ -49,6 +49,7 @@ pub mod temporal;
 pub mod temporal_text;
 mod tree_load;
 pub mod types;
+mod unicode_weights;
 pub mod value;
 
 pub use account::{Account, AccountName, Accounts, AuthenticationMethod};

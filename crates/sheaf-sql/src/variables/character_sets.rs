@@ -16,7 +16,7 @@ pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
     ("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
 ];
 
-/// Collations that clients name, with MySQL's ids. Columns have four of them (see [`sheaf_table::Collation`]); a
+/// Collations that clients name, with MySQL's ids. Columns have six of them (see [`sheaf_table::Collation`]); a
 /// connection may ask for the others and gets the nearest.
 pub const COLLATIONS: [(u16, &str); 16] = [
     (8, "latin1_swedish_ci"),
@@ -168,10 +168,10 @@ pub fn nearest_collation(name: &str) -> Collation {
     Collation::parse(name)
         .filter(|collation| *collation != Collation::Binary)
         .unwrap_or_else(|| {
-            if name == "binary" || name.ends_with("_bin") {
+            if name == "utf8mb3_unicode_ci" {
+                Collation::Utf8mb4_unicode_ci
+            } else if name == "binary" || name.ends_with("_bin") {
                 Collation::Utf8mb4_bin
-            } else if name.contains("_unicode_") {
-                Collation::Utf8mb4_0900_ai_ci
             } else {
                 Collation::Utf8mb4_general_ci
             }
