@@ -108,6 +108,13 @@ impl SqlError {
         )
     }
 
+    /// 1235: TIMESTAMP columns hold UTC, and are not shown in another time zone yet.
+    pub fn timestamp_in_time_zone(table: &str) -> Self {
+        Self::not_supported_yet(format!(
+            "TIMESTAMP columns under a time_zone other than UTC, as in table {table}"
+        ))
+    }
+
     /// 1064: `near` is the rest of the statement from the token that does not fit.
     pub fn parse_error(near: &str, line: u64) -> Self {
         Self::new(

@@ -4,20 +4,13 @@
 
 use std::io::Write;
 
+use sheaf_table::float_text;
 use sheaf_table::temporal::{DAY, SECOND, civil_from_days, days_from_civil, days_in_month};
 
 /// `decimals` of a column whose values have as many digits after the point as they need.
 pub const NOT_FIXED_DECIMALS: u8 = 31;
 /// Digits after the point of a date or time with microseconds.
 const MAX_FRACTION_DIGITS: u8 = 6;
-/// Significant digits that a FLOAT is shown with (C's FLT_DIG).
-const FLOAT_DIGITS: usize = 6;
-/// Numbers with more digits before the point than this, or so many zeros after it, are written with an exponent
-/// (C's DBL_DIG).
-const MAX_POINT_POSITION: i32 = 15;
-/// Room for a DOUBLE as Rust writes it with an exponent: 17 digits, a sign, a point, `e-324`.
-const SCIENTIFIC_BYTES: usize = 32;
-
 /// Days since 1970-01-01 of a date; `None` if the calendar has no such date.
 pub fn days_of_date(year: u16, month: u8, day: u8) -> Option<i32> {
     let (year, month, day) = (i32::from(year), u32::from(month), u32::from(day));
@@ -131,12 +124,7 @@ pub fn double(value: f64, decimals: u8, out: &mut Vec<u8>) {
     if decimals < NOT_FIXED_DECIMALS {
         return fixed(value, decimals, out);
     }
-    let mut scientific = [0; SCIENTIFIC_BYTES];
-    let mut rest = &mut scientific[..];
-    // The buffer is long enough, so writing into it cannot fail.
-    let _ = write!(rest, "{value:e}");
-    let length = SCIENTIFIC_BYTES - rest.len();
-    plain_or_scientific(&scientific[..length], out);
+    float_text::push_double(value, out);
 }
 
 /// A FLOAT: six significant digits, or `decimals` digits after the point.
@@ -144,11 +132,7 @@ pub fn float(value: f32, decimals: u8, out: &mut Vec<u8>) {
     if decimals < NOT_FIXED_DECIMALS {
         return fixed(value.into(), decimals, out);
     }
-    let mut scientific = [0; SCIENTIFIC_BYTES];
-    let mut rest = &mut scientific[..];
-    let _ = write!(rest, "{value:.precision$e}", precision = FLOAT_DIGITS - 1);
-    let length = SCIENTIFIC_BYTES - rest.len();
-    plain_or_scientific(&scientific[..length], out);
+    float_text::push_float(value, out);
 }
 
 fn fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {
@@ -158,60 +142,6 @@ fn fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {
         "{value:.precision$}",
         precision = usize::from(decimals)
     );
-}
-
-/// Rewrites a number of the form `d.ddde-x` as MySQL does: plain if the point lies among or near the digits.
-fn plain_or_scientific(written: &[u8], out: &mut Vec<u8>) {
-    let Some(e) = written.iter().position(|&byte| byte == b'e') else {
-        // Infinities and NaN, which no MySQL expression gives, are shown as they are.
-        return out.extend_from_slice(written);
-    };
-    let exponent_text = &written[e + 1..];
-    let mut mantissa = &written[..e];
-    if let [b'-', rest @ ..] = mantissa {
-        out.push(b'-');
-        mantissa = rest;
-    }
-    let mut digits = [0; SCIENTIFIC_BYTES];
-    let mut count = 0;
-    for &byte in mantissa.iter().filter(|byte| byte.is_ascii_digit()) {
-        digits[count] = byte;
-        count += 1;
-    }
-    while count > 1 && digits[count - 1] == b'0' {
-        count -= 1;
-    }
-    let digits = &digits[..count];
-    let exponent: i32 = std::str::from_utf8(exponent_text)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0);
-
-    // The value is 0.DIGITS times ten to the point's position.
-    let point = exponent + 1;
-    let plain =
-        point > -MAX_POINT_POSITION && (point <= MAX_POINT_POSITION || count as i32 > point);
-    if !plain {
-        out.push(digits[0]);
-        if count > 1 {
-            out.push(b'.');
-            out.extend_from_slice(&digits[1..]);
-        }
-        out.push(b'e');
-        out.extend_from_slice(exponent_text);
-    } else if point <= 0 {
-        out.extend_from_slice(b"0.");
-        zeros(point.unsigned_abs() as usize, out);
-        out.extend_from_slice(digits);
-    } else {
-        let (integer, fraction) = digits.split_at(count.min(point as usize));
-        out.extend_from_slice(integer);
-        zeros(point as usize - integer.len(), out);
-        if !fraction.is_empty() {
-            out.push(b'.');
-            out.extend_from_slice(fraction);
-        }
-    }
 }
 
 fn zeros(count: usize, out: &mut Vec<u8>) {

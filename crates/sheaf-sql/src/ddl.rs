@@ -306,16 +306,20 @@ impl Session {
                 Err(SqlError::invalid_default(&column.name))
             };
         }
+        let mode = Mode {
+            strict: true,
+            ..self.insert_mode(false)
+        };
         let number = hybrid_number(default, &column.ty);
         let Some(value) = literal(number.as_ref().unwrap_or(default)) else {
             // MySQL 8 takes any expression in parentheses; constants are what can be kept.
             if let ast::Expr::Nested(inner) = default {
                 let value = self.evaluate(inner, text)?;
-                return constant_default(column, &value);
+                return constant_default(column, &value, mode);
             }
             return Err(SqlError::invalid_default(&column.name));
         };
-        constant_default(column, &value)
+        constant_default(column, &value, mode)
     }
 
     pub(crate) fn drop_tables(
@@ -937,7 +941,8 @@ fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
     }
 }
 
-fn constant_default(column: &Column, value: &Value) -> Result<DefaultValue> {
+/// `mode`: whether 0000-00-00 is a value; it is strict.
+fn constant_default(column: &Column, value: &Value, mode: Mode) -> Result<DefaultValue> {
     if value.is_null() {
         return if column.nullable {
             Ok(DefaultValue::Value(Value::Null))
@@ -948,7 +953,7 @@ fn constant_default(column: &Column, value: &Value) -> Result<DefaultValue> {
     if matches!(column.ty, ColumnType::Text { .. } | ColumnType::Blob { .. }) {
         return Err(SqlError::blob_cannot_have_default(&column.name));
     }
-    match to_column(column, value, Mode::Strict) {
+    match to_column(column, value, mode) {
         Ok((value, _)) => Ok(DefaultValue::Value(value)),
         Err(_) => Err(SqlError::invalid_default(&column.name)),
     }

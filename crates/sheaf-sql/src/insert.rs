@@ -71,7 +71,7 @@ impl Session {
     ) -> Result<()> {
         refuse_unsupported(&insert)?;
         let mut destination = self.destination_of(&mut insert)?;
-        if destination.options.mode == Mode::Strict {
+        if destination.options.mode.strict {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
@@ -221,12 +221,12 @@ impl Session {
         self.row_evaluator(all, &[kind], text)
     }
 
-    /// Strict or lenient, as sql_mode and IGNORE say.
+    /// How values go into columns, as sql_mode and IGNORE say.
     pub(crate) fn insert_mode(&self, ignore: bool) -> Mode {
-        if ignore || !self.variables.sql_mode().is_strict() {
-            Mode::Lenient
-        } else {
-            Mode::Strict
+        let mode = self.variables.assignment_mode();
+        Mode {
+            strict: mode.strict && !ignore,
+            ..mode
         }
     }
 
@@ -458,7 +458,7 @@ impl Session {
             bulk: true,
             keeps_zero: self.keeps_zero(),
         };
-        if options.mode == Mode::Strict {
+        if options.mode.strict {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }

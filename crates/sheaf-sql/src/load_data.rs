@@ -60,7 +60,10 @@ impl Session {
             || load.on_duplicate == OnDuplicate::Ignore
             || !self.variables.sql_mode().is_strict();
         let options = WriteOptions {
-            mode: if lenient { Mode::Lenient } else { Mode::Strict },
+            mode: Mode {
+                strict: !lenient,
+                ..self.insert_mode(false)
+            },
             on_duplicate: match load.on_duplicate {
                 OnDuplicate::Error => table_writer::OnDuplicate::Fail,
                 OnDuplicate::Ignore => table_writer::OnDuplicate::Skip,
@@ -195,13 +198,13 @@ impl Session {
             let number = writer.rows_seen() + 1;
             if record.len() < places.len() {
                 let error = SqlError::warn_too_few_records(number);
-                if mode == Mode::Strict {
+                if mode.strict {
                     return Err(error);
                 }
                 self.warnings.warn(error.code, error.message);
             } else if has_more_data(&record, places.len()) {
                 let error = SqlError::warn_too_many_records(number);
-                if mode == Mode::Strict {
+                if mode.strict {
                     return Err(error);
                 }
                 self.warnings.warn(error.code, error.message);

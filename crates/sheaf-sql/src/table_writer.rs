@@ -11,7 +11,7 @@ use sheaf_storage::{LockMode, LockWait};
 use sheaf_table::convert::{Mode, default_of, text_to_column, to_column};
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, ChangeSet, Column, ColumnIssue, ColumnProblem, ColumnType,
-    CreateTable, InsertOutcome, Table, TableError, Value,
+    CreateTable, InsertOutcome, Table, TableDefinition, TableError, Value,
 };
 
 use crate::change_query::{is_ignorable, position_of};
@@ -131,7 +131,7 @@ impl RowShape {
                         column: column.name.clone(),
                         row: 1,
                     };
-                    if mode == Mode::Strict {
+                    if mode.strict {
                         return Err(issue.into());
                     }
                     warnings.warn(issue.mysql_code(), issue.to_string());
@@ -222,12 +222,7 @@ impl RowShape {
         warnings: &mut Warnings,
     ) {
         if let Some(problem) = problem {
-            // What would be an error "too long" is a warning "truncated".
-            let problem = match problem {
-                ColumnProblem::TooLong => ColumnProblem::Truncated,
-                problem => problem,
-            };
-            let issue = issue(column, problem, row_number);
+            let issue = issue(column, problem.as_warning(), row_number);
             warnings.warn(issue.mysql_code(), issue.to_string());
         }
     }
@@ -244,7 +239,7 @@ impl RowShape {
         let column = self.column(position);
         row[position] = match default_of(column, now_micros) {
             Some(value) => value,
-            None if self.mode == Mode::Strict => {
+            None if self.mode.strict => {
                 return Err(SqlError::no_default_for_field(&column.name));
             }
             None => {
@@ -273,7 +268,7 @@ pub(crate) fn issue(column: &Column, problem: ColumnProblem, row: u64) -> Column
 
 /// What a NOT NULL column without a default gets where that is only a warning: 0, the empty text, the first label.
 fn implicit_default(column: &Column) -> Value {
-    to_column(column, &Value::Null, Mode::Lenient).map_or(Value::Null, |(value, _)| value)
+    to_column(column, &Value::Null, Mode::LENIENT).map_or(Value::Null, |(value, _)| value)
 }
 
 /// Where the rows go.
@@ -430,10 +425,16 @@ impl TableWriter {
             while let Some(key) = self.table.conflicting_row(row)? {
                 let changes = transaction.changes();
                 let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
-                if self.table.lock_row(changes, &key, mode, wait)?.is_some()
-                    && self.table.conflicting_row(row)?.as_ref() == Some(&key)
-                    && tables.delete(changes, *table, &key)?
-                {
+                let old = self.table.lock_row(changes, &key, mode, wait)?;
+                if old.is_none() || self.table.conflicting_row(row)?.as_ref() != Some(&key) {
+                    continue;
+                }
+                if may_stay && old.as_deref() == Some(row) {
+                    return Ok(InsertOutcome {
+                        auto_increment: None,
+                    });
+                }
+                if tables.delete(transaction.changes(), *table, &key)? {
                     self.written.deleted += 1;
                 }
             }
@@ -620,7 +621,9 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         load.give_out(self.variables.auto_increment_series());
-        TableWriter {
+        self.check_timestamps(&load.table().definition)?;
+        Ok(TableWriter {
+            checks: self.table_checks(&load.table().definition)?,
             table: Arc::clone(load.table()),
             target: Target::Bulk {
                 load: Box::new(load),
@@ -632,6 +635,14 @@ impl Session {
             kept: None,
             written: Written::default(),
             handle: self.handle(),
+        })
+    }
+
+    /// Error 1235 for TIMESTAMP columns under a time zone of the session's: what they hold is shown, and taken, as UTC.
+    pub(crate) fn check_timestamps(&self, definition: &TableDefinition) -> Result<()> {
+        match self.variables.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
+            true => Err(SqlError::timestamp_in_time_zone(&definition.name)),
+            false => Ok(()),
         }
     }
 
@@ -668,6 +679,7 @@ impl Session {
         tables: ChangeSet,
         options: WriteOptions,
     ) -> Result<TableWriter> {
+        self.check_timestamps(&table.definition)?;
         Ok(TableWriter {
             checks: self.table_checks(&table.definition)?,
             target: Target::Rows {

@@ -136,7 +136,7 @@ impl Session {
         let single = is_single(&update.tables);
         let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
         let (targets, rules, query) = self.update_query(update, references, assignments)?;
-        if rules.mode == Mode::Strict {
+        if rules.mode.strict {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
@@ -165,10 +165,7 @@ impl Session {
         };
         let sql_mode = self.variables.sql_mode();
         let rules = Rules {
-            mode: match update.ignore || !sql_mode.is_strict() {
-                true => Mode::Lenient,
-                false => Mode::Strict,
-            },
+            mode: self.insert_mode(update.ignore),
             ignore: update.ignore,
             report_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
             now_micros: self.local_now_micros(),
@@ -339,7 +336,7 @@ impl Target {
                     if value.is_null() && by_zero.is_some_and(|flag| !is_zero_or_null(&found[flag]))
                     {
                         let error = SqlError::division_by_zero();
-                        if rules.mode == Mode::Strict {
+                        if rules.mode.strict {
                             return Err(error);
                         }
                         warnings.warn(error.code, error.message);
@@ -373,9 +370,9 @@ pub(crate) fn assign(
     warnings: &mut Warnings,
 ) -> Result<Value> {
     let converted = match value {
-        Value::Null if column.auto_increment && !column.nullable => match mode {
-            Mode::Strict => Err(ColumnProblem::Null),
-            Mode::Lenient => Ok((
+        Value::Null if column.auto_increment && !column.nullable => match mode.strict {
+            true => Err(ColumnProblem::Null),
+            false => Ok((
                 sheaf_table::convert::zero_value(&column.ty),
                 Some(ColumnProblem::Null),
             )),
@@ -384,12 +381,7 @@ pub(crate) fn assign(
     };
     let (value, problem) = converted.map_err(|problem| issue(column, problem, row))?;
     if let Some(problem) = problem {
-        // What would be an error "too long" is a warning "truncated".
-        let problem = match problem {
-            ColumnProblem::TooLong => ColumnProblem::Truncated,
-            problem => problem,
-        };
-        let issue = issue(column, problem, row);
+        let issue = issue(column, problem.as_warning(), row);
         warnings.warn(issue.mysql_code(), issue.to_string());
     }
     Ok(value)

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use sheaf_optimizer::OptimizerSwitch;
 use sheaf_table::AutoIncrementSeries;
+use sheaf_table::convert::Mode;
 
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
@@ -544,6 +545,11 @@ impl Variables {
 
     pub fn sql_mode(&self) -> SqlMode {
         self.values.settings.sql_mode
+    }
+
+    /// How values go into columns.
+    pub(crate) fn assignment_mode(&self) -> Mode {
+        self.values.settings.assignment_mode
     }
 
     /// Whether UPDATE and DELETE need a condition on a key, or a LIMIT.

@@ -140,7 +140,7 @@ impl Default for AlterOptions {
         AlterOptions {
             memory_bytes: 1 << 20,
             threads: 1,
-            mode: Mode::Strict,
+            mode: Mode::STRICT,
             keeps_zero: false,
             series: AutoIncrementSeries::default(),
             now_micros: 0,

@@ -580,10 +580,15 @@ impl ChangeSet {
             return Ok(());
         };
         let mut row = old.clone();
+        // What the parent has is a value.
+        let mode = Mode {
+            zero_date: true,
+            ..Mode::STRICT
+        };
         for (at, column) in self.foreign_key(link).columns.iter().enumerate() {
             let definition = &table.definition.columns[*column];
             row[*column] = match values {
-                Some(values) => match to_column(definition, values[at], Mode::Strict) {
+                Some(values) => match to_column(definition, values[at], mode) {
                     Ok((value, _)) => value,
                     Err(problem) => {
                         return Err(TableError::Column(ColumnIssue {

@@ -4,27 +4,46 @@
 //! In strict mode the problem is an error; in lenient mode it is a warning and the nearest value is stored. Lost digits
 //! after a DECIMAL's point, lost trailing spaces and the time of day lost by a DATE are never errors.
 //!
-//! MySQL stores 0000-00-00 for what is no date in lenient mode. There is no such date here; NULL is stored, or
-//! 0000-01-01 where NULL is not allowed. And it keeps the sign of a zero in FLOAT and DOUBLE; here zero has none, because
-//! keys are equal where values are, and what an index shows in place of a row is to be what the row shows.
+//! What is no date becomes 0000-00-00 in lenient mode. Without NO_ZERO_IN_DATE MySQL also has dates of which only the month
+//! or the day is zero, as 2024-00-10; these are not to be had here and are refused in every mode. MySQL keeps the sign of
+//! a zero in FLOAT and DOUBLE; here zero has none, because keys are equal where values are, and what an index shows in place
+//! of a row is to be what the row shows.
 
 use crate::collation::Collation;
 use crate::error::ColumnProblem;
 use crate::number_text::{NumberText, power_of_ten, rescale};
 use crate::schema::{Column, DefaultValue};
-use crate::temporal::{self, DAY, MAX_DATE, MIN_DATE, SECOND};
+use crate::temporal::{self, DAY, MAX_DATE, MAX_TIME, SECOND, ZERO_DATE, ZERO_DATETIME};
 use crate::temporal_text::{
-    datetime_from_number, parse_datetime, parse_time, round_datetime, round_time, time_from_number,
+    NotTemporal, datetime_from_number, read_datetime, read_time, round_datetime, round_time,
+    time_from_number,
 };
 use crate::types::ColumnType;
 use crate::value::Value;
 
-/// Whether a value that does not fit is an error.
+/// How values are treated that do not fit, and those of which the session decides whether they are values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    Strict,
-    /// The nearest value is stored and the problem is a warning.
-    Lenient,
+pub struct Mode {
+    /// A value that does not fit is an error. Otherwise the nearest value is stored and the problem is a warning.
+    pub strict: bool,
+    /// 0000-00-00 is a value like others: no NO_ZERO_DATE.
+    pub zero_date: bool,
+    /// 2024-00-10 would be one: no NO_ZERO_IN_DATE.
+    pub zero_in_date: bool,
+}
+
+impl Mode {
+    /// MySQL's default.
+    pub const STRICT: Mode = Mode {
+        strict: true,
+        zero_date: false,
+        zero_in_date: false,
+    };
+    /// That of INSERT IGNORE.
+    pub const LENIENT: Mode = Mode {
+        strict: false,
+        ..Mode::STRICT
+    };
 }
 
 /// First and last TIMESTAMP: 1970-01-01 00:00:01 and 2038-01-19 03:14:07.999999 UTC, in microseconds.
@@ -84,9 +103,39 @@ pub fn to_column(
         Value::Null => Converted::bad(zero_value(&column.ty), ColumnProblem::Null),
         value => convert(column, value),
     };
-    match converted.problem {
-        Some(problem) if mode == Mode::Strict && !converted.note => Err(problem),
+    let note = converted.note;
+    match judged(&converted, mode) {
+        Some(problem @ ColumnProblem::ZeroInDate { .. }) => Err(problem),
+        Some(problem) if mode.strict && !note => Err(problem),
         problem => Ok((converted.value, problem)),
+    }
+}
+
+/// What is wrong with a value as the session sees it: about zero dates it decides.
+fn judged(converted: &Converted, mode: Mode) -> Option<ColumnProblem> {
+    match &converted.problem {
+        // Stored as 0000-00-00, unless it would be a value.
+        Some(ColumnProblem::ZeroInDate { kind, value }) if !mode.zero_in_date => {
+            Some(ColumnProblem::IncorrectTemporal {
+                kind,
+                value: value.clone(),
+            })
+        }
+        Some(problem) => Some(problem.clone()),
+        None if mode.zero_date => None,
+        None => match &converted.value {
+            Value::Date(ZERO_DATE) => Some(ColumnProblem::TemporalOutOfRange {
+                kind: "date",
+                value: "0000-00-00".to_string(),
+            }),
+            Value::DateTime(ZERO_DATETIME) | Value::Timestamp(ZERO_DATETIME) => {
+                Some(ColumnProblem::TemporalOutOfRange {
+                    kind: "datetime",
+                    value: "0000-00-00 00:00:00".to_string(),
+                })
+            }
+            _ => None,
+        },
     }
 }
 
@@ -115,8 +164,10 @@ pub fn text_to_column(
         return Ok(None);
     }
     let converted = convert_text(column, text);
-    match converted.problem {
-        Some(problem) if mode == Mode::Strict && !converted.note => Err(problem),
+    let note = converted.note;
+    match judged(&converted, mode) {
+        Some(problem @ ColumnProblem::ZeroInDate { .. }) => Err(problem),
+        Some(problem) if mode.strict && !note => Err(problem),
         problem => {
             *into = converted.value;
             Ok(problem)
@@ -170,10 +221,10 @@ pub fn zero_value(ty: &ColumnType) -> Value {
         }
         ColumnType::Binary { length } => Value::Bytes(vec![0; *length as usize]),
         ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => Value::Bytes(Vec::new()),
-        ColumnType::Date => Value::Date(MIN_DATE),
+        ColumnType::Date => Value::Date(ZERO_DATE),
         ColumnType::Time { .. } => Value::Time(0),
-        ColumnType::DateTime { .. } => Value::DateTime(i64::from(MIN_DATE) * DAY),
-        ColumnType::Timestamp { .. } => Value::Timestamp(*TIMESTAMP_RANGE.start()),
+        ColumnType::DateTime { .. } => Value::DateTime(ZERO_DATETIME),
+        ColumnType::Timestamp { .. } => Value::Timestamp(ZERO_DATETIME),
         ColumnType::Year => Value::Year(0),
         // The first label, as MySQL's implicit default.
         ColumnType::Enum { .. } => Value::Enum(1),
@@ -329,14 +380,26 @@ fn convert_text(column: &Column, text: &str) -> Converted {
             } else {
                 ty.fraction_digits()
             };
-            match parse_datetime(text, digits) {
-                Ok((micros, has_time)) => point_in_time(column, micros, has_time),
-                Err(_) => bad_temporal(column, text),
+            let read = read_datetime(text).and_then(|read| Ok((read.micros(digits)?, read)));
+            match read {
+                Ok((micros, read)) => {
+                    let has_time = micros.rem_euclid(DAY) != 0;
+                    let converted = point_in_time(column, micros, has_time);
+                    cut_behind(column, converted, read.trailing, text)
+                }
+                Err(why) => bad_temporal(column, text, why),
             }
         }
-        ColumnType::Time { fsp } => match parse_time(text, *fsp) {
-            Ok(micros) => Converted::fine(Value::Time(micros)),
-            Err(_) => bad_temporal(column, text),
+        ColumnType::Time { fsp } => match read_time(text) {
+            Ok(read) if read.is_cut => {
+                let value = Value::Time(read.micros(0));
+                Converted::bad(value, temporal_out_of_range(column, text))
+            }
+            Ok(read) => {
+                let converted = Converted::fine(Value::Time(read.micros(*fsp)));
+                cut_behind(column, converted, read.trailing, text)
+            }
+            Err(why) => bad_temporal(column, text, why),
         },
         ColumnType::Decimal { scale, .. } => match NumberText::parse(text) {
             None => Converted::bad(zero_value(ty), incorrect("decimal")),
@@ -568,13 +631,22 @@ fn convert_number(column: &Column, value: &Value) -> Converted {
         ColumnType::Enum { labels, .. } => enum_number(labels.len(), to_integer(value)),
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
             match datetime_from_number(to_integer(value)) {
-                Ok(micros) => point_in_time(column, micros, micros.rem_euclid(DAY) != 0),
-                Err(_) => bad_temporal(column, &value.to_string()),
+                Ok((micros, _)) => point_in_time(column, micros, micros.rem_euclid(DAY) != 0),
+                Err(why) => bad_temporal(column, &value.to_string(), why),
             }
         }
         ColumnType::Time { .. } => match time_from_number(to_integer(value)) {
             Ok(micros) => Converted::fine(Value::Time(micros)),
-            Err(_) => bad_temporal(column, &value.to_string()),
+            Err(NotTemporal::TooLong) => {
+                let longest = if to_integer(value) < 0 {
+                    -MAX_TIME
+                } else {
+                    MAX_TIME
+                };
+                let problem = temporal_out_of_range(column, &value.to_string());
+                Converted::bad(Value::Time(longest), problem)
+            }
+            Err(why) => bad_temporal(column, &value.to_string(), why),
         },
         _ => integer(ty, to_integer(value)),
     }
@@ -634,7 +706,9 @@ fn convert_temporal(column: &Column, value: &Value) -> Converted {
             };
             year(i128::from(temporal::civil_from_days(days).0))
         }
-        (value, ty) if ty.is_temporal() => bad_temporal(column, &value.to_string()),
+        (value, ty) if ty.is_temporal() => {
+            bad_temporal(column, &value.to_string(), NotTemporal::Text)
+        }
         // As a number a date is its digits: 20240229. A whole number has whole seconds: 23:59:59.5 is 240000.
         (value, ty) => {
             let whole = match value {
@@ -674,32 +748,59 @@ fn point_in_time(column: &Column, micros: i64, has_time: bool) -> Converted {
             let rounded = round_datetime(micros, ty.fraction_digits());
             let fits = rounded.div_euclid(DAY) <= i64::from(MAX_DATE);
             match ty {
-                ColumnType::Timestamp { .. } if TIMESTAMP_RANGE.contains(&rounded) => {
+                ColumnType::Timestamp { .. }
+                    if TIMESTAMP_RANGE.contains(&rounded) || rounded == ZERO_DATETIME =>
+                {
                     Converted::fine(Value::Timestamp(rounded))
                 }
                 ColumnType::DateTime { .. } if fits => Converted::fine(Value::DateTime(rounded)),
-                _ => bad_temporal(column, &Value::DateTime(micros).to_string()),
+                _ => {
+                    let shown = Value::DateTime(micros).to_string();
+                    let problem = temporal_out_of_range(column, &shown);
+                    Converted::bad(zero_value(ty), problem)
+                }
             }
         }
     }
 }
 
-fn bad_temporal(column: &Column, text: &str) -> Converted {
-    let kind = match column.ty {
+/// MySQL's word for the column's type in messages.
+fn temporal_kind(column: &Column) -> &'static str {
+    match column.ty {
         ColumnType::Date => "date",
         ColumnType::Time { .. } => "time",
         _ => "datetime",
+    }
+}
+
+/// Text behind a date or time is cut off.
+fn cut_behind(column: &Column, converted: Converted, trailing: bool, text: &str) -> Converted {
+    match trailing && (converted.note || converted.problem.is_none()) {
+        true => Converted::bad(
+            converted.value,
+            ColumnProblem::IncorrectTemporal {
+                kind: temporal_kind(column),
+                value: show(text),
+            },
+        ),
+        false => converted,
+    }
+}
+
+fn temporal_out_of_range(column: &Column, text: &str) -> ColumnProblem {
+    ColumnProblem::TemporalOutOfRange {
+        kind: temporal_kind(column),
+        value: show(text),
+    }
+}
+
+fn bad_temporal(column: &Column, text: &str, why: NotTemporal) -> Converted {
+    let (kind, value) = (temporal_kind(column), show(text));
+    let problem = match why {
+        NotTemporal::ZeroInDate if !matches!(column.ty, ColumnType::Time { .. }) => {
+            ColumnProblem::ZeroInDate { kind, value }
+        }
+        _ => ColumnProblem::IncorrectTemporal { kind, value },
     };
-    let nearest = if column.nullable {
-        Value::Null
-    } else {
-        zero_value(&column.ty)
-    };
-    Converted::bad(
-        nearest,
-        ColumnProblem::IncorrectTemporal {
-            kind,
-            value: show(text),
-        },
-    )
+    Converted::bad(zero_value(&column.ty), problem)
 }

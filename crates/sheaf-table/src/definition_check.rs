@@ -378,7 +378,12 @@ pub(crate) fn check_column(column: &mut Column) -> Result<()> {
             return Err(TableError::LongColumnDefault { column: name() });
         }
         Some(DefaultValue::Value(value)) => {
-            let (value, _) = to_column(column, value, Mode::Strict).map_err(|_| invalid)?;
+            // Whether 0000-00-00 may be a default was decided where it was read.
+            let mode = Mode {
+                zero_date: true,
+                ..Mode::STRICT
+            };
+            let (value, _) = to_column(column, value, mode).map_err(|_| invalid)?;
             Some(DefaultValue::Value(value))
         }
     };

@@ -25,8 +25,25 @@ pub enum ColumnProblem {
     IncorrectValue { kind: &'static str, value: String },
     /// 1292: not a date or time; `kind` is `date`, `datetime` or `time`.
     IncorrectTemporal { kind: &'static str, value: String },
+    /// 1292 in strict mode, otherwise 1264: a date or time that the column cannot hold, the zero date where it is none included.
+    TemporalOutOfRange { kind: &'static str, value: String },
+    /// 1235: a date with a month or day of 0, where the session allows it.
+    ZeroInDate { kind: &'static str, value: String },
     /// 1364: the statement gives no value and the column has no default.
     NoDefault,
+}
+
+impl ColumnProblem {
+    /// What a warning says where an error would have said this.
+    pub fn as_warning(self) -> ColumnProblem {
+        match self {
+            ColumnProblem::TooLong | ColumnProblem::IncorrectTemporal { .. } => {
+                ColumnProblem::Truncated
+            }
+            ColumnProblem::TemporalOutOfRange { .. } => ColumnProblem::OutOfRange,
+            problem => problem,
+        }
+    }
 }
 
 /// A [`ColumnProblem`] with its place: an error in strict mode, a warning otherwise.
@@ -46,7 +63,10 @@ impl ColumnIssue {
             ColumnProblem::TooLong => 1406,
             ColumnProblem::Truncated => 1265,
             ColumnProblem::IncorrectValue { .. } => 1366,
-            ColumnProblem::IncorrectTemporal { .. } => 1292,
+            ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
+                1292
+            }
+            ColumnProblem::ZeroInDate { .. } => 1235,
             ColumnProblem::NoDefault => 1364,
         }
     }
@@ -58,7 +78,10 @@ impl ColumnIssue {
             ColumnProblem::TooLong => "22001",
             ColumnProblem::Truncated => "01000",
             ColumnProblem::IncorrectValue { .. } | ColumnProblem::NoDefault => "HY000",
-            ColumnProblem::IncorrectTemporal { .. } => "22007",
+            ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
+                "22007"
+            }
+            ColumnProblem::ZeroInDate { .. } => "42000",
         }
     }
 }
@@ -80,12 +103,17 @@ impl std::fmt::Display for ColumnIssue {
                 write!(f, "Data truncated for column '{column}' at row {row}")
             }
             ColumnProblem::IncorrectValue { kind, value }
-            | ColumnProblem::IncorrectTemporal { kind, value } => {
+            | ColumnProblem::IncorrectTemporal { kind, value }
+            | ColumnProblem::TemporalOutOfRange { kind, value } => {
                 write!(
                     f,
                     "Incorrect {kind} value: '{value}' for column '{column}' at row {row}"
                 )
             }
+            ColumnProblem::ZeroInDate { value, .. } => write!(
+                f,
+                "This version of Sheaf doesn't yet support 'dates with a month or day of 0, as {value} for column {column}'"
+            ),
             ColumnProblem::NoDefault => write!(f, "Field '{column}' doesn't have a default value"),
         }
     }

@@ -25,6 +25,7 @@ mod definition_check;
 mod definition_codec;
 pub mod error;
 mod external_sort;
+pub mod float_text;
 pub mod foreign_key;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

@@ -148,6 +148,17 @@ impl TableDefinition {
             .chain(plain)
     }
 
+    /// True if a column depends on the session's time zone.
+    pub fn has_timestamp(&self) -> bool {
+        let is_timestamp = |column: &Column| matches!(column.ty, ColumnType::Timestamp { .. });
+        self.columns.iter().any(is_timestamp)
+    }
+
+    /// True if rows must be tested before they are written.
+    pub fn has_enforced_checks(&self) -> bool {
+        self.checks.iter().any(|check| check.enforced)
+    }
+
     /// Position of the AUTO_INCREMENT column.
     pub fn auto_increment_column(&self) -> Option<usize> {
         self.columns.iter().position(|column| column.auto_increment)

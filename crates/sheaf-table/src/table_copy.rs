@@ -162,7 +162,7 @@ impl<'a> Conversion<'a> {
     fn convert_value(&mut self, source: usize, position: usize, value: Value) -> Result<Value> {
         let (old, new) = (&self.old[source], &self.new[position]);
         if value.is_null() && !new.nullable && !new.auto_increment {
-            if self.mode == Mode::Strict && old.ty == new.ty {
+            if self.mode.strict && old.ty == new.ty {
                 return Err(TableError::InvalidUseOfNull);
             }
             let zero = zero_value(&new.ty);
@@ -199,8 +199,7 @@ impl<'a> Conversion<'a> {
         };
         let asks_for_next = asks_for_next && value.is_zero();
         match problem {
-            Some(ColumnProblem::TooLong) => self.warn(position, ColumnProblem::Truncated),
-            Some(problem) => self.warn(position, problem),
+            Some(problem) => self.warn(position, problem.as_warning()),
             None => {}
         }
         Ok(match asks_for_next {
@@ -219,13 +218,11 @@ impl<'a> Conversion<'a> {
 
     /// An error in strict mode, else a warning.
     fn note(&mut self, position: usize, problem: ColumnProblem) -> Result<()> {
-        match self.mode {
-            Mode::Strict => Err(self.issue(position, problem).into()),
-            Mode::Lenient => {
-                self.warn(position, problem);
-                Ok(())
-            }
+        if self.mode.strict {
+            return Err(self.issue(position, problem).into());
         }
+        self.warn(position, problem);
+        Ok(())
     }
 
     fn warn(&mut self, position: usize, problem: ColumnProblem) {
@@ -253,7 +250,7 @@ fn is_shorter(old: &ColumnType, new: &ColumnType) -> bool {
         && old.collation() == new.collation()
 }
 
-/// What a new column holds. MySQL's zero dates are no dates: error 1292 in strict mode.
+/// What a new column holds: error 1292 in strict mode with NO_ZERO_DATE for what would be a zero date.
 fn new_value(column: &Column, options: &AlterOptions) -> Source {
     if let Some(value) = default_of(column, options.now_micros) {
         return Source::Constant(value);
@@ -265,11 +262,11 @@ fn new_value(column: &Column, options: &AlterOptions) -> Source {
         }
         _ => return Source::Constant(zero_value(&column.ty)),
     };
-    match options.mode {
-        Mode::Strict => Source::Nothing(ColumnProblem::IncorrectTemporal {
+    if options.mode.strict && !options.mode.zero_date {
+        return Source::Nothing(ColumnProblem::IncorrectTemporal {
             kind,
             value: zero.to_string(),
-        }),
-        Mode::Lenient => Source::Constant(zero_value(&column.ty)),
+        });
     }
+    Source::Constant(zero_value(&column.ty))
 }

@@ -1,7 +1,10 @@
 //! Dates and times on the proleptic Gregorian calendar: conversion between calendar fields and counts, and MySQL's text.
 //!
 //! A date is days since 1970-01-01; a time of day or an interval is signed microseconds; a datetime is microseconds since
-//! 1970-01-01 00:00:00 on whatever clock the column is about. The reading of text is in [`crate::convert`].
+//! 1970-01-01 00:00:00 on whatever clock the column is about. The reading of text is in [`crate::temporal_text`].
+//!
+//! MySQL's zero date `0000-00-00` is the day before the first one, [`ZERO_DATE`], and with a time of day midnight of it. So
+//! it sorts before all others. Its year, month and day are 0; that is all the calendar says of it.
 
 use std::fmt;
 
@@ -13,6 +16,10 @@ pub const DAY: i64 = 86_400 * SECOND;
 pub const MAX_TIME: i64 = (838 * 3600 + 59 * 60 + 59) * SECOND;
 /// 0000-01-01, the first date that can be stored.
 pub const MIN_DATE: i32 = days_from_civil(0, 1, 1);
+/// `0000-00-00`: no day, but a value.
+pub const ZERO_DATE: i32 = MIN_DATE - 1;
+/// `0000-00-00 00:00:00`.
+pub const ZERO_DATETIME: i64 = ZERO_DATE as i64 * DAY;
 /// 9999-12-31, the last one.
 pub const MAX_DATE: i32 = days_from_civil(9999, 12, 31);
 
@@ -29,8 +36,11 @@ pub const fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Year, month and day of days since 1970-01-01.
+/// Year, month and day of days since 1970-01-01; all 0 of [`ZERO_DATE`].
 pub const fn civil_from_days(days: i32) -> (i32, u32, u32) {
+    if days == ZERO_DATE {
+        return (0, 0, 0);
+    }
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -121,6 +131,9 @@ mod tests {
         assert_eq!(days_from_civil(1970, 1, 1), 0);
         assert_eq!(civil_from_days(MIN_DATE), (0, 1, 1));
         assert_eq!(civil_from_days(MAX_DATE), (9999, 12, 31));
+        let mut text = String::new();
+        write_datetime(&mut text, ZERO_DATETIME, 0).unwrap();
+        assert_eq!(text, "0000-00-00 00:00:00");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
+use crate::float_text::{push_double, push_float};
 use crate::temporal;
 use crate::types::ColumnType;
 
@@ -26,7 +27,7 @@ pub enum Value {
     Double(f64),
     Text(String),
     Bytes(Vec<u8>),
-    /// Days since 1970-01-01. The zero date of MySQL is not supported.
+    /// Days since 1970-01-01. [`temporal::ZERO_DATE`] is 0000-00-00.
     Date(i32),
     /// Microseconds, signed.
     Time(i64),
@@ -108,12 +109,8 @@ impl fmt::Display for Value {
             Value::Int(v) => write!(f, "{v}"),
             Value::UInt(v) => write!(f, "{v}"),
             Value::Decimal { unscaled, scale } => f.write_str(&decimal_text(*unscaled, *scale)),
-            Value::Float(v) => f.write_str(&float_text(
-                f64::from(*v),
-                &format!("{v}"),
-                &format!("{v:e}"),
-            )),
-            Value::Double(v) => f.write_str(&float_text(*v, &format!("{v}"), &format!("{v:e}"))),
+            Value::Float(v) => f.write_str(&written(|out| push_float(*v, out))),
+            Value::Double(v) => f.write_str(&written(|out| push_double(*v, out))),
             Value::Text(v) => f.write_str(v),
             Value::Bytes(v) => f.write_str(&String::from_utf8_lossy(v)),
             Value::Date(days) => temporal::write_date(f, *days),
@@ -164,14 +161,10 @@ pub fn decimal_text(unscaled: i128, scale: u8) -> String {
     format!("{sign}{whole}.{fraction}")
 }
 
-/// MySQL prints doubles with the shortest digits that read back, in exponent form outside of 1e-15 .. 1e15.
-fn float_text(value: f64, plain: &str, exponent: &str) -> String {
-    let size = value.abs();
-    if size != 0.0 && !(1e-15..1e15).contains(&size) {
-        exponent.to_string()
-    } else {
-        plain.to_string()
-    }
+fn written(append: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    append(&mut out);
+    String::from_utf8(out).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -199,6 +192,11 @@ mod tests {
         assert_eq!(Value::Double(1e15).to_string(), "1e15");
         assert_eq!(Value::Double(0.1).to_string(), "0.1");
         assert_eq!(Value::Float(0.1).to_string(), "0.1");
+        assert_eq!(Value::Float(1_234_567.9).to_string(), "1234570");
+        assert_eq!(
+            Value::Double(1_234_567_890_123_456.8).to_string(),
+            "1234567890123456.8"
+        );
         assert_eq!(Value::Date(0).to_string(), "1970-01-01");
         assert_eq!(
             Value::DateTime(-1).to_string(),

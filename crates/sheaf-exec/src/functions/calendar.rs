@@ -1,10 +1,15 @@
 //! The proleptic Gregorian calendar as MySQL's functions need it: dates as days since 1970-01-01, points in time as
 //! microseconds since then, durations as microseconds; reading and printing each.
 //!
-//! Dates run from 0000-01-01 to 9999-12-31; a result outside is NULL to the caller. MySQL's zero dates
-//! (`0000-00-00`, a zero month or day) are not dates here: they read as `None`.
+//! Dates run from 0000-01-01 to 9999-12-31; a result outside is NULL to the caller. The zero date `0000-00-00` is a value
+//! with the parts 0 and no day of the calendar: functions that need one ask for [`Argument::existing`]. A date of which only
+//! some part is zero reads as `None`. Texts are read as assignments read them (`sheaf_table::temporal_text`).
 
-use sheaf_table::temporal;
+use arrow::array::{Date32Array, TimestampMicrosecondArray};
+use sheaf_table::temporal::{self, ZERO_DATE, ZERO_DATETIME};
+use sheaf_table::temporal_text;
+
+use super::argument::Argument;
 pub use sheaf_table::temporal::{civil_from_days, days_from_civil, days_in_month, is_leap_year};
 
 pub const MICROS_PER_SECOND: i64 = temporal::SECOND;
@@ -109,241 +114,55 @@ impl ParsedDateTime {
     }
 }
 
-/// Reads digits; at most `most` of them.
-fn digits<'a>(text: &mut &'a str, most: usize) -> Option<&'a str> {
-    let length = text
-        .bytes()
-        .take(most)
-        .take_while(u8::is_ascii_digit)
-        .count();
-    if length == 0 {
-        return None;
+impl Argument<Date32Array> {
+    /// The value for a row; `None` is NULL or the zero date.
+    pub fn existing(&self, row: usize) -> Option<i32> {
+        self.get(row).filter(|days| *days != ZERO_DATE)
     }
-    let (taken, rest) = text.split_at(length);
-    *text = rest;
-    Some(taken)
 }
 
-/// The fraction of a second as microseconds, rounded at the seventh digit, and the number of its digits.
-fn fraction(text: &mut &str) -> (i64, u8) {
-    let Some(rest) = text.strip_prefix('.') else {
-        return (0, 0);
-    };
-    *text = rest;
-    let all = digits(text, usize::MAX).unwrap_or("");
-    let kept = &all[..all.len().min(6)];
-    let mut micros = kept.parse::<i64>().unwrap_or(0) * 10i64.pow(6 - kept.len() as u32);
-    if all.as_bytes().get(6).is_some_and(|digit| *digit >= b'5') {
-        micros += 1;
+impl Argument<TimestampMicrosecondArray> {
+    /// The value for a row; `None` is NULL or the zero date.
+    pub fn existing(&self, row: usize) -> Option<i64> {
+        self.get(row).filter(|micros| *micros != ZERO_DATETIME)
     }
-    (micros, kept.len() as u8)
 }
 
-/// Reads a date, with or without a time, in the forms that MySQL accepts: `2024-02-29`, `24-2-9`, `20240229`, and with
-/// a time `2024-02-29 12:30:00.5`, `2024-02-29T12:30`, `20240229123000`. Any punctuation separates. `None` if it is no
-/// date that exists, or if anything but spaces follows.
+/// Reads a date, with or without a time, in the forms that MySQL accepts; what follows is left. `None` if it is no date
+/// that exists.
 pub fn parse_datetime(text: &str) -> Option<ParsedDateTime> {
-    let mut rest = text.trim();
-    let leading = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let number = |text: &str| text.parse::<u32>().ok();
-    let after = rest.as_bytes().get(leading).copied();
-    // Digits without separators: YYMMDD, YYYYMMDD, and the same with hhmmss.
-    if leading >= 5 && (after.is_none() || after == Some(b'.')) {
-        let all = digits(&mut rest, usize::MAX)?;
-        let year_digits = match all.len() {
-            8 | 14 => 4,
-            5 | 6 | 12 => 2,
-            _ => return None,
-        };
-        let padded = if all.len() == 5 {
-            format!("0{all}")
-        } else {
-            all.to_string()
-        };
-        let year: i32 = padded[..year_digits].parse().ok()?;
-        let year = if year_digits == 2 {
-            full_year(year)
-        } else {
-            year
-        };
-        let field = |position: usize| {
-            number(padded.get(year_digits + position..year_digits + position + 2)?)
-        };
-        let days = checked_days(year, field(0)?, field(2)?)?;
-        let has_time = padded.len() > year_digits + 4;
-        let (hour, minute, second) = if has_time {
-            (field(4)?, field(6)?, field(8)?)
-        } else {
-            (0, 0, 0)
-        };
-        let (micros, fraction_digits) = fraction(&mut rest);
-        return finish_datetime(
-            days,
-            (hour, minute, second),
-            micros,
-            has_time,
-            fraction_digits,
-            rest,
-        );
-    }
-    let year_text = digits(&mut rest, 4)?;
-    let separator = |rest: &mut &str| -> Option<()> {
-        let first = rest.chars().next().filter(char::is_ascii_punctuation)?;
-        *rest = &rest[first.len_utf8()..];
-        Some(())
-    };
-    separator(&mut rest)?;
-    let month = number(digits(&mut rest, 2)?)?;
-    separator(&mut rest)?;
-    let day = number(digits(&mut rest, 2)?)?;
-    let year: i32 = year_text.parse().ok()?;
-    let year = if year_text.len() <= 2 {
-        full_year(year)
-    } else {
-        year
-    };
-    let days = checked_days(year, month, day)?;
-    if rest.is_empty() {
-        return finish_datetime(days, (0, 0, 0), 0, false, 0, rest);
-    }
-    let after_separator = rest.trim_start_matches([' ', 'T', 't']);
-    if after_separator.len() == rest.len() && separator(&mut rest).is_none() {
-        return None;
-    }
-    if after_separator.len() < rest.len() {
-        rest = after_separator;
-    }
-    let hour = number(digits(&mut rest, 2)?)?;
-    let mut minute = 0;
-    let mut second = 0;
-    if !rest.is_empty() && separator(&mut rest).is_some() {
-        minute = number(digits(&mut rest, 2)?)?;
-        if rest.starts_with(':') || (!rest.starts_with('.') && separator(&mut rest).is_some()) {
-            rest = rest.strip_prefix(':').unwrap_or(rest);
-            second = number(digits(&mut rest, 2)?)?;
-        }
-    }
-    let (micros, fraction_digits) = fraction(&mut rest);
-    finish_datetime(
-        days,
-        (hour, minute, second),
-        micros,
-        true,
-        fraction_digits,
-        rest,
-    )
-}
-
-fn finish_datetime(
-    days: i32,
-    (hour, minute, second): (u32, u32, u32),
-    micros: i64,
-    has_time: bool,
-    fraction_digits: u8,
-    rest: &str,
-) -> Option<ParsedDateTime> {
-    if hour > 23 || minute > 59 || second > 59 || !rest.trim().is_empty() {
-        return None;
-    }
-    let seconds = i64::from(hour * 3600 + minute * 60 + second);
+    let read = temporal_text::read_datetime(text).ok()?;
     Some(ParsedDateTime {
-        micros: i64::from(days) * MICROS_PER_DAY + seconds * MICROS_PER_SECOND + micros,
-        has_time,
-        fraction_digits,
+        micros: read.micros(6).ok()?,
+        has_time: read.has_time,
+        fraction_digits: read.fraction_digits,
     })
 }
 
-/// Reads a time of day or a span of time: `12:30:15.5`, `-1 02:03:04`, `12:30`, `123015`, `15`; a text with a date gives
-/// its time of day. Longer than 838:59:59 is cut to that. The second value is the number of fraction digits.
+/// Reads a time of day or a span of time; what follows is left. Longer than 838:59:59 is cut to that. The second value is
+/// the number of fraction digits.
 pub fn parse_time(text: &str) -> Option<(i64, u8)> {
-    let text = text.trim();
-    // With a date before it: digits and a dash, or digits for both.
-    let leading = text.bytes().take_while(u8::is_ascii_digit).count();
-    let has_date =
-        leading >= 12 || (leading > 0 && matches!(text.as_bytes().get(leading), Some(b'-' | b'/')));
-    if has_date {
-        let parsed = parse_datetime(text)?;
-        return Some((split_datetime(parsed.micros).1, parsed.fraction_digits));
-    }
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
-    let number = |rest: &mut &str| digits(rest, 10)?.parse::<i64>().ok();
-    let first = number(&mut rest)?;
-    let (hours, minutes, seconds);
-    if let Some(after_days) = rest.strip_prefix(' ') {
-        rest = after_days.trim_start();
-        let hour = number(&mut rest)?;
-        let mut parts = [0i64; 2];
-        for part in &mut parts {
-            let Some(after) = rest.strip_prefix(':') else {
-                break;
-            };
-            rest = after;
-            *part = number(&mut rest)?;
-        }
-        (hours, minutes, seconds) = (first * 24 + hour, parts[0], parts[1]);
-    } else if let Some(after) = rest.strip_prefix(':') {
-        rest = after;
-        let minute = number(&mut rest)?;
-        let second = match rest.strip_prefix(':') {
-            Some(after) => {
-                rest = after;
-                number(&mut rest)?
-            }
-            None => 0,
-        };
-        (hours, minutes, seconds) = (first, minute, second);
-    } else {
-        (hours, minutes, seconds) = (first / 10_000, first / 100 % 100, first % 100);
-    }
-    let (micros, fraction_digits) = fraction(&mut rest);
-    if minutes > 59 || seconds > 59 || !rest.trim().is_empty() {
-        return None;
-    }
-    let total = ((hours * 60 + minutes) * 60 + seconds).checked_mul(MICROS_PER_SECOND)? + micros;
-    let total = total.min(MAX_TIME_MICROS);
-    Some((if negative { -total } else { total }, fraction_digits))
+    let read = temporal_text::read_time(text).ok()?;
+    Some((read.micros(6), read.fraction_digits))
 }
 
 /// The date that the digits of a number spell (`19970131`, `970131`), with a time if it has 12 or 14 digits.
 pub fn datetime_from_number(number: i64) -> Option<ParsedDateTime> {
-    if !(101..=99_991_231_235_959).contains(&number) {
-        return None;
-    }
-    let (date, time) = if number >= 100_000_000 {
-        (number / 1_000_000, number % 1_000_000)
-    } else {
-        (number, 0)
-    };
-    let year = (date / 10_000) as i32;
-    let year = if date < 1_000_000 {
-        full_year(year)
-    } else {
-        year
-    };
-    let days = checked_days(year, (date / 100 % 100) as u32, (date % 100) as u32)?;
-    let clock = (
-        (time / 10_000) as u32,
-        (time / 100 % 100) as u32,
-        (time % 100) as u32,
-    );
-    finish_datetime(days, clock, 0, number >= 100_000_000, 0, "")
+    let (micros, has_time) = temporal_text::datetime_from_number(number.into()).ok()?;
+    Some(ParsedDateTime {
+        micros,
+        has_time,
+        fraction_digits: 0,
+    })
 }
 
 /// The span of time that the digits of a number spell (`123015` is 12:30:15).
 pub fn time_from_number(number: i64) -> Option<i64> {
-    if number.abs() >= 10_000_000_000 {
-        return datetime_from_number(number).map(|parsed| split_datetime(parsed.micros).1);
+    match temporal_text::time_from_number(number.into()) {
+        Ok(micros) => Some(micros),
+        Err(temporal_text::NotTemporal::TooLong) => Some(MAX_TIME_MICROS * number.signum()),
+        Err(_) => None,
     }
-    let size = number.abs();
-    let (hours, minutes, seconds) = (size / 10_000, size / 100 % 100, size % 100);
-    if minutes > 59 || seconds > 59 {
-        return None;
-    }
-    let micros = (((hours * 60 + minutes) * 60 + seconds) * MICROS_PER_SECOND).min(MAX_TIME_MICROS);
-    Some(if number < 0 { -micros } else { micros })
 }
 
 /// `YYYYMMDD`.
@@ -365,39 +184,19 @@ pub fn time_as_number(micros: i64) -> i64 {
     if micros < 0 { -number } else { number }
 }
 
-fn push_fraction(out: &mut String, micros: i64, fsp: u8) {
-    use std::fmt::Write;
-    if fsp > 0 {
-        let digits = usize::from(fsp.min(6));
-        let shown = micros / 10i64.pow(6 - digits as u32);
-        // Writing to a String cannot fail.
-        let _ = write!(out, ".{shown:0digits$}");
-    }
-}
-
 pub fn push_date(out: &mut String, days: i32) {
-    use std::fmt::Write;
-    let (year, month, day) = civil_from_days(days);
-    let _ = write!(out, "{year:04}-{month:02}-{day:02}");
+    // Writing to a String cannot fail.
+    let _ = temporal::write_date(out, days);
 }
 
 /// With `fsp` digits of the second's fraction.
 pub fn push_datetime(out: &mut String, micros: i64, fsp: u8) {
-    use std::fmt::Write;
-    let (days, of_day) = split_datetime(micros);
-    let (hours, minutes, seconds, fraction) = split_time(of_day);
-    push_date(out, days);
-    let _ = write!(out, " {hours:02}:{minutes:02}:{seconds:02}");
-    push_fraction(out, fraction, fsp);
+    let _ = temporal::write_datetime(out, micros, fsp);
 }
 
 /// With `fsp` digits of the second's fraction.
 pub fn push_time(out: &mut String, micros: i64, fsp: u8) {
-    use std::fmt::Write;
-    let (hours, minutes, seconds, fraction) = split_time(micros);
-    let sign = if micros < 0 { "-" } else { "" };
-    let _ = write!(out, "{sign}{hours:02}:{minutes:02}:{seconds:02}");
-    push_fraction(out, fraction, fsp);
+    let _ = temporal::write_time(out, micros, fsp);
 }
 
 #[cfg(test)]
@@ -433,7 +232,9 @@ mod tests {
             ("1997-01-01 12:30:05.25", Some("1997-01-01 12:30:05.25")),
             ("1997-02-29", None),
             ("1997-01-01 25:00:00", None),
-            ("1997-01-01x", None),
+            ("1997-01-01x", Some("1997-01-01 00:00:00")),
+            ("0000-00-00", Some("0000-00-00 00:00:00")),
+            ("1997-00-01", None),
             ("abc", None),
             ("", None),
         ] {
@@ -461,6 +262,47 @@ mod tests {
             ("10:61", None),
         ] {
             assert_eq!(read(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    /// Texts from pieces of dates, in any order: what an assignment stores is what an expression reads.
+    #[test]
+    fn assignments_and_expressions_read_the_same() {
+        use sheaf_table::convert::{Mode, to_column};
+        use sheaf_table::{Column, ColumnType, Value};
+        let pieces = [
+            "2024", "24", "0000", "00", "02", "2", "29", "31", "12", "10", "59", "60", "838", "-",
+            "/", ":", ".", " ", "T", "x", ".5", ".4999995", ".1234567", "20240229", "101112", "\t",
+            "+",
+        ];
+        let column = |ty: &str| {
+            let ty = ColumnType::parse(ty).expect("a type");
+            Column::new("c", ty, true)
+        };
+        let (point, span) = (column("datetime(6)"), column("time(6)"));
+        let mode = Mode {
+            zero_date: true,
+            ..Mode::LENIENT
+        };
+        let mut state = 0x2545_F491_4F6C_DD1Du64;
+        let mut next = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below as u64) as usize
+        };
+        for _ in 0..20_000 {
+            let text: String = (0..1 + next(9))
+                .map(|_| pieces[next(pieces.len())])
+                .collect();
+            let stored = |column: &Column| {
+                let value = Value::Text(text.clone());
+                to_column(column, &value, mode).expect("lenient").0
+            };
+            let read = parse_datetime(&text).map_or(ZERO_DATETIME, |parsed| parsed.micros);
+            assert_eq!(stored(&point), Value::DateTime(read), "{text:?}");
+            let read = parse_time(&text).map_or(0, |(micros, _)| micros);
+            assert_eq!(stored(&span), Value::Time(read), "{text:?}");
         }
     }
 }

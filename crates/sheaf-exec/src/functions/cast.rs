@@ -7,7 +7,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-use sheaf_table::Collation;
+use sheaf_table::{Collation, temporal_text};
 
 use super::calendar::{MICROS_PER_DAY, round_fraction};
 use super::number::{power_of_ten, text_to_decimal};
@@ -58,6 +58,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |operands| Ok(field::datetime(fraction_digits(operands))),
         |call| {
             let fsp = result_fsp(call);
+            if call.sql_type(0).is_text() {
+                return datetime_of_text(call, fsp);
+            }
             let values = call.datetime(0)?.array;
             Ok(Arc::new(
                 values.unary::<_, arrow::datatypes::TimestampMicrosecondType>(|micros| {
@@ -84,6 +87,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |operands| Ok(field::time(fraction_digits(operands))),
         |call| {
             let fsp = result_fsp(call);
+            if call.sql_type(0).is_text() {
+                return time_of_text(call, fsp);
+            }
             let values = call.time(0)?.array;
             Ok(Arc::new(
                 values.unary::<_, arrow::datatypes::DurationMicrosecondType>(|micros| {
@@ -118,6 +124,27 @@ fn fraction_digits(operands: &Operands<'_>) -> u8 {
 
 fn result_fsp(call: &Call<'_>) -> u8 {
     SqlType::of(&call.args.return_field).fsp()
+}
+
+/// Texts have more digits than microseconds, and are rounded once.
+fn datetime_of_text(call: &Call<'_>, fsp: u8) -> Result<ArrayRef> {
+    let texts = call.text(0)?;
+    let values: TimestampMicrosecondArray = (0..call.rows())
+        .map(|row| {
+            let read = temporal_text::read_datetime(texts.get(row)?).ok()?;
+            read.micros(fsp).ok()
+        })
+        .collect();
+    Ok(Arc::new(values))
+}
+
+/// As [`datetime_of_text`].
+fn time_of_text(call: &Call<'_>, fsp: u8) -> Result<ArrayRef> {
+    let texts = call.text(0)?;
+    let values: DurationMicrosecondArray = (0..call.rows())
+        .map(|row| Some(temporal_text::read_time(texts.get(row)?).ok()?.micros(fsp)))
+        .collect();
+    Ok(Arc::new(values))
 }
 
 fn decimal_type(operands: &Operands<'_>) -> Result<Field> {
@@ -155,7 +182,7 @@ fn on_day(call: &Call<'_>) -> Result<ArrayRef> {
     let (times, days) = (call.time(0)?, call.date(2)?);
     let moments: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
-            let midnight = i64::from(days.get(row)?) * MICROS_PER_DAY;
+            let midnight = i64::from(days.existing(row)?) * MICROS_PER_DAY;
             Some(round_fraction(midnight + times.get(row)?, fsp))
         })
         .collect();

@@ -12,6 +12,9 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 
+use sheaf_table::temporal::ZERO_DATETIME;
+use sheaf_table::temporal_text::{read_datetime, read_time};
+
 use super::calendar::{
     self, DAYS_TO_EPOCH, MAX_TIME_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days,
     datetime_in_range, day_of_year, days_from_civil, days_in_month, split_datetime, split_time,
@@ -72,16 +75,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         timestamp,
     ),
     Function::new("year", (1, 1), bigint, |call| {
-        of_date(call, |days| i64::from(civil_from_days(days).0))
+        of_any_date(call, |days| i64::from(civil_from_days(days).0))
     }),
     Function::new("quarter", (1, 1), bigint, |call| {
-        of_date(call, |days| i64::from(civil_from_days(days).1.div_ceil(3)))
+        of_any_date(call, |days| i64::from(civil_from_days(days).1.div_ceil(3)))
     }),
     Function::new("month", (1, 1), bigint, |call| {
-        of_date(call, |days| i64::from(civil_from_days(days).1))
+        of_any_date(call, |days| i64::from(civil_from_days(days).1))
     }),
     Function::new("day", (1, 1), bigint, |call| {
-        of_date(call, |days| i64::from(civil_from_days(days).2))
+        of_any_date(call, |days| i64::from(civil_from_days(days).2))
     }),
     Function::new("dayofweek", (1, 1), bigint, |call| {
         of_date(call, |days| i64::from((weekday(days) + 1) % 7 + 1))
@@ -133,7 +136,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let dates = call.date(0)?;
             let result: Date32Array = (0..call.rows())
                 .map(|row| {
-                    let (year, month, _) = civil_from_days(dates.get(row)?);
+                    let (year, month, _) = civil_from_days(dates.existing(row)?);
                     Some(days_from_civil(year, month, days_in_month(year, month)))
                 })
                 .collect();
@@ -143,7 +146,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("datediff", (2, 2), bigint, |call| {
         let (left, right) = (call.date(0)?, call.date(1)?);
         ints(call, |row| {
-            Some(i64::from(left.get(row)?) - i64::from(right.get(row)?))
+            Some(i64::from(left.existing(row)?) - i64::from(right.existing(row)?))
         })
     }),
     Function::new(
@@ -162,7 +165,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("to_seconds", (1, 1), bigint, |call| {
         let times = call.datetime(0)?;
         ints(call, |row| {
-            Some(times.get(row)?.div_euclid(MICROS_PER_SECOND) + DAYS_TO_EPOCH * 86_400)
+            Some(times.existing(row)?.div_euclid(MICROS_PER_SECOND) + DAYS_TO_EPOCH * 86_400)
         })
     }),
     Function::new(
@@ -268,9 +271,10 @@ fn fraction(operands: &Operands<'_>, operand: usize) -> u8 {
         SqlType::Decimal { decimals, .. } => decimals.min(6),
         SqlType::Float | SqlType::Double => 6,
         SqlType::Text { .. } => match operands.text(operand) {
-            Some(text) => text
-                .rsplit_once('.')
-                .map_or(0, |(_, digits)| digits.len().min(6) as u8),
+            Some(text) => match (read_datetime(&text), read_time(&text)) {
+                (Ok(read), _) => read.fraction_digits,
+                (Err(_), read) => read.map_or(0, |read| read.fraction_digits),
+            },
             None => 6,
         },
         other => other.fsp(),
@@ -304,6 +308,12 @@ fn checked_date(days: i64) -> Option<i32> {
 
 fn of_date(call: &Call<'_>, part: fn(i32) -> i64) -> Result<ArrayRef> {
     let dates = call.date(0)?;
+    ints(call, |row| dates.existing(row).map(part))
+}
+
+/// A part that the zero date has, too.
+fn of_any_date(call: &Call<'_>, part: fn(i32) -> i64) -> Result<ArrayRef> {
+    let dates = call.date(0)?;
     ints(call, |row| dates.get(row).map(part))
 }
 
@@ -316,7 +326,7 @@ fn name_of(call: &Call<'_>, name: fn(i32) -> &'static str) -> Result<ArrayRef> {
     let dates = call.date(0)?;
     Ok(Arc::new(
         (0..call.rows())
-            .map(|row| dates.get(row).map(name))
+            .map(|row| dates.existing(row).map(name))
             .collect::<StringViewArray>(),
     ))
 }
@@ -330,7 +340,7 @@ fn timestamp(call: &Call<'_>) -> Result<ArrayRef> {
     let result: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
             values
-                .get(row)?
+                .existing(row)?
                 .checked_add(added.get(row)?)
                 .filter(|sum| datetime_in_range(*sum))
         })
@@ -411,7 +421,7 @@ fn week_number(call: &Call<'_>, show: fn((i64, i64)) -> i64) -> Result<ArrayRef>
     // YEARWEEK always counts from 1.
     let always_from_one = show((1, 0)) != 0;
     ints(call, |row| {
-        let days = dates.get(row)?;
+        let days = dates.existing(row)?;
         let mode = match &modes {
             Some(modes) => modes.get(row).unwrap_or(0) & 7,
             None => 0,
@@ -448,7 +458,9 @@ fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
             None => looks_like_date(left_texts.get(row)) || looks_like_date(right_texts.get(row)),
         };
         if dates {
-            Some(bounded(left_points.get(row)? - right_points.get(row)?))
+            Some(bounded(
+                left_points.existing(row)? - right_points.existing(row)?,
+            ))
         } else {
             Some(bounded(left_times.get(row)? - right_times.get(row)?))
         }
@@ -498,7 +510,7 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             let result: TimestampMicrosecondArray = (0..call.rows())
                 .map(|row| {
                     values
-                        .get(row)?
+                        .existing(row)?
                         .checked_add(sign * added.get(row)?)
                         .filter(|sum| datetime_in_range(*sum))
                 })
@@ -516,7 +528,9 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
                         6
                     }
                 };
-                if let Some(point) = calendar::parse_datetime(text).filter(|point| point.has_time) {
+                if let Some(point) = calendar::parse_datetime(text)
+                    .filter(|point| point.has_time && point.micros != ZERO_DATETIME)
+                {
                     let sum = point.micros + added;
                     calendar::push_datetime(out, sum, fsp(sum));
                 } else {
@@ -596,7 +610,9 @@ fn extract(call: &Call<'_>) -> Result<ArrayRef> {
         "year" => date_part(|days| i64::from(civil_from_days(days).0)),
         "quarter" => date_part(|days| i64::from(civil_from_days(days).1.div_ceil(3))),
         "month" => date_part(|days| i64::from(civil_from_days(days).1)),
-        "week" => date_part(|days| week_of(days, 0).1),
+        "week" => ints(call, |row| {
+            Some(week_of(split_datetime(points.existing(row)?).0, 0).1)
+        }),
         "day" => date_part(|days| i64::from(civil_from_days(days).2)),
         "year_month" => date_part(|days| calendar::date_as_number(days) / 100),
         "hour" => clock_part(0, 0),
@@ -674,7 +690,7 @@ fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
     let result: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
             let shift = zone_offset(to.get(row)?)? - zone_offset(from.get(row)?)?;
-            Some(points.get(row)? + shift * MICROS_PER_SECOND)
+            Some(points.existing(row)? + shift * MICROS_PER_SECOND)
         })
         .collect();
     Ok(Arc::new(result))

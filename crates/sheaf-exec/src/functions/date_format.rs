@@ -7,6 +7,8 @@ use arrow::array::{ArrayRef, Date32Array, DurationMicrosecondArray, TimestampMic
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 
+use sheaf_table::temporal::ZERO_DATE;
+
 use super::calendar::{
     MICROS_PER_DAY, MICROS_PER_SECOND, checked_days, civil_from_days, day_of_year, days_from_civil,
     full_year, split_datetime, split_time, weekday,
@@ -54,6 +56,11 @@ fn push_formatted(out: &mut String, format: &str, days: Option<i32>, micros: i64
             break;
         };
         let date = |days: Option<i32>| days.map(civil_from_days);
+        // Of the zero date only the numbers are known.
+        let needs_day = "abjMUuVvWwXx".contains(specifier);
+        if needs_day && days == Some(ZERO_DATE) {
+            return None;
+        }
         // Writing to a String cannot fail.
         let written = match specifier {
             'a' => write!(out, "{}", &WEEKDAYS[weekday(days?) as usize][..3]),

@@ -8,6 +8,8 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 
+use sheaf_table::temporal::ZERO_DATETIME;
+
 use super::calendar::{
     self, MAX_TIME_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, add_months, civil_from_days,
     datetime_in_range, parse_datetime, split_datetime,
@@ -288,7 +290,8 @@ fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             let dates = call.date(0)?;
             let result: Date32Array = (0..rows)
                 .map(|row| {
-                    let sum = add_span(i64::from(dates.get(row)?) * MICROS_PER_DAY, span(row)?)?;
+                    let sum =
+                        add_span(i64::from(dates.existing(row)?) * MICROS_PER_DAY, span(row)?)?;
                     Some(split_datetime(sum).0)
                 })
                 .collect();
@@ -297,7 +300,7 @@ fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
         DataType::Timestamp(..) => {
             let times = call.datetime(0)?;
             let result: TimestampMicrosecondArray = (0..rows)
-                .map(|row| add_span(times.get(row)?, span(row)?))
+                .map(|row| add_span(times.existing(row)?, span(row)?))
                 .collect();
             Ok(Arc::new(result))
         }
@@ -316,6 +319,9 @@ fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             let values = call.text(0)?;
             texts(call, |row, out| {
                 let parsed = parse_datetime(values.get(row)?)?;
+                if parsed.micros == ZERO_DATETIME {
+                    return None;
+                }
                 let sum = add_span(parsed.micros, span(row)?)?;
                 if !parsed.has_time && unit.is_days() {
                     calendar::push_date(out, split_datetime(sum).0);
@@ -336,7 +342,7 @@ fn difference(call: &Call<'_>) -> Result<ArrayRef> {
     let (from, to) = (call.datetime(1)?, call.datetime(2)?);
     let result: Int64Array = (0..call.rows())
         .map(|row| {
-            let (from, to) = (from.get(row)?, to.get(row)?);
+            let (from, to) = (from.existing(row)?, to.existing(row)?);
             let micros = to - from;
             Some(match unit {
                 Unit::Microsecond => micros,

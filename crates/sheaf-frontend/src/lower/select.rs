@@ -747,6 +747,11 @@ impl Lowering<'_> {
                         SqlError::new(error.mysql_code(), error.sqlstate(), error.to_string())
                     })?;
                 let definition = &opened.definition;
+                if self.context.session.time_zone_offset_seconds() != 0
+                    && definition.has_timestamp()
+                {
+                    return Err(SqlError::timestamp_in_time_zone(&table));
+                }
                 let exists = |index: &str| {
                     let known = std::iter::once(&definition.primary).chain(&definition.secondary);
                     known

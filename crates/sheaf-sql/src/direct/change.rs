@@ -218,7 +218,7 @@ impl Update {
                         && !is_zero_or_null(&evaluator.value(*by_zero, row)?)
                     {
                         let error = SqlError::division_by_zero();
-                        if inputs.mode == Mode::Strict {
+                        if inputs.mode.strict {
                             return Err(error);
                         }
                         warnings.warn(error.code, error.message);
@@ -635,13 +635,10 @@ impl Session {
         update: &Update,
         parameters: &'a [Value],
     ) -> Option<Inputs<'a>> {
-        let mode = match self.variables.sql_mode().is_strict() {
-            true => Mode::Strict,
-            false => Mode::Lenient,
-        };
+        let mode = self.insert_mode(false);
         let evaluator = match &update.expressions {
             Some(expressions) => {
-                if mode == Mode::Strict {
+                if mode.strict {
                     self.truncated_texts.refuse();
                 }
                 Some(self.evaluator(expressions, parameters)?)

@@ -288,7 +288,7 @@ impl Session {
         let Some(expressions) = &insert.expressions else {
             return Ok(Some(values));
         };
-        if insert.destination.options.mode == Mode::Strict {
+        if insert.destination.options.mode.strict {
             self.truncated_texts.refuse();
         }
         let Some(evaluator) = self.evaluator(expressions, parameters) else {
@@ -317,7 +317,7 @@ impl Session {
         let mode = insert.destination.options.mode;
         let expressions = match &duplicates.expressions {
             Some(expressions) => {
-                if mode == Mode::Strict {
+                if mode.strict {
                     self.truncated_texts.refuse();
                 }
                 Some(KeptExpressions(self.evaluator(expressions, parameters)?))

@@ -60,6 +60,7 @@ impl<'a> Names<'a> {
             return None;
         }
         let table = session.engine.catalog().table(&database, &written).ok()?;
+        session.check_timestamps(&table.definition).ok()?;
         Some(Names {
             table,
             alias: match alias {

@@ -155,7 +155,7 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
                 && text
                     .bytes()
                     .all(|byte| byte == b'-' || byte.is_ascii_digit());
-            let converted = is_plain.then(|| text_to_column(column, text, Mode::Strict, &mut date));
+            let converted = is_plain.then(|| text_to_column(column, text, Mode::STRICT, &mut date));
             matches!(converted, Some(Ok(None))).then_some(Place::At(date))
         }
         (ty, Value::Text(_)) if ty.is_character() && is_comparable(ty) => {

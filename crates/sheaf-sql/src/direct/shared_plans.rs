@@ -66,6 +66,8 @@ pub(crate) struct PlanKey {
     sql_mode: SqlMode,
     collation_id: u16,
     pushes_index_conditions: bool,
+    /// Which plans there are depends on it, see `Session::check_timestamps`.
+    time_zone_offset_seconds: i32,
 }
 
 impl PlanKey {
@@ -76,6 +78,7 @@ impl PlanKey {
             sql_mode: session.variables.sql_mode(),
             collation_id: session.result_collation_id(),
             pushes_index_conditions: session.variables.pushes_index_conditions(),
+            time_zone_offset_seconds: session.variables.time_zone_offset_seconds(),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use sheaf_table::AutoIncrementSeries;
+use sheaf_table::convert::Mode;
 
 use super::{
     SqlMode, VariableValue, collation, default_collation, flags, optimizer_switch, position,
@@ -22,6 +23,7 @@ const DEFAULT_ID: u16 = 255;
 pub(super) struct Settings {
     pub(super) autocommit: bool,
     pub(super) sql_mode: SqlMode,
+    pub(super) assignment_mode: Mode,
     pub(super) direct_plans: bool,
     pub(super) merges_derived_tables: bool,
     pub(super) pushes_index_conditions: bool,
@@ -66,9 +68,15 @@ impl Settings {
         let switch = optimizer_switch(text("optimizer_switch"));
         let traces_optimizer = flags::is_on(text("optimizer_trace"), "enabled");
         let sql_safe_updates = boolean("sql_safe_updates");
+        let sql_mode = SqlMode::parse(text("sql_mode")).unwrap_or_default();
         Settings {
             autocommit: boolean("autocommit"),
-            sql_mode: SqlMode::parse(text("sql_mode")).unwrap_or_default(),
+            sql_mode,
+            assignment_mode: Mode {
+                strict: sql_mode.is_strict(),
+                zero_date: !sql_mode.contains("NO_ZERO_DATE"),
+                zero_in_date: !sql_mode.contains("NO_ZERO_IN_DATE"),
+            },
             // What is to be traced has to be planned, and a plan says whether it uses a key.
             direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates,
             sql_safe_updates,

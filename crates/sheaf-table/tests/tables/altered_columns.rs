@@ -165,7 +165,7 @@ fn what_fails_leaves_the_table_as_it_was() {
     assert_eq!(values(&catalog.table("d", "t").unwrap()), before);
     // In lenient mode these are warnings.
     let lenient = AlterOptions {
-        mode: Mode::Lenient,
+        mode: Mode::LENIENT,
         ..AlterOptions::default()
     };
     let done = alter_with(&catalog, &[change("note", "int", false)], &lenient).unwrap();
@@ -197,7 +197,7 @@ fn null_needs_a_place() {
     let key = Alteration::AddPrimaryKey(parts(&["a"]));
     assert_eq!(code(key, &strict), 1138);
     let lenient = AlterOptions {
-        mode: Mode::Lenient,
+        mode: Mode::LENIENT,
         ..strict
     };
     assert_eq!(
