@@ -17,6 +17,7 @@ mod lower;
 mod multiset;
 pub mod parser;
 pub mod query;
+mod rollup_order;
 mod sleep;
 pub mod walk;
 

@@ -31,6 +31,7 @@ use crate::last_insert_id::InsertIdCell;
 use crate::lower::{self, HIDDEN_SUFFIX, TableReference};
 use crate::multiset::{mark_multisets, number_equal_rows};
 use crate::parser::hint::HintWarning;
+use crate::rollup_order::in_order_of_groups;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
 /// The values are those at the start of the statement.
@@ -156,6 +157,7 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
             true => Ok(plan),
             false => with_any_rows(plan),
         })
+        .and_then(in_order_of_groups)
         .and_then(mark_multisets)
         // GROUPING() names group expressions, which typing changes.
         .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))

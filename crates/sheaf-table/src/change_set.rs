@@ -413,7 +413,7 @@ impl ChangeSet {
                     transaction,
                     (link, parent),
                     &old,
-                    restricts,
+                    (restricts, false),
                     |transaction, key| match foreign_key.on_delete {
                         ReferentialAction::SetNull => {
                             self.set_columns(transaction, link, key, None, &mut vec![link.child])
@@ -469,6 +469,8 @@ impl ChangeSet {
                 continue;
             }
             let foreign_key = self.foreign_key(link);
+            // 'b' becomes 'B': children find their parent as before, and are changed all the same.
+            let keeps_key = self.keeps_key(parent, old, row);
             let restricts = foreign_key.on_update.restricts()
                 || path.contains(&link.child)
                 || path.len() == MAX_CASCADE_DEPTH;
@@ -482,7 +484,7 @@ impl ChangeSet {
                 transaction,
                 (link, parent),
                 old,
-                restricts,
+                (restricts, keeps_key),
                 |transaction, key| self.set_columns(transaction, link, key, values, path),
             );
             path.pop();
@@ -503,7 +505,8 @@ impl ChangeSet {
     }
 
     /// Does something about each child of a row of the parent that was `old`, until there is none left. The reference is
-    /// locked, so none comes; who is changing one is waited for.
+    /// locked, so none comes; who is changing one is waited for. `keeps_key`: children are found by the new values, too, and
+    /// each is changed once.
     ///
     /// # Errors
     /// `HasChildRow` if there is one and the key restricts.
@@ -512,7 +515,7 @@ impl ChangeSet {
         transaction: &mut Transaction,
         (link, parent): (&Link, &Parent),
         old: &[Value],
-        restricts: bool,
+        (restricts, keeps_key): (bool, bool),
         mut change: impl FnMut(&mut Transaction, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let foreign_key = self.foreign_key(link);
@@ -524,6 +527,7 @@ impl ChangeSet {
         // Another row of the parent may have the same values, if its key is not unique.
         let own = Lookup::new(&self.tables[parent.table], &parent.columns, values.clone());
         if let Some(lookup) = own
+            && !keeps_key
             && lookup.settled(transaction)?.is_some()
         {
             return Ok(());
@@ -559,6 +563,9 @@ impl ChangeSet {
                         transaction.unlock_row(&child.clustered, &key);
                     }
                 }
+            }
+            if keeps_key {
+                return Ok(());
             }
         }
         Err(TableError::HasChildRow {

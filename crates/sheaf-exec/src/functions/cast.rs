@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryBuilder, Float32Array, StringViewArray, TimestampMicrosecondArray, UInt64Array,
+    ArrayRef, BinaryBuilder, DurationMicrosecondArray, Float32Array, Int64Array, StringViewArray,
+    TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_table::{Collation, temporal_text};
 
 use super::calendar::{MICROS_PER_DAY, round_fraction};
-use super::number::{power_of_ten, text_to_decimal};
+use super::number::{power_of_ten, text_to_decimal, text_to_unsigned};
 use super::types::{Coercibility, SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 
@@ -196,6 +197,13 @@ fn cast_signed(call: &Call<'_>) -> Result<ArrayRef> {
             values.unary::<_, arrow::datatypes::Int64Type>(|value| value as i64),
         ));
     }
+    if call.sql_type(0).is_string() {
+        // Above the signed range it wraps.
+        let texts = call.text(0)?;
+        let number = |row: usize| Some(text_to_unsigned(texts.get(row)?) as i64);
+        let values: Int64Array = (0..call.rows()).map(number).collect();
+        return Ok(Arc::new(values));
+    }
     Ok(Arc::new(call.int(0)?.array))
 }
 
@@ -205,14 +213,7 @@ fn cast_unsigned(call: &Call<'_>) -> Result<ArrayRef> {
         // A text may spell a number above the signed range.
         let texts = call.text(0)?;
         let values: UInt64Array = (0..call.rows())
-            .map(|row| {
-                let digits = texts.get(row)?.trim_start();
-                let end = digits.bytes().take_while(u8::is_ascii_digit).count();
-                digits[..end]
-                    .parse::<u64>()
-                    .ok()
-                    .or_else(|| values.get(row))
-            })
+            .map(|row| Some(text_to_unsigned(texts.get(row)?)))
             .collect();
         return Ok(Arc::new(values));
     }

@@ -15,7 +15,7 @@ use super::types::{field, matching_collation};
 use super::{Call, EvaluationError, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    // Text, pattern, escape character (an empty text: none).
+    // Text, pattern, escape character (an empty text: a backslash).
     Function::strict("$like", (3, 3), |_| Ok(field::boolean()), like).bytewise(),
 ];
 
@@ -218,6 +218,8 @@ fn find(text: &[u8], piece: &[u8], same: impl Fn(u8, u8) -> bool + Copy) -> Opti
 pub fn escape_character(text: &str) -> Result<Option<char>> {
     let mut characters = text.chars();
     match (characters.next(), characters.next()) {
+        // As if there were no ESCAPE.
+        (None, _) => Ok(Some('\\')),
         (escape, None) => Ok(escape),
         _ => Err(EvaluationError::wrong_arguments("ESCAPE").into()),
     }

@@ -70,13 +70,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("sqrt", (1, 1), double, |call| {
         partial(call, |x| (x >= 0.0).then(|| x.sqrt()))
     }),
-    Function::new("exp", (1, 1), double, |call| {
-        let values = call.double(0)?;
-        if values.array.iter().flatten().any(|x| x.exp().is_infinite()) {
-            return Err(EvaluationError::out_of_range("DOUBLE", "exp(x)").into());
-        }
-        partial(call, |x| Some(x.exp()))
-    }),
+    Function::new("exp", (1, 1), double, |call| finite(call, "exp", f64::exp)),
     Function::new("ln", (1, 1), double, |call| {
         partial(call, |x| (x > 0.0).then(|| x.ln()))
     }),
@@ -109,7 +103,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         partial(call, |x| Some(x.tan()))
     }),
     Function::strict("cot", (1, 1), double, |call| {
-        partial(call, |x| Some(1.0 / x.tan()))
+        finite(call, "cot", |x| 1.0 / x.tan())
     }),
     Function::new("asin", (1, 1), double, |call| {
         partial(call, |x| (-1.0..=1.0).contains(&x).then(|| x.asin()))
@@ -120,7 +114,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("atan", (1, 2), double, atan),
     Function::strict("atan2", (2, 2), double, atan),
     Function::strict("degrees", (1, 1), double, |call| {
-        partial(call, |x| Some(x.to_degrees()))
+        finite(call, "degrees", |x| x / std::f64::consts::PI * 180.0)
     }),
     Function::strict("radians", (1, 1), double, |call| {
         partial(call, |x| Some(x.to_radians()))
@@ -198,6 +192,24 @@ fn partial(call: &Call<'_>, function: fn(f64) -> Option<f64>) -> Result<ArrayRef
             .map(|row| function(values.get(row)?))
             .collect::<Float64Array>(),
     ))
+}
+
+/// Error 1690 where a function leaves the range of doubles.
+fn finite(call: &Call<'_>, name: &str, function: fn(f64) -> f64) -> Result<ArrayRef> {
+    let values = call.double(0)?;
+    let mut results = Vec::with_capacity(call.rows());
+    for row in 0..call.rows() {
+        let argument = values.get(row);
+        let result = argument.map(function);
+        if let (Some(argument), Some(result)) = (argument, result)
+            && !result.is_finite()
+        {
+            let expression = format!("{name}({argument})");
+            return Err(EvaluationError::out_of_range("DOUBLE", &expression).into());
+        }
+        results.push(result);
+    }
+    Ok(Arc::new(Float64Array::from(results)))
 }
 
 fn atan(call: &Call<'_>) -> Result<ArrayRef> {

@@ -24,6 +24,7 @@ pub mod interval;
 pub mod keys;
 pub mod like;
 pub mod limits;
+mod locale;
 pub mod mathematics;
 pub mod number;
 pub mod regexp;

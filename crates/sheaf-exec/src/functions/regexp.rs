@@ -3,6 +3,7 @@
 //! A match looks at case unless the collation does not. Patterns are those of the `regex` crate, which has no
 //! look-around and no back-references: such a pattern is error 3685. In return a match takes linear time.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -85,6 +86,32 @@ fn replace_all(pattern: &Regex, text: &str, replacement: &str, out: &mut TextWri
     out.push_str(&text[done..]);
 }
 
+/// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.
+const CLASSES: [(&str, &str); 11] = [
+    ("[:alpha:]", r"\p{Alphabetic}"),
+    ("[:alnum:]", r"\p{Alphabetic}\p{Nd}"),
+    ("[:digit:]", r"\p{Nd}"),
+    ("[:lower:]", r"\p{Lowercase}"),
+    ("[:upper:]", r"\p{Uppercase}"),
+    ("[:space:]", r"\s"),
+    ("[:blank:]", r"\p{Zs}\t"),
+    ("[:cntrl:]", r"\p{Cc}"),
+    ("[:punct:]", r"\p{P}$+<=>^`|~"),
+    ("[:word:]", r"\w"),
+    ("[:^alpha:]", r"\P{Alphabetic}"),
+];
+
+fn with_unicode_classes(pattern: &str) -> Cow<'_, str> {
+    if !pattern.contains("[:") {
+        return Cow::Borrowed(pattern);
+    }
+    let named = CLASSES.iter();
+    let replaced = named.fold(pattern.to_string(), |pattern, (name, class)| {
+        pattern.replace(name, class)
+    });
+    Cow::Owned(replaced)
+}
+
 /// The patterns of a call, each compiled once.
 struct Patterns {
     patterns: Argument<StringViewArray>,
@@ -132,7 +159,7 @@ impl Patterns {
                 _ => return Err(EvaluationError::wrong_arguments("regexp_like").into()),
             }
         }
-        let regex = RegexBuilder::new(pattern)
+        let regex = RegexBuilder::new(&with_unicode_classes(pattern))
             .case_insensitive(insensitive)
             .multi_line(lines)
             .dot_matches_new_line(dot_all)
@@ -177,4 +204,23 @@ fn regexp_like(call: &Call<'_>) -> Result<ArrayRef> {
         .collect();
     account.check()?;
     Ok(Arc::new(result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn posix_classes_know_letters_beyond_ascii() {
+        for (text, pattern, expected) in [
+            ("ä", "^[[:alpha:]]$", true),
+            ("é7", "^[[:alnum:]_]+$", true),
+            ("Ä", "^[[:lower:]]$", false),
+            ("$", "[[:punct:]]", true),
+            ("1", "[^[:digit:]]", false),
+        ] {
+            let regex = Regex::new(&with_unicode_classes(pattern)).expect(pattern);
+            assert_eq!(regex.is_match(text), expected, "{text} {pattern}");
+        }
+    }
 }

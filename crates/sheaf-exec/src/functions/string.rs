@@ -10,6 +10,7 @@ use datafusion_common::Result;
 use sheaf_table::Collation;
 
 use super::limits::TextWriter;
+use super::locale::number_style;
 use super::number::rescale;
 use super::types::{SqlType, common_collation, field, text_field};
 use super::{Argument, Call, Function, Operands, VARIADIC};
@@ -120,7 +121,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("bin", (1, 1), text, |call| radix(call, 2)),
     Function::strict("oct", (1, 1), text, |call| radix(call, 8)),
     Function::new("conv", (3, 3), text, conv),
-    Function::strict("format", (2, 3), text, format_number),
+    // Number, digits, and optionally a locale, of which NULL is the English one.
+    Function::new("format", (2, 3), text, format_number),
     Function::strict("space", (1, 1), text, |call| {
         let counts = call.int(0)?;
         long_texts(call, |row, out| {
@@ -770,9 +772,13 @@ fn conv(call: &Call<'_>) -> Result<ArrayRef> {
     })
 }
 
-/// `12,345.68`: grouped by thousands, rounded to the digits asked for.
+/// `12,345.68`: in groups of digits, rounded to the digits asked for.
 fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
     let digits = call.int(1)?;
+    let locales = match call.len() {
+        3 => Some(call.text(2)?),
+        _ => None,
+    };
     let exact = !call.sql_type(0).is_float() && !call.sql_type(0).is_string();
     let scale = call.sql_type(0).decimal_digits().1;
     let (decimals, doubles) = (call.decimal(0, scale)?, call.double(0)?);
@@ -798,14 +804,10 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
         };
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
         out.push_str(sign);
-        for (at, digit) in whole.chars().enumerate() {
-            if at > 0 && (whole.len() - at) % 3 == 0 {
-                out.push(',');
-            }
-            out.push(digit);
-        }
+        let style = number_style(locales.as_ref().and_then(|locales| locales.get(row)));
+        style.push_whole(whole, out);
         if !fraction.is_empty() {
-            out.push('.');
+            out.push(style.point);
             out.push_str(fraction);
         }
         Some(())

@@ -219,12 +219,12 @@ fn number_of_hybrid(expr: Expr) -> Expr {
 /// What an operator computes with.
 fn wanted_number(operator: &str) -> Option<NumberKind> {
     match operator {
-        "$add" | "$subtract" | "$multiply" | "$divide" | "mod" | "$negate" => {
+        "$add" | "$subtract" | "$multiply" | "$divide" | "mod" | "$negate" | "$cast_double" => {
             Some(NumberKind::Double)
         }
         "$integer_divide" => Some(NumberKind::Decimal),
         "$bit_and" | "$bit_or" | "$bit_xor" | "$shift_left" | "$shift_right" | "$bit_not"
-        | "bit_count" => Some(NumberKind::Integer),
+        | "bit_count" | "$cast_signed" | "$cast_unsigned" => Some(NumberKind::Integer),
         _ => None,
     }
 }

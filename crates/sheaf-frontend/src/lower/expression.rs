@@ -1,6 +1,7 @@
 //! Expressions: operators become calls, conditions and values are told apart.
 
 use sheaf_access::cancel;
+use sheaf_table::temporal_text::{read_datetime, read_time};
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, GroupByExpr,
     Interval, LimitClause, ObjectName, Query, SelectItem, SetExpr, TrimWhereField, UnaryOperator,
@@ -187,6 +188,7 @@ impl Lowering<'_> {
                 })
             }
             Expr::TypedString(typed) => {
+                check_typed_literal(&typed.value, &typed.data_type)?;
                 let data_type = with_fraction_of(&typed.value, typed.data_type);
                 let value = self.literal(typed.value)?.into_value();
                 Value(self.cast(value, &data_type)?)
@@ -686,6 +688,37 @@ impl Lowering<'_> {
             }
             other => return Err(unsupported(format!("CAST AS {other}"))),
         })
+    }
+}
+
+/// Error 1525 for a DATE, TIME or TIMESTAMP whose text is no such value: all of it, and no less.
+fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
+    let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
+    else {
+        return Ok(());
+    };
+    let (name, is_right) = match data_type {
+        DataType::Date => (
+            "DATE",
+            read_datetime(text).is_ok_and(|read| !read.has_time && !read.trailing),
+        ),
+        DataType::Datetime(_) | DataType::Timestamp(..) => (
+            "DATETIME",
+            read_datetime(text).is_ok_and(|read| read.has_time && !read.trailing),
+        ),
+        DataType::Time(..) => (
+            "TIME",
+            read_time(text).is_ok_and(|read| !read.is_cut && !read.trailing),
+        ),
+        _ => return Ok(()),
+    };
+    match is_right {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            1525,
+            "HY000",
+            format!("Incorrect {name} value: '{text}'"),
+        )),
     }
 }
 

@@ -362,6 +362,7 @@ impl Lowering<'_> {
             args = vec![call("$tuple_key", args)];
         }
         if name == "$group_concat" {
+            let order_by = by_position(&args, order_by)?;
             let joined = if args.len() == 1 {
                 args.remove(0)
             } else {
@@ -396,18 +397,17 @@ impl Lowering<'_> {
         &mut self,
         joined: Expr,
         distinct: bool,
-        order_by: Vec<OrderByExpr>,
+        order_by: Vec<OrderedBy>,
         separator: Option<String>,
     ) -> Result<Expr> {
         let mut directions = String::new();
         let mut keys = Vec::new();
         for order in order_by {
-            directions.push(if order.options.asc == Some(false) {
-                'd'
-            } else {
-                'a'
+            directions.push(if order.is_descending { 'd' } else { 'a' });
+            keys.push(match order.key {
+                OrderKey::Argument(argument) => argument,
+                OrderKey::Expression(expression) => self.value(expression)?,
             });
-            keys.push(self.value(order.expr)?);
         }
         let order_key = if keys.is_empty() {
             null()
@@ -446,4 +446,45 @@ impl Lowering<'_> {
             ..spec
         })
     }
+}
+
+/// What GROUP_CONCAT orders by.
+struct OrderedBy {
+    key: OrderKey,
+    is_descending: bool,
+}
+
+enum OrderKey {
+    /// An argument, lowered.
+    Argument(Expr),
+    /// Not lowered yet.
+    Expression(Expr),
+}
+
+/// A whole number says the argument of that position. Error 1054 if there is none.
+fn by_position(arguments: &[Expr], order_by: Vec<OrderByExpr>) -> Result<Vec<OrderedBy>> {
+    let ordered = |order: OrderByExpr| {
+        let digits = match &order.expr {
+            Expr::Value(value) => match &value.value {
+                sqlparser::ast::Value::Number(digits, _) => Some(digits.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let key = match digits {
+            None => OrderKey::Expression(order.expr),
+            Some(digits) => {
+                let position = digits.parse::<usize>().ok();
+                let position = position.and_then(|position| position.checked_sub(1));
+                let argument = position.and_then(|position| arguments.get(position));
+                let unknown = || SqlError::bad_field(&digits, "order clause");
+                OrderKey::Argument(argument.ok_or_else(unknown)?.clone())
+            }
+        };
+        Ok(OrderedBy {
+            key,
+            is_descending: order.options.asc == Some(false),
+        })
+    };
+    order_by.into_iter().map(ordered).collect()
 }
