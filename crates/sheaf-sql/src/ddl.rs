@@ -19,6 +19,7 @@ use sheaf_table::{
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::made_columns::made_type;
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, TableChange, TableName};
 use crate::query::SessionValues;
@@ -136,10 +137,12 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let lowered = self.lower(query, text, None, false)?;
         let planned = self.plan_query(query, text, None)?;
         let schema = planned.schema();
         let mut targets = Vec::new();
-        for (field, meta) in schema.fields().iter().zip(&planned.columns) {
+        let columns = schema.fields().iter().zip(&planned.columns);
+        for (position, (field, meta)) in columns.enumerate() {
             let defined = request
                 .columns
                 .iter()
@@ -147,7 +150,7 @@ impl Session {
             let target = defined.unwrap_or_else(|| {
                 request.columns.push(Column::new(
                     meta.name.clone(),
-                    column_type_of(field),
+                    made_type(&lowered.plan, position, column_type_of(field)),
                     field.is_nullable(),
                 ));
                 request.columns.len() - 1

@@ -416,6 +416,7 @@ impl Session {
         let now = self.local_now_micros();
         let (table, options) = (writer.table(), writer.options());
         let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
+        let is_only_row = rows.len() == 1 && !options.ignore;
         for (n, sources) in rows.into_iter().enumerate() {
             let mut row = shape.new_row();
             for (source, position) in sources.into_iter().zip(&targets) {
@@ -424,6 +425,9 @@ impl Session {
                         shape.put_default(&mut row, *position, now, &mut self.warnings)?;
                     }
                     Source::Value(value) => {
+                        if is_only_row {
+                            shape.check_only_row(*position, &value)?;
+                        }
                         shape.put(
                             &mut row,
                             *position,

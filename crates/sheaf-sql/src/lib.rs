@@ -26,6 +26,7 @@ mod kept_read;
 mod load_data;
 mod locked_tables;
 mod locking_read;
+mod made_columns;
 mod maintenance;
 mod on_duplicate;
 mod optimizer_costs;

@@ -422,7 +422,7 @@ impl Session {
         Err(SqlError::definition_changed())
     }
 
-    fn lower(
+    pub(crate) fn lower(
         &self,
         query: &ast::Query,
         text: &str,

@@ -92,7 +92,8 @@ impl Session {
                 self.check_sees_table(&database, &table)?;
                 let table = self.engine.catalog().table(&database, &table)?;
                 let mut rows = Rows::new([("Table", TEXT), ("Create Table", LONG_TEXT)]);
-                let create = sheaf_table::show_create::create_statement(&table.definition);
+                let next = table.shown_auto_increment()?;
+                let create = sheaf_table::show_create::create_statement(&table.definition, next);
                 rows.push(vec![table.definition.name.clone().into(), create.into()]);
                 self.send(&rows, sink)
             }

@@ -194,6 +194,15 @@ impl RowShape {
         }
     }
 
+    /// Error 1048 for NULL in a NOT NULL column, which only several rows turn into the column's type's nothing.
+    pub(crate) fn check_only_row(&self, position: usize, value: &Value) -> Result<()> {
+        let column = self.column(position);
+        match value.is_null() && !column.nullable && !column.auto_increment {
+            true => Err(issue(column, ColumnProblem::Null, 1).into()),
+            false => Ok(()),
+        }
+    }
+
     /// [`Self::put`] for a text, into a value whose memory is used again.
     pub(crate) fn put_text(
         &self,
@@ -420,6 +429,10 @@ impl TableWriter {
         else {
             return Err(SqlError::unknown("a bulk load replaces nothing"));
         };
+        // As MySQL updates the row in the way of the last unique key, and finds that nothing changes.
+        let indexes = self.table.definition.indexes();
+        let has_one_key = indexes.filter(|index| index.unique).count() == 1;
+        let may_stay = has_one_key && !tables.is_parent(*table);
         // Rows in the way are locked first: another transaction may be about to take them away, or to bring them.
         loop {
             while let Some(key) = self.table.conflicting_row(row)? {

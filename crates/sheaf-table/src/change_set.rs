@@ -493,7 +493,22 @@ impl ChangeSet {
         Ok(())
     }
 
-    fn is_parent(&self, table: usize) -> bool {
+    /// Whether both versions of a row have the same key for its children.
+    fn keeps_key(&self, parent: &Parent, old: &[Value], row: &[Value]) -> bool {
+        let table = &self.tables[parent.table];
+        let lookup = |row: &[Value]| {
+            let values: Vec<Value> = parent
+                .columns
+                .iter()
+                .map(|column| row[*column].clone())
+                .collect();
+            Lookup::new(table, &parent.columns, values.iter()).map(|lookup| lookup.prefix)
+        };
+        lookup(old) == lookup(row)
+    }
+
+    /// Whether foreign keys refer to the table.
+    pub fn is_parent(&self, table: usize) -> bool {
         self.links_to(table).next().is_some()
     }
 

@@ -175,12 +175,14 @@ pub fn text_to_column(
     }
 }
 
-/// A column's default; `None` if it has none and cannot be NULL. `now_micros`: what CURRENT_TIMESTAMP stands for.
+/// A column's default; `None` if it has none and cannot be NULL, unless it is an ENUM. `now_micros`: what CURRENT_TIMESTAMP stands for.
 pub fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
     match &column.default {
         Some(DefaultValue::Value(value)) => Some(value.clone()),
         Some(DefaultValue::CurrentTimestamp) => Some(current_timestamp(&column.ty, now_micros)),
         None if column.nullable || column.auto_increment => Some(Value::Null),
+        // The first label.
+        None if matches!(column.ty, ColumnType::Enum { .. }) => Some(Value::Enum(1)),
         None => None,
     }
 }

@@ -7,11 +7,11 @@ use crate::schema::{Column, DefaultValue, Index, TableDefinition};
 use crate::types::ColumnType;
 use crate::value::{Value, column_text};
 
-/// The CREATE TABLE statement of a table.
-pub fn create_statement(definition: &TableDefinition) -> String {
+/// The CREATE TABLE statement of a table. `auto_increment`: the next value that it gives out, if that is to be said.
+pub fn create_statement(definition: &TableDefinition, auto_increment: Option<u64>) -> String {
     let mut statement = String::new();
     // Writing to a String cannot fail.
-    let _ = write_statement(&mut statement, definition);
+    let _ = write_statement(&mut statement, definition, auto_increment);
     statement
 }
 
@@ -20,7 +20,11 @@ pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-fn write_statement(out: &mut String, definition: &TableDefinition) -> fmt::Result {
+fn write_statement(
+    out: &mut String,
+    definition: &TableDefinition,
+    auto_increment: Option<u64>,
+) -> fmt::Result {
     writeln!(out, "CREATE TABLE {} (", quoted(&definition.name))?;
     for (i, column) in definition.columns.iter().enumerate() {
         if i > 0 {
@@ -45,7 +49,7 @@ fn write_statement(out: &mut String, definition: &TableDefinition) -> fmt::Resul
     }
     write!(
         out,
-        "\n) ENGINE=Sheaf DEFAULT CHARSET={}",
+        " DEFAULT CHARSET={}",
         definition.collation.character_set()
     )?;
     // The character set binary has no other collation.
@@ -200,7 +204,7 @@ mod tests {
         ];
         let definition = resolve_table(1, request).unwrap();
         assert_eq!(
-            create_statement(&definition),
+            create_statement(&definition, None),
             "CREATE TABLE `t` (\n  \
                `id` int unsigned NOT NULL AUTO_INCREMENT,\n  \
                `name` varchar(25) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,\n  \

@@ -60,6 +60,9 @@ impl StatementParser<'_> {
             "AGGREGATE",
             "LOGFILE",
             "UNDO",
+            "LIBRARY",
+            "MATERIALIZED",
+            "SEQUENCE",
         ] {
             if self.peek(what) {
                 return self.unsupported(&format!("CREATE {what}"));
@@ -168,7 +171,17 @@ impl StatementParser<'_> {
         if self.accept("RESOURCE GROUP") {
             return self.drop_resource_group();
         }
-        for what in ["ROLE", "SERVER", "TABLESPACE"] {
+        for what in [
+            "ROLE",
+            "SERVER",
+            "TABLESPACE",
+            "SPATIAL",
+            "SEQUENCE",
+            "UNDO",
+            "LOGFILE",
+            "LIBRARY",
+            "PREPARE",
+        ] {
             if self.peek(what) {
                 return self.unsupported(&format!("DROP {what}"));
             }
@@ -794,6 +807,31 @@ impl StatementParser<'_> {
         if let Some(demand) = self.algorithm_or_lock()? {
             return Ok(demand);
         }
+        for what in [
+            "PARTITION",
+            "DISCARD",
+            "IMPORT",
+            "EXCHANGE",
+            "TRUNCATE",
+            "UPGRADE",
+            "REMOVE",
+            "REORGANIZE",
+            "COALESCE",
+            "REBUILD PARTITION",
+            "ANALYZE PARTITION",
+            "CHECK PARTITION",
+            "OPTIMIZE PARTITION",
+            "REPAIR PARTITION",
+            "SECONDARY_LOAD",
+            "SECONDARY_UNLOAD",
+            "WITH VALIDATION",
+            "WITHOUT VALIDATION",
+        ] {
+            if self.peek(what) {
+                self.skip_rest();
+                return Ok(TableChange::Unsupported(format!("ALTER TABLE ... {what}")));
+            }
+        }
         if self.peek("ORDER BY") {
             self.skip_rest();
             return Ok(TableChange::Unsupported(
@@ -804,6 +842,11 @@ impl StatementParser<'_> {
     }
 
     fn drop_from_table(&mut self) -> Parsed<TableChange> {
+        if self.peek("PARTITION") {
+            self.skip_rest();
+            let what = "ALTER TABLE ... DROP PARTITION".into();
+            return Ok(TableChange::Unsupported(what));
+        }
         if self.accept("PRIMARY KEY") {
             return Ok(TableChange::DropPrimaryKey);
         }
@@ -932,6 +975,11 @@ impl StatementParser<'_> {
     }
 
     fn add_to_table(&mut self) -> Parsed<Vec<TableChange>> {
+        if self.peek("PARTITION") {
+            self.skip_rest();
+            let what = "ALTER TABLE ... ADD PARTITION".into();
+            return Ok(vec![TableChange::Unsupported(what)]);
+        }
         if self.peek_parenthesis() || self.peek("COLUMN") {
             self.accept("COLUMN");
             if self.accept_token(&Token::LParen) {

@@ -377,6 +377,9 @@ impl StatementParser<'_> {
             "DEALLOCATE" => self.deallocate(),
             "BEGIN" => {
                 self.tokens.advance_token();
+                if self.peek("NOT ATOMIC") {
+                    return self.unsupported("compound statements");
+                }
                 self.accept("WORK");
                 Ok(Statement::Begin {
                     consistent_snapshot: false,
@@ -397,6 +400,9 @@ impl StatementParser<'_> {
             "LOCK" => self.lock(),
             "UNLOCK" => {
                 self.tokens.advance_token();
+                if self.peek("INSTANCE") {
+                    return self.unsupported("UNLOCK INSTANCE");
+                }
                 if self.accept_one_of(&["TABLES", "TABLE"]).is_none() {
                     return self.unexpected("TABLES");
                 }
@@ -411,7 +417,8 @@ impl StatementParser<'_> {
             "GRANT" => self.grant(),
             "REVOKE" => self.revoke(),
             "HANDLER" | "XA" | "CHANGE" | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT"
-            | "CLONE" | "SIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" => self.unsupported(&first),
+            | "CLONE" | "SIGNAL" | "RESIGNAL" | "GET" | "BINLOG" | "CHECKSUM" | "HELP"
+            | "RESTART" => self.unsupported(&first),
             _ => self.unexpected("a statement"),
         }
     }
@@ -429,6 +436,12 @@ impl StatementParser<'_> {
     /// A query, with the endings that only MySQL has.
     fn query_expression(&mut self) -> Parsed<Box<ast::Query>> {
         let mut query = self.tokens.parse_query()?;
+        if self.peek("INTO OUTFILE") || self.peek("INTO DUMPFILE") {
+            return Err(SqlError::not_supported_yet("SELECT ... INTO a file").into());
+        }
+        if self.peek("PROCEDURE") {
+            return Err(SqlError::not_supported_yet("SELECT ... PROCEDURE").into());
+        }
         if self.accept("LOCK IN SHARE MODE") {
             query.locks.push(ast::LockClause {
                 lock_type: ast::LockType::Share,
@@ -637,6 +650,11 @@ impl StatementParser<'_> {
     /// `START TRANSACTION [WITH CONSISTENT SNAPSHOT | READ ONLY | READ WRITE, …]`
     fn start_transaction(&mut self) -> Parsed<Statement> {
         self.tokens.advance_token();
+        for what in ["SLAVE", "REPLICA", "GROUP_REPLICATION"] {
+            if self.peek(what) {
+                return self.unsupported(&format!("START {what}"));
+            }
+        }
         self.expect("TRANSACTION")?;
         let (mut consistent_snapshot, mut read_only) = (false, None);
         while let Some(characteristic) =

@@ -80,6 +80,12 @@ impl StatementParser<'_> {
             if self.accept("USER") {
                 return Ok(Show::CreateUser(self.user_name()?));
             }
+            for what in ["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"] {
+                if self.peek(what) {
+                    let what = format!("SHOW CREATE {what}");
+                    return Err(SqlError::not_supported_yet(what).into());
+                }
+            }
             self.expect("TABLE")?;
             return Ok(Show::CreateTable(self.table_name()?));
         }
@@ -153,6 +159,20 @@ impl StatementParser<'_> {
                 self.in_database()?;
                 self.filter()?;
                 return Ok(Show::Empty(list));
+            }
+        }
+        for what in [
+            "PROFILES",
+            "PROFILE",
+            "REPLICAS",
+            "SLAVE HOSTS",
+            "ENGINE",
+            "RELAYLOG EVENTS",
+            "BINLOG EVENTS",
+            "PARSE_TREE",
+        ] {
+            if self.peek(what) {
+                return Err(SqlError::not_supported_yet(format!("SHOW {what}")).into());
             }
         }
         self.unexpected("what to show")

@@ -4,6 +4,7 @@
 //! and its columns by their names, and planning the query that computes values. Whatever is wrong with the names or
 //! the number of values is left to it to tell.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_table::convert::Mode;
@@ -372,6 +373,7 @@ impl Session {
         (writer, warnings): (&mut TableWriter, &mut Warnings),
     ) -> Result<()> {
         let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
+        let is_only = insert.rows.len() == 1;
         for (n, places) in insert.rows.iter().enumerate() {
             let mut row = match n + 1 == insert.rows.len() {
                 true => shape.take_last_row(),
@@ -379,22 +381,23 @@ impl Session {
             };
             let number = n as u64 + 1;
             for (place, position) in places.iter().zip(&insert.targets) {
-                match place {
-                    Place::Default => shape.put_default(&mut row, *position, now, warnings)?,
-                    Place::Operand(operand) => {
-                        let value = operand.value(parameters);
-                        shape.put(&mut row, *position, value, number, warnings)?;
+                let value = match place {
+                    Place::Default => {
+                        shape.put_default(&mut row, *position, now, warnings)?;
+                        continue;
                     }
+                    Place::Operand(operand) => Cow::Borrowed(operand.value(parameters)),
                     Place::Given(given) => {
                         let value = given.value(self, parameters);
                         let ty = &insert.table.definition.columns[*position].ty;
-                        let value = shown_in(&value, given.decimals(), ty);
-                        shape.put(&mut row, *position, &value, number, warnings)?;
+                        Cow::Owned(shown_in(&value, given.decimals(), ty).into_owned())
                     }
-                    Place::Computed(item) => {
-                        shape.put(&mut row, *position, &computed[*item], number, warnings)?;
-                    }
+                    Place::Computed(item) => Cow::Borrowed(&computed[*item]),
+                };
+                if is_only {
+                    shape.check_only_row(*position, &value)?;
                 }
+                shape.put(&mut row, *position, &value, number, warnings)?;
             }
             writer.write(&row, warnings)?;
         }
