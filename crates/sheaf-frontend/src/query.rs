@@ -18,6 +18,7 @@ use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFu
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 use sheaf_access::{CancelFlag, cancel};
 use sheaf_exec::functions::EvaluationError;
+use sheaf_exec::functions::calendar::split_datetime;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Texts, resolve_plan};
@@ -146,6 +147,7 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
         context.session.collation(),
         context.session.truncated_texts(),
     );
+    let texts = texts.on_day(split_datetime(lower::local_now(context.session)).0);
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))

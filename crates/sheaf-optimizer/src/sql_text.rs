@@ -271,6 +271,8 @@ const TRANSPARENT: &[&str] = &[
     "$integer_of_text",
     "$sort_key",
     "$or_null",
+    "$on_day",
+    "$using",
 ];
 
 fn call_text(name: &str, args: &[Expr], collation: Option<Collation>, names: Names<'_>) -> String {

@@ -79,6 +79,9 @@ impl Session {
         text: &str,
     ) -> Result<(u64, Option<Returned>)> {
         let (tables, query) = delete_query(delete, references, &targets)?;
+        if !delete.ignore && self.variables.sql_mode().is_strict() {
+            self.truncated_texts.refuse();
+        }
         self.check_safe_update((&query, text), references, targets)?;
         let mut statement = self.begin_changes()?;
         let outcome =

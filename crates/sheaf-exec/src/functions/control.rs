@@ -26,6 +26,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::marker("$gt", (2, 2), condition),
     Function::marker("$ge", (2, 2), condition),
     Function::marker("$null_safe_eq", (2, 2), condition),
+    // The value of CASE is equal to one of its WHENs.
+    Function::marker("$when", (2, 2), condition),
     // Equal, or it is unknown whether they are.
     Function::marker("$may_be_equal", (2, 2), condition),
     // Value, the least and the greatest.

@@ -1,5 +1,7 @@
 //! Errors of evaluating an expression, with MySQL's numbers.
 
+use std::borrow::Cow;
+
 use datafusion_common::DataFusionError;
 
 /// An error that MySQL gives while it types or evaluates an expression. It travels through DataFusion as
@@ -51,14 +53,21 @@ impl EvaluationError {
 
     /// 1292: only a part of a text is the number that is wanted.
     pub fn truncated_text(type_name: &str, text: &str) -> EvaluationError {
-        let shown = match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
-            Some((end, _)) => format!("{}...", &text[..end]),
-            None => text.to_string(),
-        };
+        let shown = shown(text);
         Self::new(
             1292,
             "22007",
             format!("Truncated incorrect {type_name} value: '{shown}'"),
+        )
+    }
+
+    /// 1292: a text that is no date or time, compared with a column of them.
+    pub fn incorrect_text(type_name: &str, text: &str, column: &str) -> EvaluationError {
+        let shown = shown(text);
+        Self::new(
+            1292,
+            "22007",
+            format!("Incorrect {type_name} value: '{shown}' for column '{column}' at row 1"),
         )
     }
 
@@ -146,6 +155,14 @@ impl EvaluationError {
             };
         }
         None
+    }
+}
+
+/// A value in a message.
+fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+        None => Cow::Borrowed(text),
     }
 }
 

@@ -100,6 +100,42 @@ impl TruncatedTexts {
         self.write().is_refused = true;
     }
 
+    /// Whether it is an error.
+    pub fn is_refused(&self) -> bool {
+        self.0.is_used.load(Ordering::Acquire) && self.write().is_refused
+    }
+
+    /// A constant that is not what it is compared with; the error says so. It is noted once, however often the statement is
+    /// planned.
+    ///
+    /// # Errors
+    /// Where it is refused, this one.
+    pub fn note_constant(&self, error: EvaluationError) -> Result<()> {
+        let mut noted = self.write();
+        if noted.is_refused {
+            return Err(error.into());
+        }
+        let is_full = noted.messages.len() == MAX_MESSAGES;
+        if is_full || !noted.messages.contains(&error.message) {
+            noted.count += 1;
+            if !is_full {
+                noted.messages.push(error.message);
+            }
+        }
+        Ok(())
+    }
+
+    /// A constant text that is compared with a number.
+    ///
+    /// # Errors
+    /// 1292 where it is refused and is no number as a whole.
+    pub fn note_constant_text(&self, kind: NumberKind, text: &str) -> Result<()> {
+        match kind.is_whole(text) {
+            true => Ok(()),
+            false => self.note_constant(EvaluationError::truncated_text(kind.name(), text)),
+        }
+    }
+
     /// The messages so far, and how many there were besides. They are forgotten.
     pub fn take(&self) -> (Vec<String>, u64) {
         if !self.0.is_used.load(Ordering::Acquire) {
@@ -233,5 +269,22 @@ mod tests {
         assert!(texts.note(NumberKind::Integer, "abc", 1).is_err());
         texts.begin();
         assert!(texts.note(NumberKind::Integer, "abc", 1).is_ok());
+    }
+
+    #[test]
+    fn constants_are_noted_once() {
+        let texts = TruncatedTexts::default();
+        for text in ["1bad", "1", "1bad", " 2.5e1 "] {
+            texts.note_constant_text(NumberKind::Double, text).unwrap();
+        }
+        let message = "Truncated incorrect DOUBLE value: '1bad'".to_string();
+        assert_eq!(texts.take(), (vec![message], 0));
+        texts.refuse();
+        assert!(texts.note_constant_text(NumberKind::Double, "1").is_ok());
+        assert!(
+            texts
+                .note_constant_text(NumberKind::Double, "1bad")
+                .is_err()
+        );
     }
 }

@@ -1,19 +1,24 @@
 //! CASE and its relatives: the type of a choice, and the conversion of every branch to it.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion_common::{DFSchema, Result, ScalarValue};
+use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
 use sheaf_table::Collation;
 
 use super::compare::comparison;
-use super::{cast, field_of, fold, literal, operands, type_of, typed_literal};
+use super::{Texts, cast, field_of, fold, literal, operands, type_of, typed_literal};
 use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
 use crate::functions::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field};
 
 /// Converts a value to the field of a choice that it is a branch of.
-pub(super) fn convert_to_field(expr: Expr, to: &Field, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn convert_to_field(
+    expr: Expr,
+    to: &Field,
+    schema: &DFSchema,
+    texts: Option<&Texts>,
+) -> Result<Expr> {
     let from = field_of(&expr, schema)?;
     if from.data_type() == to.data_type() {
         return Ok(expr);
@@ -27,6 +32,14 @@ pub(super) fn convert_to_field(expr: Expr, to: &Field, schema: &DFSchema) -> Res
         DataType::Utf8View => call("$cast_char", vec![expr]),
         DataType::Binary => call("$cast_binary", vec![expr]),
         DataType::Timestamp(..) if from_type == SqlType::Date => cast(expr, microseconds()),
+        DataType::Timestamp(..) if matches!(from_type, SqlType::Time { .. }) => {
+            let Some(texts) = texts else {
+                return not_impl_err!(
+                    "a TIME in a part of a recursive table whose first part has a DATETIME"
+                );
+            };
+            texts.of_today(expr, SqlType::of(to).fsp())
+        }
         DataType::Timestamp(..) => call(
             "$cast_datetime",
             vec![expr, lit(i64::from(SqlType::of(to).fsp()))],
@@ -72,9 +85,14 @@ fn typed(expr: Expr, field: &Field) -> Expr {
     )
 }
 
-/// A column of an input as the column of the union, which is of `to`, metadata and all.
-pub(super) fn as_column_of(expr: Expr, to: &Field, schema: &DFSchema) -> Result<Expr> {
-    let converted = convert_to_field(expr, to, schema)?;
+/// A column of an input as the column of the union, which is of `to`, metadata and all. Of `texts` it needs the day.
+pub(super) fn as_column_of(
+    expr: Expr,
+    to: &Field,
+    schema: &DFSchema,
+    texts: Option<&Texts>,
+) -> Result<Expr> {
+    let converted = convert_to_field(expr, to, schema, texts)?;
     let field = field_of(&converted, schema)?;
     Ok(match field.metadata() == to.metadata() {
         true => converted,
@@ -89,12 +107,12 @@ fn fields_of<'a>(
     exprs.map(|expr| field_of(expr, schema)).collect()
 }
 
-pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let values: Vec<usize> = case_values(args.len()).collect();
     let to = common_field(&fields_of(values.iter().map(|at| &args[*at]), schema)?)?;
     for at in values {
         let value = std::mem::take(&mut args[at]);
-        args[at] = convert_to_field(value, &to, schema)?;
+        args[at] = convert_to_field(value, &to, schema, Some(texts))?;
     }
     let default = if args.len() % 2 == 1 {
         args.pop().map(Box::new)
@@ -112,13 +130,13 @@ pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     ))
 }
 
-pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let to = common_field(&fields_of(args.iter(), schema)?)?;
     let mut converted = Vec::with_capacity(args.len());
     for arg in args {
         let is_null = literal(&arg).is_some_and(ScalarValue::is_null);
         let is_constant = literal(&arg).is_some();
-        let arg = convert_to_field(arg, &to, schema)?;
+        let arg = convert_to_field(arg, &to, schema, Some(texts))?;
         if is_null {
             continue;
         }
@@ -147,10 +165,10 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     ))
 }
 
-pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let [value, other] = operands(args)?;
     let field = field_of(&value, schema)?;
-    let equal = comparison(Operator::Eq, value.clone(), other, schema)?;
+    let equal = comparison(Operator::Eq, value.clone(), other, schema, texts)?;
     let null = typed_literal(ScalarValue::try_from(field.data_type())?, &field);
     let case = Case::new(
         None,
@@ -161,14 +179,19 @@ pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// GREATEST and LEAST: arguments of one type go to the kernel.
-pub(super) fn extreme(name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn extreme(
+    name: &str,
+    args: Vec<Expr>,
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<Expr> {
     let to = common_field(&fields_of(args.iter(), schema)?)?;
     if to.data_type() == &DataType::Null {
         return Ok(lit(ScalarValue::Null));
     }
     let args = args
         .into_iter()
-        .map(|arg| convert_to_field(arg, &to, schema))
+        .map(|arg| convert_to_field(arg, &to, schema, Some(texts)))
         .collect::<Result<Vec<_>>>()?;
     let kernel = if name == "greatest" {
         "$greatest"
@@ -178,8 +201,8 @@ pub(super) fn extreme(name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<
     Ok(fold(call(kernel, args), schema))
 }
 
-/// An item of a select list: only a DECIMAL with guard digits needs rounding.
-pub(super) fn result(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+/// A value as it is shown, and as it is compared: a DECIMAL with guard digits is rounded.
+pub(super) fn as_shown(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(match type_of(&expr, schema)? {
         SqlType::Decimal {
             scale, decimals, ..

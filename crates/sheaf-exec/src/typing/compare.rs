@@ -1,21 +1,36 @@
 //! Comparisons by MySQL's rules ("Type Conversion in Expression Evaluation" of the manual).
 //!
 //! Both operands go to one [`Domain`]: sort keys of a collation, bytes, an exact number type, doubles, dates, points in time
-//! or times. A literal compared with a column goes to the column's own type whenever the outcome is the same, even if the
-//! literal lies between two values of that type (`int < 5.5` is `int <= 5`) or outside of all of them.
+//! or times. A literal compared with a column goes to the column's own type, even if it lies between two values of that
+//! type (`int < 5.5` is `int <= 5`) or outside of all of them. So keys of indexes are made of it, and nothing is rounded:
+//!
+//! ```text
+//!   bigint = '97716021308405775'      as integers. As doubles, which have 53 bits, its neighbours would be equal to it.
+//!   bigint < '97716021308405774.5'    bigint <= 97716021308405774
+//!   bigint = '1bad'                   bigint = 1, and a warning, or an error where a strict mode changes rows by it
+//!   bigint = varchar                  two columns: as doubles
+//! ```
+//!
+//! A quotient has more decimals than it shows (`functions/arithmetic.rs`). It is compared as what it shows.
 
-use arrow::datatypes::DataType;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
 use datafusion_common::{DFSchema, Result, ScalarValue};
 use datafusion_expr::logical_plan::{Projection, Subquery};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
 use sheaf_table::Collation;
-use std::sync::Arc;
 
-use super::{cast, field_of, fold, is_hybrid, literal, number_of_hybrid, operands, type_of};
+use super::choose::as_shown;
+use super::{Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, operands, type_of};
 use crate::collation::collation_key;
 use crate::functions::calendar::{self, MICROS_PER_DAY, full_year};
 use crate::functions::control::microseconds;
-use crate::functions::number::{double_to_decimal, power_of_ten, text_to_decimal};
+use crate::functions::number::{
+    Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
+};
+use crate::functions::truncated::NumberKind;
 use crate::functions::types::{MAX_PRECISION, SqlType, common_collation};
 use crate::functions::{EvaluationError, call};
 
@@ -96,7 +111,7 @@ fn common_number(
 }
 
 /// An operand in its domain.
-fn convert(expr: Expr, to: &Domain, schema: &DFSchema) -> Result<Expr> {
+fn convert(expr: Expr, to: &Domain, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let from = field_of(&expr, schema)?;
     let fsp = || lit(6i64);
     let converted = match to {
@@ -112,6 +127,7 @@ fn convert(expr: Expr, to: &Domain, schema: &DFSchema) -> Result<Expr> {
         Domain::DateTime => match from.data_type() {
             DataType::Timestamp(..) => expr,
             DataType::Date32 => cast(expr, microseconds()),
+            DataType::Duration(_) => texts.of_today(expr, 6),
             _ => call("$cast_datetime", vec![expr, fsp()]),
         },
         Domain::Time if matches!(from.data_type(), DataType::Duration(_)) => expr,
@@ -124,23 +140,57 @@ fn unknown() -> Expr {
     lit(ScalarValue::Boolean(None))
 }
 
+/// What becomes of a constant text that is no date, compared with dates.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoDate {
+    /// Error 1525.
+    Refused,
+    /// It is less than every date, and there is a warning: in IN, BETWEEN and CASE.
+    BelowAll,
+}
+
 /// `left op right`, typed. `op` is a comparison or `IsNotDistinctFrom`.
-pub(super) fn comparison(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn comparison(
+    op: Operator,
+    left: Expr,
+    right: Expr,
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<Expr> {
+    compare(op, left, right, (schema, texts), NoDate::Refused)
+}
+
+/// The comparison of CASE with one of its values.
+pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+    let [left, right] = operands(args)?;
+    let surroundings = (schema, texts);
+    compare(Operator::Eq, left, right, surroundings, NoDate::BelowAll)
+}
+
+fn compare(
+    op: Operator,
+    left: Expr,
+    right: Expr,
+    surroundings: (&DFSchema, &Texts),
+    no_date: NoDate,
+) -> Result<Expr> {
     // The literal on the right.
     if literal(&left).is_some()
         && literal(&right).is_none()
         && let Some(swapped) = op.swap()
     {
-        return comparison(swapped, right, left, schema);
+        return compare(swapped, right, left, surroundings, no_date);
     }
+    let (schema, texts) = surroundings;
+    let (left, right) = (as_shown(left, schema)?, as_shown(right, schema)?);
     let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
     let (left_type, right_type) = (SqlType::of(&left_field), SqlType::of(&right_field));
     let is_number = |ty: &SqlType| ty.is_exact_number() || ty.is_float();
     if is_hybrid(&left) && is_number(&right_type) {
-        return comparison(op, number_of_hybrid(left), right, schema);
+        return compare(op, number_of_hybrid(left), right, surroundings, no_date);
     }
     if is_hybrid(&right) && is_number(&left_type) {
-        return comparison(op, left, number_of_hybrid(right), schema);
+        return compare(op, left, number_of_hybrid(right), surroundings, no_date);
     }
     if left_type == SqlType::Null || right_type == SqlType::Null {
         return Ok(match op {
@@ -149,19 +199,16 @@ pub(super) fn comparison(op: Operator, left: Expr, right: Expr, schema: &DFSchem
             _ => unknown(),
         });
     }
+    note_number_text(&left, &left_type, &right_type, texts)?;
+    note_number_text(&right, &right_type, &left_type, texts)?;
     if let Some(value) = literal(&right)
         && !value.is_null()
         && literal(&left).is_none()
-        && let Some(exact) = with_literal(
-            op,
-            &left,
-            &left_type,
-            left_field.data_type(),
-            value,
-            &right_field,
-        )?
     {
-        return Ok(exact);
+        let right = (value, right_field.as_ref());
+        if let Some(exact) = with_literal(op, &left, &left_field, right, (texts, no_date))? {
+            return Ok(exact);
+        }
     }
     let to = domain(
         &left_type,
@@ -170,16 +217,43 @@ pub(super) fn comparison(op: Operator, left: Expr, right: Expr, schema: &DFSchem
         right_field.data_type(),
     )?;
     Ok(binary_expr(
-        convert(left, &to, schema)?,
+        convert(left, &to, schema, texts)?,
         op,
-        convert(right, &to, schema)?,
+        convert(right, &to, schema, texts)?,
     ))
 }
 
+/// Notes a constant text that is compared with numbers and is none.
+fn note_number_text(
+    operand: &Expr,
+    operand_type: &SqlType,
+    compared_with: &SqlType,
+    texts: &Texts,
+) -> Result<()> {
+    let kind = match compared_with {
+        SqlType::Decimal { .. } => NumberKind::Decimal,
+        other if other.is_exact_number() || other.is_float() => NumberKind::Double,
+        _ => return Ok(()),
+    };
+    match literal(operand).and_then(|value| text_of(value, operand_type)) {
+        Some(text) => texts.truncated.note_constant_text(kind, &text),
+        None => Ok(()),
+    }
+}
+
+/// The text of a literal string. One of bytes is ASCII as far as it is a number.
+fn text_of<'a>(value: &'a ScalarValue, ty: &SqlType) -> Option<Cow<'a, str>> {
+    match value {
+        ScalarValue::Binary(Some(bytes)) => Some(String::from_utf8_lossy(bytes)),
+        _ if ty.is_text() => value.try_as_str().flatten().map(Cow::Borrowed),
+        _ => None,
+    }
+}
+
 /// Whether two values are equal, or might be if it was known what NULL stands for.
-pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let [left, right] = operands(args)?;
-    let equal = comparison(Operator::Eq, left, right, schema)?;
+    let equal = comparison(Operator::Eq, left, right, schema, texts)?;
     let Expr::BinaryExpr(BinaryExpr {
         left,
         op: Operator::Eq,
@@ -201,7 +275,7 @@ pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
 ///
 /// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number, between
 /// a string and a date a point in time.
-pub(super) fn between(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn between(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let [mut x, low, high] = operands(args)?;
     let types = [
         type_of(&x, schema)?,
@@ -213,8 +287,8 @@ pub(super) fn between(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
             true => Domain::Keys(common_collation(&types, "between")?.0),
             false => Domain::Bytes,
         };
-        let x = convert(x, &to, schema)?;
-        let (low, high) = (convert(low, &to, schema)?, convert(high, &to, schema)?);
+        let convert = |operand: Expr| convert(operand, &to, schema, texts);
+        let (x, low, high) = (convert(x)?, convert(low)?, convert(high)?);
         // The literal on the right.
         let ordered = |op: Operator, x: Expr, bound: Expr| match op.swap() {
             Some(swapped) if literal(&x).is_some() => binary_expr(bound, swapped, x),
@@ -231,21 +305,19 @@ pub(super) fn between(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         };
         x = match other {
             SqlType::Date | SqlType::DateTime { .. } => {
-                if let Some(text) = literal(&x) {
-                    // What is no date is an error.
-                    point_in_time(text, x_type, other)?;
-                }
-                convert(x, &Domain::DateTime, schema)?
+                convert(x, &Domain::DateTime, schema, texts)?
             }
             other if other.is_exact_number() || other.is_float() => {
-                convert(x, &Domain::Double, schema)?
+                convert(x, &Domain::Double, schema, texts)?
             }
             _ => x,
         };
     }
-    let from = comparison(Operator::GtEq, x.clone(), low, schema)?;
-    let to = comparison(Operator::LtEq, x, high, schema)?;
-    Ok(from.and(to))
+    let bound = |op: Operator, x: Expr, bound: Expr| {
+        compare(op, x, bound, (schema, texts), NoDate::BelowAll)
+    };
+    let from = bound(Operator::GtEq, x.clone(), low)?;
+    Ok(from.and(bound(Operator::LtEq, x, high)?))
 }
 
 fn fold_is_null(expr: Expr) -> Expr {
@@ -292,61 +364,89 @@ fn compare_with_place(op: Operator, expr: &Expr, place: Place) -> Expr {
 fn with_literal(
     op: Operator,
     left: &Expr,
-    left_type: &SqlType,
-    data_type: &DataType,
-    value: &ScalarValue,
-    value_field: &arrow::datatypes::Field,
+    left_field: &Field,
+    (value, value_field): (&ScalarValue, &Field),
+    (texts, no_date): (&Texts, NoDate),
 ) -> Result<Option<Expr>> {
-    let value_type = SqlType::of(value_field);
-    let place = match left_type {
+    let (left_type, value_type) = (SqlType::of(left_field), SqlType::of(value_field));
+    let place = match &left_type {
         SqlType::Integer { .. } | SqlType::Year | SqlType::Boolean | SqlType::Decimal { .. } => {
-            let Some((mut unscaled, scale)) = exact_value(value, &value_type) else {
-                return Ok(None);
-            };
-            if *left_type == SqlType::Year && scale == 0 && (1..100).contains(&unscaled) {
-                unscaled = i128::from(full_year(unscaled as i32));
-            }
-            match number_place(unscaled, scale, data_type) {
-                Some(place) => place,
-                None => return Ok(None),
-            }
+            number_place(left, left_field, value, &value_type)
         }
         SqlType::Date | SqlType::DateTime { .. } => {
-            let micros = match point_in_time(value, &value_type, left_type)? {
-                Some(micros) => micros,
-                None => return Ok(None),
-            };
-            if *left_type == SqlType::Date {
-                let days = ScalarValue::Date32(Some(micros.div_euclid(MICROS_PER_DAY) as i32));
-                if micros.rem_euclid(MICROS_PER_DAY) == 0 {
-                    Place::At(days)
-                } else {
-                    Place::Above(days)
+            let is_date = left_type == SqlType::Date;
+            match point_in_time(value, &value_type) {
+                Moment::At(micros) => Some(place_of_moment(micros, is_date)),
+                Moment::Unknown => None,
+                Moment::None(text) => {
+                    let name = if is_date { "DATE" } else { "DATETIME" };
+                    let begins = calendar::parse_datetime(temporal_prefix(text));
+                    let is_refused = no_date == NoDate::Refused && begins.is_none();
+                    if is_refused && !texts.truncated.is_refused() {
+                        return Err(EvaluationError::wrong_value(name, text).into());
+                    }
+                    note_temporal_text(name, text, left, texts)?;
+                    Some(match begins {
+                        Some(parsed) => place_of_moment(parsed.micros, is_date),
+                        None => Place::BelowAll,
+                    })
                 }
-            } else {
-                Place::At(ScalarValue::TimestampMicrosecond(Some(micros), None))
             }
         }
-        SqlType::Time { .. } => match (value.try_as_str().flatten(), integer_value(value)) {
-            (Some(text), _) => match calendar::parse_time(text) {
-                Some((micros, _)) => Place::At(ScalarValue::DurationMicrosecond(Some(micros))),
-                None => return Err(EvaluationError::wrong_value("TIME", text).into()),
-            },
-            (None, Some(number)) => match calendar::time_from_number(number) {
-                Some(micros) => Place::At(ScalarValue::DurationMicrosecond(Some(micros))),
-                None => return Ok(None),
-            },
-            _ => return Ok(None),
-        },
+        SqlType::Time { .. } => place_of_time(value, left, texts)?,
         SqlType::Double if value_type.is_exact_number() => {
-            match value.cast_to(&DataType::Float64) {
-                Ok(value) => Place::At(value),
-                Err(_) => return Ok(None),
-            }
+            value.cast_to(&DataType::Float64).ok().map(Place::At)
         }
-        _ => return Ok(None),
+        _ => None,
     };
-    Ok(Some(compare_with_place(op, left, place)))
+    Ok(place.map(|place| compare_with_place(op, left, place)))
+}
+
+/// Notes a constant that is no date or time, as what it is compared with.
+fn note_temporal_text(type_name: &str, text: &str, with: &Expr, texts: &Texts) -> Result<()> {
+    let type_name = type_name.to_lowercase();
+    texts.truncated.note_constant(match with {
+        Expr::Column(column) => EvaluationError::incorrect_text(&type_name, text, &column.name),
+        _ => EvaluationError::truncated_text(&type_name, text),
+    })
+}
+
+/// What a text begins with before something that is part of no date or time.
+fn temporal_prefix(text: &str) -> &str {
+    let is_part = |c: char| c.is_ascii_digit() || c.is_ascii_punctuation() || c == ' ';
+    let end = text.find(|c| !is_part(c) && c != 'T').unwrap_or(text.len());
+    &text[..end]
+}
+
+fn place_of_moment(micros: i64, is_date: bool) -> Place {
+    if !is_date {
+        return Place::At(ScalarValue::TimestampMicrosecond(Some(micros), None));
+    }
+    let days = ScalarValue::Date32(Some(micros.div_euclid(MICROS_PER_DAY) as i32));
+    match micros.rem_euclid(MICROS_PER_DAY) {
+        0 => Place::At(days),
+        _ => Place::Above(days),
+    }
+}
+
+/// What is no time is compared as a text: it is equal to none, and all are on one side of it.
+fn place_of_time(value: &ScalarValue, left: &Expr, texts: &Texts) -> Result<Option<Place>> {
+    let at = |micros: i64| Place::At(ScalarValue::DurationMicrosecond(Some(micros)));
+    let Some(text) = value.try_as_str().flatten() else {
+        let time = integer_value(value).and_then(calendar::time_from_number);
+        return Ok(time.map(at));
+    };
+    if let Some((micros, _)) = calendar::parse_time(text) {
+        return Ok(Some(at(micros)));
+    }
+    note_temporal_text("TIME", text, left, texts)?;
+    if let Some((micros, _)) = calendar::parse_time(temporal_prefix(text)) {
+        return Ok(Some(at(micros)));
+    }
+    Ok(Some(match text.chars().next() {
+        Some(first) if first > '9' => Place::AboveAll,
+        _ => Place::BelowAll,
+    }))
 }
 
 fn integer_value(value: &ScalarValue) -> Option<i64> {
@@ -356,55 +456,83 @@ fn integer_value(value: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// A numeric literal, or a text that MySQL would compare as one, as `unscaled` / 10^`scale`. Texts and doubles
-/// of more than 15 digits are compared as doubles, which have no more.
-fn exact_value(value: &ScalarValue, ty: &SqlType) -> Option<(i128, u8)> {
-    const DOUBLE_DIGITS: u8 = 15;
-    let short = |(unscaled, scale): (i128, u8)| {
-        (unscaled.abs() < power_of_ten(DOUBLE_DIGITS)).then_some((unscaled, scale))
+/// Where a literal stands among the values of an exact type.
+fn number_place(
+    left: &Expr,
+    left_field: &Field,
+    value: &ScalarValue,
+    value_type: &SqlType,
+) -> Option<Place> {
+    let data_type = left_field.data_type();
+    let decimals = match data_type {
+        DataType::Decimal128(_, scale) => u8::try_from(*scale).ok()?,
+        _ => 0,
     };
-    match value {
+    let floor = match value {
         ScalarValue::Decimal128(Some(unscaled), _, scale) => {
-            Some((*unscaled, u8::try_from(*scale).ok()?))
+            floor_of(*unscaled, u8::try_from(*scale).ok()?, decimals)
         }
-        ScalarValue::UInt64(Some(number)) => Some((i128::from(*number), 0)),
-        ScalarValue::Float64(Some(number)) => short(double_to_decimal(*number)?),
-        _ if ty.is_text() => short(text_to_decimal(value.try_as_str()??)?),
-        _ => Some((i128::from(integer_value(value)?), 0)),
+        ScalarValue::UInt64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
+        ScalarValue::Float64(Some(number)) if is_column(left) || is_short(*number) => {
+            double_floor(*number, decimals, data_type.is_integer())?
+        }
+        _ => match text_of(value, value_type) {
+            Some(text) => text_floor(&text, decimals),
+            None => floor_of(i128::from(integer_value(value)?), 0, decimals),
+        },
+    };
+    match floor {
+        Floor::At(year @ 1..100) if SqlType::of(left_field) == SqlType::Year => {
+            let year = i128::from(full_year(year as i32));
+            place_among(Floor::At(year), data_type)
+        }
+        floor => place_among(floor, data_type),
     }
 }
 
-/// Where a number stands among the values of an exact type.
-fn number_place(unscaled: i128, scale: u8, data_type: &DataType) -> Option<Place> {
-    let (lowest, highest, target): (i128, i128, u8) = match data_type {
-        DataType::Int8 => (i128::from(i8::MIN), i128::from(i8::MAX), 0),
-        DataType::Int16 => (i128::from(i16::MIN), i128::from(i16::MAX), 0),
-        DataType::Int32 => (i128::from(i32::MIN), i128::from(i32::MAX), 0),
-        DataType::Int64 => (i128::from(i64::MIN), i128::from(i64::MAX), 0),
-        DataType::UInt8 => (0, i128::from(u8::MAX), 0),
-        DataType::UInt16 => (0, i128::from(u16::MAX), 0),
-        DataType::UInt32 => (0, i128::from(u32::MAX), 0),
-        DataType::UInt64 => (0, i128::from(u64::MAX), 0),
-        DataType::Decimal128(precision, target) => {
+/// What MySQL converts constants to the type of; they are compared with other expressions as doubles.
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) => true,
+        Expr::Alias(alias) => is_column(&alias.expr),
+        _ => false,
+    }
+}
+
+/// Whether a comparison as doubles has the same outcome as an exact one.
+fn is_short(number: f64) -> bool {
+    const DOUBLE_DIGITS: u8 = 15;
+    double_to_decimal(number)
+        .is_some_and(|(unscaled, _)| unscaled.abs() < power_of_ten(DOUBLE_DIGITS))
+}
+
+/// A number among the values of an exact type.
+fn place_among(floor: Floor, data_type: &DataType) -> Option<Place> {
+    let (lowest, highest): (i128, i128) = match data_type {
+        DataType::Int8 => (i128::from(i8::MIN), i128::from(i8::MAX)),
+        DataType::Int16 => (i128::from(i16::MIN), i128::from(i16::MAX)),
+        DataType::Int32 => (i128::from(i32::MIN), i128::from(i32::MAX)),
+        DataType::Int64 => (i128::from(i64::MIN), i128::from(i64::MAX)),
+        DataType::UInt8 => (0, i128::from(u8::MAX)),
+        DataType::UInt16 => (0, i128::from(u16::MAX)),
+        DataType::UInt32 => (0, i128::from(u32::MAX)),
+        DataType::UInt64 => (0, i128::from(u64::MAX)),
+        DataType::Decimal128(precision, _) => {
             let limit = power_of_ten(*precision) - 1;
-            (-limit, limit, u8::try_from(*target).ok()?)
+            (-limit, limit)
         }
         _ => return None,
     };
-    let (floor, exact) = if scale <= target {
-        match power_of_ten(target - scale).checked_mul(unscaled) {
-            Some(value) => (value, true),
-            None if unscaled > 0 => return Some(Place::AboveAll),
-            None => return Some(Place::BelowAll),
-        }
-    } else {
-        let unit = power_of_ten(scale - target);
-        (unscaled.div_euclid(unit), unscaled.rem_euclid(unit) == 0)
+    let (floor, is_exact) = match floor {
+        Floor::At(value) => (value, true),
+        Floor::Above(value) => (value, false),
+        Floor::BelowAll => return Some(Place::BelowAll),
+        Floor::AboveAll => return Some(Place::AboveAll),
     };
     if floor < lowest {
         return Some(Place::BelowAll);
     }
-    if floor > highest {
+    if floor > highest || floor == highest && !is_exact {
         return Some(Place::AboveAll);
     }
     let value = match data_type {
@@ -416,54 +544,46 @@ fn number_place(unscaled: i128, scale: u8, data_type: &DataType) -> Option<Place
         DataType::UInt16 => ScalarValue::UInt16(Some(floor as u16)),
         DataType::UInt32 => ScalarValue::UInt32(Some(floor as u32)),
         DataType::UInt64 => ScalarValue::UInt64(Some(floor as u64)),
-        DataType::Decimal128(precision, target) => {
-            ScalarValue::Decimal128(Some(floor), *precision, *target)
+        DataType::Decimal128(precision, scale) => {
+            ScalarValue::Decimal128(Some(floor), *precision, *scale)
         }
         _ => return None,
     };
-    Some(if exact {
-        Place::At(value)
-    } else {
-        Place::Above(value)
+    Some(match is_exact {
+        true => Place::At(value),
+        false => Place::Above(value),
     })
 }
 
-/// A literal as a point in time, for a comparison with a date or a point in time.
-///
-/// # Errors
-/// 1525 for a text that is none.
-fn point_in_time(
-    value: &ScalarValue,
-    ty: &SqlType,
-    compared_with: &SqlType,
-) -> Result<Option<i64>> {
-    Ok(match value {
+/// A literal as a point in time.
+enum Moment<'a> {
+    At(i64),
+    /// This text is none.
+    None(&'a str),
+    /// As numbers, it is compared with the other operand.
+    Unknown,
+}
+
+fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<'a> {
+    let moment = match value {
         ScalarValue::Date32(Some(days)) => Some(i64::from(*days) * MICROS_PER_DAY),
         ScalarValue::TimestampMicrosecond(Some(micros), _) => Some(*micros),
-        _ if ty.is_text() => {
-            let Some(Some(text)) = value.try_as_str() else {
-                return Ok(None);
-            };
-            match calendar::parse_datetime(text) {
+        _ if ty.is_text() => match value.try_as_str().flatten() {
+            Some(text) => match calendar::parse_datetime(text) {
                 Some(parsed) => Some(parsed.micros),
-                None => {
-                    let name = if *compared_with == SqlType::Date {
-                        "DATE"
-                    } else {
-                        "DATETIME"
-                    };
-                    return Err(EvaluationError::wrong_value(name, text).into());
-                }
-            }
-        }
+                None => return Moment::None(text),
+            },
+            None => None,
+        },
         _ => integer_value(value)
             .and_then(calendar::datetime_from_number)
             .map(|parsed| parsed.micros),
-    })
+    };
+    moment.map_or(Moment::Unknown, Moment::At)
 }
 
 /// `x IN (list)`: plain where each member is a literal of x's domain.
-pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let mut args = args.into_iter();
     let Some(x) = args.next() else {
         return Ok(lit(false));
@@ -477,7 +597,9 @@ pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
             has_null = true;
             continue;
         }
-        match comparison(Operator::Eq, x.clone(), member, schema)? {
+        let surroundings = (schema, texts);
+        let no_date = NoDate::BelowAll;
+        match compare(Operator::Eq, x.clone(), member, surroundings, no_date)? {
             Expr::BinaryExpr(equality)
                 if equality.op == Operator::Eq
                     && literal(&equality.right).is_some()
@@ -526,7 +648,7 @@ fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
 }
 
 /// A value as a condition.
-pub(super) fn truth(value: Expr, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn truth(value: Expr, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let ty = type_of(&value, schema)?;
     if let Some(constant) = literal(&value) {
         if constant.is_null() {
@@ -541,7 +663,7 @@ pub(super) fn truth(value: Expr, schema: &DFSchema) -> Result<Expr> {
         SqlType::Boolean => value,
         SqlType::Null => unknown(),
         SqlType::Integer { .. } | SqlType::Decimal { .. } | SqlType::Double | SqlType::Year => {
-            comparison(Operator::NotEq, value, lit(0i64), schema)?
+            comparison(Operator::NotEq, value, lit(0i64), schema, texts)?
         }
         _ => call("$is_not_zero", vec![value]),
     })
@@ -551,8 +673,8 @@ pub(super) fn truth(value: Expr, schema: &DFSchema) -> Result<Expr> {
 pub(super) fn join_key(
     left: Expr,
     right: Expr,
-    left_schema: &DFSchema,
-    right_schema: &DFSchema,
+    (left_schema, right_schema): (&DFSchema, &DFSchema),
+    texts: &Texts,
 ) -> Result<(Expr, Expr)> {
     let (left_field, right_field) = (
         field_of(&left, left_schema)?,
@@ -565,8 +687,8 @@ pub(super) fn join_key(
         right_field.data_type(),
     )?;
     Ok((
-        convert(left, &to, left_schema)?,
-        convert(right, &to, right_schema)?,
+        convert(left, &to, left_schema, texts)?,
+        convert(right, &to, right_schema, texts)?,
     ))
 }
 
@@ -578,6 +700,7 @@ pub(super) fn with_subquery(
     expr: Expr,
     subquery: Subquery,
     schema: &DFSchema,
+    texts: &Texts,
 ) -> Result<(Expr, Subquery)> {
     let inner = subquery.subquery.schema();
     if inner.fields().len() != 1 {
@@ -585,6 +708,7 @@ pub(super) fn with_subquery(
             EvaluationError::new(1241, "21000", "Operand should contain 1 column(s)").into(),
         );
     }
+    let expr = as_shown(expr, schema)?;
     let (left_field, right_field) = (field_of(&expr, schema)?, Arc::clone(&inner.fields()[0]));
     let (left_type, right_type) = (SqlType::of(&left_field), SqlType::of(&right_field));
     if left_type == SqlType::Null || right_type == SqlType::Null {
@@ -596,9 +720,9 @@ pub(super) fn with_subquery(
         left_field.data_type(),
         right_field.data_type(),
     )?;
-    let expr = convert(expr, &to, schema)?;
+    let expr = convert(expr, &to, schema, texts)?;
     let column = Expr::Column(inner.columns()[0].clone());
-    let converted = convert(column.clone(), &to, inner)?;
+    let converted = convert(column.clone(), &to, inner, texts)?;
     if converted == column {
         return Ok((expr, subquery));
     }
@@ -608,7 +732,7 @@ pub(super) fn with_subquery(
             let input_schema = projection.input.schema();
             let item = projection.expr[0].clone().unalias();
             Projection::try_new(
-                vec![convert(item, &to, input_schema)?.alias(CONVERTED)],
+                vec![convert(item, &to, input_schema, texts)?.alias(CONVERTED)],
                 Arc::clone(&projection.input),
             )?
         }

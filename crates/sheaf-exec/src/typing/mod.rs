@@ -36,6 +36,7 @@ use datafusion_expr::{
 use sheaf_table::Collation;
 
 use crate::collation::{collation_key, key_collation};
+use crate::functions::number::bytes_to_unsigned;
 use crate::functions::truncated::{NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
 use crate::functions::{as_function, call, mathematics};
@@ -57,12 +58,14 @@ pub fn type_of(expr: &Expr, schema: &DFSchema) -> Result<SqlType> {
     Ok(SqlType::of(&field))
 }
 
-/// What is to be known of a statement's texts.
+/// What is to be known of a statement's texts, and of its day.
 pub struct Texts {
     /// Of literals. Tells the connection's collation, unless it is the default.
     literal_metadata: Option<FieldMetadata>,
     /// Takes down those that are cut to a number.
     truncated: TruncatedTexts,
+    /// The day on which a TIME is a point in time, counted from 1970-01-01.
+    today: i32,
 }
 
 impl Texts {
@@ -73,7 +76,19 @@ impl Texts {
         Texts {
             literal_metadata: is_told.then(|| FieldMetadata::from(field.metadata())),
             truncated,
+            today: 0,
         }
+    }
+
+    /// The statement runs on this day, counted from 1970-01-01.
+    pub fn on_day(self, today: i32) -> Texts {
+        Texts { today, ..self }
+    }
+
+    /// A TIME as a point in time with so many fraction digits.
+    fn of_today(&self, time: Expr, fsp: u8) -> Expr {
+        let today = lit(ScalarValue::Date32(Some(self.today)));
+        call("$on_day", vec![time, lit(i64::from(fsp)), today])
     }
 }
 
@@ -104,17 +119,18 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
         )),
         Expr::ScalarFunction(ScalarFunction { func, args }) => match as_function(&func) {
             Some(function) => match function.name {
-                "$eq" => binary(Operator::Eq, args, schema),
-                "$ne" => binary(Operator::NotEq, args, schema),
-                "$lt" => binary(Operator::Lt, args, schema),
-                "$le" => binary(Operator::LtEq, args, schema),
-                "$gt" => binary(Operator::Gt, args, schema),
-                "$ge" => binary(Operator::GtEq, args, schema),
-                "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema),
-                "$may_be_equal" => compare::may_be_equal(args, schema),
-                "$between" => compare::between(args, schema),
-                "$in" => compare::in_list(args, schema),
-                "$truth" => compare::truth(number_of_hybrid(first(args)), schema),
+                "$eq" => binary(Operator::Eq, args, schema, texts),
+                "$ne" => binary(Operator::NotEq, args, schema, texts),
+                "$lt" => binary(Operator::Lt, args, schema, texts),
+                "$le" => binary(Operator::LtEq, args, schema, texts),
+                "$gt" => binary(Operator::Gt, args, schema, texts),
+                "$ge" => binary(Operator::GtEq, args, schema, texts),
+                "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema, texts),
+                "$when" => compare::case_value(args, schema, texts),
+                "$may_be_equal" => compare::may_be_equal(args, schema, texts),
+                "$between" => compare::between(args, schema, texts),
+                "$in" => compare::in_list(args, schema, texts),
+                "$truth" => compare::truth(number_of_hybrid(first(args)), schema, texts),
                 "$hybrid" => Ok(match first(args) {
                     Expr::Literal(value, _) => typed_literal(value, &field::hybrid()),
                     other => other,
@@ -122,12 +138,12 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                 "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
                 "$to_date" => to_date(args, schema),
                 "$to_datetime" => to_datetime(args, schema),
-                "$case" => choose::case(args, schema),
-                "coalesce" => choose::coalesce(args, schema),
-                "nullif" => choose::nullif(args, schema),
-                "greatest" | "least" => choose::extreme(function.name, args, schema),
+                "$case" => choose::case(args, schema, texts),
+                "coalesce" => choose::coalesce(args, schema, texts),
+                "nullif" => choose::nullif(args, schema, texts),
+                "greatest" | "least" => choose::extreme(function.name, args, schema, texts),
                 "$again" => Ok(first(args)),
-                "$result" => choose::result(first(args), schema),
+                "$result" => choose::as_shown(first(args), schema),
                 "$first_part" => choose::first_part(first(args), schema),
                 name => {
                     let wanted = wanted_number(name);
@@ -144,6 +160,7 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                         }
                         _ => args,
                     };
+                    let args = times_of_today(name, args, schema, texts)?;
                     Ok(fold(
                         Expr::ScalarFunction(ScalarFunction { func, args }),
                         schema,
@@ -158,7 +175,7 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                 subquery,
                 negated,
             } = in_subquery;
-            let (expr, subquery) = compare::with_subquery(*expr, subquery, schema)?;
+            let (expr, subquery) = compare::with_subquery(*expr, subquery, schema, texts)?;
             Ok(Expr::InSubquery(InSubquery {
                 expr: Box::new(expr),
                 subquery,
@@ -172,7 +189,7 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                 op,
                 quantifier,
             } = set;
-            let (expr, subquery) = compare::with_subquery(*expr, subquery, schema)?;
+            let (expr, subquery) = compare::with_subquery(*expr, subquery, schema, texts)?;
             Ok(Expr::SetComparison(SetComparison {
                 expr: Box::new(expr),
                 subquery,
@@ -209,9 +226,7 @@ fn number_of_hybrid(expr: Expr) -> Expr {
     if is_hybrid(&expr)
         && let Some(ScalarValue::Binary(Some(bytes))) = literal(&expr)
     {
-        // Of a longer one, the last eight bytes.
-        let append = |number: u64, byte: &u8| (number << 8) | u64::from(*byte);
-        return lit(bytes.iter().fold(0, append));
+        return lit(bytes_to_unsigned(bytes));
     }
     expr
 }
@@ -252,16 +267,76 @@ fn numbers_of(
     operands.into_iter().map(number_of).collect()
 }
 
+/// Functions of a date, their first argument. A TIME is one of today.
+const OF_A_DATE: [&str; 21] = [
+    "convert_tz",
+    "date",
+    "date_format",
+    "datediff",
+    "day",
+    "dayname",
+    "dayofweek",
+    "dayofyear",
+    "last_day",
+    "month",
+    "monthname",
+    "quarter",
+    "timestamp",
+    "to_days",
+    "to_seconds",
+    "week",
+    "weekday",
+    "weekofyear",
+    "year",
+    "yearweek",
+    "$unix_timestamp",
+];
+
+/// Units of EXTRACT that are no part of a TIME itself.
+const UNITS_OF_A_DATE: [&str; 6] = ["year", "quarter", "month", "week", "day", "year_month"];
+
+/// Units of time that no TIME is moved by.
+const UNITS_OF_THE_CALENDAR: [&str; 4] = ["year", "quarter", "month", "year_month"];
+
+/// Arguments of a function, where times that it wants dates of are points in time.
+fn times_of_today(
+    function: &str,
+    mut args: Vec<Expr>,
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<Vec<Expr>> {
+    let is_unit = |argument: usize, units: &[&str]| {
+        let unit = args.get(argument).and_then(literal);
+        let unit = unit.and_then(|unit| unit.try_as_str().flatten());
+        unit.is_some_and(|unit| units.iter().any(|of| unit.eq_ignore_ascii_case(of)))
+    };
+    let dates = match function {
+        "datediff" => 0..2,
+        "timestampdiff" => 1..3,
+        "$extract" if is_unit(0, &UNITS_OF_A_DATE) => 1..2,
+        "$date_add" | "$date_subtract" if is_unit(2, &UNITS_OF_THE_CALENDAR) => 0..1,
+        function if OF_A_DATE.contains(&function) => 0..1,
+        _ => return Ok(args),
+    };
+    for argument in args.get_mut(dates).into_iter().flatten() {
+        if let SqlType::Time { fsp } = type_of(argument, schema)? {
+            let time = std::mem::take(argument);
+            *argument = fold(texts.of_today(time, fsp), schema);
+        }
+    }
+    Ok(args)
+}
+
 fn first(args: Vec<Expr>) -> Expr {
     args.into_iter()
         .next()
         .unwrap_or_else(|| lit(ScalarValue::Null))
 }
 
-fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let mut args = args.into_iter();
     match (args.next(), args.next()) {
-        (Some(left), Some(right)) => compare::comparison(op, left, right, schema),
+        (Some(left), Some(right)) => compare::comparison(op, left, right, schema, texts),
         _ => datafusion_common::internal_err!("a comparison has two operands"),
     }
 }
@@ -300,11 +375,12 @@ pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
     Expr::Cast(Cast::new_from_field(Box::new(expr), field))
 }
 
-/// The sort key of a string; other values as they are.
+/// The sort key of a string; other values as they are, DECIMALs as they are shown.
 pub(crate) fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let ty = type_of(&expr, schema)?;
     Ok(match (key_collation(&ty), ty) {
         (Some(collation), _) => collation_key(expr, collation),
+        (None, SqlType::Decimal { .. }) => choose::as_shown(expr, schema)?,
         // An ENUM is ordered by the number of its label.
         (None, SqlType::Enum { .. }) => call("$enum_number", vec![expr]),
         _ => expr,

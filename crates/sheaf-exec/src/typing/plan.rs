@@ -20,7 +20,7 @@ use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableSo
 
 use sheaf_access::cancel;
 
-use super::choose::as_column_of;
+use super::choose::{as_column_of, as_shown};
 use super::compare::join_key;
 use super::single_row::with_single_rows;
 use super::subquery::{
@@ -32,6 +32,7 @@ use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::call;
 use crate::functions::control::common_field;
+use crate::functions::types::SqlType;
 use crate::scan_exec::access_error;
 use crate::table_source::WorkTableSource;
 
@@ -172,7 +173,7 @@ fn in_types_of(plan: LogicalPlan, columns: &DFSchema) -> Result<LogicalPlan> {
             }
         };
         Ok(renamed(
-            as_column_of(value, to, &schema)?,
+            as_column_of(value, to, &schema, None)?,
             relation.cloned(),
             field.name(),
         ))
@@ -260,16 +261,16 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
             columns_of_row(alias)?
         }
         LogicalPlan::Distinct(Distinct::All(input)) => distinct_by_key(input)?,
-        LogicalPlan::Union(union) => union_of_one_type(union)?,
+        LogicalPlan::Union(union) => union_of_one_type(union, texts)?,
         LogicalPlan::Join(mut join) => {
             if is_set_operation(&join) {
-                join = set_join_of_one_type(join)?;
+                join = set_join_of_one_type(join, texts)?;
             }
             let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
             join.on = join
                 .on
                 .into_iter()
-                .map(|(a, b)| join_key(a, b, left.schema(), right.schema()))
+                .map(|(a, b)| join_key(a, b, (left.schema(), right.schema()), texts))
                 .collect::<Result<_>>()?;
             match has_subqueries && join.join_type == JoinType::Inner {
                 true => above_inner_join(join)?,
@@ -379,13 +380,18 @@ fn map_grouping_sets(
     })
 }
 
-/// The sort key of a string that is grouped by; `None` for what is grouped as it is.
+/// What is grouped by instead of a string, its sort key, and instead of a DECIMAL with guard digits, what it shows; `None`
+/// for what is grouped as it is.
 fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if matches!(expr, Expr::Literal(..)) {
         return Ok(None);
     }
-    Ok(key_collation(&type_of(expr, schema)?)
-        .map(|collation| collation_key(expr.clone(), collation)))
+    let ty = type_of(expr, schema)?;
+    if let SqlType::Decimal { .. } = ty {
+        let shown = as_shown(expr.clone(), schema)?;
+        return Ok((shown != *expr).then_some(shown));
+    }
+    Ok(key_collation(&ty).map(|collation| collation_key(expr.clone(), collation)))
 }
 
 fn any_value(expr: Expr) -> Result<Expr> {
@@ -656,14 +662,14 @@ fn distinct_by_key(input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
 }
 
 /// Every input of a UNION gives the types of the whole.
-fn union_of_one_type(union: Union) -> Result<LogicalPlan> {
-    let inputs = of_one_type(union.inputs)?;
+fn union_of_one_type(union: Union, texts: &Texts) -> Result<LogicalPlan> {
+    let inputs = of_one_type(union.inputs, texts)?;
     Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
 }
 
 /// Both sides of EXCEPT and INTERSECT give the types of the whole, as those of a UNION do.
-fn set_join_of_one_type(mut join: Join) -> Result<Join> {
-    let sides = of_one_type(vec![join.left, join.right])?;
+fn set_join_of_one_type(mut join: Join, texts: &Texts) -> Result<Join> {
+    let sides = of_one_type(vec![join.left, join.right], texts)?;
     [join.left, join.right] = sides
         .try_into()
         .map_err(|_| internal_datafusion_err!("a set operation of one side"))?;
@@ -671,7 +677,7 @@ fn set_join_of_one_type(mut join: Join) -> Result<Join> {
 }
 
 /// The inputs, each with the same types: for every column the one that all its values fit in.
-fn of_one_type(inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
+fn of_one_type(inputs: Vec<Arc<LogicalPlan>>, texts: &Texts) -> Result<Vec<Arc<LogicalPlan>>> {
     let width = inputs
         .first()
         .map_or(0, |input| input.schema().fields().len());
@@ -704,7 +710,7 @@ fn of_one_type(inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
                 .map(|((relation, field), to)| {
                     let column = Expr::Column(Column::from((relation, field)));
                     Ok(renamed(
-                        as_column_of(column, to, &schema)?,
+                        as_column_of(column, to, &schema, Some(texts))?,
                         relation.cloned(),
                         field.name(),
                     ))

@@ -393,9 +393,10 @@ impl Lowering<'_> {
                 let mut args = Vec::with_capacity(2 * conditions.len() + 1);
                 for branch in conditions {
                     args.push(match &operand {
-                        Some(operand) => {
-                            call("$eq", vec![operand.clone(), self.value(branch.condition)?])
-                        }
+                        Some(operand) => call(
+                            "$when",
+                            vec![operand.clone(), self.value(branch.condition)?],
+                        ),
                         None => self.condition(branch.condition)?,
                     });
                     args.push(self.value(branch.result)?);
@@ -419,7 +420,7 @@ impl Lowering<'_> {
         Ok(Lowered::Value(match value.value {
             Literal::Boolean(_) => return Ok(Lowered::Condition(Expr::Value(value))),
             Literal::Placeholder(_) => self.parameter(value.span.start),
-            Literal::Number(digits, _) => number_literal(&digits),
+            Literal::Number(digits, _) => number_literal(&digits)?,
             Literal::DoubleQuotedString(string)
             | Literal::SingleQuotedString(string)
             | Literal::NationalStringLiteral(string) => text(string),
@@ -532,7 +533,7 @@ impl Lowering<'_> {
                     value: Literal::Number(digits, _),
                     ..
                 }),
-            ) => Lowered::Value(number_literal(&format!("-{digits}"))),
+            ) => Lowered::Value(number_literal(&format!("-{digits}"))?),
             (UnaryOperator::Minus, expr) => self.call_on_values("$negate", vec![expr])?,
             (UnaryOperator::Plus, expr) => Lowered::Value(self.value(expr)?),
             (UnaryOperator::BitwiseNot, expr) => self.call_on_values("$bit_not", vec![expr])?,
@@ -771,13 +772,18 @@ pub fn object_text(name: &ObjectName) -> String {
     parts.join(".")
 }
 
-/// A number as MySQL types it: with an exponent a double, otherwise exact.
-fn number_literal(digits: &str) -> Expr {
+/// A number as MySQL types it: with an exponent a double, otherwise exact. Error 1367 for what no double holds.
+fn number_literal(digits: &str) -> Result<Expr> {
     /// DECIMALs of more digits do not fit an `i128`.
     const MAX_EXACT_DIGITS: usize = 38;
     let count = digits.bytes().filter(u8::is_ascii_digit).count();
     if digits.contains(['e', 'E']) || count > MAX_EXACT_DIGITS {
-        return call("$cast_double", vec![text(digits)]);
+        if digits.parse().is_ok_and(f64::is_infinite) {
+            let size = digits.trim_start_matches('-');
+            let message = format!("Illegal double '{size}' value found during parsing");
+            return Err(SqlError::new(1367, "22007", message));
+        }
+        return Ok(call("$cast_double", vec![text(digits)]));
     }
-    number(digits)
+    Ok(number(digits))
 }

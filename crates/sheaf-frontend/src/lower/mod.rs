@@ -36,6 +36,7 @@ use crate::query::QueryContext;
 
 pub use header::StatementText;
 pub use select::HIDDEN_SUFFIX;
+pub use session::local_now;
 
 /// The deepest nesting of expressions and queries that is followed (error 1436 beyond).
 pub const MAX_NESTING: usize = 250;

@@ -8,6 +8,7 @@ use sqlparser::tokenizer::Location;
 use super::Lowering;
 use super::build::{call, literal, null, number, text};
 use crate::error::{Result, SqlError};
+use crate::query::SessionValues;
 
 /// A value as syntax that means it.
 pub fn value_literal(value: &Value) -> Expr {
@@ -33,6 +34,11 @@ pub fn value_literal(value: &Value) -> Expr {
         Value::Year(year) => number(year),
         Value::Enum(position) => number(position),
     }
+}
+
+/// The statement's start in the session's time zone, microseconds since 1970-01-01 00:00:00 there.
+pub fn local_now(session: &dyn SessionValues) -> i64 {
+    session.now_utc_micros() + i64::from(session.time_zone_offset_seconds()) * MICROS_PER_SECOND
 }
 
 impl Lowering<'_> {
@@ -77,8 +83,7 @@ impl Lowering<'_> {
 
     /// The statement's start in the session's time zone.
     fn local_now(&self) -> i64 {
-        let session = self.context.session;
-        session.now_utc_micros() + i64::from(session.time_zone_offset_seconds()) * MICROS_PER_SECOND
+        local_now(self.context.session)
     }
 
     /// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that take

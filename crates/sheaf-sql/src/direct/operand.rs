@@ -5,8 +5,8 @@
 //!
 //! | column | operand | compared as |
 //! |---|---|---|
-//! | integers | whole numbers | numbers |
-//! | DECIMAL | whole numbers, DECIMALs with no more decimals than the column | numbers |
+//! | integers | whole numbers, and texts that are | numbers |
+//! | DECIMAL | whole numbers, DECIMALs with no more decimals than the column, and texts that are | numbers |
 //! | characters, not of the binary collation | texts | sort keys of the column's collation, which beats a literal's |
 //! | byte strings | byte strings, texts | bytes |
 //! | DATE | texts of the form YYYY-MM-DD | dates |
@@ -16,6 +16,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use sheaf_exec::functions::number::{Floor, is_double_text, text_floor};
 use sheaf_table::convert::{Mode, text_to_column};
 use sheaf_table::number_text::power_of_ten;
 use sheaf_table::{Collation, Column, ColumnType, Value, ValueRef};
@@ -128,10 +129,12 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
     }
     let ty = &column.ty;
     if let Some((least, most)) = ty.integer_range() {
-        let (Value::Int(_) | Value::UInt(_)) = value else {
-            return None;
+        let number = match (value, exact_text(value, 0)) {
+            (Value::Int(_) | Value::UInt(_), _) => value.as_i128()?,
+            (_, Some(Ok(number))) => number,
+            (_, Some(Err(beyond))) => return Some(beyond),
+            _ => return None,
         };
-        let number = value.as_i128()?;
         return Some(match number {
             _ if number < least => Place::BelowAll,
             _ if number > most => Place::AboveAll,
@@ -169,10 +172,31 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
     }
 }
 
+/// The multiple of 10^-`scale` that a text is, or that it is beyond all of them. `None` if it is none, or no text: the
+/// vectorised path knows what lies between two of them, and warns of what is no number.
+fn exact_text(value: &Value, scale: u8) -> Option<Result<i128, Place>> {
+    let text = match value {
+        Value::Text(text) => text.as_str(),
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).ok()?,
+        _ => return None,
+    };
+    if !is_double_text(text) {
+        return None;
+    }
+    match text_floor(text, scale) {
+        Floor::At(multiple) => Some(Ok(multiple)),
+        Floor::Above(_) => None,
+        Floor::BelowAll => Some(Err(Place::BelowAll)),
+        Floor::AboveAll => Some(Err(Place::AboveAll)),
+    }
+}
+
 fn decimal_place(precision: u8, scale: u8, value: &Value) -> Option<Place> {
-    let (unscaled, own_scale) = match value {
-        Value::Int(_) | Value::UInt(_) => (value.as_i128()?, 0),
-        Value::Decimal { unscaled, scale } => (*unscaled, *scale),
+    let (unscaled, own_scale) = match (value, exact_text(value, scale)) {
+        (Value::Int(_) | Value::UInt(_), _) => (value.as_i128()?, 0),
+        (Value::Decimal { unscaled, scale }, _) => (*unscaled, *scale),
+        (_, Some(Ok(unscaled))) => (unscaled, scale),
+        (_, Some(Err(beyond))) => return Some(beyond),
         _ => return None,
     };
     let factor = power_of_ten(scale.checked_sub(own_scale)?)?;
@@ -227,10 +251,22 @@ mod tests {
         assert_eq!(place(&tiny, &Value::Int(128)), Some(Place::AboveAll));
         assert_eq!(place(&tiny, &Value::Int(-129)), Some(Place::BelowAll));
         assert_eq!(place(&tiny, &Value::Null), Some(Place::Null));
-        assert_eq!(place(&tiny, &Value::Text("7".into())), None);
+        let text = |text: &str| place(&tiny, &Value::Text(text.into()));
+        assert_eq!(text(" 70e-1 "), Some(Place::At(Value::Int(7))));
+        assert_eq!(text("128"), Some(Place::AboveAll));
+        assert_eq!(text("-1e99"), Some(Place::BelowAll));
+        for left_to_others in ["7.5", "7 apples", "apples"] {
+            assert_eq!(text(left_to_others), None, "{left_to_others}");
+        }
+        let bytes = Value::Bytes(b"7".to_vec());
+        assert_eq!(place(&tiny, &bytes), Some(Place::At(Value::Int(7))));
         assert_eq!(place(&tiny, &decimal(70, 1)), None);
         let unsigned = column("bigint unsigned");
         assert_eq!(place(&unsigned, &Value::Int(-1)), Some(Place::BelowAll));
+        assert_eq!(
+            place(&unsigned, &Value::Text(u64::MAX.to_string())),
+            Some(Place::At(Value::UInt(u64::MAX)))
+        );
     }
 
     #[test]
@@ -247,6 +283,10 @@ mod tests {
         assert_eq!(place(&price, &decimal(1555, 3)), None);
         assert_eq!(place(&price, &Value::Int(1000)), Some(Place::AboveAll));
         assert_eq!(place(&price, &Value::Double(1.5)), None);
+        let text = |text: &str| place(&price, &Value::Text(text.into()));
+        assert_eq!(text("15.50"), Some(Place::At(decimal(1550, 2))));
+        assert_eq!(text("1000"), Some(Place::AboveAll));
+        assert_eq!(text("15.555"), None);
     }
 
     #[test]

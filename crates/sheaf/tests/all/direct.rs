@@ -309,6 +309,7 @@ fn explain_says_direct() {
     };
     for sql in [
         "select c from t where id = 1",
+        "select c from t where id = '1'",
         "select c from t where id between 1 and 2",
         "select c from t where id between 1 and 2 order by c",
         "select distinct c from t where id between 1 and 2 order by c",
@@ -350,10 +351,11 @@ fn explain_says_direct() {
         "select distinct c from t limit 1",
         "select c from t order by id limit 1 for update",
         "select c from t where id = 1 or k = 5",
-        "select c from t where id = '1'",
         "select c from t where id = 1 or upper(c) = 'X'",
         "select rand(1) from t where id = 1",
         "select (select 1) from t where id = 1",
+        "select c from t where id < '1.5'",
+        "select c from t where id = '1 apple'",
         "select max(c) from t group by k",
         "select max(k) from t where id = 1 for update",
         "select k, count(*) as n from t where id between 1 and 2 group by k order by n",
