@@ -25,7 +25,7 @@ use super::Function;
 use super::calendar;
 use super::limits::{self, Account, ResultLimits};
 use super::number;
-use super::types::{SqlType, common_collation, declared_type, takes_bytes};
+use super::types::{HYBRID_KEY, SqlType, common_collation, declared_type, takes_bytes};
 
 /// An argument as an array of one type, or one value for all rows.
 #[derive(Debug)]
@@ -422,6 +422,19 @@ fn enum_numbers(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
     Ok(texts.iter().map(|text| text.map(number)).collect())
 }
 
+/// Whether these are values of a hexadecimal literal.
+fn is_hybrid(field: &Field) -> bool {
+    field.metadata().contains_key(HYBRID_KEY)
+}
+
+/// The numbers that hexadecimal literals are where integers are wanted.
+fn hybrid_numbers(array: &ArrayRef) -> UInt64Array {
+    let values = array.as_binary::<i32>().iter();
+    values
+        .map(|bytes| bytes.map(number::bytes_to_unsigned))
+        .collect()
+}
+
 /// Any value as a signed integer. Fractions are rounded, texts give their leading integer.
 pub fn to_int(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
     Ok(match (array.data_type(), SqlType::of(field)) {
@@ -449,6 +462,9 @@ pub fn to_int(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
         (DataType::Duration(_), _) => durations(array)?
             .unary(|micros| calendar::time_as_number(calendar::round_fraction(micros, 0))),
         (_, SqlType::Enum { .. }) => enum_numbers(array, field)?,
+        (DataType::Binary, _) if is_hybrid(field) => {
+            hybrid_numbers(array).unary(|number| i64::try_from(number).unwrap_or(i64::MAX))
+        }
         (_, SqlType::Text { .. } | SqlType::Bytes) => to_text(array, field)?
             .iter()
             .map(|text| text.map(number::text_to_int))
@@ -474,6 +490,9 @@ pub fn to_unsigned(array: &ArrayRef, field: &Field) -> Result<UInt64Array> {
                 whole.min(i128::from(u64::MAX)) as u64
             }
         }));
+    }
+    if is_hybrid(field) && array.data_type() == &DataType::Binary {
+        return Ok(hybrid_numbers(array));
     }
     if let SqlType::Text { .. } | SqlType::Bytes = SqlType::of(field) {
         let texts = to_text(array, field)?;
@@ -506,6 +525,9 @@ pub fn to_double(array: &ArrayRef, field: &Field) -> Result<Float64Array> {
             digits.unary(|value| value as f64 / 10f64.powi(i32::from(scale)))
         }
         (_, SqlType::Enum { .. }) => enum_numbers(array, field)?.unary(|value| value as f64),
+        (DataType::Binary, _) if is_hybrid(field) => {
+            hybrid_numbers(array).unary(|number| number as f64)
+        }
         (_, SqlType::Text { .. } | SqlType::Bytes) => to_text(array, field)?
             .iter()
             .map(|text| text.map(number::text_to_double))
@@ -558,6 +580,9 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
         }),
         (DataType::Duration(_), _) => {
             durations(array)?.unary(|micros| temporal(calendar::time_as_number(micros), micros))
+        }
+        (DataType::Binary, _) if is_hybrid(field) => {
+            hybrid_numbers(array).unary(|number| fit(i128::from(number), 0))
         }
         (_, SqlType::Text { .. } | SqlType::Bytes) => to_text(array, field)?
             .iter()

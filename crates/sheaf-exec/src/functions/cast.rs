@@ -46,6 +46,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     // Value, and optionally a length in characters.
     Function::strict("$cast_char", (1, 2), text_type, cast_char),
     Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary).growing(),
+    // Value, name of a character set: bytes as a text of it.
+    Function::new("$using", (2, 2), text_type, text_of_bytes),
     Function::new(
         "$cast_date",
         (1, 1),
@@ -314,6 +316,33 @@ fn cast_char(call: &Call<'_>) -> Result<ArrayRef> {
         })
         .collect();
     Ok(Arc::new(result))
+}
+
+/// Bytes that are no text of the character set are NULL. Beyond ASCII, only UTF-8 is known.
+fn text_of_bytes(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.sql_type(0) != SqlType::Bytes {
+        return Ok(Arc::new(call.text(0)?.array));
+    }
+    let (values, names) = (call.bytes(0)?, call.text(1)?);
+    let name = names.get(0).unwrap_or_default();
+    if !name.starts_with("utf8")
+        && let Some(bytes) = values
+            .array
+            .iter()
+            .flatten()
+            .find(|bytes| !bytes.is_ascii())
+    {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+        return Err(EvaluationError::new(
+            1235,
+            "42000",
+            format!("This version of Sheaf doesn't yet support 'characters beyond ASCII in {name}': '{digits}'"),
+        )
+        .into());
+    }
+    let texts = values.array.iter();
+    let texts = texts.map(|bytes| std::str::from_utf8(bytes?).ok());
+    Ok(Arc::new(texts.collect::<StringViewArray>()))
 }
 
 fn cast_binary(call: &Call<'_>) -> Result<ArrayRef> {

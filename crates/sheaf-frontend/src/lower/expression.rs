@@ -9,6 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::build::{binary, call, chain, literal, not, number, text};
+use super::character_set::{convert_using, introduced};
 use super::select::Use;
 use super::{Lowering, Unknown};
 use crate::error::{Result, SqlError};
@@ -180,12 +181,14 @@ impl Lowering<'_> {
                 if let Some(latin1) = latin1_text(&prefix, &value) {
                     return Ok(Value(text(latin1)));
                 }
-                let value = self.value(*value)?;
-                Value(if prefix.value.eq_ignore_ascii_case("_binary") {
-                    call("$cast_binary", vec![value])
-                } else {
-                    value
-                })
+                let literal = match value.as_ref() {
+                    Expr::Value(value) => introduced(&prefix.value, &value.value)?,
+                    _ => None,
+                };
+                match literal {
+                    Some(literal) => Value(literal),
+                    None => Value(convert_using(self.value(*value)?, &prefix.value[1..])?),
+                }
             }
             Expr::TypedString(typed) => {
                 check_typed_literal(&typed.value, &typed.data_type)?;
@@ -335,9 +338,7 @@ impl Lowering<'_> {
                 let value = self.value(*expr)?;
                 Value(match (data_type, charset) {
                     (Some(data_type), _) => self.cast(value, &data_type)?,
-                    (None, Some(charset)) if charset.to_string().eq_ignore_ascii_case("binary") => {
-                        call("$cast_binary", vec![value])
-                    }
+                    (None, Some(charset)) => convert_using(value, &object_text(&charset))?,
                     _ => call("$cast_char", vec![value]),
                 })
             }

@@ -15,6 +15,7 @@
 //! Functions and their argument counts are checked here, where the error can name them.
 
 pub(crate) mod build;
+mod character_set;
 mod expression;
 mod function;
 mod header;
