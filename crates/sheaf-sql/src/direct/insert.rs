@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sheaf_table::convert::Mode;
 use sheaf_table::{ColumnType, Privileges, Table, TableDefinition, Value};
 use sqlparser::ast;
 
