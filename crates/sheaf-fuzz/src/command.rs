@@ -16,8 +16,11 @@ use crate::schema::Schema;
 use crate::tree::Tree;
 use crate::{FuzzError, changes, known, metamorphic};
 
-/// The database that the tables are in.
-const DATABASE: &str = "sheaf_fuzz";
+/// The database that the tables are in: one of this process, as several may compare the same servers.
+fn database() -> String {
+    format!("sheaf_fuzz_{}", std::process::id())
+}
+
 /// Of so many queries one is followed by a comparison of Sheaf with itself.
 const METAMORPHIC: u64 = 4;
 
@@ -131,6 +134,11 @@ fn compare(options: &Options, sheaf: &str, judge: &str) -> Result<Summary, FuzzE
             None => run.seed(first + number)?,
         }
     }
+    let drop = format!("drop database if exists {}", database());
+    let servers = [&mut run.sheaf, &mut run.judge];
+    for server in servers.into_iter().chain(&mut run.second) {
+        server.run_all([drop.as_str()])?;
+    }
     Ok(run.summary)
 }
 
@@ -149,10 +157,11 @@ fn disagreement(sheaf: &Answer, judge: &Answer) -> String {
 }
 
 fn fresh_database() -> [String; 3] {
+    let name = database();
     [
-        format!("drop database if exists {DATABASE}"),
-        format!("create database {DATABASE} character set utf8mb4 collate utf8mb4_general_ci"),
-        format!("use {DATABASE}"),
+        format!("drop database if exists {name}"),
+        format!("create database {name} character set utf8mb4 collate utf8mb4_general_ci"),
+        format!("use {name}"),
     ]
 }
 
@@ -160,7 +169,7 @@ fn fresh_database() -> [String; 3] {
 fn ask(server: &mut Server, sql: &str) -> Result<Answer, FuzzError> {
     let answer = server.ask(sql);
     if matches!(answer, Answer::Lost(_)) {
-        server.reconnect(DATABASE)?;
+        server.reconnect(&database())?;
     }
     Ok(answer)
 }
@@ -332,7 +341,8 @@ impl Run<'_> {
             return Ok(false);
         };
         let answer = ask(second, sql)?;
-        Ok(!answer.is_timeout() && difference(sql, sheaf, &answer).is_none())
+        let is_no_answer = answer.is_timeout() || matches!(answer, Answer::Lost(_));
+        Ok(!is_no_answer && difference(sql, sheaf, &answer).is_none())
     }
 
     /// Compares one query, and makes a difference small.

@@ -88,7 +88,8 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let plan = shared_subplans::share(plan, &outline, context)?;
     let plan = detach_below_top_k(plan)?;
     let plan = make_interruptible(plan, &context.cancel)?;
-    plan_check::check(&plan, logical, context.task.session_config().options())?;
+    let options = context.task.session_config().options();
+    plan_check::check(&plan, logical, &planner.properties, options)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.

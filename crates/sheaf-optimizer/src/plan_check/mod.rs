@@ -25,16 +25,18 @@ use std::sync::Arc;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_expr::LogicalPlan;
+use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_physical_plan::ExecutionPlan;
 
-/// See the module's comment. `logical` is what `plan` is the plan of.
+/// See the module's comment. `logical` is what `plan` is the plan of, and `properties` are those it was planned with.
 pub(crate) fn check(
     plan: &Arc<dyn ExecutionPlan>,
     logical: &LogicalPlan,
+    properties: &ExecutionProps,
     options: &ConfigOptions,
 ) -> Result<()> {
     check_operators(plan, options)?;
-    promise::check(plan, logical)
+    promise::check(plan, logical, properties)
 }
 
 /// An operator after what is below it.

@@ -28,7 +28,11 @@ use super::requirements::is_merge_of_ordered_inputs;
 use crate::join_graph::plain_column;
 use crate::physical_planner::replace_columns;
 
-pub(super) fn check(plan: &Arc<dyn ExecutionPlan>, logical: &LogicalPlan) -> Result<()> {
+pub(super) fn check(
+    plan: &Arc<dyn ExecutionPlan>,
+    logical: &LogicalPlan,
+    properties: &ExecutionProps,
+) -> Result<()> {
     let order = promised(logical);
     if order.is_empty() {
         return Ok(());
@@ -43,7 +47,8 @@ pub(super) fn check(plan: &Arc<dyn ExecutionPlan>, logical: &LogicalPlan) -> Res
     let order = create_physical_sort_exprs(
         &order,
         logical.schema(),
-        &ExecutionProps::new(),
+        // Functions are equal only if they have the same options.
+        properties,
         &PhysicalPlanningContext::default(),
     )?;
     let order = under_names_of(order, &plan.schema())?;
