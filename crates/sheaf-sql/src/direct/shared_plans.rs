@@ -234,6 +234,7 @@ mod tests {
             sql_mode: SqlMode::default(),
             collation_id: 255,
             pushes_index_conditions: true,
+            time_zone_offset_seconds: 0,
         }
     }
 
