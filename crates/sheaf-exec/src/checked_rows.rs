@@ -9,10 +9,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, make_comparator};
 use arrow::datatypes::SchemaRef;
-use datafusion_common::{Result, internal_err};
-use datafusion_physical_expr::PhysicalSortExpr;
+use datafusion_common::{DataFusionError, Result};
+use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::functions::error::EvaluationError;
+use crate::shared_exec::is_repeatable;
 
 /// What a plan promises of its rows, and the last of them so far.
 pub struct CheckedRows {
@@ -32,7 +35,7 @@ impl CheckedRows {
         CheckedRows {
             operator: plan.name().to_string(),
             schema: plan.schema(),
-            order: order.map_or_else(Vec::new, |order| order.iter().cloned().collect()),
+            order: order.map_or_else(Vec::new, known_again),
             last: Vec::new(),
         }
     }
@@ -41,11 +44,10 @@ impl CheckedRows {
     pub fn check(&mut self, batch: &RecordBatch) -> Result<()> {
         for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
             if !field.is_nullable() && column.logical_null_count() > 0 {
-                return internal_err!(
-                    "{} delivers NULL in the column {}, which is never NULL",
-                    self.operator,
+                return Err(self.broken(format_args!(
+                    "it delivers NULL in the column {}, which is never NULL",
                     field.name()
-                );
+                )));
             }
         }
         if self.order.is_empty() || batch.num_rows() == 0 {
@@ -65,15 +67,17 @@ impl CheckedRows {
             )?;
         if !is_sorted {
             let order: Vec<String> = self.order.iter().map(ToString::to_string).collect();
-            return internal_err!(
-                "{} does not deliver its rows in the order of {}",
-                self.operator,
-                order.join(", ")
-            );
+            let order = order.join(", ");
+            return Err(self.broken(format_args!("its rows do not come in the order of {order}")));
         }
         let end = batch.num_rows() - 1;
         self.last = keys.iter().map(|key| key.slice(end, 1)).collect();
         Ok(())
+    }
+
+    fn broken(&self, what: std::fmt::Arguments<'_>) -> DataFusionError {
+        let message = format!("{} breaks its promise: {what}", self.operator);
+        DataFusionError::External(Box::new(EvaluationError::new(1105, "HY000", message)))
     }
 
     fn are_in_order(
@@ -92,6 +96,12 @@ impl CheckedRows {
             first != Some(Ordering::Greater)
         }))
     }
+}
+
+/// The order as far as its expressions have the same values again, which RAND() has not.
+fn known_again(order: &LexOrdering) -> Vec<PhysicalSortExpr> {
+    let order = order.iter().cloned();
+    order.take_while(|sort| is_repeatable(&sort.expr)).collect()
 }
 
 /// DataFusion says of merged rows what it says of the streams that are merged: that a column comes first which is
@@ -130,7 +140,11 @@ mod tests {
         let mut checked = promises(false, false);
         assert!(checked.check(&rows(vec![Some(2), Some(1)])).is_ok());
         let error = checked.check(&rows(vec![Some(1), None])).unwrap_err();
-        assert!(error.to_string().contains("delivers NULL in the column n"));
+        assert!(
+            error
+                .to_string()
+                .contains("it delivers NULL in the column n")
+        );
         assert!(promises(true, false).check(&rows(vec![None])).is_ok());
     }
 

@@ -27,6 +27,7 @@ use datafusion_common::{DataFusionError, Result};
 use datafusion_expr::LogicalPlan;
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_physical_plan::ExecutionPlan;
+use sheaf_exec::functions::error::EvaluationError;
 
 /// See the module's comment. `logical` is what `plan` is the plan of, and `properties` are those it was planned with.
 pub(crate) fn check(
@@ -50,8 +51,7 @@ fn check_operators(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> Re
 
 /// The error of a plan that contradicts itself.
 fn contradiction(plan: &Arc<dyn ExecutionPlan>, what: impl std::fmt::Display) -> DataFusionError {
-    DataFusionError::Internal(format!(
-        "the plan of this statement contradicts itself at {}: {what}",
-        plan.name()
-    ))
+    let operator = plan.name();
+    let message = format!("the plan of this statement contradicts itself at {operator}: {what}");
+    DataFusionError::External(Box::new(EvaluationError::new(1105, "HY000", message)))
 }

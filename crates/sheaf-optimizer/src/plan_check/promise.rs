@@ -67,16 +67,10 @@ pub(super) fn check(
 /// The order of the topmost sort, in terms of the columns that come out, as far as these tell it.
 fn promised(plan: &LogicalPlan) -> Vec<SortExpr> {
     match plan {
-        // Subqueries have a slot that only the planner knows.
-        LogicalPlan::Sort(sort) => sort
-            .expr
-            .iter()
-            .take_while(|sort| {
-                let is_subquery = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_)));
-                !sort.expr.exists(is_subquery).unwrap_or(true)
-            })
-            .cloned()
-            .collect(),
+        LogicalPlan::Sort(sort) => {
+            let order = sort.expr.iter().cloned();
+            order.take_while(|sort| is_repeatable(&sort.expr)).collect()
+        }
         LogicalPlan::Limit(limit) => promised(&limit.input),
         LogicalPlan::Projection(projection) => {
             let order = promised(&projection.input);
@@ -104,6 +98,13 @@ fn promised(plan: &LogicalPlan) -> Vec<SortExpr> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether two expressions that are made of this one are sure to be the same. Subqueries have a slot that only the
+/// planner knows.
+fn is_repeatable(expr: &Expr) -> bool {
+    let is_subquery = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_)));
+    !expr.is_volatile() && !expr.exists(is_subquery).unwrap_or(true)
 }
 
 /// The operator may call its columns otherwise than the statement does.

@@ -18,7 +18,13 @@ use super::contradiction;
 
 pub(super) fn check(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> Result<()> {
     match check_plan_sanity(plan, &options.optimizer) {
-        Err(problem) if !is_merge_of_ordered_inputs(plan)? => Err(contradiction(plan, problem)),
+        Err(problem) if !is_merge_of_ordered_inputs(plan)? => {
+            let what =
+                "an input does not come in the order, or divided between workers, as it must";
+            // It shows the whole plan, for those who look for the cause.
+            tracing::warn!(%problem, "{what}");
+            Err(contradiction(plan, what))
+        }
         _ => Ok(()),
     }
 }
