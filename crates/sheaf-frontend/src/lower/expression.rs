@@ -3,9 +3,9 @@
 use sheaf_access::cancel;
 use sheaf_table::temporal_text::{read_datetime, read_time};
 use sqlparser::ast::{
-    BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, GroupByExpr,
-    Interval, LimitClause, ObjectName, Query, SelectItem, SetExpr, TrimWhereField, UnaryOperator,
-    Value as Literal, ValueWithSpan,
+    BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, FunctionArg,
+    FunctionArgExpr, FunctionArguments, GroupByExpr, Interval, LimitClause, ObjectName, Query,
+    SelectItem, SetExpr, TrimWhereField, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 
 use super::build::{binary, call, chain, literal, not, number, text};
@@ -145,7 +145,7 @@ impl Lowering<'_> {
         use Lowered::{Condition, Value};
         // Of this condition. It is handed on only where those inside of it may be taken for the same.
         let unknown = std::mem::take(&mut self.unknown);
-        Ok(match expr {
+        Ok(match with_rows(expr) {
             Expr::Nested(inner) => {
                 self.unknown = unknown;
                 self.expression(*inner)?
@@ -442,10 +442,32 @@ impl Lowering<'_> {
         right: Expr,
         unknown: Unknown,
     ) -> Result<Lowered> {
-        use BinaryOperator as Op;
         if let (Expr::Tuple(left_items), Expr::Tuple(right_items)) = (&left, &right) {
             return self.row_comparison(left_items.clone(), op, right_items.clone());
         }
+        match (left, right) {
+            (Expr::Tuple(row), Expr::Subquery(query)) => {
+                let columns = self.columns_of_subquery(*query, row.len())?;
+                let row = self.values(row)?;
+                compare_rows(row, op, columns)
+            }
+            (Expr::Subquery(query), Expr::Tuple(row)) => {
+                let columns = self.columns_of_subquery(*query, row.len())?;
+                let row = self.values(row)?;
+                compare_rows(columns, op, row)
+            }
+            (left, right) => self.operator_of_values(left, op, right, unknown),
+        }
+    }
+
+    fn operator_of_values(
+        &mut self,
+        left: Expr,
+        op: BinaryOperator,
+        right: Expr,
+        unknown: Unknown,
+    ) -> Result<Lowered> {
+        use BinaryOperator as Op;
         match (&op, &left, &right) {
             (Op::Plus, _, Expr::Interval(interval)) => {
                 let interval = interval.clone();
@@ -557,48 +579,7 @@ impl Lowering<'_> {
             return Err(operand_columns(left.len()));
         }
         let (left, right) = (self.values(left)?, self.values(right)?);
-        let all = |name: &str, joined: BinaryOperator| {
-            let pairs = left.iter().zip(&right);
-            let comparisons =
-                pairs.map(|(left, right)| call(name, vec![left.clone(), right.clone()]));
-            comparisons
-                .reduce(|all, next| binary(all, joined.clone(), next))
-                .ok_or_else(|| operand_columns(1))
-        };
-        Ok(Lowered::Condition(match op {
-            BinaryOperator::Eq => all("$eq", BinaryOperator::And)?,
-            BinaryOperator::NotEq => all("$ne", BinaryOperator::Or)?,
-            BinaryOperator::Spaceship => all("$null_safe_eq", BinaryOperator::And)?,
-            BinaryOperator::Lt
-            | BinaryOperator::LtEq
-            | BinaryOperator::Gt
-            | BinaryOperator::GtEq => {
-                // a < c, or a = c and b < d: the last position decides about equality.
-                let strict = if matches!(op, BinaryOperator::Lt | BinaryOperator::LtEq) {
-                    "$lt"
-                } else {
-                    "$gt"
-                };
-                let last = match op {
-                    BinaryOperator::Lt => "$lt",
-                    BinaryOperator::LtEq => "$le",
-                    BinaryOperator::Gt => "$gt",
-                    _ => "$ge",
-                };
-                let mut pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
-                let Some((a, b)) = pairs.pop() else {
-                    return Err(operand_columns(1));
-                };
-                let mut result = call(last, vec![a, b]);
-                for (a, b) in pairs.into_iter().rev() {
-                    let equal = call("$eq", vec![a.clone(), b.clone()]);
-                    let rest = binary(equal, BinaryOperator::And, result);
-                    result = binary(call(strict, vec![a, b]), BinaryOperator::Or, rest);
-                }
-                result
-            }
-            _ => return Err(operand_columns(1)),
-        }))
+        compare_rows(left, op, right)
     }
 
     fn in_list(&mut self, expr: Expr, list: Vec<Expr>) -> Result<Expr> {
@@ -721,6 +702,86 @@ fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<
             "HY000",
             format!("Incorrect {name} value: '{text}'"),
         )),
+    }
+}
+
+/// `(a, b) = (c, d)` and its relatives, of lowered values.
+fn compare_rows(left: Vec<Expr>, op: BinaryOperator, right: Vec<Expr>) -> Result<Lowered> {
+    let all = |name: &str, joined: BinaryOperator| {
+        let pairs = left.iter().zip(&right);
+        let comparisons = pairs.map(|(left, right)| call(name, vec![left.clone(), right.clone()]));
+        comparisons
+            .reduce(|all, next| binary(all, joined.clone(), next))
+            .ok_or_else(|| operand_columns(1))
+    };
+    Ok(Lowered::Condition(match op {
+        BinaryOperator::Eq => all("$eq", BinaryOperator::And)?,
+        BinaryOperator::NotEq => all("$ne", BinaryOperator::Or)?,
+        BinaryOperator::Spaceship => all("$null_safe_eq", BinaryOperator::And)?,
+        BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq => {
+            // a < c, or a = c and b < d: the last position decides about equality.
+            let strict = if matches!(op, BinaryOperator::Lt | BinaryOperator::LtEq) {
+                "$lt"
+            } else {
+                "$gt"
+            };
+            let last = match op {
+                BinaryOperator::Lt => "$lt",
+                BinaryOperator::LtEq => "$le",
+                BinaryOperator::Gt => "$gt",
+                _ => "$ge",
+            };
+            let mut pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
+            let Some((a, b)) = pairs.pop() else {
+                return Err(operand_columns(1));
+            };
+            let mut result = call(last, vec![a, b]);
+            for (a, b) in pairs.into_iter().rev() {
+                let equal = call("$eq", vec![a.clone(), b.clone()]);
+                let rest = binary(equal, BinaryOperator::And, result);
+                result = binary(call(strict, vec![a, b]), BinaryOperator::Or, rest);
+            }
+            result
+        }
+        _ => return Err(operand_columns(1)),
+    }))
+}
+
+/// The operands of a comparison, with `ROW(a, b)` as `(a, b)`.
+fn with_rows(mut expr: Expr) -> Expr {
+    match &mut expr {
+        Expr::BinaryOp { left, right, .. } => {
+            into_row(left);
+            into_row(right);
+        }
+        Expr::InList { expr, list, .. } => {
+            into_row(expr);
+            list.iter_mut().for_each(into_row);
+        }
+        Expr::InSubquery { expr, .. }
+        | Expr::AnyOp { left: expr, .. }
+        | Expr::AllOp { left: expr, .. } => into_row(expr),
+        _ => {}
+    }
+    expr
+}
+
+fn into_row(expr: &mut Expr) {
+    let Expr::Function(function) = expr else {
+        return;
+    };
+    let FunctionArguments::List(arguments) = &function.args else {
+        return;
+    };
+    if !object_text(&function.name).eq_ignore_ascii_case("row") {
+        return;
+    }
+    let values = arguments.args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    if let Some(values) = values.collect() {
+        *expr = Expr::Tuple(values);
     }
 }
 

@@ -17,8 +17,9 @@
 //!   row IN subquery              EXISTS (an equal row) OR EXISTS (a row that may be equal) AND NULL
 //! ```
 //!
-//! Outside of conditions that rows are tested by, rows are counted instead. What is counted can be correlated by equality
-//! only, so there the columns on both sides must be NOT NULL, or the row constant.
+//! Outside of conditions that rows are tested by, rows are counted instead.
+//!
+//! `(a, b) = (SELECT x, y ...)` and its relatives compare value by value. Each column of the subquery is a subquery then.
 
 use sheaf_exec::typing::ROW_SUBQUERY;
 use sqlparser::ast::{
@@ -52,10 +53,7 @@ impl Lowering<'_> {
         if self.aggregates_seen > aggregates {
             return Err(unsupported("a row with aggregates IN a subquery"));
         }
-        let subquery = self.subquery(subquery)?;
-        if selected_columns(&subquery.body).is_some_and(|selected| selected != columns) {
-            return Err(operand_columns(columns));
-        }
+        let subquery = self.row_subquery(subquery, columns)?;
         let has_row = |comparison: &str| -> Result<Expr> {
             let comparisons = row
                 .iter()
@@ -64,7 +62,7 @@ impl Lowering<'_> {
             let condition = comparisons
                 .reduce(|all, next| binary(all, BinaryOperator::And, next))
                 .ok_or_else(|| operand_columns(1))?;
-            let rows = |item| select_rows(item, &subquery, columns, condition);
+            let rows = |item| select_rows(item, &subquery, columns, Some(condition));
             Ok(match self.in_filter {
                 true => Expr::Exists {
                     subquery: rows(number(1))?,
@@ -91,6 +89,32 @@ impl Lowering<'_> {
             }
         };
         Ok(negate_if(negated, is_in))
+    }
+
+    fn row_subquery(&mut self, subquery: Query, columns: usize) -> Result<Box<Query>> {
+        let subquery = self.subquery(subquery)?;
+        match selected_columns(&subquery.body) {
+            Some(selected) if selected != columns => Err(operand_columns(columns)),
+            _ => Ok(subquery),
+        }
+    }
+
+    /// The columns of a subquery that is compared with a row, each as a value.
+    pub(super) fn columns_of_subquery(
+        &mut self,
+        subquery: Query,
+        columns: usize,
+    ) -> Result<Vec<Expr>> {
+        let subquery = self.row_subquery(subquery, columns)?;
+        let value = |at| {
+            Ok(Expr::Subquery(select_rows(
+                column(at),
+                &subquery,
+                columns,
+                None,
+            )?))
+        };
+        (0..columns).map(value).collect()
     }
 }
 
@@ -122,12 +146,12 @@ fn selected_columns(body: &SetExpr) -> Option<usize> {
     }
 }
 
-/// `SELECT item FROM (subquery) $row ($0, $1, ...) WHERE condition`.
+/// `SELECT item FROM (subquery) $row ($0, $1, ...) [WHERE condition]`.
 fn select_rows(
     item: Expr,
     subquery: &Query,
     columns: usize,
-    condition: Expr,
+    condition: Option<Expr>,
 ) -> Result<Box<Query>> {
     let Statement::Query(mut query) = parse_statement("SELECT 1", &SheafDialect::default())? else {
         return Err(SqlError::unknown("SELECT 1 is no query"));
@@ -152,7 +176,7 @@ fn select_rows(
             },
             joins: Vec::new(),
         }];
-        select.selection = Some(condition);
+        select.selection = condition;
     }
     Ok(query)
 }
