@@ -9,6 +9,7 @@
 //! which CPUs.
 
 pub mod aggregates;
+pub mod apply_exec;
 pub mod batch_condition;
 pub mod checked_rows;
 pub mod collation;

@@ -40,12 +40,13 @@ pub(crate) fn explain_json(rows: &[ExplainRow], cost_us: f64) -> Json {
         if blocks.done.contains(&id) {
             continue;
         }
-        let is_branch = blocks.rows[&id]
-            .first()
-            .is_some_and(|row| row.select_type == "UNION");
+        let select_type = blocks.rows[&id].first();
+        let select_type = select_type.map_or("", |row| row.select_type.as_str());
+        let is_branch = select_type == "UNION";
+        let is_dependent = select_type == "DEPENDENT SUBQUERY";
         let block = blocks.block(id, None);
         let specification = Object::new()
-            .with("dependent", false)
+            .with("dependent", is_dependent)
             .with("cacheable", true)
             .with("query_block", block);
         match is_branch {

@@ -35,6 +35,7 @@ use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 use sheaf_access::{Fetch, IndexRef};
+use sheaf_exec::apply_exec::ApplyExec;
 use sheaf_exec::detached_exec::DetachedExec;
 use sheaf_exec::interruptible_exec::InterruptibleExec;
 use sheaf_exec::join_order_exec::JoinOrderExec;
@@ -669,6 +670,8 @@ fn other_text(plan: &Arc<dyn ExecutionPlan>, about: &About) -> String {
             "Exchange between {} workers",
             plan.output_partitioning().partition_count()
         )
+    } else if plan.is::<ApplyExec>() {
+        "Value of a subquery that runs for each row".to_string()
     } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
         format!(
             "Nested loop {} over pairs{}",

@@ -28,6 +28,7 @@
 
 mod access_path;
 mod aggregate;
+mod apply;
 mod bounded_regret;
 mod column_set;
 mod condition;

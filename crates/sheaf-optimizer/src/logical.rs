@@ -44,9 +44,10 @@ use sheaf_exec::scan_exec::access_error;
 use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 
 use crate::PlannerContext;
+use crate::apply::with_applies;
 use crate::connect_joins::{ConnectJoins, is_above_joins};
 use crate::join_keys::ExtractJoinKeys;
-use crate::rule_passes::{Rule, apply_rules};
+use crate::rule_passes::{Rule, apply_rules, contains_subqueries};
 use crate::scalar_subqueries::ScalarSubqueriesToJoins;
 use crate::subquery_check::check_plan;
 
@@ -61,6 +62,10 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     plan.check_invariants(InvariantLevel::Always)?;
     let plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     let plan = rewrite_changed(plan, &coerce_types)?;
+    let plan = match contains_subqueries(&plan) {
+        true => with_applies(plan)?,
+        false => plan,
+    };
     check_plan(&plan)?;
 
     let config = OptimizerContext::new_with_config_options(Arc::clone(options));

@@ -24,7 +24,7 @@ use datafusion_expr::physical_planning_context::{
 };
 use datafusion_expr::{
     EmptyRelation, Expr, FetchType, Filter, Limit, LogicalPlan, Projection, RecursiveQuery,
-    SkipType, Sort, SortExpr, TableScan, Union, Values,
+    SkipType, Sort, SortExpr, TableScan, Union, UserDefinedLogicalNodeCore, Values,
 };
 use datafusion_physical_expr::{
     Distribution, LexOrdering, OrderingRequirements, PhysicalExpr, create_physical_expr,
@@ -44,6 +44,7 @@ use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::Budget;
+use sheaf_exec::apply_exec::ApplyExec;
 use sheaf_exec::detached_exec::detach_below_top_k;
 use sheaf_exec::interruptible_exec::make_interruptible;
 use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
@@ -51,6 +52,7 @@ use sheaf_exec::scan_exec::access_error;
 use sheaf_exec::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
+use crate::apply::{AppliedSubquery, Apply};
 use crate::bounded_regret::{Doubted, Expectation, Risk};
 use crate::cost::sort::sort_us;
 use crate::explain::{ExplainRow, ExtraNote};
@@ -325,6 +327,12 @@ impl Planner<'_> {
                     explain: vec![ExplainRow::no_tables(block.select_type).with_id(block.id)],
                 })
             }
+            LogicalPlan::Extension(extension) => {
+                match extension.node.as_any().downcast_ref::<Apply>() {
+                    Some(apply) => self.plan_apply(apply, block, wanted),
+                    None => not_impl_err!("{} in a query", node.display()),
+                }
+            }
             LogicalPlan::Subquery(_) => not_impl_err!("this correlated subquery"),
             LogicalPlan::Join(_) => internal_err!("joins are planned as a graph"),
             other => not_impl_err!("{} in a query", other.display()),
@@ -439,6 +447,42 @@ impl Planner<'_> {
             Arc::clone(&input.plan),
             projection.schema.as_arrow(),
         )?;
+        Ok(input.wrap(plan))
+    }
+
+    fn plan_apply(&mut self, apply: &Apply, block: &Block, wanted: &Wanted) -> Result<Planned> {
+        let value = apply.schema().columns().pop();
+        let names_value = |sort: &SortExpr| {
+            let mut columns = sort.expr.column_refs().into_iter();
+            columns.any(|column| Some(column) == value.as_ref())
+        };
+        let wanted = match wanted.order.iter().any(names_value) {
+            true => Wanted::default(),
+            false => wanted.clone(),
+        };
+        let mut input = self.plan(&apply.input, block, &wanted)?;
+        let schema = apply.input.schema();
+        let parameters = apply.parameters.iter();
+        let parameters: Vec<Arc<dyn PhysicalExpr>> = parameters
+            .map(|parameter| self.expr(parameter, schema, block))
+            .collect::<Result<_>>()?;
+        let subquery = AppliedSubquery::new(apply, self.context)?;
+        // How it will be planned is told by a plan for some values.
+        let examples = parameters.iter().map(|parameter| {
+            let data_type = parameter.data_type(input.plan.schema().as_ref())?;
+            ScalarValue::new_default(&data_type)
+        });
+        let example = subquery.with_values(&examples.collect::<Result<Vec<_>>>()?)?;
+        let example = self.plan_block(&example, "DEPENDENT SUBQUERY")?;
+        input.cost_us += example.cost_us * input.rows;
+        input.explain.extend(example.explain);
+        let plan = ApplyExec::new(
+            Arc::clone(&input.plan),
+            parameters,
+            Arc::new(subquery),
+            self.context.cancel.clone(),
+            Arc::clone(apply.schema().inner()),
+        );
         Ok(input.wrap(plan))
     }
 

@@ -389,7 +389,7 @@ fn has_node(plan: &LogicalPlan, is_it: &dyn Fn(&LogicalPlan) -> bool) -> bool {
 }
 
 /// Whether there are subqueries in expressions.
-fn contains_subqueries(plan: &LogicalPlan) -> bool {
+pub(crate) fn contains_subqueries(plan: &LogicalPlan) -> bool {
     let is_subquery = |expr: &Expr| {
         matches!(
             expr,

@@ -32,6 +32,7 @@ use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use sheaf_access::{Fetch, IndexRef, MergeKind};
+use sheaf_exec::apply_exec::ApplyExec;
 use sheaf_exec::keyed_join_exec::KeyedJoinExec;
 use sheaf_exec::lookup_record::LookupRecord;
 use sheaf_exec::regret_exec::RegretExec;
@@ -154,6 +155,23 @@ impl PlannedSearch {
         }]
     }
 
+    /// Of a subquery that is planned for each row, of which nothing is known before.
+    fn of_all(table: &Arc<Table>) -> PlannedSearch {
+        PlannedSearch {
+            search: Search {
+                table: Arc::clone(table),
+                index: None,
+                ranges: vec![KeyRange::all()],
+                reads_rows: false,
+            },
+            lookups: None,
+            is_filtered: true,
+            limit: None,
+            direction: Direction::Forward,
+            doubts: Vec::new(),
+        }
+    }
+
     fn of_lookup(join: &KeyedJoinExec, known: Lookups) -> PlannedSearch {
         let spec = join.spec();
         let index = secondary(spec.index);
@@ -216,6 +234,9 @@ pub(crate) fn searches_of(
         if let Some(scan) = any.downcast_ref::<ScanExec>() {
             searches.extend(PlannedSearch::of_scan(scan));
             return Ok(TreeNodeRecursion::Continue);
+        }
+        if let Some(apply) = any.downcast_ref::<ApplyExec>() {
+            searches.extend(apply.tables().iter().map(PlannedSearch::of_all));
         }
         if let Some(join) = any.downcast_ref::<KeyedJoinExec>() {
             searches.push(PlannedSearch::of_lookup(join, lookups));

@@ -42,7 +42,7 @@ use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, 
 use crate::functions::{as_function, call, mathematics};
 
 pub use plan::{is_set_operation, resolve_plan, rewrite_changed, schema_of_operands};
-pub use subquery::without_or_null;
+pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
 
 /// The alias of a subquery that is searched for a row of values.
 pub const ROW_SUBQUERY: &str = "$row";

@@ -24,7 +24,7 @@ use super::choose::{as_column_of, as_shown};
 use super::compare::join_key;
 use super::single_row::with_single_rows;
 use super::subquery::{
-    above_inner_join, has_subquery, in_filter, with_nulls, with_outer_fields,
+    above_inner_join, has_subquery, in_filter, outer_columns_of, with_nulls, with_outer_fields,
     with_values_of_subqueries,
 };
 use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of, typed_literal};
@@ -73,7 +73,11 @@ fn rewrite_from_below(
         for schema in &inputs {
             subquery = with_outer_fields(subquery, schema)?;
         }
-        rewrite_from_below(subquery, rewrite)
+        let mut subquery = rewrite_from_below(subquery, rewrite)?;
+        if let LogicalPlan::Subquery(subquery) = &mut subquery.data {
+            subquery.outer_ref_columns = outer_columns_of(&subquery.subquery)?;
+        }
+        Ok(subquery)
     })?;
     Ok(Transformed::yes(rewrite(plan.data)?))
 }

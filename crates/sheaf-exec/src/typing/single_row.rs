@@ -9,6 +9,9 @@
 //!   (SELECT y FROM t WHERE t.k = o.k ORDER BY x LIMIT 1)  (SELECT first_value(y ORDER BY x) ...)
 //! ```
 //!
+//! The aggregate becomes groups by what the subquery is correlated by, so all of that must be equalities. Otherwise the subquery
+//! stays as it is, and runs for each row.
+//!
 //! `$only_row` gives error 1242 where there are several rows. It is computed above the join, so there may be several where
 //! nobody asks for them.
 
@@ -19,7 +22,9 @@ use datafusion_common::{Column, Result};
 use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::logical_plan::{Aggregate, Projection, Subquery};
 use datafusion_expr::utils::split_conjunction;
-use datafusion_expr::{Expr, FetchType, LogicalPlan, SkipType, SortExpr, lit};
+use datafusion_expr::{
+    BinaryExpr, Expr, FetchType, LogicalPlan, Operator, SkipType, SortExpr, lit,
+};
 
 use crate::aggregates::aggregate_function;
 use crate::functions::call;
@@ -52,6 +57,9 @@ fn single_row(subquery: Subquery) -> Result<Transformed<Expr>> {
         let row = Projection::try_new(vec![value.alias(VALUE)], input)?;
         let row = subquery.with_plan(Arc::new(LogicalPlan::Projection(row)));
         return Ok(Transformed::yes(Expr::ScalarSubquery(row)));
+    }
+    if !is_correlated_by_equalities(&input)? {
+        return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
     }
     let aggregated = |name: &str, argument: Expr, order: Vec<SortExpr>| -> Result<Expr> {
         let Some(function) = aggregate_function(name) else {
@@ -105,6 +113,38 @@ fn without_order(rows: Arc<LogicalPlan>) -> (Expr, Vec<SortExpr>, Arc<LogicalPla
         LogicalPlan::Sort(sort) => (value, sort.expr.clone(), Arc::clone(&sort.input)),
         _ => (value, Vec::new(), rows),
     }
+}
+
+/// Whether all conditions on columns of the query around are equalities of such columns with columns of the subquery.
+fn is_correlated_by_equalities(rows: &LogicalPlan) -> Result<bool> {
+    let is_column = |expr: &Expr| match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Column(_)),
+        _ => false,
+    };
+    let is_equality = |condition: &Expr| match condition {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Eq,
+            right,
+        }) => {
+            is_column(left) && !right.any_column_refs()
+                || is_column(right) && !left.any_column_refs()
+        }
+        _ => false,
+    };
+    let mut are_equalities = true;
+    rows.apply(|node| {
+        let is_known = match node {
+            LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate)
+                .into_iter()
+                .all(|condition| !condition.contains_outer() || is_equality(condition)),
+            node => !node.contains_outer_reference(),
+        };
+        are_equalities &= is_known;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(are_equalities)
 }
 
 /// Whether rows are groups by nothing but what the subquery is correlated by, of which there is one then.

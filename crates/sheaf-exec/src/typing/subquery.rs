@@ -191,8 +191,9 @@ pub(super) fn in_filter(filter: Filter) -> Result<Filter> {
 ///
 /// NOT IN becomes an antijoin that knows NULL, but only if it is by an equality of columns and by nothing else.
 fn whole_condition(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
-    let is_by_columns = in_subquery.expr.any_column_refs() && !is_correlated(&in_subquery.subquery);
-    if !in_subquery.negated || is_by_columns || in_subquery.expr.contains_outer() {
+    let x = in_subquery.expr.as_ref();
+    let is_correlated = is_correlated(&in_subquery.subquery) || x.contains_outer();
+    if !in_subquery.negated || x.any_column_refs() && !is_correlated {
         return Ok(Expr::InSubquery(in_subquery));
     }
     Ok(!AnyRow::from(in_subquery).row_that_may_meet(schema)?)
@@ -243,9 +244,9 @@ fn exact(expr: Expr, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
 
 /// An expression whose subqueries are all values: these become joins in a select list, too. EXISTS and IN count the rows that
 /// they find, ANY and ALL look at the least or the greatest of the values.
-fn as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+pub fn as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let valued = of_single_groups(expr)?.transform_up(|expr| match expr {
-        Expr::InSubquery(in_subquery) if !in_subquery.expr.contains_outer() => {
+        Expr::InSubquery(in_subquery) => {
             let negated = in_subquery.negated;
             let is_in = AnyRow::from(in_subquery).as_value(schema)?;
             Ok(Transformed::yes(negate_if(negated, is_in)))
@@ -300,19 +301,18 @@ impl AnyRow {
 
     /// A part of the condition of a filter.
     fn as_condition(self, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
-        if self.op != Operator::Eq {
-            // Once for all rows; correlated by anything, a row is looked for.
-            if !is_correlated(&self.subquery) || self.x.contains_outer() {
-                return self.by_extremes(unknown);
-            }
-            if unknown == Unknown::True {
-                return self.row_that_may_meet(schema);
-            }
+        let is_correlated = is_correlated(&self.subquery);
+        // Once for all rows; correlated by anything, a row is looked for.
+        if self.op != Operator::Eq && !is_correlated {
+            return self.by_extremes(unknown);
+        }
+        if unknown == Unknown::True && is_correlated {
+            return self.row_that_may_meet(schema);
         }
         let may_be = match unknown {
             Unknown::False => None,
             _ if !self.may_be_unknown(schema)? => None,
-            _ if is_correlated(&self.subquery) => Some(self.row_that_may_meet(schema)?),
+            _ if is_correlated => Some(self.row_that_may_meet(schema)?),
             _ => Some(self.is_unknown(schema)?),
         };
         let is_met = match self.op {
@@ -391,6 +391,11 @@ impl AnyRow {
                     outer_columns.push(outer.clone());
                     Transformed::yes(outer)
                 }
+                // Of a query further out.
+                outer @ Expr::OuterReferenceColumn(..) => {
+                    outer_columns.push(outer.clone());
+                    Transformed::no(outer)
+                }
                 other => Transformed::no(other),
             })
         })?;
@@ -453,11 +458,10 @@ impl AnyRow {
         }))
     }
 
-    /// Whether NULL can make it unknown. What x has of queries further out stays as it is.
+    /// Whether NULL can make it unknown.
     fn may_be_unknown(&self, schema: &DFSchema) -> Result<bool> {
         let y = self.subquery.subquery.schema().field(0);
-        let may_be_null = y.is_nullable() || self.x.nullable(schema)?;
-        Ok(may_be_null && !self.x.contains_outer())
+        Ok(y.is_nullable() || self.x.nullable(schema)?)
     }
 
     /// Whether it is unknown if it is not true: whether there is a y that is NULL, or x is NULL and there is any y.
@@ -649,14 +653,14 @@ fn with_own_names(expr: Expr) -> Result<Expr> {
     let named = expr.transform_up(|expr| {
         Ok(match expr {
             Expr::ScalarSubquery(subquery) => {
-                Transformed::yes(Expr::ScalarSubquery(own_names(subquery, true)?))
+                Transformed::yes(Expr::ScalarSubquery(own_names(subquery)?))
             }
             Expr::Exists(Exists { subquery, negated }) => Transformed::yes(Expr::Exists(Exists {
-                subquery: own_names(subquery, false)?,
+                subquery: own_names(subquery)?,
                 negated,
             })),
             Expr::InSubquery(in_subquery) => Transformed::yes(Expr::InSubquery(InSubquery {
-                subquery: own_names(in_subquery.subquery, false)?,
+                subquery: own_names(in_subquery.subquery)?,
                 ..in_subquery
             })),
             other => Transformed::no(other),
@@ -665,14 +669,9 @@ fn with_own_names(expr: Expr) -> Result<Expr> {
     Ok(named.data)
 }
 
-fn own_names(subquery: Subquery, is_value: bool) -> Result<Subquery> {
+fn own_names(subquery: Subquery) -> Result<Subquery> {
     if !is_correlated(&subquery) {
         return Ok(subquery);
-    }
-    if !is_pulled_up(&subquery.subquery, is_value)? {
-        return not_impl_err!(
-            "a correlated subquery with a window, an outer join or aggregates inside"
-        );
     }
     let columns = subquery.subquery.schema().columns();
     let compared = Compared::by(&subquery.subquery)?;
@@ -809,7 +808,7 @@ fn renamed(
 
 /// Whether what a subquery is correlated by may be pulled out of it, as decorrelation does without asking: not past a window,
 /// whose rows it selects, nor to where the rows without a match are, nor past a group of all rows but that of a value.
-fn is_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
+pub fn is_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
     let (inputs, is_value) = match plan {
         LogicalPlan::Projection(_)
         | LogicalPlan::Filter(_)
@@ -1054,6 +1053,38 @@ pub(super) fn above_inner_join(mut join: Join) -> Result<LogicalPlan> {
     join.schema = Arc::new(schema);
     let filter = Filter::try_new(predicate, Arc::new(LogicalPlan::Join(join)))?;
     Ok(LogicalPlan::Filter(in_filter(filter)?))
+}
+
+/// The columns that a subquery names of queries around it, those that subqueries in it name included.
+pub fn outer_columns_of(subquery: &LogicalPlan) -> Result<Vec<Expr>> {
+    let mut columns: Vec<Expr> = Vec::new();
+    subquery.apply(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if matches!(expr, Expr::OuterReferenceColumn(..)) && !columns.contains(expr) {
+                    columns.push(expr.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        let mut schema = None;
+        node.apply_subqueries(|subquery| {
+            let further = subquery.inputs().first().map(|plan| outer_columns_of(plan));
+            for outer in further.transpose()?.into_iter().flatten() {
+                let schema = match &mut schema {
+                    Some(schema) => schema,
+                    none => none.insert(schema_of_operands(node)?),
+                };
+                let is_of_node = matches!(&outer, Expr::OuterReferenceColumn(_, column)
+                    if schema.has_column(column));
+                if !is_of_node && !columns.contains(&outer) {
+                    columns.push(outer);
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(columns)
 }
 
 /// The plan of a subquery whose columns of the query around it have the types that this has now, `schema`.

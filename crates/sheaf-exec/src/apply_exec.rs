@@ -1,0 +1,281 @@
+//! A correlated subquery that runs for each row.
+//!
+//! Most correlated subqueries become joins. One that cannot is run once for each combination of the values that it is correlated
+//! by, with these as constants, so that it is planned and finds its rows by indexes as if somebody had written them:
+//!
+//! ```text
+//!   SELECT id, (SELECT y FROM t WHERE t.k < o.k ORDER BY y LIMIT 1 OFFSET 1) FROM o
+//!
+//!   ApplyExec by o.k        10 -> plan of (SELECT y FROM t WHERE t.k < 10 ...) -> its value
+//!     o                     20 -> plan of (SELECT y FROM t WHERE t.k < 20 ...) -> its value
+//!                           10 -> known
+//! ```
+//!
+//! Its value is a further column, NULL if it finds no row. Values are remembered, as many as [`MAX_KNOWN_BYTES`] hold.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, new_empty_array};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{Result, ScalarValue, internal_err};
+use datafusion_execution::TaskContext;
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion_physical_plan::execution_plan::CardinalityEffect;
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    SendableRecordBatchStream, execute_stream,
+};
+use futures::StreamExt;
+use sheaf_access::CancelFlag;
+use sheaf_table::Table;
+
+use crate::functions::EvaluationError;
+use crate::scan_exec::access_error;
+
+/// Bytes of values and of what they follow from that are remembered. If there are more, all are forgotten.
+const MAX_KNOWN_BYTES: usize = 4 << 20;
+
+/// Plans a subquery.
+pub trait Subplans: fmt::Debug + Send + Sync {
+    /// A plan of it, to be run once, where what it is correlated by has these values. Its first column is the value.
+    fn plan(&self, parameters: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>>;
+
+    /// The tables that it reads.
+    fn tables(&self) -> &[Arc<Table>];
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct ApplyExec {
+    input: Arc<dyn ExecutionPlan>,
+    /// What the subquery is correlated by, over rows of the input.
+    parameters: Vec<Arc<dyn PhysicalExpr>>,
+    subplans: Arc<dyn Subplans>,
+    cancel: CancelFlag,
+    /// That of the input, and the value.
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+}
+
+impl ApplyExec {
+    /// `schema`: that of the input with the value as its last column.
+    pub fn new(
+        input: Arc<dyn ExecutionPlan>,
+        parameters: Vec<Arc<dyn PhysicalExpr>>,
+        subplans: Arc<dyn Subplans>,
+        cancel: CancelFlag,
+        schema: SchemaRef,
+    ) -> ApplyExec {
+        let mut equivalences = EquivalenceProperties::new(Arc::clone(&schema));
+        for ordering in input.equivalence_properties().oeq_class().iter() {
+            equivalences.add_ordering(ordering.clone());
+        }
+        let properties = PlanProperties::new(
+            equivalences,
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        ApplyExec {
+            input,
+            parameters,
+            subplans,
+            cancel,
+            schema,
+            properties: Arc::new(properties),
+        }
+    }
+
+    /// The tables that the subquery reads.
+    pub fn tables(&self) -> &[Arc<Table>] {
+        self.subplans.tables()
+    }
+}
+
+impl DisplayAs for ApplyExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "ApplyExec")
+    }
+}
+
+impl ExecutionPlan for ApplyExec {
+    fn name(&self) -> &'static str {
+        "ApplyExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        for parameter in &self.parameters {
+            if f(parameter)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) => Ok(Arc::new(ApplyExec::new(
+                input,
+                self.parameters.clone(),
+                Arc::clone(&self.subplans),
+                self.cancel.clone(),
+                Arc::clone(&self.schema),
+            ))),
+            None => internal_err!("a subquery for rows without their input"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, Arc::clone(&context))?;
+        let consumer = MemoryConsumer::new("values of a correlated subquery");
+        let values = Values {
+            parameters: self.parameters.clone(),
+            subplans: Arc::clone(&self.subplans),
+            cancel: self.cancel.clone(),
+            schema: Arc::clone(&self.schema),
+            known: HashMap::new(),
+            reservation: consumer.register(context.memory_pool()),
+            context,
+        };
+        let batches = futures::stream::unfold(Some((input, values)), |state| async {
+            let (mut input, mut values) = state?;
+            let batch = match input.next().await? {
+                Ok(batch) => values.beside(batch).await,
+                Err(error) => Err(error),
+            };
+            // After an error there is nothing more.
+            let next = batch.is_ok().then_some((input, values));
+            Some((batch, next))
+        });
+        let schema = Arc::clone(&self.schema);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+}
+
+/// The values of one partition.
+struct Values {
+    parameters: Vec<Arc<dyn PhysicalExpr>>,
+    subplans: Arc<dyn Subplans>,
+    cancel: CancelFlag,
+    schema: SchemaRef,
+    /// Values by what they follow from.
+    known: HashMap<Vec<ScalarValue>, ScalarValue>,
+    /// For what is known.
+    reservation: MemoryReservation,
+    context: Arc<TaskContext>,
+}
+
+impl Values {
+    /// The batch with the value of each row.
+    async fn beside(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let parameters = self.parameters.iter();
+        let parameters: Vec<ArrayRef> = parameters
+            .map(|parameter| parameter.evaluate(&batch)?.into_array(rows))
+            .collect::<Result<_>>()?;
+        let mut values = Vec::with_capacity(rows);
+        for row in 0..rows {
+            self.cancel.check().map_err(access_error)?;
+            let parameters = parameters.iter();
+            let parameters: Vec<ScalarValue> = parameters
+                .map(|column| ScalarValue::try_from_array(column, row))
+                .collect::<Result<_>>()?;
+            values.push(self.value_for(parameters).await?);
+        }
+        let data_type = value_type(&self.schema)?;
+        let mut columns = batch.columns().to_vec();
+        columns.push(match values.is_empty() {
+            true => new_empty_array(data_type),
+            false => ScalarValue::iter_to_array(values)?,
+        });
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+
+    async fn value_for(&mut self, parameters: Vec<ScalarValue>) -> Result<ScalarValue> {
+        if let Some(value) = self.known.get(&parameters) {
+            return Ok(value.clone());
+        }
+        let value = self.run(&parameters).await?;
+        let bytes = value.size() + parameters.iter().map(ScalarValue::size).sum::<usize>();
+        if self.reservation.size() + bytes > MAX_KNOWN_BYTES {
+            self.known.clear();
+            self.reservation.free();
+        }
+        if self.reservation.try_grow(bytes).is_ok() {
+            self.known.insert(parameters, value.clone());
+        }
+        Ok(value)
+    }
+
+    /// Error 1242 if there is more than one row.
+    async fn run(&self, parameters: &[ScalarValue]) -> Result<ScalarValue> {
+        let plan = self.subplans.plan(parameters)?;
+        let mut batches = execute_stream(plan, Arc::clone(&self.context))?;
+        let mut value = None;
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            if value.is_some() || batch.num_rows() > 1 {
+                let message = "Subquery returns more than 1 row";
+                return Err(EvaluationError::new(1242, "21000", message).into());
+            }
+            value = Some(ScalarValue::try_from_array(batch.column(0), 0)?.compacted());
+        }
+        let data_type = value_type(&self.schema)?;
+        match value {
+            // Of constants a plan may know more than its type.
+            Some(value) if value.data_type() != *data_type => value.cast_to(data_type),
+            Some(value) => Ok(value),
+            None => ScalarValue::try_from(data_type),
+        }
+    }
+}
+
+/// That of the last column.
+fn value_type(schema: &SchemaRef) -> Result<&DataType> {
+    match schema.fields().last() {
+        Some(field) => Ok(field.data_type()),
+        None => internal_err!("no column for the value of a subquery"),
+    }
+}

@@ -1,0 +1,518 @@
+//! Correlated subqueries that do not become joins.
+//!
+//! Decorrelation is by DataFusion's rules. What they refuse is found here, before they run, by asking them; what they would do
+//! wrong is found besides. Such a subquery becomes a column of an [`Apply`], which runs it for each combination of the values
+//! that it is correlated by ([`ApplyExec`]):
+//!
+//! ```text
+//!   Projection o.id, (SELECT COUNT(*) FROM t WHERE t.k < o.k)      Projection o.id, $applied0
+//!     o                                                      -->     Apply $applied0 = (SELECT COUNT(*) FROM t WHERE t.k < o.k)
+//!                                                                      o
+//! ```
+//!
+//! EXISTS and IN are counted then. A subquery that names columns of a query further out than the next one makes the one
+//! around it such a column, if that one names them thereby.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion_common::metadata::FieldMetadata;
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
+use datafusion_expr::expr::{Exists, InSubquery};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::{
+    Extension, Projection, Subquery, UserDefinedLogicalNodeCore, check_subquery_expr,
+};
+use datafusion_expr::utils::split_conjunction;
+use datafusion_expr::{Expr, LogicalPlan};
+use datafusion_optimizer::decorrelate::PullUpCorrelatedExpr;
+use datafusion_physical_plan::ExecutionPlan;
+use sheaf_exec::SheafTableSource;
+use sheaf_exec::apply_exec::Subplans;
+use sheaf_exec::typing::{
+    as_values, is_pulled_up, outer_columns_of, schema_of_operands, without_or_null,
+};
+use sheaf_table::Table;
+
+use crate::{PlannerContext, Trace, optimize_logical, plan_physical};
+
+/// A query block with the value of a subquery, which is correlated with it, as a further column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Apply {
+    pub input: Arc<LogicalPlan>,
+    pub subquery: Arc<LogicalPlan>,
+    /// What the subquery is correlated by, as it calls it.
+    pub outer: Vec<Column>,
+    /// The same, over rows of the input.
+    pub parameters: Vec<Expr>,
+    /// That of the input, and the value.
+    schema: DFSchemaRef,
+}
+
+impl Apply {
+    fn new(input: LogicalPlan, subquery: &Subquery, name: &str) -> Result<Apply> {
+        let mut outer: Vec<Column> = Vec::new();
+        for expr in &subquery.outer_ref_columns {
+            if let Expr::OuterReferenceColumn(_, column) = expr
+                && !outer.contains(column)
+            {
+                outer.push(column.clone());
+            }
+        }
+        let parameters = outer.iter().cloned().map(Expr::Column).collect();
+        let plan = Arc::clone(&subquery.subquery);
+        Apply::of(input, plan, outer, parameters, name)
+    }
+
+    fn of(
+        input: LogicalPlan,
+        subquery: Arc<LogicalPlan>,
+        outer: Vec<Column>,
+        parameters: Vec<Expr>,
+        name: &str,
+    ) -> Result<Apply> {
+        let value = subquery.schema().field(0).as_ref().clone();
+        let value = Arc::new(value.with_name(name).with_nullable(true));
+        let columns = input.schema().iter();
+        let columns = columns.map(|(table, field)| (table.cloned(), Arc::clone(field)));
+        let columns = columns.chain([(None, value)]).collect();
+        let schema = DFSchema::new_with_metadata(columns, input.schema().metadata().clone())?;
+        let dependencies = input.schema().functional_dependencies().clone();
+        Ok(Apply {
+            schema: Arc::new(schema.with_functional_dependencies(dependencies)?),
+            input: Arc::new(input),
+            subquery,
+            outer,
+            parameters,
+        })
+    }
+
+    fn value_name(&self) -> &str {
+        let value = self.schema.fields().last();
+        value.map_or("", |value| value.name())
+    }
+}
+
+impl Hash for Apply {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.input, &self.subquery, &self.outer, &self.parameters).hash(state);
+    }
+}
+
+impl PartialOrd for Apply {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (self == other).then_some(Ordering::Equal)
+    }
+}
+
+impl UserDefinedLogicalNodeCore for Apply {
+    fn name(&self) -> &str {
+        "Apply"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        self.parameters.clone()
+    }
+
+    /// Conditions on the input are tested first.
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        HashSet::from([self.value_name().to_string()])
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Apply: {}", self.value_name())
+    }
+
+    fn with_exprs_and_inputs(
+        &self,
+        parameters: Vec<Expr>,
+        mut inputs: Vec<LogicalPlan>,
+    ) -> Result<Self> {
+        let Some(input) = inputs.pop() else {
+            return internal_err!("a subquery for rows without their input");
+        };
+        let (subquery, outer) = (Arc::clone(&self.subquery), self.outer.clone());
+        Apply::of(input, subquery, outer, parameters, self.value_name())
+    }
+
+    /// It has a row for each of the input.
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let columns = self.input.schema().fields().len();
+        let of_input = output_columns.iter().copied();
+        // Those of the parameters are added.
+        Some(vec![of_input.filter(|column| *column < columns).collect()])
+    }
+}
+
+/// Applies the correlated subqueries of a typed plan that do not become joins.
+pub(crate) fn with_applies(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(Applies::default().rewrite(plan)?.data)
+}
+
+#[derive(Default)]
+struct Applies {
+    /// How many there are.
+    count: usize,
+}
+
+impl Applies {
+    fn rewrite(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let plan = plan.map_children(|input| self.rewrite(input))?;
+        let plan = match plan.transformed {
+            true => Transformed::yes(plan.data.recompute_schema()?),
+            false => plan,
+        };
+        let has_subqueries = has_subqueries(&plan.data)?;
+        match plan.data {
+            node @ (LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) if has_subqueries => {
+                self.at_node(node)
+            }
+            node if has_subqueries => {
+                let node = node.map_subqueries(|subquery| self.rewrite(subquery))?;
+                let changed = plan.transformed || node.transformed;
+                Ok(Transformed::new_transformed(node.data, changed))
+            }
+            data => Ok(Transformed { data, ..plan }),
+        }
+    }
+
+    /// A filter or a select list with subqueries.
+    fn at_node(&mut self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let schema = schema_of_operands(&node)?;
+        let columns = node.schema().columns();
+        let is_filter = matches!(node, LogicalPlan::Filter(_));
+        let names = NamePreserver::new(&node);
+        let mut applied: Vec<(Subquery, String)> = Vec::new();
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let replaced =
+                expr.transform_down(|expr| self.subquery(expr, &schema, &mut applied))?;
+            Ok(match replaced.transformed {
+                true => Transformed::yes(name.restore(without_or_null(replaced.data)?.data)),
+                false => replaced,
+            })
+        })?;
+        if applied.is_empty() {
+            return match node.transformed {
+                true => Ok(Transformed::yes(node.data.recompute_schema()?)),
+                false => Ok(node),
+            };
+        }
+        let node = node.data.map_children(|mut input| {
+            for (subquery, name) in applied.drain(..) {
+                let node = Arc::new(Apply::new(input, &subquery, &name)?);
+                input = LogicalPlan::Extension(Extension { node });
+            }
+            Ok(Transformed::yes(input))
+        })?;
+        let node = node.data.recompute_schema()?;
+        Ok(Transformed::yes(match is_filter {
+            true => {
+                let columns = columns.into_iter().map(Expr::Column).collect();
+                LogicalPlan::Projection(Projection::try_new(columns, Arc::new(node))?)
+            }
+            false => node,
+        }))
+    }
+
+    /// A subquery, or what takes its place.
+    fn subquery(
+        &mut self,
+        expr: Expr,
+        schema: &DFSchema,
+        applied: &mut Vec<(Subquery, String)>,
+    ) -> Result<Transformed<Expr>> {
+        let subquery = match &expr {
+            Expr::ScalarSubquery(subquery)
+            | Expr::Exists(Exists { subquery, .. })
+            | Expr::InSubquery(InSubquery { subquery, .. }) => subquery.clone(),
+            _ => return Ok(Transformed::no(expr)),
+        };
+        let plan = self.rewrite(subquery.subquery.as_ref().clone())?;
+        let rewritten = match plan.transformed {
+            true => with_plan(expr.clone(), plan.data),
+            false => expr.clone(),
+        };
+        let has_outer = |outer: &Expr| match outer {
+            Expr::OuterReferenceColumn(_, column) => schema.has_column(column),
+            _ => true,
+        };
+        let is_correlated_here = !subquery.outer_ref_columns.is_empty()
+            && subquery.outer_ref_columns.iter().all(has_outer);
+        if !is_correlated_here || becomes_join(&rewritten, schema)? {
+            let changed = plan.transformed;
+            return Ok(Transformed::new(
+                rewritten,
+                changed,
+                TreeNodeRecursion::Continue,
+            ));
+        }
+        let value = match expr {
+            value @ Expr::ScalarSubquery(_) => value,
+            condition => as_values(condition, schema)?,
+        };
+        let value = value.transform_down(|expr| match expr {
+            Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
+                let known = applied.iter().find(|(known, _)| *known == subquery);
+                let name = match known {
+                    Some((_, name)) => name.clone(),
+                    None => {
+                        let name = format!("$applied{}", self.count);
+                        self.count += 1;
+                        applied.push((subquery, name.clone()));
+                        name
+                    }
+                };
+                let column = Expr::Column(Column::new_unqualified(name));
+                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(Transformed::new(value.data, true, TreeNodeRecursion::Jump))
+    }
+}
+
+fn with_plan(expr: Expr, plan: LogicalPlan) -> Expr {
+    let plan = Arc::new(plan);
+    match expr {
+        Expr::ScalarSubquery(subquery) => Expr::ScalarSubquery(subquery.with_plan(plan)),
+        Expr::Exists(exists) => Expr::Exists(Exists {
+            subquery: exists.subquery.with_plan(plan),
+            ..exists
+        }),
+        Expr::InSubquery(in_subquery) => Expr::InSubquery(InSubquery {
+            subquery: in_subquery.subquery.with_plan(plan),
+            ..in_subquery
+        }),
+        other => other,
+    }
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
+    )
+}
+
+fn has_subqueries(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|expr| Ok(is_subquery(expr)))?;
+        Ok(match found {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    })?;
+    Ok(found)
+}
+
+/// Whether DataFusion makes a join of a correlated subquery, and a right one.
+fn becomes_join(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    let (subquery, in_predicate, is_value) = match expr {
+        Expr::ScalarSubquery(subquery) => (subquery, None, true),
+        Expr::Exists(exists) => (&exists.subquery, None, false),
+        Expr::InSubquery(in_subquery) => {
+            let Some(y) = in_subquery.subquery.subquery.head_output_expr()? else {
+                return Ok(false);
+            };
+            let equality = in_subquery.expr.as_ref().clone().eq(y);
+            (&in_subquery.subquery, Some(equality), false)
+        }
+        _ => return Ok(true),
+    };
+    let plan = subquery.subquery.as_ref();
+    let is_within = names_what_is_near(plan)? && conditions_are_pulled_up(plan)?;
+    if !is_within || !is_pulled_up(plan, is_value)? {
+        return Ok(false);
+    }
+    let mut pull_up = PullUpCorrelatedExpr::new()
+        .with_exists_sub_query(!is_value && in_predicate.is_none())
+        .with_in_predicate_opt(in_predicate)
+        .with_need_handle_count_bug(is_value);
+    let pulled_up = plan.clone().rewrite(&mut pull_up);
+    if pulled_up.is_err() || !pull_up.can_pull_up {
+        return Ok(false);
+    }
+    if !is_value {
+        return Ok(true);
+    }
+    // A value has to have one row.
+    let nothing = LogicalPlan::EmptyRelation(datafusion_expr::EmptyRelation {
+        produce_one_row: true,
+        schema: Arc::new(schema.clone()),
+    });
+    let above = Projection::try_new(vec![expr.clone()], Arc::new(nothing))?;
+    Ok(check_subquery_expr(&LogicalPlan::Projection(above), plan, expr).is_ok())
+}
+
+/// Whether the subqueries in a subquery name no columns further out than its own.
+fn names_what_is_near(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_near = true;
+    plan.apply(|node| {
+        let mut schema = None;
+        node.apply_subqueries(|subquery| {
+            let LogicalPlan::Subquery(subquery) = subquery else {
+                return Ok(TreeNodeRecursion::Continue);
+            };
+            let columns = outer_columns_of(&subquery.subquery)?;
+            if !columns.is_empty() && schema.is_none() {
+                schema = Some(schema_of_operands(node)?);
+            }
+            is_near &= columns.iter().all(|outer| match (outer, &schema) {
+                (Expr::OuterReferenceColumn(_, column), Some(schema)) => schema.has_column(column),
+                _ => false,
+            });
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(is_near)
+}
+
+/// Whether no condition that names columns of the query around the subquery has another subquery in it, which would go with it.
+fn conditions_are_pulled_up(plan: &LogicalPlan) -> Result<bool> {
+    let mut are_plain = true;
+    plan.apply(|node| {
+        if let LogicalPlan::Filter(filter) = node {
+            for condition in split_conjunction(&filter.predicate) {
+                let goes_with_it = |expr: &Expr| match expr {
+                    Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+                    other => is_subquery(other),
+                };
+                are_plain &= !condition.contains_outer()
+                    || !condition.exists(|expr| Ok(goes_with_it(expr)))?;
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(are_plain)
+}
+
+/// The subquery of an [`Apply`], to be planned with values.
+pub(crate) struct AppliedSubquery {
+    plan: Arc<LogicalPlan>,
+    outer: Vec<Column>,
+    tables: Vec<Arc<Table>>,
+    context: PlannerContext,
+}
+
+impl AppliedSubquery {
+    pub(crate) fn new(apply: &Apply, context: &PlannerContext) -> Result<AppliedSubquery> {
+        let mut tables: Vec<Arc<Table>> = Vec::new();
+        apply.subquery.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(source) = scan.source.downcast_ref::<SheafTableSource>()
+            {
+                tables.push(Arc::clone(&source.table));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let mut context = context.clone();
+        // It is planned for every row.
+        context.trace = Trace::default();
+        context.settings.target_partitions = 1;
+        Ok(AppliedSubquery {
+            plan: Arc::clone(&apply.subquery),
+            outer: apply.outer.clone(),
+            tables,
+            context,
+        })
+    }
+
+    /// The subquery with values for what it is correlated by, optimised.
+    pub(crate) fn with_values(&self, values: &[ScalarValue]) -> Result<LogicalPlan> {
+        let values: Vec<_> = self.outer.iter().zip(values).collect();
+        let plan = with_values(self.plan.as_ref().clone(), &values)?;
+        optimize_logical(plan, &self.context)
+    }
+}
+
+impl fmt::Debug for AppliedSubquery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppliedSubquery").finish_non_exhaustive()
+    }
+}
+
+impl Subplans for AppliedSubquery {
+    fn plan(&self, parameters: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.with_values(parameters)?;
+        Ok(plan_physical(&plan, &self.context)?.plan)
+    }
+
+    fn tables(&self) -> &[Arc<Table>] {
+        &self.tables
+    }
+}
+
+/// Puts values in the place of columns further out. Those that a subquery inside names are the same, unless a query between has
+/// a column of that name.
+fn with_values(plan: LogicalPlan, values: &[(&Column, &ScalarValue)]) -> Result<LogicalPlan> {
+    let with_values = plan.transform_up(|node| {
+        let node = match has_subqueries(&node)? {
+            true => inside_of_subqueries(node, values)?,
+            false => node,
+        };
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            if !expr.contains_outer() {
+                return Ok(Transformed::no(expr));
+            }
+            let name = names.save(&expr);
+            let with_values = expr.transform(|expr| {
+                let Expr::OuterReferenceColumn(field, column) = &expr else {
+                    return Ok(Transformed::no(expr));
+                };
+                let mut known = values.iter();
+                Ok(match known.find(|(known, _)| *known == column) {
+                    Some((_, value)) => {
+                        let metadata = FieldMetadata::from(field.metadata());
+                        let metadata = (!metadata.is_empty()).then_some(metadata);
+                        Transformed::yes(Expr::Literal((*value).clone(), metadata))
+                    }
+                    None => Transformed::no(expr),
+                })
+            })?;
+            Ok(Transformed::yes(name.restore(with_values.data)))
+        })?;
+        // What is made of columns that are not NULL now is not, either.
+        Ok(Transformed::yes(node.data.recompute_schema()?))
+    })?;
+    Ok(with_values.data)
+}
+
+fn inside_of_subqueries(
+    node: LogicalPlan,
+    values: &[(&Column, &ScalarValue)],
+) -> Result<LogicalPlan> {
+    let schema = schema_of_operands(&node)?;
+    let values = values.iter().copied();
+    let values: Vec<_> = values
+        .filter(|(column, _)| !schema.has_column(column))
+        .collect();
+    let node = node.map_subqueries(|subquery| {
+        let LogicalPlan::Subquery(mut subquery) = subquery else {
+            return Ok(Transformed::no(subquery));
+        };
+        let plan = subquery.subquery.as_ref().clone();
+        subquery.subquery = Arc::new(with_values(plan, &values)?);
+        subquery.outer_ref_columns = outer_columns_of(&subquery.subquery)?;
+        Ok(Transformed::yes(LogicalPlan::Subquery(subquery)))
+    })?;
+    Ok(node.data)
+}
