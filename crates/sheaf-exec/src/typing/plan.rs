@@ -217,30 +217,22 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
         _ => Purpose::Other,
     };
     let mut has_subqueries = false;
+    let mut resolved = |expr: Expr| {
+        let expr = match has_subquery(&expr)? {
+            true => {
+                has_subqueries = true;
+                with_nulls(with_single_rows(expr)?)?
+            }
+            false => expr,
+        };
+        resolve(expr, &schema, texts, purpose)
+    };
     let plan = plan
         .map_expressions(|expr| {
-            // What is grouped by keeps its name, also within grouping sets.
-            if let Expr::GroupingSet(sets) = expr {
-                let sets = map_grouping_sets(sets, |expr| {
-                    let name = names.save(&expr);
-                    Ok(name.restore(resolve(expr, &schema, texts, purpose)?))
-                })?;
-                return Ok(Transformed::yes(Expr::GroupingSet(sets)));
-            }
-            let name = names.save(&expr);
-            let expr = match has_subquery(&expr)? {
-                true => {
-                    has_subqueries = true;
-                    with_nulls(with_single_rows(expr)?)?
-                }
-                false => expr,
-            };
-            let resolved = resolve(expr, &schema, texts, purpose)?;
-            // The expressions of a sort have no names that anybody sees.
-            Ok(Transformed::yes(if is_sort {
-                resolved
-            } else {
-                name.restore(resolved)
+            Ok(Transformed::yes(match is_sort {
+                // The expressions of a sort have no names that anybody sees.
+                true => resolved(expr)?,
+                false => map_named(expr, &names, &mut resolved)?,
             }))
         })?
         .data;
@@ -368,6 +360,22 @@ fn columns_of_row(alias: SubqueryAlias) -> Result<LogicalPlan> {
         columns,
         alias.input,
     )?))
+}
+
+/// An expression of a node under the name that it has. What is grouped by keeps its name, also within grouping sets.
+pub(super) fn map_named(
+    expr: Expr,
+    names: &NamePreserver,
+    map: &mut dyn FnMut(Expr) -> Result<Expr>,
+) -> Result<Expr> {
+    let mut named = |expr: Expr| {
+        let name = names.save(&expr);
+        Ok(name.restore(map(expr)?))
+    };
+    match expr {
+        Expr::GroupingSet(sets) => Ok(Expr::GroupingSet(map_grouping_sets(sets, named)?)),
+        other => named(other),
+    }
 }
 
 fn map_grouping_sets(

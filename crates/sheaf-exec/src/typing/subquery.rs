@@ -31,7 +31,7 @@ use datafusion_expr::{
 use datafusion_expr::{binary_expr, build_join_schema, lit};
 
 use super::choose::with_metadata;
-use super::plan::{aggregate_call, schema_of_operands};
+use super::plan::{aggregate_call, map_named, schema_of_operands};
 use crate::functions::{as_function, call};
 
 /// `$or_null(subquery)`: the value of a subquery that may find no row, and then is NULL although its column is not.
@@ -194,7 +194,7 @@ fn whole_condition(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let x = in_subquery.expr.as_ref();
     let is_correlated = is_correlated(&in_subquery.subquery) || x.contains_outer();
     if !in_subquery.negated || x.any_column_refs() && !is_correlated {
-        return Ok(Expr::InSubquery(in_subquery));
+        return AnyRow::from(in_subquery.clone()).as_in_subquery(in_subquery.negated);
     }
     Ok(!AnyRow::from(in_subquery).row_that_may_meet(schema)?)
 }
@@ -316,11 +316,7 @@ impl AnyRow {
             _ => Some(self.is_unknown(schema)?),
         };
         let is_met = match self.op {
-            Operator::Eq => Expr::InSubquery(InSubquery {
-                expr: Box::new(self.x),
-                subquery: self.subquery,
-                negated: false,
-            }),
+            Operator::Eq => self.as_in_subquery(false)?,
             _ => self.row_that_meets(schema)?,
         };
         Ok(match (may_be, unknown) {
@@ -328,6 +324,23 @@ impl AnyRow {
             (Some(may_be), Unknown::Itself) => is_met.or(may_be.and(unknown_value())),
             (Some(may_be), _) => is_met.or(may_be),
         })
+    }
+
+    fn as_in_subquery(mut self, negated: bool) -> Result<Expr> {
+        // DataFusion asks a plan what its first column is. Not all kinds of plans tell, and of a union it is a name without a
+        // table, which it takes for another column beside the one of the subquery.
+        let is_told = match self.subquery.subquery.head_output_expr()? {
+            Some(Expr::Column(column)) => column.relation.is_some(),
+            head => head.is_some(),
+        };
+        if !is_told {
+            self.subquery = self.subquery.with_plan(self.rows()?.0);
+        }
+        Ok(Expr::InSubquery(InSubquery {
+            expr: Box::new(self.x),
+            subquery: self.subquery,
+            negated,
+        }))
     }
 
     /// IN by the number of rows that are equal.
@@ -873,8 +886,8 @@ pub(super) fn with_values_of_subqueries(
     let mut below = ValuesBelow::default();
     let names = NamePreserver::new(&node);
     let node = node.map_expressions(|expr| {
-        let name = names.save(&expr);
-        Ok(Transformed::yes(name.restore(below.take_operands(expr)?)))
+        let taken = map_named(expr, &names, &mut |expr| below.take_operands(expr))?;
+        Ok(Transformed::yes(taken))
     })?;
     let (node, shown) = below.put_below(node.data)?;
     let is_shown = matches!(node, LogicalPlan::Projection(_));
@@ -893,13 +906,14 @@ pub(super) fn with_values_of_subqueries(
         if !has_subquery(&expr)? {
             return Ok(Transformed::no(expr));
         }
-        let name = names.save(&expr);
-        let valued = as_values(expr, &schema)?;
-        let valued = match is_shown {
-            true => below.take_repeated(valued)?,
-            false => below.take_from(valued)?,
-        };
-        Ok(Transformed::yes(name.restore(valued)))
+        let valued = map_named(expr, &names, &mut |expr| {
+            let valued = as_values(expr, &schema)?;
+            match is_shown {
+                true => below.take_repeated(valued),
+                false => below.take_from(valued),
+            }
+        })?;
+        Ok(Transformed::yes(valued))
     })?;
     let (node, shown_now) = below.put_below(node.data)?;
     Ok((node, shown.or(shown_now)))
