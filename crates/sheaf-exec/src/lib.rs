@@ -11,6 +11,8 @@
 pub mod aggregates;
 pub mod apply_exec;
 pub mod batch_condition;
+pub mod bounded_expr;
+pub mod bounded_projection;
 pub mod checked_rows;
 pub mod collation;
 pub mod detached_exec;

@@ -36,6 +36,7 @@ use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 use sheaf_access::{Fetch, IndexRef};
 use sheaf_exec::apply_exec::ApplyExec;
+use sheaf_exec::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::detached_exec::DetachedExec;
 use sheaf_exec::interruptible_exec::InterruptibleExec;
 use sheaf_exec::join_order_exec::JoinOrderExec;
@@ -396,6 +397,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
 /// Whether the tree has a line for an operator.
 pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
     !(plan.is::<ProjectionExec>()
+        || plan.is::<BoundedProjectionExec>()
         || plan.is::<InterruptibleExec>()
         || plan.is::<DetachedExec>()
         || plan.is::<JoinOrderExec>()

@@ -45,7 +45,10 @@ use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::Budget;
 use sheaf_exec::apply_exec::ApplyExec;
+use sheaf_exec::bounded_expr::bounded;
+use sheaf_exec::bounded_projection::bound_projections;
 use sheaf_exec::detached_exec::detach_below_top_k;
+use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::interruptible_exec::make_interruptible;
 use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::scan_exec::access_error;
@@ -89,6 +92,10 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     };
     let plan = shared_subplans::share(plan, &outline, context)?;
     let plan = detach_below_top_k(plan)?;
+    let plan = match result_limits(context) {
+        Some(limits) => bound_projections(plan, limits)?,
+        None => plan,
+    };
     let plan = make_interruptible(plan, &context.cancel)?;
     let options = context.task.session_config().options();
     plan_check::check(&plan, logical, &planner.properties, options)?;
@@ -115,6 +122,11 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         most_kept: planner.most_kept,
         outline,
     })
+}
+
+/// What the expressions of the session's statements may make.
+fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
+    context.task.session_config().options().extensions.get()
 }
 
 /// What a parent would like, but does not rely on.
@@ -346,7 +358,11 @@ impl Planner<'_> {
         schema: &DFSchema,
         block: &Block,
     ) -> Result<Arc<dyn PhysicalExpr>> {
-        create_physical_expr(expr, schema, &self.properties, &block.slots)
+        let expr = create_physical_expr(expr, schema, &self.properties, &block.slots)?;
+        Ok(match result_limits(self.context) {
+            Some(limits) => bounded(expr, limits),
+            None => expr,
+        })
     }
 
     fn plan_table(&mut self, scan: &TableScan, block: &Block, wanted: &Wanted) -> Result<Planned> {
@@ -517,12 +533,17 @@ impl Planner<'_> {
             limit: fetch,
         };
         let (input, budget) = self.watched(|planner| planner.plan(&sort.input, block, &wanted))?;
-        let exprs = create_physical_sort_exprs(
+        let mut exprs = create_physical_sort_exprs(
             &sort.expr,
             sort.input.schema(),
             &self.properties,
             &block.slots,
         )?;
+        if let Some(limits) = result_limits(self.context) {
+            for sort in &mut exprs {
+                sort.expr = bounded(Arc::clone(&sort.expr), limits);
+            }
+        }
         let Some(ordering) = LexOrdering::new(exprs.clone()) else {
             return internal_err!("a sort without expressions");
         };

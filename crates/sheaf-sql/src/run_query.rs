@@ -44,8 +44,11 @@ use crate::statement_timer::ArmedTimer;
 const BATCH_ROWS: usize = 8192;
 /// Rows of a batch where memory is short: an operator that spills holds some batches at least.
 const THRIFTY_BATCH_ROWS: usize = 1024;
-/// What one function makes for a batch, at most: byte strings are numbered by 31 bits.
-const MAX_BATCH_RESULT_BYTES: usize = 1 << 30;
+/// The part of the query memory that one function may take for the results of a batch, and what it may take at least and at
+/// the most. What needs more is evaluated for fewer rows at a time.
+const BATCH_RESULT_SHARE: usize = 4;
+const MIN_BATCH_RESULT_BYTES: usize = 8 << 20;
+const MAX_BATCH_RESULT_BYTES: usize = 64 << 20;
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
 /// How often a statement is planned again because a table changed under it.
@@ -567,9 +570,11 @@ impl Session {
     /// What the expressions of the session's statements may make.
     pub(crate) fn result_limits(&self) -> ResultLimits {
         let value_bytes = self.variables.max_allowed_packet();
+        let share = self.engine.memory().query_bytes / BATCH_RESULT_SHARE;
+        let share = share.clamp(MIN_BATCH_RESULT_BYTES, MAX_BATCH_RESULT_BYTES);
         ResultLimits {
             value_bytes,
-            batch_bytes: MAX_BATCH_RESULT_BYTES,
+            batch_bytes: value_bytes.max(share),
             cancel: self.handle.cancel_flag().clone(),
             oversized: Some(self.oversized_results.clone()),
         }

@@ -85,12 +85,17 @@ impl EvaluationError {
     /// 1041: a string function would make more than `limit` bytes of results at a time.
     pub fn batch_too_large(function: &str, limit: usize) -> EvaluationError {
         Self::new(
-            1041,
+            BATCH_TOO_LARGE,
             "HY000",
             format!(
                 "Out of memory; the results of {function}() for some rows take more than {limit} bytes together"
             ),
         )
+    }
+
+    /// Whether fewer rows at a time would not have this error.
+    pub fn is_batch_too_large(&self) -> bool {
+        self.code == BATCH_TOO_LARGE
     }
 
     /// 1116: a plan would have more than `limit` nodes.
@@ -165,6 +170,9 @@ fn shown(text: &str) -> Cow<'_, str> {
         None => Cow::Borrowed(text),
     }
 }
+
+/// ER_OUT_OF_RESOURCES.
+const BATCH_TOO_LARGE: u16 = 1041;
 
 /// Of a value in a message.
 const MAX_SHOWN_CHARACTERS: usize = 128;

@@ -179,6 +179,12 @@ impl Function {
         }
     }
 
+    /// Whether results may be many times as long as arguments.
+    pub(crate) fn lengthens(&self) -> bool {
+        // These are longer than all of their arguments together by little, but may get the same argument many times.
+        self.growing || matches!(self.name, "concat" | "concat_ws" | "quote")
+    }
+
     const fn never_null(self) -> Function {
         Function {
             nulls: NullRule::Never,

@@ -58,3 +58,16 @@ fn deep_nesting_is_refused_and_long_lists_are_not() {
     let conditions = format!("SELECT 1 WHERE a IN ({}0)", "-1,".repeat(100_000));
     assert_eq!(check_nesting(&conditions), Ok(()));
 }
+
+#[test]
+fn chains_of_and_and_or_are_not_deep() {
+    let chain = format!(
+        "SELECT 1 WHERE {}a = 1",
+        "a = 1 OR b < 2 AND ".repeat(5_000)
+    );
+    assert_eq!(check_nesting(&chain), Ok(()));
+    let chain = format!("SELECT {}1", "(1 OR ".repeat(MAX_PARENTHESES + 1));
+    assert_eq!(check_nesting(&chain).map_err(|e| e.code), Err(1436));
+    let sums = format!("SELECT 1 OR {}1", "1 + ".repeat(MAX_EXPRESSION_DEPTH + 1));
+    assert_eq!(check_nesting(&sums).map_err(|e| e.code), Err(1436));
+}

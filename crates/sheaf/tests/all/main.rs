@@ -19,6 +19,7 @@ mod history;
 mod idle_connections;
 mod isolation;
 mod kill;
+mod limits;
 mod locktables;
 mod plan_equivalence;
 mod protocol;

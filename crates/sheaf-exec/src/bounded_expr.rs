@@ -1,0 +1,172 @@
+//! Expressions whose results for a whole batch may take more memory than they are given.
+//!
+//! Kernels refuse to make more than a share of the query memory at a time ([`ResultLimits`]). A batch has thousands of rows,
+//! so a function that lengthens its text comes to that limit although each of its values is small enough. Then the batch is
+//! cut in half, and each half is evaluated by itself:
+//!
+//! ```text
+//!   length(repeat(s, 100000))    8192 rows: too much    4096 rows: too much    2048, 2048, 2048, 2048
+//! ```
+//!
+//! What comes out is put together again, so this helps where the long texts are something in between. Where they are the
+//! result, [`crate::bounded_projection`] hands them on in smaller batches.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::compute::concat;
+use arrow::datatypes::{DataType, FieldRef, Schema};
+use arrow::record_batch::RecordBatch;
+use datafusion_common::tree_node::TreeNode;
+use datafusion_common::{DataFusionError, Result, internal_err};
+use datafusion_expr::{ColumnarValue, Operator};
+use datafusion_physical_expr::expressions::{BinaryExpr, Literal};
+use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+
+use crate::functions::limits::ResultLimits;
+use crate::functions::{EvaluationError, as_function};
+
+/// The results of an expression may take this many times what one function may make of them at a time.
+const PARTS: usize = 16;
+
+/// A constant of more bytes is a long one.
+const LONG_CONSTANT_BYTES: usize = 4 << 10;
+
+/// Has the parts of a condition, or the whole expression, evaluated for fewer rows at a time where that is needed.
+pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn PhysicalExpr> {
+    if !lengthens(&expr) {
+        return expr;
+    }
+    // What else the condition says is to be seen by those who look at its parts.
+    if let Some(both) = expr.downcast_ref::<BinaryExpr>()
+        && *both.op() == Operator::And
+    {
+        let left = bounded(Arc::clone(both.left()), limits);
+        let right = bounded(Arc::clone(both.right()), limits);
+        return Arc::new(BinaryExpr::new(left, Operator::And, right));
+    }
+    Arc::new(BoundedExpr {
+        inner: expr,
+        most_bytes: limits.batch_bytes.saturating_mul(PARTS),
+    })
+}
+
+/// Whether an expression has functions whose results may be much longer than their arguments.
+fn lengthens(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let lengthens = |expr: &Arc<dyn PhysicalExpr>| {
+        let call = expr.downcast_ref::<ScalarFunctionExpr>();
+        let function = call.and_then(|call| as_function(call.fun()));
+        function.is_some_and(|function| function.lengthens())
+    };
+    // The closure does not fail.
+    expr.exists(|expr| Ok(lengthens(expr))).unwrap_or(true)
+}
+
+/// Whether the results of an expression for many rows may take much more memory than what they are made of: by functions, or
+/// because a long constant is repeated.
+pub(crate) fn may_be_long(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let is_long = |expr: &Arc<dyn PhysicalExpr>| {
+        expr.downcast_ref::<Literal>()
+            .is_some_and(|literal| literal.value().size() > LONG_CONSTANT_BYTES)
+    };
+    // The closure does not fail.
+    lengthens(expr) || expr.exists(|expr| Ok(is_long(expr))).unwrap_or(true)
+}
+
+/// The expression itself, for who evaluates it for few rows at a time.
+pub(crate) fn unbounded(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
+    match expr.downcast_ref::<BoundedExpr>() {
+        Some(bounded) => &bounded.inner,
+        None => expr,
+    }
+}
+
+/// Whether it is an error for want of room that fewer rows would not need.
+pub(crate) fn is_batch_too_large(error: &DataFusionError) -> bool {
+    EvaluationError::find(error).is_some_and(EvaluationError::is_batch_too_large)
+}
+
+/// See the module's comment.
+#[derive(Debug)]
+struct BoundedExpr {
+    inner: Arc<dyn PhysicalExpr>,
+    /// The results for a batch.
+    most_bytes: usize,
+}
+
+impl PartialEq for BoundedExpr {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner.eq(&other.inner)
+    }
+}
+
+impl Eq for BoundedExpr {}
+
+impl Hash for BoundedExpr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+impl fmt::Display for BoundedExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl PhysicalExpr for BoundedExpr {
+    fn data_type(&self, schema: &Schema) -> Result<DataType> {
+        self.inner.data_type(schema)
+    }
+
+    fn nullable(&self, schema: &Schema) -> Result<bool> {
+        self.inner.nullable(schema)
+    }
+
+    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
+        self.inner.return_field(schema)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        let rows = batch.num_rows();
+        let error = match self.inner.evaluate(batch) {
+            Err(error) if rows > 1 && is_batch_too_large(&error) => error,
+            outcome => return outcome,
+        };
+        let half = rows / 2;
+        let mut bytes = 0;
+        let mut halves = Vec::with_capacity(2);
+        for part in [batch.slice(0, half), batch.slice(half, rows - half)] {
+            let array = self.evaluate(&part)?.into_array(part.num_rows())?;
+            bytes += array.get_array_memory_size();
+            if bytes > self.most_bytes {
+                return Err(error);
+            }
+            halves.push(array);
+        }
+        let halves: Vec<_> = halves.iter().map(|half| half.as_ref()).collect();
+        Ok(ColumnarValue::Array(concat(&halves)?))
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.inner]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        let Some(inner) = children.pop() else {
+            return internal_err!("a bounded expression without its expression");
+        };
+        Ok(Arc::new(BoundedExpr {
+            inner,
+            most_bytes: self.most_bytes,
+        }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt_sql(f)
+    }
+}

@@ -1,0 +1,227 @@
+//! Select lists whose results for a whole batch may take more memory than they are given.
+//!
+//! `SELECT repeat(s, 100000) FROM t` makes a gigabyte of a batch of ten thousand rows. This operator goes above a projection
+//! that has functions of that kind, and does its work in its place: it evaluates the list for as many rows at a time as fit,
+//! and hands these on as a batch.
+//!
+//! ```text
+//!   8192 rows  -->  [list] too much for 8192, 4096, ... 256 rows  -->  batches of 256 rows, more again when they are small
+//! ```
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{Result, internal_err};
+use datafusion_execution::{RecordBatchStream, TaskContext};
+use datafusion_expr::ColumnarValue;
+use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_plan::projection::ProjectionExec;
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
+};
+use futures::{Stream, StreamExt};
+
+use crate::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
+use crate::functions::EvaluationError;
+use crate::functions::limits::ResultLimits;
+use crate::input_handed_on::input_handed_on;
+
+/// A single row may take this many times what a batch is to take.
+const PARTS_OF_ROW: usize = 4;
+
+/// A piece that takes less than this part of what it may is followed by one of more rows.
+const SMALL_PART: usize = 4;
+
+/// Puts a [`BoundedProjectionExec`] above each projection that may need one.
+pub fn bound_projections(
+    plan: Arc<dyn ExecutionPlan>,
+    limits: &ResultLimits,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let bounded = plan.transform_up(|node| {
+        let is_bounded = node.downcast_ref::<ProjectionExec>().is_some_and(|node| {
+            let mut list = node.expr().iter();
+            list.any(|item| may_be_long(&item.expr))
+        });
+        if !is_bounded {
+            return Ok(Transformed::no(node));
+        }
+        Ok(Transformed::yes(Arc::new(BoundedProjectionExec {
+            input: node,
+            batch_bytes: limits.batch_bytes,
+        })))
+    })?;
+    Ok(bounded.data)
+}
+
+/// See the module's comment.
+#[derive(Debug)]
+pub struct BoundedProjectionExec {
+    /// The projection.
+    input: Arc<dyn ExecutionPlan>,
+    batch_bytes: usize,
+}
+
+impl DisplayAs for BoundedProjectionExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "BoundedProjectionExec")
+    }
+}
+
+impl ExecutionPlan for BoundedProjectionExec {
+    fn name(&self) -> &'static str {
+        "BoundedProjectionExec"
+    }
+
+    input_handed_on!();
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) => Ok(Arc::new(BoundedProjectionExec {
+                input,
+                batch_bytes: self.batch_bytes,
+            })),
+            None => internal_err!("a bounded projection without its projection"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let Some(projection) = self.input.downcast_ref::<ProjectionExec>() else {
+            return self.input.execute(partition, context);
+        };
+        let schema = projection.schema();
+        let list = projection.expr().iter().zip(schema.fields());
+        let list = list.map(|(item, field)| {
+            let is_text = matches!(field.data_type(), DataType::Utf8View | DataType::Binary);
+            let expr = match is_text {
+                // It is the result that is long, so parts of it are not put together again.
+                true => unbounded(&item.expr),
+                false => &item.expr,
+            };
+            Item {
+                expr: Arc::clone(expr),
+                may_be_long: may_be_long(expr),
+            }
+        });
+        Ok(Box::pin(BoundedStream {
+            input: projection.input().execute(partition, context)?,
+            list: list.collect(),
+            schema,
+            batch_bytes: self.batch_bytes,
+            rows_at_once: usize::MAX,
+            left: None,
+        }))
+    }
+}
+
+/// An expression of the list.
+struct Item {
+    expr: Arc<dyn PhysicalExpr>,
+    may_be_long: bool,
+}
+
+struct BoundedStream {
+    input: SendableRecordBatchStream,
+    list: Vec<Item>,
+    schema: SchemaRef,
+    batch_bytes: usize,
+    /// As many as are expected to fit.
+    rows_at_once: usize,
+    /// Rows that are still to be handed on.
+    left: Option<RecordBatch>,
+}
+
+impl BoundedStream {
+    /// The list for the first of some rows, and how many they are.
+    fn first_of(&mut self, rows: &RecordBatch) -> Result<(RecordBatch, usize)> {
+        let mut count = self.rows_at_once.min(rows.num_rows());
+        loop {
+            match self.evaluate(&rows.slice(0, count)) {
+                Err(error) if count > 1 && is_batch_too_large(&error) => {
+                    count /= 2;
+                    self.rows_at_once = count;
+                }
+                Err(error) => return Err(error),
+                Ok((batch, bytes)) => {
+                    if bytes < self.batch_bytes / SMALL_PART {
+                        self.rows_at_once = self.rows_at_once.saturating_mul(2);
+                    }
+                    return Ok((batch, count));
+                }
+            }
+        }
+    }
+
+    /// The list for some rows, and the bytes that it takes.
+    ///
+    /// # Errors
+    /// 1041 for several rows that take more than a batch may, and for one that takes more than a row may.
+    fn evaluate(&self, rows: &RecordBatch) -> Result<(RecordBatch, usize)> {
+        let count = rows.num_rows();
+        let most = match count > 1 {
+            true => self.batch_bytes,
+            false => self.batch_bytes.saturating_mul(PARTS_OF_ROW),
+        };
+        let too_large = || EvaluationError::batch_too_large("select list", self.batch_bytes);
+        let mut bytes = 0usize;
+        let mut columns = Vec::with_capacity(self.list.len());
+        for item in &self.list {
+            let value = item.expr.evaluate(rows)?;
+            if let ColumnarValue::Scalar(value) = &value
+                && item.may_be_long
+                && value.size().saturating_mul(count) > most
+            {
+                return Err(too_large().into());
+            }
+            let column = value.into_array(count)?;
+            if item.may_be_long {
+                bytes = bytes.saturating_add(column.get_array_memory_size());
+            }
+            if bytes > most {
+                return Err(too_large().into());
+            }
+            columns.push(column);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let schema = Arc::clone(&self.schema);
+        let batch = RecordBatch::try_new_with_options(schema, columns, &options)?;
+        Ok((batch, bytes))
+    }
+}
+
+impl Stream for BoundedStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let rows = match self.left.take() {
+            Some(rows) => rows,
+            None => match ready!(self.input.poll_next_unpin(context)) {
+                Some(Ok(rows)) => rows,
+                other => return Poll::Ready(other),
+            },
+        };
+        let first = self.first_of(&rows);
+        Poll::Ready(Some(first.map(|(batch, count)| {
+            let left = rows.num_rows() - count;
+            self.left = (left > 0).then(|| rows.slice(count, left));
+            batch
+        })))
+    }
+}
+
+impl RecordBatchStream for BoundedStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

@@ -1,0 +1,292 @@
+//! What would take too long or too much: long lists, deep nests, plans that multiply, texts that multiply, and statements that
+//! are to end while they are planned or while one of their expressions is computed.
+
+use std::time::{Duration, Instant};
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+use sheaf_sql::EngineOptions;
+
+use crate::harness::{TestServer, error_of, query_text, wait_until};
+use crate::raw_client::{COM_QUERY, RawClient};
+
+/// Much longer than anything here takes, and much shorter than what is ended would take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn server() -> TestServer {
+    TestServer::start_with(
+        EngineOptions {
+            memory_bytes: 256 << 20,
+            ..EngineOptions::default()
+        },
+        |_, _| {},
+    )
+}
+
+/// 2,000 rows: id = 3n, a = n % 50, b = n.
+fn connect_with_rows(server: &TestServer) -> Conn {
+    let mut c = server.connect_to_new("limits");
+    c.query_drop("create table t (id int primary key, a int, b int, c int, key (a, b))")
+        .expect("a table");
+    let rows: Vec<String> = (0..2000)
+        .map(|n| format!("({}, {}, {n}, {n})", 3 * n, n % 50))
+        .collect();
+    c.query_drop(format!("insert into t values {}", rows.join(",")))
+        .expect("rows");
+    c
+}
+
+fn join<T: std::fmt::Display>(items: impl Iterator<Item = T>, separator: &str) -> String {
+    let items: Vec<String> = items.map(|item| item.to_string()).collect();
+    items.join(separator)
+}
+
+#[test]
+fn long_lists_and_chains_are_planned() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    c.query_drop("set max_execution_time = 120000").unwrap();
+    let mut count = |condition: &str| {
+        let sql = format!("select count(*) from t where {condition}");
+        query_text(&mut c, &sql)
+    };
+    // Every third value is an id.
+    let list = join(0..20_000, ",");
+    assert_eq!(count(&format!("id in ({list})")), ["2000"]);
+    assert_eq!(count(&format!("c in ({list})")), ["2000"]);
+    let odd = join((0..3000).map(|n| 2 * n + 1), ",");
+    assert_eq!(count(&format!("id not in ({odd})")), ["1000"]);
+    assert_eq!(count(&format!("c not in ({odd})")), ["1000"]);
+    let halves = join((0..3000).map(|n| format!("{n}.5")), ",");
+    assert_eq!(count(&format!("id in ({halves})")), ["0"]);
+    assert_eq!(count(&format!("id in ({halves}, 6)")), ["1"]);
+
+    let pairs = join((0..3000).map(|n| format!("({}, {n})", n % 50)), ",");
+    assert_eq!(count(&format!("(a, b) in ({pairs})")), ["2000"]);
+    assert_eq!(count(&format!("(a, c) in ({pairs})")), ["2000"]);
+    // (0, 0) and (25, 75)
+    assert_eq!(count(&format!("(c, id) in ({pairs})")), ["2"]);
+
+    let chain = join((0..5000).map(|n| format!("id = {n}")), " or ");
+    assert_eq!(count(&chain), ["1667"]);
+    let ranges = (0..1500).map(|n| format!("(b >= {} and b < {})", 4 * n, 4 * n + 2));
+    let ranges: Vec<String> = ranges.collect();
+    assert_eq!(count(&ranges.join(" or ")), ["1000"]);
+    assert_eq!(
+        count(&format!("a < 25 and ({})", ranges.join(" or "))),
+        ["500"]
+    );
+    let chain = join((0..5000).map(|n| format!("id <> {}", 6 * n)), " and ");
+    assert_eq!(count(&chain), ["1000"]);
+    let chain = join((0..4001).map(|n| format!("c < {n}")), " xor ");
+    // An odd number of these is true.
+    assert_eq!(count(&chain), ["1000"]);
+}
+
+/// `inner`, with `wrap` put around it so many times.
+fn nest(times: usize, inner: &str, wrap: impl Fn(&str) -> String) -> String {
+    (0..times).fold(inner.to_string(), |nested, _| wrap(&nested))
+}
+
+#[test]
+fn deep_nests_are_planned() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    let scalar = nest(30, "select 1", |inner| format!("select ({inner}) + 1"));
+    assert_eq!(query_text(&mut c, &scalar), ["31"]);
+    let all = "select id from t";
+    let within = nest(30, all, |inner| format!("{all} where id in ({inner})"));
+    let count = format!("select count(*) from ({within}) d");
+    assert_eq!(query_text(&mut c, &count), ["2000"]);
+    let having = nest(30, all, |inner| {
+        format!("{all} group by id having id in ({inner})")
+    });
+    let count = format!("select count(*) from ({having}) d");
+    assert_eq!(query_text(&mut c, &count), ["2000"]);
+    let least = "select min(id) from t";
+    let above = nest(30, least, |inner| format!("{least} where id > ({inner})"));
+    assert_eq!(query_text(&mut c, &above), ["90"]);
+    // Parentheses inside of each other have a limit still.
+    let deep = nest(400, "1", |inner| format!("({inner})"));
+    assert_eq!(error_of(c.query_drop(format!("select {deep}"))).0, 1436);
+    let deep = nest(400, "1", |inner| format!("not {inner}"));
+    assert_eq!(error_of(c.query_drop(format!("select {deep}"))).0, 1436);
+}
+
+#[test]
+fn plans_that_multiply_are_refused() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    let doubled = |times: usize| {
+        let tables = (0..times).map(|n| {
+            format!(
+                "c{} as (select x from c{n} union all select x from c{n})",
+                n + 1
+            )
+        });
+        format!(
+            "with c0 as (select 1 as x), {} select count(*) from c{times}",
+            join(tables, ", ")
+        )
+    };
+    assert_eq!(query_text(&mut c, &doubled(6)), ["64"]);
+    assert_eq!(error_of(c.query_drop(doubled(30))).0, 1116);
+    let sums = nest(30, "select id from t", |inner| {
+        format!("select d.id + d.id as id from ({inner}) d")
+    });
+    let sums = format!("select * from ({sums}) d where id = 5");
+    assert_eq!(error_of(c.query_drop(sums)).0, 1436);
+    assert_eq!(query_text(&mut c, "select 1"), ["1"]);
+}
+
+#[test]
+fn texts_that_multiply_have_a_limit() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    let limit: usize = c
+        .query_first("select @@max_allowed_packet")
+        .unwrap()
+        .unwrap();
+    let mut warned = |sql: &str| {
+        assert_eq!(query_text(&mut c, sql), ["NULL"], "{sql}");
+        let warnings = query_text(&mut c, "show warnings");
+        assert!(warnings[0].starts_with("Warning\t1301\t"), "{warnings:?}");
+    };
+    let hex = nest(31, "repeat('a', 2)", |inner| format!("hex({inner})"));
+    warned(&format!("select length({hex})"));
+    warned(&format!("select repeat('ab', {limit})"));
+    warned("select space(9e18)");
+    warned("select lpad('a', 4294967295, 'bc')");
+    warned("select cast(1 as binary(4294967295))");
+    let many = nest(12, "repeat('ab', 5000)", |inner| {
+        format!("replace({inner}, 'b', 'abab')")
+    });
+    warned(&format!("select {many}"));
+    let again = format!("regexp_replace(repeat('a', 100000), 'a', repeat('b', {limit} / 1000))");
+    warned(&format!("select {again}"));
+    assert_eq!(
+        query_text(&mut c, "explain select cast(1 as binary(4294967295))").len(),
+        1
+    );
+    // What is stored is not NULL in silence.
+    c.query_drop("create table k (v longtext)").unwrap();
+    let insert = format!("insert into k values (repeat('ab', {limit}))");
+    assert_eq!(error_of(c.query_drop(insert)).0, 1301);
+    // Of a value that may be as long there may be many in a batch.
+    let long = format!("repeat('a', {limit} / 8)");
+    let sql = format!(
+        "select sum(length({long})) div {limit} from t where length(concat({long}, id)) > 0"
+    );
+    assert_eq!(query_text(&mut c, &sql), ["250"]);
+    let sql = format!(
+        "select max(length(v)) * 8 = {limit} from (select concat({long}) as v, id from t limit 50) d"
+    );
+    assert_eq!(query_text(&mut c, &sql), ["1"]);
+}
+
+/// Statements that would take much longer than [`PATIENCE`], by what they spend their time on.
+fn endless() -> Vec<String> {
+    let ids = join(0..300_000, ",");
+    let deep = nest(25, "select id from t", |inner| {
+        format!(
+            "select a.id from t a join t b on a.id = b.b join t c on b.id = c.b where a.id in ({inner})"
+        )
+    });
+    let joined = join((0..12).map(|n| format!("t t{n}")), ", ");
+    vec![
+        // Planning, and then waiting.
+        format!("select count(*) from t where id in ({ids}) and sleep(1) = 0"),
+        format!("select count(*) from ({deep}) d where sleep(1) = 0"),
+        format!("select count(*) from {joined}"),
+        // One expression.
+        "select sum(length(replace(repeat('ab', 1000000 + x.id + y.id), 'a', 'xyz'))) from t x, t y".to_string(),
+        "select sum(repeat('abc', 500000 + x.id) regexp concat('c', y.id, '$')) from t x, t y".to_string(),
+        "select count(*) from t x, t y where locate(concat('b', y.id), repeat('ab', 1000000 + x.id)) > 5".to_string(),
+        "select sum(length(hex(repeat(x.id, 200000)))) from t x, t y, t z".to_string(),
+    ]
+}
+
+#[test]
+fn statements_end_when_they_are_killed() {
+    let server = server();
+    let mut root = connect_with_rows(&server);
+    let mut random = 88_172_645_463_325_252u64;
+    for (n, sql) in endless().iter().enumerate() {
+        for round in 0..3 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let mut c = server.connect();
+            c.query_drop("use limits").unwrap();
+            let id = c.connection_id();
+            std::thread::scope(|scope| {
+                let running = scope.spawn(move || {
+                    let ended = error_of(c.query_drop(sql));
+                    (c, ended)
+                });
+                std::thread::sleep(Duration::from_millis(random % 700));
+                // It may not have begun yet, and then a KILL ends nothing.
+                let began = Instant::now();
+                while !running.is_finished() {
+                    assert!(began.elapsed() < PATIENCE, "statement {n}, round {round}");
+                    root.query_drop(format!("kill query {id}")).unwrap();
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                let (mut c, ended) = running.join().expect("no panic");
+                assert_eq!(ended.0, 1317, "statement {n}");
+                assert_eq!(query_text(&mut c, "select 1"), ["1"]);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_time_limit_ends_statements_that_are_planned_or_computed() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    for (n, sql) in endless().iter().enumerate() {
+        c.query_drop("set max_execution_time = 300").unwrap();
+        let began = Instant::now();
+        assert_eq!(error_of(c.query_drop(sql)).0, 3024, "statement {n}");
+        assert!(began.elapsed() < PATIENCE, "statement {n}");
+    }
+}
+
+#[test]
+fn statements_end_when_their_client_hangs_up() {
+    let server = server();
+    let mut root = connect_with_rows(&server);
+    let connected = "select count(*) from information_schema.processlist where db = 'limits' and id <> connection_id()";
+    let running = format!("{connected} and command = 'Query'");
+    for sql in endless() {
+        let mut client = RawClient::connect(server.address(), 0);
+        client.succeed(COM_QUERY, b"use limits");
+        client
+            .send_command(COM_QUERY, sql.as_bytes())
+            .expect("it is sent");
+        wait_until("the statement runs", || {
+            query_text(&mut root, &running) == ["1"]
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        // As a client says goodbye.
+        client.send_command(1, b"").expect("it is sent");
+        drop(client);
+        wait_until("the statement has ended", || {
+            query_text(&mut root, connected) == ["0"]
+        });
+    }
+}
+
+#[test]
+fn many_parameters_are_prepared() {
+    let server = server();
+    let mut c = server.connect();
+    let places = join((0..4000).map(|_| "?"), ", ");
+    let statement = c.prep(format!("select {places}")).expect("it is prepared");
+    assert_eq!(statement.num_params(), 4000);
+    let values: Vec<mysql::Value> = (0..4000).map(mysql::Value::Int).collect();
+    let row: Option<mysql::Row> = c.exec_first(statement, values).expect("a row");
+    let row = row.expect("a row");
+    assert_eq!(row.len(), 4000);
+    assert_eq!(row.get::<i64, _>(3999), Some(3999));
+}
