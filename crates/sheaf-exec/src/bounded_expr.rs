@@ -28,7 +28,7 @@ use crate::functions::limits::ResultLimits;
 use crate::functions::{EvaluationError, as_function};
 
 /// The results of an expression may take this many times what one function may make of them at a time.
-const PARTS: usize = 16;
+const PARTS: usize = 4;
 
 /// A constant of more bytes is a long one.
 const LONG_CONSTANT_BYTES: usize = 4 << 10;

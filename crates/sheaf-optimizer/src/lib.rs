@@ -56,6 +56,7 @@ mod key_bounds;
 mod keyed_access;
 mod literal;
 mod logical;
+mod long_arguments;
 mod lookup_regret;
 mod loose_scan;
 mod match_spread;

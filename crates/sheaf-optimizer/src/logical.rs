@@ -47,6 +47,7 @@ use crate::PlannerContext;
 use crate::apply::with_applies;
 use crate::connect_joins::{ConnectJoins, is_above_joins};
 use crate::join_keys::ExtractJoinKeys;
+use crate::long_arguments::compute_long_arguments_below;
 use crate::rule_passes::{Rule, apply_rules, contains_subqueries};
 use crate::scalar_subqueries::ScalarSubqueriesToJoins;
 use crate::subquery_check::check_plan;
@@ -74,8 +75,9 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     if !(main.is_settled && last.is_settled) {
         last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
     }
-    check_plan(&last.plan)?;
-    Ok(last.plan)
+    let plan = compute_long_arguments_below(last.plan)?;
+    check_plan(&plan)?;
+    Ok(plan)
 }
 
 /// Makes the types in a typed plan those that can be computed with, and leaves it as it is otherwise: for expressions

@@ -1,0 +1,103 @@
+//! What is aggregated is computed below, where it may be long.
+//!
+//! `sum(length(repeat(s, 100000)))` makes long texts of each row, of which only few have room at a time. A projection can
+//! hand on its rows in small batches (`sheaf_exec::bounded_projection`), an aggregate takes batches as they come:
+//!
+//! ```text
+//!   Aggregate sum(length(repeat(s, 100000)))     -->     Aggregate sum($long_0)
+//!                                                          Projection ..., length(repeat(s, 100000)) AS $long_0
+//! ```
+
+use std::sync::Arc;
+
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{Column, Result};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::{Aggregate, Projection};
+use datafusion_expr::{Expr, LogicalPlan};
+use sheaf_exec::functions::as_function;
+
+/// Puts projections below aggregates that need one.
+pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut has_any = false;
+    plan.apply_with_subqueries(|node| {
+        has_any |= matches!(node, LogicalPlan::Aggregate(aggregate) if has_long(aggregate)?);
+        Ok(match has_any {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    })?;
+    if !has_any {
+        return Ok(plan);
+    }
+    let rewritten = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Aggregate(aggregate) if has_long(&aggregate)? => Ok(Transformed::yes(
+            LogicalPlan::Aggregate(rewrite(aggregate)?),
+        )),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(rewritten.data)
+}
+
+/// Whether an expression has functions whose results may be many times as long as their arguments.
+fn lengthens(expr: &Expr) -> Result<bool> {
+    expr.exists(|expr| {
+        Ok(match expr {
+            Expr::ScalarFunction(call) => {
+                as_function(&call.func).is_some_and(|function| function.growing)
+            }
+            _ => false,
+        })
+    })
+}
+
+fn has_long(aggregate: &Aggregate) -> Result<bool> {
+    for expr in &aggregate.aggr_expr {
+        if lengthens(expr)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
+    let Aggregate {
+        input,
+        group_expr,
+        aggr_expr,
+        ..
+    } = aggregate;
+    let columns = input.schema().columns();
+    let mut items: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
+    // Puts a column in the place of an expression.
+    let mut compute_below = |expr: Expr| -> Result<Expr> {
+        if !lengthens(&expr)? {
+            return Ok(expr);
+        }
+        let name = format!("$long_{}", items.len());
+        items.push(expr.alias(name.as_str()));
+        Ok(Expr::Column(Column::new_unqualified(name)))
+    };
+    // Those above know the results by these names.
+    let names = NamePreserver::new_for_projection();
+    let mut aggregates = Vec::with_capacity(aggr_expr.len());
+    for expr in aggr_expr {
+        let name = names.save(&expr);
+        let rewritten = expr.transform_up(|expr| {
+            let Expr::AggregateFunction(mut aggregate) = expr else {
+                return Ok(Transformed::no(expr));
+            };
+            let args = std::mem::take(&mut aggregate.params.args);
+            let args = args.into_iter().map(&mut compute_below);
+            aggregate.params.args = args.collect::<Result<_>>()?;
+            Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
+        })?;
+        aggregates.push(name.restore(rewritten.data));
+    }
+    let input = Projection::try_new(items, input)?;
+    Aggregate::try_new(
+        Arc::new(LogicalPlan::Projection(input)),
+        group_expr,
+        aggregates,
+    )
+}
