@@ -16,6 +16,7 @@
 use std::any::TypeId;
 
 use sheaf_access::cancel;
+use sheaf_exec::functions::in_numbers::MIN_PACKED;
 use sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Interval, ObjectName, Statement,
     UnaryOperator,
@@ -25,7 +26,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use crate::lower::build::{call, chain};
+use crate::lower::build::{call, chain, pack_numbers};
 
 /// Binding strength of each operator level; a higher number binds tighter.
 mod binding {
@@ -192,6 +193,16 @@ impl Dialect for SheafDialect {
         if let Some(op) = self.chained(&parser.peek_token_ref().token) {
             return Some(self.parse_chain(parser, left, &op, precedence));
         }
+        if let Some(list) = long_list(parser) {
+            (0..list.tokens).for_each(|_| {
+                parser.next_token_no_skip();
+            });
+            return Some(Ok(Expr::InList {
+                expr: Box::new(left.clone()),
+                list: vec![pack_numbers(list.numbers)],
+                negated: list.negated,
+            }));
+        }
         let (op, right_precedence) = match &parser.peek_token_ref().token {
             Token::Word(word) if word.keyword == Keyword::DIV => {
                 (BinaryOperator::MyIntegerDivide, precedence)
@@ -281,6 +292,67 @@ impl SheafDialect {
         let chained = chain(operands, op, join);
         chained.ok_or_else(|| ParserError::ParserError("a chain of no operands".to_string()))
     }
+}
+
+/// What stands behind the operand of an IN with many members that are all whole numbers.
+struct LongList {
+    /// With commas between them.
+    numbers: String,
+    negated: bool,
+    /// Its tokens, the blanks included.
+    tokens: usize,
+}
+
+/// The list that comes next, if it is such a one.
+fn long_list(parser: &Parser) -> Option<LongList> {
+    let is_word = |token: &Token, keyword: Keyword| matches!(token, Token::Word(word) if word.keyword == keyword);
+    let first = &parser.peek_token_ref().token;
+    let negated = is_word(first, Keyword::NOT);
+    if !negated && !is_word(first, Keyword::IN) {
+        return None;
+    }
+    let mut tokens = 0;
+    let mut next = || loop {
+        let token = parser.peek_nth_token_no_skip(tokens).token;
+        tokens += 1;
+        if !matches!(token, Token::Whitespace(_)) {
+            return token;
+        }
+    };
+    let mut token = next();
+    if negated {
+        token = next();
+    }
+    if !is_word(&token, Keyword::IN) || next() != Token::LParen {
+        return None;
+    }
+    let (mut numbers, mut count) = (String::new(), 0);
+    loop {
+        let mut token = next();
+        if count > 0 {
+            numbers.push(',');
+        }
+        if token == Token::Minus {
+            numbers.push('-');
+            token = next();
+        }
+        let Token::Number(digits, false) = token else {
+            return None;
+        };
+        digits.parse::<i64>().ok()?;
+        numbers.push_str(&digits);
+        count += 1;
+        match next() {
+            Token::Comma => {}
+            Token::RParen => break,
+            _ => return None,
+        }
+    }
+    (count >= MIN_PACKED).then_some(LongList {
+        numbers,
+        negated,
+        tokens,
+    })
 }
 
 fn is_mod(word: &str) -> bool {

@@ -14,9 +14,10 @@ use datafusion_expr::utils::split_binary;
 use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
 use sheaf_access::{CompareOp, EncodedCondition, cancel};
 use sheaf_exec::collation::{as_like_prefix, sort_key};
+use sheaf_exec::functions::in_numbers::as_in_numbers;
 use sheaf_table::{Collation, ColumnType, TableDefinition, Value};
 
-use crate::column_set::{ColumnSet, Within, any_within};
+use crate::column_set::{ColumnSet, Interval, Within, any_within};
 use crate::literal::{self, Floor};
 use crate::ranges::conjuncts;
 use crate::semantics;
@@ -149,8 +150,61 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
         Expr::Alias(alias) => analyze(&alias.expr, table),
         Expr::Literal(ScalarValue::Boolean(Some(true)), _) => Term::And(Vec::new()),
         Expr::Literal(ScalarValue::Boolean(_) | ScalarValue::Null, _) => Term::Or(Vec::new()),
-        other => like(other, table).unwrap_or(Term::Opaque),
+        other => packed_list(other, table)
+            .or_else(|| like(other, table))
+            .unwrap_or(Term::Opaque),
     }
+}
+
+/// A long list of whole numbers; `None` if it is something else.
+fn packed_list(expr: &Expr, table: &TableDefinition) -> Option<Term> {
+    let (list, negated) = match expr {
+        Expr::Not(inner) => (inner.as_ref(), true),
+        other => (other, false),
+    };
+    let (x, numbers) = as_in_numbers(list)?;
+    let column = compared_column(x, table)?;
+    let ty = &table.columns[column.position].ty;
+    let (least, most) = ty.integer_range().filter(|_| column.collation.is_none())?;
+    let is_unsigned = ty.is_unsigned();
+    let value = |number: i64| match is_unsigned {
+        // Those below 0 are left out.
+        true => Value::UInt(number.unsigned_abs()),
+        false => Value::Int(number),
+    };
+    let numbers = numbers.iter().copied();
+    let numbers = numbers.filter(|number| (least..=most).contains(&i128::from(*number)));
+    let mut intervals = Vec::new();
+    if negated {
+        let mut last: Option<i64> = None;
+        for number in numbers {
+            // Nothing is between neighbours.
+            if last.is_none_or(|last| last.checked_add(1) != Some(number)) {
+                intervals.push(Interval::Range {
+                    lower: last.map_or(Bound::Unbounded, |last| Bound::Excluded(value(last))),
+                    upper: Bound::Excluded(value(number)),
+                });
+            }
+            last = Some(number);
+        }
+        intervals.push(Interval::Range {
+            lower: last.map_or(Bound::Unbounded, |last| Bound::Excluded(value(last))),
+            upper: Bound::Unbounded,
+        });
+    } else {
+        intervals.extend(numbers.map(|number| Interval::Range {
+            lower: Bound::Included(value(number)),
+            upper: Bound::Included(value(number)),
+        }));
+    }
+    Some(Term::Column {
+        column: column.position,
+        set: ColumnSet {
+            intervals,
+            starts_with: None,
+        },
+        exact: true,
+    })
 }
 
 /// The terms of a chain of ANDs or ORs, however it is nested: united all at once, each is gone through once.

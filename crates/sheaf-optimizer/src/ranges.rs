@@ -472,6 +472,10 @@ mod tests {
     use datafusion_common::ScalarValue;
     use datafusion_expr::{Expr, cast, col, lit};
     use sheaf_exec::collation::collation_key;
+    use sheaf_exec::functions::in_numbers::{IN_NUMBERS, as_in_numbers};
+    use sheaf_exec::functions::scalar_function;
+    use sheaf_exec::functions::truncated::TruncatedTexts;
+    use sheaf_exec::typing::{Purpose, Texts, resolve};
     use sheaf_storage::TreeId;
     use sheaf_table::{Collation, Column, ColumnType, Index, IndexPart, TableDefinition};
 
@@ -772,5 +776,23 @@ mod tests {
         assert_eq!((of_many.ranges.len(), of_many.consumed), (1000, vec![0]));
         let of_first = found(&many, &["a"]);
         assert_eq!((of_first.ranges.len(), of_first.consumed), (100, vec![]));
+    }
+
+    #[test]
+    fn a_packed_list_says_what_the_list_says() {
+        let fields = vec![arrow::datatypes::Field::new("b", DataType::Int32, true)];
+        let schema = arrow::datatypes::Schema::new(fields);
+        let schema = datafusion_common::DFSchema::try_from(schema).unwrap();
+        let texts = Texts::of(Collation::default(), TruncatedTexts::default());
+        let packed = scalar_function(IN_NUMBERS).unwrap();
+        let packed = packed.call(vec![col("b"), lit("9,1,5,1,-3,5000000000")]);
+        let packed = resolve(packed, &schema, &texts, Purpose::Other).unwrap();
+        assert!(as_in_numbers(&packed).is_some(), "{packed}");
+        let list = [9i32, 1, 5, 1, -3].map(lit).to_vec();
+        let list = |negated| col("b").in_list(list.clone(), negated);
+        let table = table();
+        assert_eq!(analyze(&packed, &table), analyze(&list(false), &table));
+        let denied = Expr::Not(Box::new(packed));
+        assert_eq!(analyze(&denied, &table), analyze(&list(true), &table));
     }
 }

@@ -10,6 +10,7 @@ use datafusion_common::{Column, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
 use sheaf_exec::functions::as_function;
+use sheaf_exec::functions::in_numbers::as_in_numbers;
 use sheaf_table::{Collation, Value};
 
 use crate::key_bounds::text_of_sort_key;
@@ -135,9 +136,14 @@ fn operand(expr: &Expr, collation: Option<Collation>, names: Names<'_>) -> Strin
             }
             output + " end)"
         }
-        Expr::ScalarFunction(call) => match as_function(&call.func) {
-            Some(function) => call_text(function.name, &call.args, collation, names),
-            None => call_text(call.func.name(), &call.args, collation, names),
+        Expr::ScalarFunction(call) => match (as_function(&call.func), as_in_numbers(expr)) {
+            (Some(function), _) => call_text(function.name, &call.args, collation, names),
+            (None, Some((x, numbers))) => {
+                let numbers = numbers.iter().map(i64::to_string);
+                let numbers = numbers.collect::<Vec<_>>().join(",");
+                format!("({} in ({numbers}))", text(x, names))
+            }
+            (None, None) => call_text(call.func.name(), &call.args, collation, names),
         },
         Expr::AggregateFunction(aggregate) => aggregate_text(aggregate, names),
         Expr::WindowFunction(window) => window_text(window, names),

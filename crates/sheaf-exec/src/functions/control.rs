@@ -11,6 +11,7 @@ use arrow::compute::{is_null, nullif};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 
+use super::in_numbers::IN_NUMBERS;
 use super::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, common_collation, field};
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
@@ -34,6 +35,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::marker("$between", (3, 3), condition),
     // Value, then the list.
     Function::marker("$in", (2, VARIADIC), condition),
+    // Value, a long list of whole numbers.
+    Function::marker(IN_NUMBERS, (2, 2), condition),
     // A value as a condition.
     Function::marker("$truth", (1, 1), condition),
     // The kernel behind $truth, for types that have no plain comparison with zero.

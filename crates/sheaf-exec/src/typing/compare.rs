@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
-use datafusion_common::{DFSchema, Result, ScalarValue};
+use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::logical_plan::{Projection, Subquery};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
 use sheaf_table::Collation;
@@ -27,6 +27,7 @@ use super::{Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, o
 use crate::collation::collation_key;
 use crate::functions::calendar::{self, MICROS_PER_DAY, full_year};
 use crate::functions::control::microseconds;
+use crate::functions::in_numbers;
 use crate::functions::number::{
     Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
 };
@@ -628,6 +629,22 @@ pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Resu
         });
     }
     Ok(result.unwrap_or_else(|| lit(false)))
+}
+
+/// `x IN (list)` of a long list of whole numbers, which is packed.
+pub(super) fn in_numbers(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+    let [x, list] = operands(args)?;
+    let list = literal(&list).and_then(|list| list.try_as_str().flatten());
+    let Some(numbers) = list.and_then(in_numbers::unpacked) else {
+        return internal_err!("a packed list without its numbers");
+    };
+    let field = field_of(&x, schema)?;
+    let is_whole = matches!(SqlType::of(&field), SqlType::Integer { .. });
+    if is_whole && field.data_type().is_integer() && literal(&x).is_none() {
+        return Ok(in_numbers::in_numbers(x, numbers));
+    }
+    let members = numbers.into_iter().map(lit);
+    in_list(std::iter::once(x).chain(members).collect(), schema, texts)
 }
 
 /// The disjunction of some conditions, a tree that is not deep however many they are. `None` if there are none.

@@ -36,6 +36,7 @@ use datafusion_expr::{
 use sheaf_table::Collation;
 
 use crate::collation::{collation_key, key_collation};
+use crate::functions::in_numbers::IN_NUMBERS;
 use crate::functions::number::bytes_to_unsigned;
 use crate::functions::truncated::{NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
@@ -130,6 +131,7 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                 "$may_be_equal" => compare::may_be_equal(args, schema, texts),
                 "$between" => compare::between(args, schema, texts),
                 "$in" => compare::in_list(args, schema, texts),
+                IN_NUMBERS => compare::in_numbers(args, schema, texts),
                 "$truth" => compare::truth(number_of_hybrid(first(args)), schema, texts),
                 "$hybrid" => Ok(match first(args) {
                     Expr::Literal(value, _) => typed_literal(value, &field::hybrid()),

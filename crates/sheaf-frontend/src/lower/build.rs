@@ -104,6 +104,22 @@ pub fn any_row() -> Expr {
     })
 }
 
+/// The members of a long IN list, which are whole numbers, as one.
+pub fn pack_numbers(list: String) -> Expr {
+    Expr::Array(Array {
+        elem: vec![text(list)],
+        named: true,
+    })
+}
+
+/// What [`pack_numbers`] has packed, if these are the members of such a list.
+pub fn packed_numbers(members: &[Expr]) -> Option<&Expr> {
+    match members {
+        [Expr::Array(Array { elem, named: true })] => elem.first(),
+        _ => None,
+    }
+}
+
 /// A call; the name is exact.
 pub fn call(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(function(name, args.into_iter().map(argument).collect()))

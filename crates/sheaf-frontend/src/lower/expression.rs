@@ -1,6 +1,7 @@
 //! Expressions: operators become calls, conditions and values are told apart.
 
 use sheaf_access::cancel;
+use sheaf_exec::functions::in_numbers::IN_NUMBERS;
 use sheaf_table::temporal_text::{read_datetime, read_time};
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, FunctionArg,
@@ -8,7 +9,7 @@ use sqlparser::ast::{
     SelectItem, SetExpr, TrimWhereField, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 
-use super::build::{binary, call, chain, literal, not, number, text};
+use super::build::{binary, call, chain, literal, not, number, packed_numbers, text};
 use super::character_set::{convert_using, introduced};
 use super::select::Use;
 use super::{Lowering, Unknown};
@@ -583,6 +584,13 @@ impl Lowering<'_> {
     }
 
     fn in_list(&mut self, expr: Expr, list: Vec<Expr>) -> Result<Expr> {
+        if let Some(numbers) = packed_numbers(&list) {
+            let numbers = numbers.clone();
+            if let Expr::Tuple(items) = &expr {
+                return Err(operand_columns(items.len()));
+            }
+            return Ok(call(IN_NUMBERS, vec![self.value(expr)?, numbers]));
+        }
         if let Expr::Tuple(items) = expr {
             let mut equal = Vec::with_capacity(list.len());
             for row in list {
