@@ -81,6 +81,7 @@ impl Session {
         let (tables, query) = delete_query(delete, references, &targets)?;
         if !delete.ignore && self.variables.sql_mode().is_strict() {
             self.truncated_texts.refuse();
+            self.oversized_results.refuse();
         }
         self.check_safe_update((&query, text), references, targets)?;
         let mut statement = self.begin_changes()?;

@@ -640,6 +640,7 @@ impl Session {
             Some(expressions) => {
                 if mode.strict {
                     self.truncated_texts.refuse();
+                    self.oversized_results.refuse();
                 }
                 Some(self.evaluator(expressions, parameters)?)
             }

@@ -290,6 +290,7 @@ impl Session {
         };
         if insert.destination.options.mode.strict {
             self.truncated_texts.refuse();
+            self.oversized_results.refuse();
         }
         let Some(evaluator) = self.evaluator(expressions, parameters) else {
             return Ok(None);
@@ -319,6 +320,7 @@ impl Session {
             Some(expressions) => {
                 if mode.strict {
                     self.truncated_texts.refuse();
+                    self.oversized_results.refuse();
                 }
                 Some(KeptExpressions(self.evaluator(expressions, parameters)?))
             }

@@ -404,17 +404,15 @@ fn what_a_session_keeps_has_limits() {
     run(
         &mut connection,
         &[
-            "SET @a = REPEAT('a', 10000000)",
+            "SET @a = REPEAT('a', 5000000)",
+            "SET @d = CONCAT(@a, '')",
             "SET @b = REPEAT('b', 5000000)",
         ],
     );
     assert_eq!(code(&mut connection, "SET @c = REPEAT('c', 5000000)"), 1041);
     run(
         &mut connection,
-        &[
-            "SET @a = REPEAT('a', 5000000)",
-            "SET @c = REPEAT('c', 5000000)",
-        ],
+        &["SET @d = 1", "SET @c = REPEAT('c', 5000000)"],
     );
     assert_eq!(
         query_text(&mut connection, "SELECT LENGTH(@a) + LENGTH(@c)"),
