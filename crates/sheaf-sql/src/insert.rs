@@ -41,9 +41,9 @@ pub(crate) struct Destination {
     pub(crate) columns: Vec<String>,
     pub(crate) options: WriteOptions,
     /// ON DUPLICATE KEY UPDATE.
-    assignments: Vec<ast::Assignment>,
-    alias: Option<ast::InsertAliases>,
-    returning: Option<Vec<ast::SelectItem>>,
+    pub(crate) assignments: Vec<ast::Assignment>,
+    pub(crate) alias: Option<ast::InsertAliases>,
+    pub(crate) returning: Option<Vec<ast::SelectItem>>,
 }
 
 /// What an INSERT did.

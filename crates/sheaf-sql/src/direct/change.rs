@@ -22,7 +22,7 @@ use super::expression::{Collector, Evaluator, Expressions};
 use super::given::Given;
 use super::names::{ColumnNames, Names};
 use super::operand::Operand;
-use super::read::condition;
+use super::read::{condition, row_count};
 use super::row::RowReader;
 use crate::change_query::position_of;
 use crate::error::{Result, SqlError};
@@ -42,6 +42,7 @@ const MAX_BIGINT_DIGITS: u8 = 20;
 #[derive(Debug)]
 pub(super) struct Update {
     access: Access,
+    limit: Option<Operand>,
     assignments: Vec<Assignment>,
     /// What new values are computed by, and what they are given.
     expressions: Option<Expressions>,
@@ -83,6 +84,7 @@ enum NewValue {
 #[derive(Debug)]
 pub(super) struct Delete {
     access: Access,
+    limit: Option<Operand>,
 }
 
 /// The rows of a statement that changes rows.
@@ -97,6 +99,23 @@ fn access_of(
     // Rows that are changed are looked up.
     let access = Access::choose(&names.table, &comparisons, pushes, None)?;
     Some((access.filtered_by(filter), names.table))
+}
+
+/// The LIMIT of a change: of one row, it takes it or not. `None` if it may choose.
+fn limit_of(access: &Access, limit: Option<&ast::Expr>) -> Option<Option<Operand>> {
+    match limit {
+        None => Some(None),
+        Some(limit) => access
+            .is_single()
+            .then(|| Operand::of(limit))
+            .flatten()
+            .map(Some),
+    }
+}
+
+/// Whether a LIMIT takes the only row there may be.
+fn takes_a_row(limit: Option<&Operand>, parameters: &[Value]) -> bool {
+    row_count(limit, parameters, 1).is_some_and(|rows| rows > 0)
 }
 
 impl Update {
@@ -116,12 +135,13 @@ impl Update {
             assignments,
             selection,
             order_by,
-            limit: None,
+            limit,
         } = update
         else {
             return None;
         };
         let (access, table) = access_of(session, tables, selection.as_ref())?;
+        let limit = limit_of(&access, limit.as_ref())?;
         let names = Names::of(session, tables)?;
         let sql_mode = session.variables.sql_mode();
         let mut compiler = Compiler {
@@ -162,6 +182,7 @@ impl Update {
                 && columns.iter().all(|column| table.is_in_row_only(*column)),
             moves_rows: columns.iter().any(is_of_key),
             access,
+            limit,
             assignments: compiled,
             expressions,
             given,
@@ -512,7 +533,7 @@ impl Delete {
             tables,
             selection,
             order_by,
-            limit: None,
+            limit,
             returning: None,
         } = delete
         else {
@@ -522,7 +543,8 @@ impl Delete {
             return None;
         }
         let (access, table) = access_of(session, tables, selection.as_ref())?;
-        Some((Delete { access }, table))
+        let limit = limit_of(&access, limit.as_ref())?;
+        Some((Delete { access, limit }, table))
     }
 }
 
@@ -668,6 +690,9 @@ impl Session {
         let Some(bound) = self.bind_access(&update.access, table, parameters) else {
             return Ok(false);
         };
+        if !takes_a_row(update.limit.as_ref(), parameters) {
+            return Ok(false);
+        }
         let Some(inputs) = self.inputs_of_update(update, parameters) else {
             return Ok(false);
         };
@@ -708,6 +733,9 @@ impl Session {
         let Some(bound) = self.bind_access(&delete.access, table, parameters) else {
             return Ok(false);
         };
+        if !takes_a_row(delete.limit.as_ref(), parameters) {
+            return Ok(false);
+        }
         let access = (&delete.access, &bound);
         let changed = self.change_directly(access, table, &Work::Delete)?;
         let Some(Changed { changed, .. }) = changed else {

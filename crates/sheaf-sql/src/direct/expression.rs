@@ -33,7 +33,7 @@ use datafusion_physical_expr::{PhysicalExpr, split_conjunction};
 use sheaf_access::arrow_field;
 use sheaf_exec::functions::types::{Coercibility, field};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::{Column, ColumnType, TableDefinition, Value};
+use sheaf_table::{Collation, Column, ColumnType, TableDefinition, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 
@@ -96,6 +96,7 @@ enum Free {
     None,
     /// Arithmetic takes a text for what it says.
     Numbers,
+    Texts,
     All,
 }
 
@@ -114,9 +115,13 @@ impl Input {
             _ if self.free == Free::None => None,
             (Given::Clock(clock), _) => Some(Class::Clock(*clock)),
             // A number is a BIGINT by its digits, whatever the client has bound.
-            (_, Value::Int(_)) => Some(Class::Int),
-            (_, Value::UInt(number)) if i64::try_from(*number).is_ok() => Some(Class::Int),
-            (_, Value::Text(_)) if self.free == Free::All => Some(Class::Text),
+            (_, Value::Int(_)) if self.free != Free::Texts => Some(Class::Int),
+            (_, Value::UInt(number))
+                if self.free != Free::Texts && i64::try_from(*number).is_ok() =>
+            {
+                Some(Class::Int)
+            }
+            (_, Value::Text(_)) if self.free != Free::Numbers => Some(Class::Text),
             _ => None,
         }
     }
@@ -359,6 +364,22 @@ impl<'a> Collector<'a> {
     }
 }
 
+impl Collector<'_> {
+    /// Sees to it that an input is a column that a column of its own kind is compared with.
+    fn free_compared(&mut self, column: &ast::Expr, operand: &ast::Expr) {
+        let (Some((kind, column)), Some(number)) = ((self.resolve)(column), input_number(operand))
+        else {
+            return;
+        };
+        let ty = &self.kinds[kind].1.columns[column].ty;
+        if ty.is_integer() {
+            self.inputs[number].free = Free::Numbers;
+        } else if ty.is_character() && ty.collation() != Some(Collation::Binary) {
+            self.inputs[number].free = Free::Texts;
+        }
+    }
+}
+
 impl ExpressionVisitor for Collector<'_> {
     fn enter_query(&mut self, _query: &ast::Query) {
         self.is_refused = true;
@@ -395,9 +416,12 @@ impl ExpressionVisitor for Collector<'_> {
                 }
             }
             ast::Expr::BinaryOp { left, op, right } => {
-                use ast::BinaryOperator::{Minus, Multiply, Plus};
+                use ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
                 if matches!(op, Plus | Minus | Multiply) {
                     self.free_inputs(&[left, right], Free::Numbers);
+                } else if matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+                    self.free_compared(left, right);
+                    self.free_compared(right, left);
                 }
             }
             _ => {}

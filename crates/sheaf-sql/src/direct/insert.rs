@@ -40,6 +40,32 @@ pub(super) struct Insert {
     pub(super) needs: Privileges,
 }
 
+/// The columns that an INSERT names, and the rows of VALUES or the one of SET; `None` if it has others.
+fn given_rows(insert: &ast::Insert) -> Option<(Vec<String>, Vec<Vec<&ast::Expr>>)> {
+    if !insert.assignments.is_empty() {
+        let assigned = insert.assignments.iter().map(|assignment| {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return None;
+            };
+            Some((last_part(name), &assignment.value))
+        });
+        let (columns, row) = assigned.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        return Some((columns, vec![row]));
+    }
+    let source = insert.source.as_deref()?;
+    let ast::SetExpr::Values(values) = source.body.as_ref() else {
+        return None;
+    };
+    let rows = values.rows.iter().map(|row| row.content.iter().collect());
+    let is_plain = source.with.is_none() && source.order_by.is_none();
+    is_plain.then(|| {
+        (
+            insert.columns.iter().map(last_part).collect(),
+            rows.collect(),
+        )
+    })
+}
+
 /// What becomes of a row in the way.
 struct Duplicates {
     /// From left to right.
@@ -170,28 +196,22 @@ impl Insert {
 
     /// The plan of an INSERT; `None` if it is not one of plain values.
     pub(super) fn compile(session: &Session, insert: &ast::Insert) -> Option<Insert> {
-        let source = insert.source.as_deref()?;
-        let is_plain = insert.optimizer_hints.is_empty()
-            && insert.returning.is_none()
-            && insert.assignments.is_empty()
-            && source.with.is_none()
-            && source.order_by.is_none();
-        let ast::SetExpr::Values(values) = source.body.as_ref() else {
-            return None;
-        };
-        if !is_plain {
+        if !insert.optimizer_hints.is_empty() || insert.returning.is_some() {
             return None;
         }
+        let (columns, values) = given_rows(insert)?;
         let mut collector = Collector::of_constants();
         let rows: Vec<Vec<Place>> = values
-            .rows
             .iter()
             .map(|row| {
-                let places = row.content.iter();
+                let places = row.iter();
                 places.map(|expr| Place::of(expr, &mut collector)).collect()
             })
             .collect::<Option<_>>()?;
-        let destination = session.plain_destination(insert)?;
+        let destination = Destination {
+            columns,
+            ..session.plain_destination(insert)?
+        };
         let (database, table) = (&destination.database, &destination.table);
         let table = session.engine.catalog().table(database, table).ok()?;
         // `INSERT INTO t () VALUES ()` gives no column a value.
@@ -200,8 +220,9 @@ impl Insert {
             true => Vec::new(),
             false => Session::target_columns(&table, &destination.columns).ok()?,
         };
-        let rows_given = values.rows.iter();
-        let mut given = rows_given.flat_map(|row| row.content.iter().zip(&targets));
+        let mut given = values
+            .iter()
+            .flat_map(|row| row.iter().copied().zip(&targets));
         let is_hybrid = |(expr, target): (&ast::Expr, &usize)| {
             hybrid_number(expr, &table.definition.columns[*target].ty).is_some()
         };
