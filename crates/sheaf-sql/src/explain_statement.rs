@@ -86,7 +86,7 @@ impl Session {
         statement: &Statement,
         text: &str,
     ) -> Result<(Option<Statement>, bool)> {
-        let Some(plan) = self.direct_plan(statement, text) else {
+        let Some(plan) = self.direct_plan(statement, (text, 0)) else {
             return Ok((None, false));
         };
         let way = self.would_run_directly(&plan)?;

@@ -497,7 +497,7 @@ impl Session {
                     // Nothing is saved: its values are at hand.
                     Statement::Insert(_) => None,
                     _ if !may_be_direct => None,
-                    _ => self.direct_plan(&statement, text),
+                    _ => self.direct_plan(&statement, (text, 0)),
                 };
                 match plan {
                     Some(plan) if self.run_direct(&plan, (&[], Spelled::AsWritten), sink)? => {

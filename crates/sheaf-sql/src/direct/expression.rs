@@ -710,8 +710,11 @@ impl Session {
         let items = with_inputs(items, &written);
         let planned = self.plan_over_rows((items, condition), &kinds, "").ok()?;
         let has_cells = |field: &FieldRef| has_cells(field.data_type());
-        let is_whole =
-            planned.condition.is_some() == has_condition && planned.fields.iter().all(has_cells);
+        // What comes to a column of the table, as IFNULL(column, NULL) does, is described as that.
+        let is_column = |meta: &ColumnMeta| !meta.org_name.is_empty() && meta.table != INPUTS;
+        let is_whole = planned.condition.is_some() == has_condition
+            && planned.fields.iter().all(has_cells)
+            && !(expressions.are_shown && planned.metas.iter().any(is_column));
         let columns = expressions.kinds.iter().flat_map(|kind| {
             let columns = kind.columns.iter();
             columns.map(|(position, column)| (kind.number, *position, column.ty.clone()))

@@ -3,11 +3,15 @@
 //!
 //! `NOW()` is the statement's own start, so it is read at each execution and never becomes a part of a plan.
 
+use std::ops::ControlFlow;
+
 use sheaf_exec::functions::calendar::{MICROS_PER_SECOND, split_datetime};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::Value;
 use sqlparser::ast;
 
 use crate::parser::parameter_number;
+use crate::parser::statement::Statement;
 use crate::query::SessionValues;
 use crate::session::Session;
 
@@ -251,4 +255,108 @@ impl SessionFunction {
 /// The day on which a statement of the session runs.
 pub(super) fn local_day(session: &Session) -> i32 {
     split_datetime(session.local_now_micros()).0
+}
+
+/// A statement whose WHERE has places, behind so many parameters, for the variables and numbers of the session in it: they
+/// are operands of its keys then. With what takes these places. `None` if there are none; `text` is what was parsed.
+pub(super) fn with_places(
+    statement: &Statement,
+    (text, parameters): (&str, usize),
+) -> (Option<Statement>, Vec<Given>) {
+    let mut places = Places {
+        first: parameters,
+        given: Vec::new(),
+    };
+    let may_have_some = text.contains('@') || text.to_ascii_lowercase().contains("_id");
+    if !may_have_some {
+        return (None, places.given);
+    }
+    let mut statement = statement.clone();
+    let selection = match &mut statement {
+        Statement::Query(query) => match query.body.as_mut() {
+            ast::SetExpr::Select(select) => select.selection.as_mut(),
+            _ => None,
+        },
+        Statement::Update(update) => update.selection.as_mut(),
+        Statement::Delete(delete) => delete.selection.as_mut(),
+        _ => None,
+    };
+    if let Some(selection) = selection {
+        walk_expression(selection, &mut places);
+    }
+    match places.given.is_empty() {
+        true => (None, places.given),
+        false => (Some(statement), places.given),
+    }
+}
+
+/// See [`with_places`].
+struct Places {
+    first: usize,
+    given: Vec<Given>,
+}
+
+impl ExpressionVisitor for Places {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        let given = Given::of(expression).filter(|given| {
+            matches!(
+                given,
+                Given::UserVariable(_)
+                    | Given::Session(SessionFunction::LastInsertId | SessionFunction::ConnectionId)
+            )
+        });
+        if let Some(given) = given {
+            let place = format!("?{}", self.first + self.given.len());
+            *expression = ast::Expr::value(ast::Value::Placeholder(place));
+            self.given.push(given);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::SheafDialect;
+
+    fn given(text: &str) -> Option<Given> {
+        let expr = crate::parser::parse_expression(text, &SheafDialect::default()).expect(text);
+        Given::in_expression(&expr)
+    }
+
+    #[test]
+    fn the_clock_and_the_session_are_given() {
+        let moment = |digits: u8| {
+            Some(Given::Clock(Clock {
+                part: ClockPart::Moment,
+                is_utc: false,
+                digits,
+            }))
+        };
+        assert_eq!(given("now()"), moment(0));
+        assert_eq!(given("CURRENT_TIMESTAMP"), moment(0));
+        assert_eq!(given("current_timestamp(3)"), moment(3));
+        assert_eq!(given("@x"), Some(Given::UserVariable("x".into())));
+        assert_eq!(
+            given("@@global.Port"),
+            Some(Given::SystemVariable {
+                is_global: true,
+                name: "port".into()
+            })
+        );
+        assert_eq!(
+            given("last_insert_id()"),
+            Some(Given::Session(SessionFunction::LastInsertId))
+        );
+        for other in [
+            "x",
+            "`@x`",
+            "rand()",
+            "last_insert_id(1)",
+            "now() + 1",
+            "curdate(1)",
+        ] {
+            assert_eq!(given(other), None, "{other}");
+        }
+    }
 }

@@ -190,14 +190,14 @@ impl Session {
 
 impl Join {
     /// Whether a plan without parameters would run, as far as the rows of its first table tell.
-    pub(super) fn would_run(&self, session: &Session) -> Result<bool> {
+    pub(super) fn would_run(&self, session: &Session, parameters: &[Value]) -> Result<bool> {
         let Some(first) = self.tables.first() else {
             return Ok(false);
         };
         let Some(_guard) = session.borrow_for_read(&first.table, false)? else {
             return Ok(false);
         };
-        let Some(bound) = first.access.bind(&first.table, &[]) else {
+        let Some(bound) = first.access.bind(&first.table, parameters) else {
             return Ok(false);
         };
         let rows = bound

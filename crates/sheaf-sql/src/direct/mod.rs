@@ -63,6 +63,7 @@ mod shared_plans;
 mod statement_cache;
 mod waiting_rows;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_table::{PrivilegeLevel, Privileges, Table, Value};
@@ -77,6 +78,8 @@ use crate::result::ResultSink;
 use crate::session::Session;
 use crate::status::Command;
 use crate::variables::Variables;
+
+use given::Given;
 
 pub(crate) use expression::{ExpressionCache, KeptExpressions};
 pub(crate) use read::Way;
@@ -118,6 +121,8 @@ impl Circumstances {
 pub(crate) struct DirectPlan {
     action: Action,
     parameters: usize,
+    /// What takes the places behind the parameters.
+    given: Vec<Given>,
     /// What its sessions need to be allowed to.
     needs: Vec<TableNeed>,
 }
@@ -226,10 +231,9 @@ impl Session {
         self.handle.commands.count(Command::StatementCacheMisses);
         let parsed = parser::parse_with_parameters(text, &self.dialect(), Parameters::Numbered);
         // What is wrong is told by the parser that gets the values.
-        let plan = parsed.ok().and_then(|(statement, parameters)| {
-            let plan = self.direct_plan(&statement, text)?;
-            Some(DirectPlan { parameters, ..plan })
-        });
+        let plan = parsed
+            .ok()
+            .and_then(|(statement, parameters)| self.direct_plan(&statement, (text, parameters)));
         let known = match plan {
             Some(plan) => Known::Direct(Arc::new(plan)),
             None => Known::NotDirect,
@@ -240,8 +244,12 @@ impl Session {
         (key, known)
     }
 
-    /// The direct plan of a statement without parameters; `None` if it has none. `text` is what was parsed.
-    pub(crate) fn direct_plan(&self, statement: &Statement, text: &str) -> Option<DirectPlan> {
+    /// The direct plan of a statement with so many parameters; `None` if it has none. `text` is what was parsed.
+    pub(crate) fn direct_plan(
+        &self,
+        statement: &Statement,
+        (text, parameters): (&str, usize),
+    ) -> Option<DirectPlan> {
         let may_be_direct = matches!(
             statement,
             Statement::Query(_)
@@ -252,6 +260,8 @@ impl Session {
         if !may_be_direct || !self.variables.direct_plans() {
             return None;
         }
+        let (rewritten, given) = given::with_places(statement, (text, parameters));
+        let statement = rewritten.as_ref().unwrap_or(statement);
         let action = match statement {
             Statement::Query(query) => self.query_action(query, text)?,
             Statement::Update(update) => {
@@ -268,7 +278,8 @@ impl Session {
         Some(DirectPlan {
             needs: needs_of(&action, statement),
             action,
-            parameters: 0,
+            parameters,
+            given,
         })
     }
 
@@ -288,13 +299,28 @@ impl Session {
         for need in &plan.needs {
             self.require_on_table(&need.database, &need.table, need.privileges)?;
         }
+        let Some(given) = self.given_of(plan, &[]) else {
+            return Ok(None);
+        };
         match &plan.action {
-            Action::Read(read, table) => self.would_read(read, table),
-            Action::Join(join) => Ok(join.would_run(self)?.then_some(Way::Through)),
+            Action::Read(read, table) => self.would_read(read, table, &given),
+            Action::Join(join) => Ok(join.would_run(self, &given)?.then_some(Way::Through)),
             // There is nothing to read.
             Action::Constants(_) => Ok(None),
             Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(Some(Way::Through)),
         }
+    }
+
+    /// The parameters of a run, with what the session gives besides; `None` if that is for the vectorised path to read.
+    fn given_of<'p>(&self, plan: &DirectPlan, parameters: &'p [Value]) -> Option<Cow<'p, [Value]>> {
+        if plan.given.is_empty() {
+            return Some(Cow::Borrowed(parameters));
+        }
+        let mut all = parameters.to_vec();
+        for given in &plan.given {
+            all.push(given.literal_value(self, parameters)?);
+        }
+        Some(Cow::Owned(all))
     }
 
     /// Runs a plan that [is current](DirectPlan::is_current), in the circumstances that it was made for, as
@@ -310,13 +336,16 @@ impl Session {
         if self.locked_tables.is_some() {
             return Ok(false);
         }
+        let Some(parameters) = self.given_of(plan, parameters) else {
+            return Ok(false);
+        };
         let warnings = self.warnings.clone();
         self.clear_warnings();
         if !self.has_all_rights() {
             self.check_needs(&plan.needs)?;
         }
         self.begin_implicitly();
-        let parameters = operand::as_literals(parameters);
+        let parameters = operand::as_literals(&parameters);
         let is_query = plan.command() == Command::Select;
         let _timer = self.limit_time(is_query);
         let outcome = match &plan.action {

@@ -790,14 +790,19 @@ impl Session {
     }
 
     /// How a plan without parameters would run; `None`: it would not.
-    pub(super) fn would_read(&self, read: &Read, table: &Arc<Table>) -> Result<Option<Way>> {
+    pub(super) fn would_read(
+        &self,
+        read: &Read,
+        table: &Arc<Table>,
+        parameters: &[Value],
+    ) -> Result<Option<Way>> {
         let Some(_guard) = self.borrow_for_read(table, false)? else {
             return Ok(None);
         };
         if self.reads_lock() {
             return Ok(None);
         }
-        let ready = read.prepare(self.variables.sql_select_limit(), table, &[])?;
+        let ready = read.prepare(self.variables.sql_select_limit(), table, parameters)?;
         let Some(ready) = ready else {
             return Ok(None);
         };

@@ -95,6 +95,8 @@ const STRANGE: &[&str] = &[
     "'2020-01-01'",
     "TRUE",
     "x'61'",
+    "@number",
+    "@text",
 ];
 
 pub struct TableColumn {
