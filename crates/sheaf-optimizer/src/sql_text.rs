@@ -275,6 +275,8 @@ const TRANSPARENT: &[&str] = &[
     "$double_of_text",
     "$decimal_of_text",
     "$integer_of_text",
+    "$divisor",
+    "$finite",
     "$sort_key",
     "$or_null",
     "$on_day",

@@ -102,6 +102,7 @@ impl Session {
                     let (database, table) = (&destination.database, &destination.table);
                     let target = self.engine.catalog().table(database, table)?;
                     let targets = Self::target_columns(&target, &destination.columns)?;
+                    self.watch_divisions();
                     let opened = self.begin_for_reads_that_lock();
                     let inserted = self.plan_insert(&query, text).and_then(|planned| {
                         self.insert_rows_of(&destination, targets.len(), planned, text)

@@ -159,6 +159,7 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.watch_divisions();
         if locked_rows(query) == Locked::Skip {
             return self.query_skipping_locked(query, text, sink);
         }

@@ -532,11 +532,20 @@ impl Session {
         }
     }
 
-    /// Makes warnings of the texts that the statement has cut to numbers, and of those that were too long.
+    /// Divisions by zero are warned of, or are errors, if `sql_mode` says so.
+    pub(crate) fn watch_divisions(&self) {
+        let mode = self.variables.sql_mode();
+        if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
+            self.truncated_texts.watch_divisions();
+        }
+    }
+
+    /// Makes warnings of the texts that the statement has cut to numbers, of its divisions by zero, and of texts that were
+    /// too long.
     pub(crate) fn warn_of_truncated_texts(&mut self) {
         let (messages, others) = self.truncated_texts.take();
-        for message in messages {
-            self.warnings.warn(1292, message);
+        for (code, message) in messages {
+            self.warnings.warn(code, message);
         }
         self.warnings.count_others(others);
         let (messages, others) = self.oversized_results.take();

@@ -51,6 +51,11 @@ impl EvaluationError {
         )
     }
 
+    /// 1365.
+    pub fn division_by_zero() -> EvaluationError {
+        Self::new(1365, "22012", "Division by 0".to_string())
+    }
+
     /// 1292: only a part of a text is the number that is wanted.
     pub fn truncated_text(type_name: &str, text: &str) -> EvaluationError {
         let shown = shown(text);

@@ -116,6 +116,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("degrees", (1, 1), double, |call| {
         finite(call, "degrees", |x| x / std::f64::consts::PI * 180.0)
     }),
+    // A double, and what it was computed by: error 1690 if it left the range on the way.
+    Function::new("$finite", (2, 2), double, |call| {
+        let values = call.double(0)?;
+        if values
+            .array
+            .iter()
+            .flatten()
+            .any(|value| !value.is_finite())
+        {
+            let computed = call.text(1)?;
+            let expression = computed.get(0).unwrap_or_default();
+            return Err(EvaluationError::out_of_range("DOUBLE", expression).into());
+        }
+        Ok(Arc::new(values.array))
+    }),
     Function::strict("radians", (1, 1), double, |call| {
         partial(call, |x| Some(x.to_radians()))
     }),
@@ -371,6 +386,10 @@ fn round_double(value: f64, places: i64, to_nearest: bool) -> f64 {
             value.trunc()
         }
     };
+    // No double has as many digits.
+    if places < -308 {
+        return 0.0;
+    }
     let power = 10f64.powi(places.unsigned_abs().min(308) as i32);
     let rounded = if places < 0 {
         whole(value / power) * power

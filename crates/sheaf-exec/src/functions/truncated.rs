@@ -4,16 +4,20 @@
 //! comes out, that is an error. Kernels convert without a word, since most conversions serve a comparison. But where a
 //! select list computes with a text, the typing rule puts a function of this module around it. The function belongs to a
 //! session: it notes in a cell what it has cut, and the session looks into that before it says how its statement ended.
+//!
+//! Divisions by zero, which are NULL, are noted in the same way where the session watches for them (the mode
+//! ERROR_FOR_DIVISION_BY_ZERO).
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::{ArrayRef, Float64Array, UInt64Array};
-use arrow::datatypes::DataType;
+use arrow::array::{ArrayRef, AsArray, Float64Array, UInt64Array};
+use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use super::EvaluationError;
@@ -69,13 +73,15 @@ pub struct TruncatedTexts(Arc<Cell>);
 struct Cell {
     /// There is something to look at in `noted`.
     is_used: AtomicBool,
+    watches_divisions: AtomicBool,
     noted: Mutex<Noted>,
 }
 
 #[derive(Debug, Default)]
 struct Noted {
     is_refused: bool,
-    messages: Vec<String>,
+    /// Codes and texts.
+    messages: Vec<(u16, String)>,
     count: u64,
 }
 
@@ -89,6 +95,7 @@ impl TruncatedTexts {
 
     /// Begins a statement.
     pub fn begin(&self) {
+        self.0.watches_divisions.store(false, Ordering::Relaxed);
         if self.0.is_used.load(Ordering::Acquire) {
             *self.write() = Noted::default();
             self.0.is_used.store(false, Ordering::Release);
@@ -116,10 +123,11 @@ impl TruncatedTexts {
             return Err(error.into());
         }
         let is_full = noted.messages.len() == MAX_MESSAGES;
-        if is_full || !noted.messages.contains(&error.message) {
+        let is_known = |(_, message): &(u16, String)| *message == error.message;
+        if is_full || !noted.messages.iter().any(is_known) {
             noted.count += 1;
             if !is_full {
-                noted.messages.push(error.message);
+                noted.messages.push((error.code, error.message));
             }
         }
         Ok(())
@@ -136,8 +144,17 @@ impl TruncatedTexts {
         }
     }
 
-    /// The messages so far, and how many there were besides. They are forgotten.
-    pub fn take(&self) -> (Vec<String>, u64) {
+    /// In queries that are planned from now on, divisions by zero are noted.
+    pub fn watch_divisions(&self) {
+        self.0.watches_divisions.store(true, Ordering::Relaxed);
+    }
+
+    pub fn watches_divisions(&self) -> bool {
+        self.0.watches_divisions.load(Ordering::Relaxed)
+    }
+
+    /// Codes and texts of the messages so far, and how many there were besides. They are forgotten.
+    pub fn take(&self) -> (Vec<(u16, String)>, u64) {
         if !self.0.is_used.load(Ordering::Acquire) {
             return (Vec::new(), 0);
         }
@@ -157,21 +174,36 @@ impl TruncatedTexts {
         function.call(vec![text])
     }
 
+    /// What is divided by, which is looked at for zeros.
+    pub fn divisor(&self, operand: Expr) -> Expr {
+        let function = ScalarUDF::from(Divisor {
+            texts: self.clone(),
+            signature: Signature::any(1, Volatility::Volatile),
+        });
+        function.call(vec![operand])
+    }
+
     /// A text that is cut in so many rows.
     fn note(&self, kind: NumberKind, text: &str, rows: usize) -> Result<()> {
+        self.note_error(|| EvaluationError::truncated_text(kind.name(), text), rows)
+    }
+
+    /// What would be an error, in so many rows.
+    fn note_error(&self, error: impl Fn() -> EvaluationError, rows: usize) -> Result<()> {
         if rows == 0 {
             return Ok(());
         }
         let mut noted = self.write();
-        let error = || EvaluationError::truncated_text(kind.name(), text);
         if noted.is_refused {
             return Err(error().into());
         }
         noted.count += rows as u64;
         let room = rows.min(MAX_MESSAGES - noted.messages.len());
         if room > 0 {
-            let message = error().message;
-            noted.messages.extend(std::iter::repeat_n(message, room));
+            let EvaluationError { code, message, .. } = error();
+            noted
+                .messages
+                .extend(std::iter::repeat_n((code, message), room));
         }
         Ok(())
     }
@@ -247,6 +279,65 @@ impl ScalarUDFImpl for NumberOfText {
     }
 }
 
+/// Hands its operand on, and notes the zeros in it.
+#[derive(Debug)]
+struct Divisor {
+    texts: TruncatedTexts,
+    signature: Signature,
+}
+
+impl PartialEq for Divisor {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.texts.0, &other.texts.0)
+    }
+}
+
+impl Eq for Divisor {}
+
+impl Hash for Divisor {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.texts.0).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Divisor {
+    fn name(&self) -> &str {
+        "$divisor"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::clone(&args.arg_fields[0]))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if args.args.len() != 1 {
+            return exec_err!("{} without its argument", self.name());
+        }
+        let operand = args.args.swap_remove(0);
+        if !operand.data_type().is_numeric() {
+            return Ok(operand);
+        }
+        let (array, rows_of_each) = match &operand {
+            ColumnarValue::Array(array) => (Arc::clone(array), 1),
+            ColumnarValue::Scalar(number) => (number.to_array_of_size(1)?, args.number_rows),
+        };
+        let numbers = arrow::compute::cast(&array, &DataType::Float64)?;
+        let numbers = numbers.as_primitive::<Float64Type>();
+        let zeros = numbers.iter().filter(|number| *number == Some(0.0)).count();
+        self.texts
+            .note_error(EvaluationError::division_by_zero, zeros * rows_of_each)?;
+        Ok(operand)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,7 +349,10 @@ mod tests {
             texts.note(NumberKind::Integer, "5 apples", 2).unwrap();
         }
         let (messages, others) = texts.take();
-        assert_eq!(messages[0], "Truncated incorrect INTEGER value: '5 apples'");
+        assert_eq!(
+            messages[0].1,
+            "Truncated incorrect INTEGER value: '5 apples'"
+        );
         assert_eq!(
             (messages.len(), others),
             (MAX_MESSAGES, MAX_MESSAGES as u64)
@@ -278,7 +372,7 @@ mod tests {
             texts.note_constant_text(NumberKind::Double, text).unwrap();
         }
         let message = "Truncated incorrect DOUBLE value: '1bad'".to_string();
-        assert_eq!(texts.take(), (vec![message], 0));
+        assert_eq!(texts.take(), (vec![(1292, message)], 0));
         texts.refuse();
         assert!(texts.note_constant_text(NumberKind::Double, "1").is_ok());
         assert!(

@@ -163,6 +163,10 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                         _ => args,
                     };
                     let args = times_of_today(name, args, schema, texts)?;
+                    let args = match purpose == Purpose::Shown && is_division(name) {
+                        true => watched_divisor(args, texts),
+                        false => args,
+                    };
                     Ok(fold(
                         Expr::ScalarFunction(ScalarFunction { func, args }),
                         schema,
@@ -244,6 +248,27 @@ fn wanted_number(operator: &str) -> Option<NumberKind> {
         | "bit_count" | "$cast_signed" | "$cast_unsigned" => Some(NumberKind::Integer),
         _ => None,
     }
+}
+
+fn is_division(operator: &str) -> bool {
+    matches!(operator, "$divide" | "$integer_divide" | "mod")
+}
+
+/// The operands of a division. Where the session wants to hear of zeros, the divisor is looked at, unless it is a number
+/// other than zero.
+fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Vec<Expr> {
+    let is_zero = |value: &ScalarValue| {
+        let number = value.cast_to(&DataType::Float64);
+        matches!(number, Ok(ScalarValue::Float64(Some(0.0))))
+    };
+    if let [_, divisor] = operands.as_mut_slice()
+        && texts.truncated.watches_divisions()
+        && literal(divisor).is_none_or(is_zero)
+    {
+        let operand = std::mem::replace(divisor, lit(ScalarValue::Null));
+        *divisor = texts.truncated.divisor(operand);
+    }
+    operands
 }
 
 /// Operands of which nobody fails to hear if they are texts and no numbers.

@@ -388,6 +388,11 @@ impl Lowering<'_> {
                 "$cast_unsigned",
                 vec![call("coalesce", vec![argument_of(name), number(0)])],
             ),
+            // Squares of huge numbers leave the range of doubles.
+            "stddev_pop" | "stddev" | "var_pop" | "var" => {
+                let shown = text(format!("{name}(x)"));
+                call("$finite", vec![argument_of(name), shown])
+            }
             _ => argument_of(name),
         })
     }

@@ -71,7 +71,9 @@ pub(super) fn kept_text(tokens: &[Token], expression: &ast::Expr) -> String {
                     text.push_str(&word.value);
                 }
             }
-            Token::SingleQuotedString(string) | Token::DoubleQuotedString(string) => {
+            Token::SingleQuotedString(string)
+            | Token::DoubleQuotedString(string)
+            | Token::NationalStringLiteral(string) => {
                 text.push_str(&sheaf_table::show_create::text_literal(string));
             }
             other => text.push_str(&other.to_string()),

@@ -653,6 +653,10 @@ impl Session {
     }
 
     fn instance_of(&self, expressions: &Expressions, values: &[Value]) -> Option<Instance> {
+        // Statements that change rows have a way of their own to tell of divisions by zero.
+        if expressions.are_shown {
+            self.watch_divisions();
+        }
         let mut kinds: Vec<(&str, SchemaRef)> = Vec::with_capacity(expressions.kinds.len() + 1);
         for kind in &expressions.kinds {
             let columns = kind.columns.iter();
