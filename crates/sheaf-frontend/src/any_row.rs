@@ -1,7 +1,9 @@
-//! sql_mode without ONLY_FULL_GROUP_BY: what is neither grouped by nor aggregated is that of any row of the group.
+//! What is neither grouped by nor aggregated is that of any row of the group.
 //!
-//! Above its groups a query may name only what it groups by. So where the session's mode allows more, the pass over the
-//! syntax tree adds `[]` to the GROUP BY. SqlToRel asks what that means, and is told: a mark, and all columns of the FROM.
+//! Without ONLY_FULL_GROUP_BY in sql_mode that may be any column, with it one that is the same in all rows of the group
+//! ([`determined_by`]).
+//!
+//! Above its groups a query may name only what it groups by. So where more is allowed, the pass over the syntax tree adds `[]` to the GROUP BY. SqlToRel asks what that means, and is told: a mark, and all columns of the FROM.
 //! In the plan that it makes, those that are named above become aggregates, and the mark goes with the others:
 //!
 //! ```text
@@ -16,11 +18,22 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, Result, ScalarValue, internal_datafusion_err};
+use datafusion_common::{Column, DFSchema, Result, ScalarValue, internal_datafusion_err, plan_err};
 use datafusion_expr::expr::{AggregateFunction, GroupingSet};
 use datafusion_expr::planner::{ExprPlanner, PlannerResult};
 use datafusion_expr::{Aggregate, Expr, LogicalPlan, Projection};
 use sheaf_exec::aggregates::aggregate_function;
+
+use crate::determined::determined_by;
+
+/// What a query with groups may name besides what it groups by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum AnyRows {
+    Refused,
+    /// What is the same in all rows of a group.
+    Determined,
+    Shown,
+}
 
 /// Stands before the columns that nobody asked to group by. No literal of a statement has this type.
 fn mark() -> Expr {
@@ -47,9 +60,9 @@ impl ExprPlanner for AnyRowPlanner {
 }
 
 /// Resolves the marks. For plans as they come from SqlToRel.
-pub fn with_any_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn with_any_rows(plan: LogicalPlan, any_rows: AnyRows) -> Result<LogicalPlan> {
     let resolved = plan.transform_up_with_subqueries(|plan| match plan {
-        LogicalPlan::Projection(_) => from_list_to_groups(plan, &mut HashSet::new()),
+        LogicalPlan::Projection(_) => from_list_to_groups(plan, &mut HashSet::new(), any_rows),
         other => Ok(Transformed::no(other)),
     })?;
     Ok(resolved.data)
@@ -59,14 +72,46 @@ pub fn with_any_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn from_list_to_groups(
     plan: LogicalPlan,
     named: &mut HashSet<Column>,
+    any_rows: AnyRows,
 ) -> Result<Transformed<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::Window(_) | LogicalPlan::Filter(_) => {
             add_named(&plan, named)?;
-            plan.map_children(|input| from_list_to_groups(input, named))
+            plan.map_children(|input| from_list_to_groups(input, named, any_rows))
         }
-        LogicalPlan::Aggregate(aggregate) => with_any_row(aggregate, named),
+        LogicalPlan::Aggregate(aggregate) => with_any_row(aggregate, named, any_rows),
         other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Subqueries above groups may name only what is grouped by, as the query itself. SqlToRel does not ask that.
+pub fn check_outer_columns(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Projection(_) | LogicalPlan::Window(_) | LogicalPlan::Filter(_) = node {
+            let mut named = HashSet::new();
+            add_outer(node, &mut named)?;
+            if let Some(aggregate) = aggregate_below(node).filter(|_| !named.is_empty()) {
+                let (all, shown) = (aggregate.input.schema(), &aggregate.schema);
+                let is_lost =
+                    |column: &&Column| all.has_column(column) && !shown.has_column(column);
+                if let Some(column) = named.iter().find(is_lost) {
+                    return plan_err!("{column} must be in GROUP BY or an aggregate function");
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// The groups that a select list is about.
+fn aggregate_below(node: &LogicalPlan) -> Option<&Aggregate> {
+    match node {
+        LogicalPlan::Projection(projection) => aggregate_below(&projection.input),
+        LogicalPlan::Window(window) => aggregate_below(&window.input),
+        LogicalPlan::Filter(filter) => aggregate_below(&filter.input),
+        LogicalPlan::Aggregate(aggregate) => Some(aggregate),
+        _ => None,
     }
 }
 
@@ -76,6 +121,11 @@ fn add_named(node: &LogicalPlan, named: &mut HashSet<Column>) -> Result<()> {
         named.extend(expr.column_refs().into_iter().cloned());
         Ok(TreeNodeRecursion::Continue)
     })?;
+    add_outer(node, named)
+}
+
+/// The columns that a node's subqueries are correlated by.
+fn add_outer(node: &LogicalPlan, named: &mut HashSet<Column>) -> Result<()> {
     node.apply_subqueries(|subquery| {
         subquery.apply_with_subqueries(|node| {
             node.apply_expressions(|expr| {
@@ -91,7 +141,11 @@ fn add_named(node: &LogicalPlan, named: &mut HashSet<Column>) -> Result<()> {
     Ok(())
 }
 
-fn with_any_row(aggregate: Aggregate, named: &HashSet<Column>) -> Result<Transformed<LogicalPlan>> {
+fn with_any_row(
+    aggregate: Aggregate,
+    named: &HashSet<Column>,
+    any_rows: AnyRows,
+) -> Result<Transformed<LogicalPlan>> {
     let mut sets = match aggregate.group_expr.as_slice() {
         [Expr::GroupingSet(GroupingSet::GroupingSets(sets))] => sets.clone(),
         _ => return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate))),
@@ -104,6 +158,12 @@ fn with_any_row(aggregate: Aggregate, named: &HashSet<Column>) -> Result<Transfo
         };
         others = set.split_off(end);
     }
+    let determined = match (any_rows, sets.as_slice()) {
+        (AnyRows::Determined, [groups]) => Some(determined_by(groups, &aggregate.input)),
+        // Rows of WITH ROLLUP have lost what would determine others.
+        (AnyRows::Determined, _) => Some(HashSet::new()),
+        _ => None,
+    };
     let mut aggregates = aggregate.aggr_expr;
     let mut shown = Vec::new();
     for other in others {
@@ -113,6 +173,12 @@ fn with_any_row(aggregate: Aggregate, named: &HashSet<Column>) -> Result<Transfo
         };
         if is_grouped || !named.contains(column) {
             continue;
+        }
+        if determined
+            .as_ref()
+            .is_some_and(|known| !known.contains(column))
+        {
+            return plan_err!("{column} must be in GROUP BY or an aggregate function");
         }
         let (table, column) = (column.relation.clone(), column.name.clone());
         let value = any_value(other)?;

@@ -93,7 +93,13 @@ impl Dialect for SheafDialect {
     }
 
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
-        MYSQL.is_table_factor_alias(explicit, kw, parser)
+        // LOCK, with which a clause of its own begins, is reserved.
+        *kw != Keyword::LOCK && MYSQL.is_table_factor_alias(explicit, kw, parser)
+    }
+
+    /// `FROM ((t))`.
+    fn supports_parens_around_table_factor(&self) -> bool {
+        true
     }
 
     fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
@@ -179,6 +185,7 @@ impl Dialect for SheafDialect {
             Token::Word(word) if word.quote_style.is_none() && is_mod(&word.value) => {
                 binding::PRODUCT
             }
+            Token::Word(word) if is_sounds(&word.value) && is_like(parser) => binding::PREDICATE,
             _ => return None,
         };
         Some(Ok(precedence))
@@ -209,6 +216,12 @@ impl Dialect for SheafDialect {
             }
             Token::Word(word) if word.quote_style.is_none() && is_mod(&word.value) => {
                 (BinaryOperator::Modulo, precedence)
+            }
+            Token::Word(word) if is_sounds(&word.value) && is_like(parser) => {
+                return Some(parse_sounds_like(parser, left, precedence));
+            }
+            Token::Word(word) if matches!(word.keyword, Keyword::IN | Keyword::NOT) => {
+                return parse_in_list(parser, left).transpose();
             }
             // The only operator that associates to the right.
             Token::Assignment => (BinaryOperator::Assignment, precedence - 1),
@@ -357,6 +370,72 @@ fn long_list(parser: &Parser) -> Option<LongList> {
 
 fn is_mod(word: &str) -> bool {
     word.eq_ignore_ascii_case("mod")
+}
+
+fn is_sounds(word: &str) -> bool {
+    word.eq_ignore_ascii_case("sounds")
+}
+
+fn is_like(parser: &Parser) -> bool {
+    matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::LIKE)
+}
+
+/// `a SOUNDS LIKE b`.
+fn parse_sounds_like(
+    parser: &mut Parser,
+    left: &Expr,
+    precedence: u8,
+) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.advance_token();
+    let right = parser.parse_subexpr(precedence)?;
+    Ok(Expr::BinaryOp {
+        left: Box::new(call("soundex", vec![left.clone()])),
+        op: BinaryOperator::Eq,
+        right: Box::new(call("soundex", vec![right])),
+    })
+}
+
+/// `x IN ((a), (b))`, with `(a)` a subquery or a row: sqlparser takes what begins with a subquery for one. `None` for every
+/// other IN.
+fn parse_in_list(parser: &mut Parser, left: &Expr) -> Result<Option<Expr>, ParserError> {
+    let is_keyword = |at: usize, keyword: Keyword| {
+        matches!(&parser.peek_nth_token_ref(at).token,
+            Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword)
+    };
+    let negated = is_keyword(0, Keyword::NOT);
+    let start = usize::from(negated);
+    let is_paren = |at: usize| parser.peek_nth_token_ref(at).token == Token::LParen;
+    let begins_query = |at: usize| {
+        is_paren(at)
+            || [Keyword::SELECT, Keyword::WITH]
+                .iter()
+                .any(|word| is_keyword(at, *word))
+    };
+    if !(is_keyword(start, Keyword::IN)
+        && is_paren(start + 1)
+        && is_paren(start + 2)
+        && begins_query(start + 3))
+    {
+        return Ok(None);
+    }
+    let list = parser.maybe_parse(|parser| {
+        for _ in 0..=start {
+            parser.advance_token();
+        }
+        parser.expect_token(&Token::LParen)?;
+        let list = parser.parse_comma_separated(Parser::parse_expr)?;
+        parser.expect_token(&Token::RParen)?;
+        match list.len() {
+            1 => parser.expected_ref("a list", parser.peek_token_ref()),
+            _ => Ok(list),
+        }
+    })?;
+    Ok(list.map(|list| Expr::InList {
+        expr: Box::new(left.clone()),
+        list,
+        negated,
+    }))
 }
 
 fn unary(parser: &mut Parser, op: UnaryOperator, precedence: u8) -> Result<Expr, ParserError> {

@@ -232,6 +232,10 @@ impl SqlError {
         )
     }
 
+    pub fn derived_without_alias() -> Self {
+        Self::new(1248, "42000", "Every derived table must have its own alias")
+    }
+
     /// 1288: rows of a derived table cannot be changed.
     pub fn non_updatable_table(table: &str, verb: &str) -> Self {
         Self::new(

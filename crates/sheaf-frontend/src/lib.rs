@@ -9,6 +9,7 @@
 
 mod any_row;
 mod context;
+mod determined;
 pub mod dialect;
 pub mod encoding;
 pub mod error;

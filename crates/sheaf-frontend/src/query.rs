@@ -25,7 +25,7 @@ use sheaf_exec::typing::{Texts, resolve_plan};
 use sheaf_table::{Catalog, Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
 
-use crate::any_row::with_any_rows;
+use crate::any_row::{AnyRows, check_outer_columns, with_any_rows};
 use crate::context::StatementContext;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
@@ -33,6 +33,9 @@ use crate::lower::{self, HIDDEN_SUFFIX, TableReference};
 use crate::multiset::{mark_multisets, number_equal_rows};
 use crate::parser::hint::HintWarning;
 use crate::rollup_order::in_order_of_groups;
+
+/// The error for what a query with groups names and does not group by.
+const NOT_GROUPED_BY: u16 = 1055;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
 /// The values are those at the start of the statement.
@@ -136,7 +139,22 @@ pub struct LoweredQuery {
 /// # Errors
 /// MySQL's for names (1046, 1054, 1052, 1146, 1305), arguments (1582), aggregates (1111, 1055, 3065) and constants.
 pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery> {
-    let lowered = lower::lower(query, context)?;
+    if !context.session.only_full_group_by() {
+        return planned(query, context, AnyRows::Shown);
+    }
+    match planned(query, context, AnyRows::Refused) {
+        // Most queries name nothing but what they group by, so the others are planned twice.
+        Err(error) if error.code == NOT_GROUPED_BY => planned(query, context, AnyRows::Determined)
+            .map_err(|second| match second.code {
+                NOT_GROUPED_BY => error,
+                _ => second,
+            }),
+        planned => planned,
+    }
+}
+
+fn planned(query: &Query, context: &QueryContext<'_>, any_rows: AnyRows) -> Result<LoweredQuery> {
+    let lowered = lower::lower(query, context, any_rows != AnyRows::Refused)?;
     let options = ConfigOptions::default();
     let (cell, cancel) = (
         context.session.insert_id_cell(),
@@ -155,9 +173,9 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
             check_plan_size(&plan)?;
             Ok(plan)
         })
-        .and_then(|plan| match context.session.only_full_group_by() {
-            true => Ok(plan),
-            false => with_any_rows(plan),
+        .and_then(|plan| match any_rows {
+            AnyRows::Refused => check_outer_columns(&plan).map(|()| plan),
+            any_rows => with_any_rows(plan, any_rows),
         })
         .and_then(in_order_of_groups)
         .and_then(mark_multisets)
@@ -325,7 +343,7 @@ fn plan_error(text: &str) -> SqlError {
         || text.contains("must appear in the GROUP BY clause")
     {
         return SqlError::new(
-            1055,
+            NOT_GROUPED_BY,
             "42000",
             format!(
                 "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and not functionally dependent on \

@@ -21,6 +21,7 @@ use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError, Value};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::on_duplicate::last_part;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
 use crate::run_query::MAX_REPLANS;
@@ -92,8 +93,47 @@ fn quoted(name: &str) -> ast::Ident {
     ast::Ident::with_quote('`', name)
 }
 
-/// The tables of a statement in the order in which they are written.
-pub(crate) struct References(pub(crate) Vec<Reference>);
+/// The tables of a statement in the order in which they are written, and the columns that joins make one of.
+pub(crate) struct References(pub(crate) Vec<Reference>, JoinedColumns);
+
+/// Columns of two tables that USING and NATURAL make one: the name alone is that of the table whose rows the join keeps.
+#[derive(Default)]
+struct JoinedColumns {
+    /// With whether that is the table on the right.
+    names: Vec<(String, bool)>,
+    natural: Option<bool>,
+}
+
+impl JoinedColumns {
+    fn add(&mut self, operator: &ast::JoinOperator) {
+        use ast::JoinOperator as Operator;
+        let (constraint, keeps_right) = match operator {
+            Operator::Right(constraint) | Operator::RightOuter(constraint) => (constraint, true),
+            Operator::Join(constraint)
+            | Operator::Inner(constraint)
+            | Operator::Left(constraint)
+            | Operator::LeftOuter(constraint)
+            | Operator::CrossJoin(constraint)
+            | Operator::StraightJoin(constraint) => (constraint, false),
+            _ => return,
+        };
+        match constraint {
+            ast::JoinConstraint::Using(columns) => {
+                let names = columns.iter().map(last_part);
+                self.names.extend(names.map(|name| (name, keeps_right)));
+            }
+            ast::JoinConstraint::Natural => self.natural = Some(keeps_right),
+            _ => {}
+        }
+    }
+
+    /// Whether a column is that of the last table that has it; `None` if no join has made one of several.
+    fn keeps_right(&self, column: &str) -> Option<bool> {
+        let mut names = self.names.iter();
+        let found = names.find(|(name, _)| name.eq_ignore_ascii_case(column));
+        found.map(|(_, keeps_right)| *keeps_right).or(self.natural)
+    }
+}
 
 impl References {
     /// The reference that a DELETE names. Error 1109 if there is none.
@@ -134,31 +174,45 @@ impl References {
             let Some(table) = &reference.table else {
                 continue;
             };
-            if let Some(position) = table.definition.column_position(column)
-                && found.replace((number, position)).is_some()
-            {
-                return Err(SqlError::non_unique_column(column, "field list"));
-            }
+            let Some(position) = table.definition.column_position(column) else {
+                continue;
+            };
+            found = match (found, self.1.keeps_right(column)) {
+                (None, _) | (Some(_), Some(true)) => Some((number, position)),
+                (first, Some(false)) => first,
+                (Some(_), None) => {
+                    return Err(SqlError::non_unique_column(column, "field list"));
+                }
+            };
         }
-        found.ok_or_else(unknown)
+        found.ok_or_else(|| match self.0.iter().find(|known| known.table.is_none()) {
+            // Whatever its columns are.
+            Some(derived) if self.0.len() == 1 => {
+                SqlError::non_updatable_table(&derived.alias, "UPDATE")
+            }
+            _ => unknown(),
+        })
     }
 }
 
 impl Session {
     /// Looks up the tables of a FROM. Errors 1146 and 1046.
     pub(crate) fn references_of(&self, tables: &[ast::TableWithJoins]) -> Result<References> {
-        let mut references = Vec::new();
+        let mut references = References(Vec::new(), JoinedColumns::default());
         for table in tables {
             self.add_references(table, &mut references)?;
         }
-        Ok(References(references))
+        Ok(references)
     }
 
     fn add_references(
         &self,
         tables: &ast::TableWithJoins,
-        references: &mut Vec<Reference>,
+        references: &mut References,
     ) -> Result<()> {
+        for join in &tables.joins {
+            references.1.add(&join.join_operator);
+        }
         let joined = tables.joins.iter().map(|join| &join.relation);
         for factor in std::iter::once(&tables.relation).chain(joined) {
             match factor {
@@ -166,7 +220,7 @@ impl Session {
                     let (database, table) = self.resolve(&name_of(name)?)?;
                     self.check_sees_table(&database, &table)?;
                     let is_virtual = crate::information_schema::is_virtual_database(&database);
-                    references.push(Reference {
+                    references.0.push(Reference {
                         alias: alias
                             .as_ref()
                             .map_or_else(|| table.clone(), |alias| alias.name.value.clone()),
@@ -180,14 +234,15 @@ impl Session {
                 ast::TableFactor::NestedJoin {
                     table_with_joins, ..
                 } => self.add_references(table_with_joins, references)?,
-                ast::TableFactor::Derived {
-                    alias: Some(alias), ..
-                } => references.push(Reference {
-                    alias: alias.name.value.clone(),
+                ast::TableFactor::Derived { alias, .. } => references.0.push(Reference {
+                    alias: match alias {
+                        Some(alias) => alias.name.value.clone(),
+                        None => return Err(SqlError::derived_without_alias()),
+                    },
                     table: None,
                     database: String::new(),
                 }),
-                _ => {}
+                other => return Err(SqlError::not_supported_yet(other)),
             }
         }
         Ok(())

@@ -161,7 +161,7 @@ impl Lowering<'_> {
                 {
                     return Ok(Value(user));
                 }
-                Value(Expr::Identifier(self.column_ident(ident)))
+                Value(self.column(ident))
             }
             Expr::CompoundIdentifier(mut parts) => {
                 let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
@@ -470,6 +470,23 @@ impl Lowering<'_> {
     ) -> Result<Lowered> {
         use BinaryOperator as Op;
         match (&op, &left, &right) {
+            (
+                Op::Plus,
+                Expr::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    expr,
+                },
+                _,
+            ) if matches!(expr.as_ref(), Expr::Interval(_)) => {
+                let Expr::Interval(interval) = expr.as_ref().clone() else {
+                    return Err(unsupported(op));
+                };
+                return Ok(Lowered::Value(self.add_interval(
+                    "$date_subtract",
+                    right,
+                    interval,
+                )?));
+            }
             (Op::Plus, _, Expr::Interval(interval)) => {
                 let interval = interval.clone();
                 return Ok(Lowered::Value(self.add_interval(

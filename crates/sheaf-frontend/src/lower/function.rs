@@ -1,8 +1,9 @@
 //! Function calls: names and argument counts are checked, special forms written out, aggregates renamed.
 
 use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, OrderByExpr, Value as Literal, WindowSpec, WindowType,
+    DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Interval, OrderByExpr, Value as Literal,
+    WindowFrame, WindowFrameBound, WindowSpec, WindowType,
 };
 
 use sheaf_exec::functions::{as_function, scalar_function};
@@ -10,6 +11,7 @@ use sheaf_exec::functions::{as_function, scalar_function};
 use super::Lowering;
 use super::build::{argument, call, function, null, number, text};
 use super::expression::{Lowered, object_text};
+use super::scope::{derived_window, no_such_window};
 use crate::context::window_function;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::SET_LAST_INSERT_ID;
@@ -108,6 +110,57 @@ fn unit_argument(expr: &Expr) -> Option<String> {
         Expr::Identifier(ident) => Some(ident.value.to_ascii_lowercase()),
         _ => None,
     }
+}
+
+/// A frame whose intervals SqlToRel can read: `INTERVAL 1 QUARTER` becomes `INTERVAL '3' MONTH`.
+fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
+    let bounds = std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound);
+    for bound in bounds {
+        if let WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset)) =
+            bound
+            && let Expr::Interval(interval) = offset.as_mut()
+        {
+            *interval = frame_interval(interval)?;
+        }
+    }
+    Ok(frame)
+}
+
+fn frame_interval(interval: &Interval) -> Result<Interval> {
+    let unsupported = || SqlError::not_supported_yet(format!("a frame of RANGE {interval}"));
+    let Expr::Value(value) = interval.value.as_ref() else {
+        return Err(unsupported());
+    };
+    let (Literal::Number(amount, _)
+    | Literal::SingleQuotedString(amount)
+    | Literal::DoubleQuotedString(amount)) = &value.value
+    else {
+        return Err(unsupported());
+    };
+    let amount = amount.trim().parse::<i64>().map_err(|_| unsupported())?;
+    if amount < 0 {
+        let text = "Window '<unnamed window>': frame start or end is negative, NULL or not of integral type";
+        return Err(SqlError::new(3586, "HY000", text));
+    }
+    let (amount, unit) = match &interval.leading_field {
+        Some(DateTimeField::Quarter) => (amount.saturating_mul(3), DateTimeField::Month),
+        Some(DateTimeField::Week(_)) => (amount.saturating_mul(7), DateTimeField::Day),
+        Some(
+            unit @ (DateTimeField::Year
+            | DateTimeField::Month
+            | DateTimeField::Day
+            | DateTimeField::Hour
+            | DateTimeField::Minute
+            | DateTimeField::Second
+            | DateTimeField::Microsecond),
+        ) => (amount, unit.clone()),
+        _ => return Err(unsupported()),
+    };
+    Ok(Interval {
+        value: Box::new(text(amount.to_string())),
+        leading_field: Some(unit),
+        ..interval.clone()
+    })
 }
 
 impl Lowering<'_> {
@@ -324,9 +377,18 @@ impl Lowering<'_> {
         // An aggregate of an aggregate is wrong, unless the outer one is a window function.
         let allowed = std::mem::replace(&mut self.aggregates_allowed, over.is_some());
         self.aggregates_seen += usize::from(over.is_none());
+        // Inside, names are those of tables.
+        let names_items = self.names_items(false);
         let lowered = self.aggregate_call(name, arguments, over);
+        self.names_items(names_items);
         self.aggregates_allowed = allowed;
         lowered
+    }
+
+    /// Sets whether the names of items go before those of columns, and returns what was set before.
+    fn names_items(&mut self, wanted: bool) -> bool {
+        let scope = self.scopes.last_mut();
+        scope.is_some_and(|scope| std::mem::replace(&mut scope.names_items, wanted))
     }
 
     fn aggregate_call(
@@ -439,15 +501,37 @@ impl Lowering<'_> {
 
     fn window(&mut self, over: WindowType) -> Result<WindowType> {
         Ok(match over {
-            WindowType::WindowSpec(spec) => WindowType::WindowSpec(self.window_spec(spec)?),
-            named => named,
+            WindowType::WindowSpec(spec) => {
+                let spec = match &spec.window_name {
+                    None => spec,
+                    Some(base) => {
+                        let base = base.value.clone();
+                        let known = self.named_window(&base)?;
+                        derived_window(spec, "<unnamed window>", &base, &known)?
+                    }
+                };
+                WindowType::WindowSpec(self.window_spec(spec)?)
+            }
+            WindowType::NamedWindow(name) => {
+                let spec = self.named_window(&name.value)?;
+                WindowType::WindowSpec(self.window_spec(spec)?)
+            }
         })
+    }
+
+    /// A window of the WINDOW clause, not lowered yet.
+    fn named_window(&self, name: &str) -> Result<WindowSpec> {
+        match self.scopes.last() {
+            Some(scope) => Ok(scope.window(name)?.clone()),
+            None => Err(no_such_window(name)),
+        }
     }
 
     pub fn window_spec(&mut self, spec: WindowSpec) -> Result<WindowSpec> {
         Ok(WindowSpec {
             partition_by: self.values(spec.partition_by)?,
             order_by: self.order_by_items(spec.order_by, false)?,
+            window_frame: spec.window_frame.map(frame).transpose()?,
             ..spec
         })
     }

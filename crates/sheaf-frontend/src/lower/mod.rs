@@ -21,6 +21,7 @@ mod function;
 mod header;
 mod hints;
 mod row_subquery;
+mod scope;
 mod select;
 mod session;
 
@@ -86,8 +87,8 @@ pub struct Lowered {
     pub hint_warnings: Vec<HintWarning>,
 }
 
-/// Lowers a query.
-pub fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
+/// Lowers a query. `any_rows`: queries with groups may name what they do not group by.
+pub fn lower(query: &Query, context: &QueryContext<'_>, any_rows: bool) -> Result<Lowered> {
     let text = StatementText::new(context.sql);
     let mut lowering = Lowering {
         context,
@@ -95,6 +96,8 @@ pub fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
         names: HashMap::new(),
         tables: Vec::new(),
         ctes: Vec::new(),
+        scopes: Vec::new(),
+        sets_apart: false,
         blocks: hints::QueryBlocks::new(context.session.merges_derived_tables()),
         parameters_seen: 0,
         locking: false,
@@ -105,8 +108,14 @@ pub fn lower(query: &Query, context: &QueryContext<'_>) -> Result<Lowered> {
         aggregates_seen: 0,
         in_filter: false,
         unknown: Unknown::Itself,
+        any_rows,
     };
     let (query, headers) = lowering.query(query.clone(), select::Use::Result)?;
+    let headers = headers.into_iter().map(|header| match header {
+        select::Header::Named(name) => Some(name),
+        select::Header::Wildcard(_) => None,
+    });
+    let headers = headers.collect();
     let hint_warnings = lowering.blocks.resolve(&mut lowering.tables);
     Ok(Lowered {
         query,
@@ -128,6 +137,10 @@ struct Lowering<'a> {
     tables: Vec<TableReference>,
     /// The common table expressions in scope.
     ctes: Vec<CommonTable>,
+    /// The names of the query blocks that are open, the innermost last.
+    scopes: Vec<scope::Scope>,
+    /// A query has set names of its items apart from those that its ORDER BY goes by.
+    sets_apart: bool,
     blocks: hints::QueryBlocks,
     parameters_seen: usize,
     locking: bool,
@@ -144,25 +157,23 @@ struct Lowering<'a> {
     in_filter: bool,
     /// Of the condition that is lowered next.
     unknown: Unknown,
+    /// Queries with groups may name what they do not group by.
+    any_rows: bool,
 }
 
 /// A common table expression.
 struct CommonTable {
     name: String,
+    /// What SqlToRel knows it by.
+    exact: String,
+    /// Empty until they are known.
+    columns: Vec<String>,
+    /// How deep its query is nested.
+    depth: usize,
     /// A FROM has named it.
     is_read: bool,
     /// What naming it repeats.
     work: Work,
-}
-
-impl CommonTable {
-    fn new(name: &str) -> CommonTable {
-        CommonTable {
-            name: name.to_string(),
-            is_read: false,
-            work: Work::default(),
-        }
-    }
 }
 
 /// What the truth value of a condition may be taken for if it is unknown, because it makes no difference where it stands.
@@ -202,6 +213,14 @@ impl Lowering<'_> {
             value: self.column_name(&ident.value),
             quote_style: Some('`'),
             span: ident.span,
+        }
+    }
+
+    /// A column by its name alone.
+    fn column(&mut self, ident: Ident) -> Expr {
+        match scope::meaning(&self.scopes, &ident.value) {
+            Some(column) => column,
+            None => Expr::Identifier(self.column_ident(ident)),
         }
     }
 

@@ -9,14 +9,16 @@ use sheaf_exec::{SheafTableSource, TableHints};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     BinaryOperator, Cte, Distinct, Expr, GroupByExpr, GroupByWithModifier, Ident, Join,
-    JoinConstraint, JoinOperator, LimitClause, NamedWindowExpr, ObjectName, Offset, OffsetRows,
-    OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, SetOperator, TableAlias, TableFactor, TableIndexHintForClause, TableIndexHintType,
-    TableIndexHints, TableWithJoins, Value as Literal, ValueWithSpan, With,
+    JoinConstraint, JoinOperator, LimitClause, ObjectName, Offset, OffsetRows, OrderBy,
+    OrderByExpr, OrderByKind, Parens, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor,
+    TableIndexHintForClause, TableIndexHintType, TableIndexHints, TableWithJoins, Value as Literal,
+    ValueWithSpan, Values, With,
 };
 
-use super::build::{any_row, binary, call, null, number};
+use super::build::{any_row, binary, call, literal, null, number};
 use super::expression::object_text;
+use super::scope::{ColumnNames, JoinedBy, Scope, ScopeItem};
 use super::{CommonTable, Lowering, TableReference, Work};
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
@@ -40,8 +42,71 @@ pub const HIDDEN_SUFFIX: char = '\0';
 /// No query has more rows. DataFusion adds LIMIT and OFFSET up in an `i64`.
 const MAX_ROW_COUNT: u64 = i64::MAX as u64 / 2;
 
-/// Headers of a select list; `None` is a wildcard.
-type Headers = Vec<Option<String>>;
+/// What an item of a select list is called.
+pub enum Header {
+    Named(String),
+    /// A wildcard, and the names of its columns, if the query is a table.
+    Wildcard(Vec<String>),
+}
+
+type Headers = Vec<Header>;
+
+/// Set apart from the name of a column, by which ORDER BY goes as well.
+const ORDER_SUFFIX: &str = "\0order";
+
+/// The names of a table's columns, from those of the query that it is.
+fn column_names(headers: &[Header]) -> impl Iterator<Item = &String> {
+    headers.iter().flat_map(|header| match header {
+        Header::Named(name) => std::slice::from_ref(name),
+        Header::Wildcard(names) => names.as_slice(),
+    })
+}
+
+/// An item of a select list that is the first of its name.
+struct NamedItem {
+    name: String,
+    /// Set apart with [`ORDER_SUFFIX`].
+    is_ordered: bool,
+    /// A column without an alias.
+    is_column: bool,
+    position: usize,
+}
+
+/// Columns that ORDER BY names together with their tables.
+fn qualified_columns(order_by: Option<&OrderBy>) -> HashSet<String> {
+    let mut columns = QualifiedColumns(HashSet::new());
+    if let Some(OrderByKind::Expressions(items)) = order_by.map(|order_by| &order_by.kind) {
+        for item in items {
+            match &item.expr {
+                Expr::Identifier(_) | Expr::Value(_) => {}
+                expr => walk_expression(&mut expr.clone(), &mut columns),
+            }
+        }
+    }
+    columns.0
+}
+
+struct QualifiedColumns(HashSet<String>);
+
+impl ExpressionVisitor for QualifiedColumns {
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(parts) = expression
+            && let Some(column) = parts.last()
+        {
+            self.0.insert(column.value.to_lowercase());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn alias_name(name: &str) -> TableAlias {
+    TableAlias {
+        explicit: true,
+        name: Ident::with_quote('`', name),
+        columns: vec![],
+        at: None,
+    }
+}
 
 /// The digits of a number literal.
 fn number_digits(expr: &Expr) -> Option<&str> {
@@ -179,9 +244,10 @@ impl Lowering<'_> {
     /// A query and the headers of its result.
     pub fn query(&mut self, query: Query, purpose: Use) -> Result<(Query, Headers)> {
         self.nested(|this| {
-            let ctes = this.ctes.len();
+            let (ctes, scopes) = (this.ctes.len(), this.scopes.len());
             let lowered = this.query_inner(query, purpose);
             this.ctes.truncate(ctes);
+            this.scopes.truncate(scopes);
             lowered
         })
     }
@@ -198,10 +264,21 @@ impl Lowering<'_> {
         {
             self.group_distinct(select, order_by);
         }
-        let (body, headers) = self.set_expression(*query.body, purpose)?;
+        let scopes = self.scopes.len();
+        let (body, headers) = match *query.body {
+            SetExpr::Select(select) => {
+                let ordered_by = qualified_columns(query.order_by.as_ref());
+                let (select, headers) = self.select(*select, purpose, &ordered_by)?;
+                (SetExpr::Select(Box::new(select)), headers)
+            }
+            body => self.set_expression(body, purpose)?,
+        };
         query.body = Box::new(body);
         if let Some(order_by) = query.order_by {
             let aggregates_before = self.aggregates_seen;
+            if let Some(scope) = self.scopes.get_mut(scopes) {
+                scope.names_items = true;
+            }
             query.order_by = Some(self.order_by(order_by)?);
             if self.aggregates_seen > aggregates_before
                 && let SetExpr::Select(select) = query.body.as_mut()
@@ -220,40 +297,93 @@ impl Lowering<'_> {
 
     fn common_table(&mut self, mut cte: Cte, recursive: bool) -> Result<Cte> {
         let position = self.ctes.len();
+        let name = cte.alias.name.value.clone();
+        // SqlToRel takes no name that a query around has given.
+        if self.ctes.iter().any(|table| table.name == name) {
+            cte.alias.name.value = format!("{name}{HIDDEN_SUFFIX}{position}");
+        }
+        let exact = cte.alias.name.value.clone();
+        cte.alias = self.table_alias(cte.alias);
+        let columns = cte.alias.columns.iter();
+        let columns = columns.map(|column| column.name.value.clone()).collect();
+        let table = CommonTable {
+            name,
+            exact: exact.clone(),
+            columns,
+            // Of its query.
+            depth: self.depth + 1,
+            is_read: false,
+            work: Work::default(),
+        };
+        let mut later = Some(table);
         if recursive {
-            self.ctes.push(CommonTable::new(&cte.alias.name.value));
+            self.ctes.extend(later.take());
         }
         let first_reference = self.tables.len();
         let before = self.work;
-        let (mut query, _) = self.query(*cte.query, Use::Table)?;
+        let (mut query, headers, sets_apart) = self.query_of_table(*cte.query)?;
         let work = self.work.since(before);
-        self.blocks
-            .define_common_table(&cte.alias.name.value, first_reference);
+        self.blocks.define_common_table(&exact, first_reference);
         if let SetExpr::SetOperation { left, .. } = query.body.as_mut()
             && self.ctes.get(position).is_some_and(|table| table.is_read)
         {
             give_types(left);
         }
         cte.query = Box::new(query);
-        if !recursive {
-            self.ctes.push(CommonTable::new(&cte.alias.name.value));
-        }
+        self.ctes.extend(later);
+        let columns = self.columns_of_table(&mut cte.alias, &headers, sets_apart);
         if let Some(table) = self.ctes.get_mut(position) {
-            table.work = work;
+            (table.columns, table.work) = (columns, work);
         }
-        cte.alias = self.table_alias(cte.alias);
         match recursive {
             true => with_limit_around_union(cte),
             false => Ok(cte),
         }
     }
 
-    /// Whether the name is that of a common table, which is read then; what reading it repeats.
-    fn reads_common_table(&mut self, name: &str) -> Option<Work> {
+    /// A query whose columns have names, and whether it has set some apart for the sake of its ORDER BY.
+    fn query_of_table(&mut self, query: Query) -> Result<(Query, Headers, bool)> {
+        let outer = std::mem::take(&mut self.sets_apart);
+        let lowered = self.query(query, Use::Table);
+        let sets_apart = std::mem::replace(&mut self.sets_apart, outer);
+        let (query, headers) = lowered?;
+        Ok((query, headers, sets_apart))
+    }
+
+    /// The names of the columns of a table that is a query. Those that its query has set apart are given back by the alias.
+    fn columns_of_table(
+        &mut self,
+        alias: &mut TableAlias,
+        headers: &[Header],
+        sets_apart: bool,
+    ) -> Vec<String> {
+        if !alias.columns.is_empty() {
+            let columns = alias.columns.iter();
+            return columns.map(|column| column.name.value.clone()).collect();
+        }
+        let names = self.spelled(headers);
+        if sets_apart {
+            let columns = names.iter().map(|name| TableAliasColumnDef {
+                name: Ident::with_quote('`', name),
+                data_type: None,
+            });
+            alias.columns = columns.collect();
+        }
+        names
+    }
+
+    /// The names of a query's columns, as SqlToRel knows them.
+    fn spelled(&mut self, headers: &[Header]) -> Vec<String> {
+        let names = column_names(headers);
+        names.map(|name| self.column_name(name)).collect()
+    }
+
+    /// The common table of this name, which is read then: what SqlToRel knows it by, its columns, and what reading it repeats.
+    fn read_common_table(&mut self, name: &str) -> Option<(String, Vec<String>, Work)> {
         let mut known = self.ctes.iter_mut().rev();
-        let found = known.find(|table| table.name == name)?;
-        found.is_read = true;
-        Some(found.work)
+        let table = known.find(|table| table.name == name)?;
+        table.is_read = true;
+        Some((table.exact.clone(), table.columns.clone(), table.work))
     }
 
     fn table_alias(&mut self, mut alias: TableAlias) -> TableAlias {
@@ -267,7 +397,9 @@ impl Lowering<'_> {
     fn set_expression(&mut self, body: SetExpr, purpose: Use) -> Result<(SetExpr, Headers)> {
         Ok(match body {
             SetExpr::Select(select) => {
-                let (select, headers) = self.select(*select, purpose)?;
+                let scopes = self.scopes.len();
+                let (select, headers) = self.select(*select, purpose, &HashSet::new())?;
+                self.scopes.truncate(scopes);
                 (SetExpr::Select(Box::new(select)), headers)
             }
             SetExpr::Query(query) => {
@@ -281,6 +413,15 @@ impl Lowering<'_> {
                 right,
             } => {
                 let (left, headers) = self.nested(|this| this.set_expression(*left, purpose))?;
+                // The second part of a recursion reads the first.
+                let depth = self.depth;
+                let defined = self.ctes.last();
+                if defined.is_some_and(|table| table.columns.is_empty() && table.depth == depth) {
+                    let columns = self.spelled(&headers);
+                    if let Some(table) = self.ctes.last_mut() {
+                        table.columns = columns;
+                    }
+                }
                 let (right, _) = self.nested(|this| this.set_expression(*right, purpose))?;
                 (
                     SetExpr::SetOperation {
@@ -292,6 +433,9 @@ impl Lowering<'_> {
                     headers,
                 )
             }
+            SetExpr::Values(values) if values.rows.iter().any(has_subquery) => {
+                return self.set_expression(selects_of(values)?, purpose);
+            }
             SetExpr::Values(mut values) => {
                 let mut width = 0;
                 for row in &mut values.rows {
@@ -302,30 +446,52 @@ impl Lowering<'_> {
                 values.value_keyword = false;
                 (
                     SetExpr::Values(values),
-                    (0..width).map(|at| Some(format!("column_{at}"))).collect(),
+                    (0..width)
+                        .map(|at| Header::Named(format!("column_{at}")))
+                        .collect(),
                 )
             }
             other => return Err(SqlError::not_supported_yet(other)),
         })
     }
 
-    fn select(&mut self, select: Select, purpose: Use) -> Result<(Select, Headers)> {
+    /// `ordered_by`: the columns that ORDER BY names together with their tables. Leaves the query block's names behind.
+    fn select(
+        &mut self,
+        select: Select,
+        purpose: Use,
+        ordered_by: &HashSet<String>,
+    ) -> Result<(Select, Headers)> {
         self.count_block(Work::default())?;
         let enclosing = self.blocks.open(&select, self.context.sql);
-        let lowered = self.select_inner(select, purpose);
+        let lowered = self.select_inner(select, purpose, ordered_by);
         self.blocks.close(enclosing);
         lowered
     }
 
-    fn select_inner(&mut self, mut select: Select, purpose: Use) -> Result<(Select, Headers)> {
+    fn select_inner(
+        &mut self,
+        mut select: Select,
+        purpose: Use,
+        ordered_by: &HashSet<String>,
+    ) -> Result<(Select, Headers)> {
         select.optimizer_hints.clear();
         select.select_modifiers = None;
         let from = std::mem::take(&mut select.from);
+        let mut scope = Scope::default();
         for table in from {
-            if let Some(table) = self.table_with_joins(table)? {
+            if let Some((table, names)) = self.table_with_joins(table)? {
                 select.from.push(table);
+                scope.append(names);
             }
         }
+        if !select.named_window.is_empty() {
+            let windows = std::mem::take(&mut select.named_window);
+            let named = windows.into_iter().map(|window| (window.0.value, window.1));
+            scope.define_windows(named.collect())?;
+        }
+        let own = self.scopes.len();
+        self.scopes.push(scope);
         select.selection = select
             .selection
             .map(|condition| self.filter(condition, false))
@@ -335,14 +501,19 @@ impl Lowering<'_> {
             true => self.text.select_items(select.select_token.0.span.start),
             false => Vec::new(),
         };
-        let (projection, headers) =
-            self.projection(std::mem::take(&mut select.projection), &written, purpose)?;
+        let (projection, headers) = self.projection(
+            std::mem::take(&mut select.projection),
+            (&written, ordered_by),
+            purpose,
+        )?;
         select.projection = projection;
         select.group_by = self.group_by(select.group_by, &select.projection)?;
+        self.scopes[own].names_items = true;
         select.having = select
             .having
             .map(|condition| self.filter(condition, true))
             .transpose()?;
+        self.scopes[own].names_items = false;
         let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty())
             || self.aggregates_seen > aggregates_before;
         if let Some(having) = select.having.take() {
@@ -359,28 +530,27 @@ impl Lowering<'_> {
         if is_grouped {
             self.show_any_row(&mut select.group_by);
         }
-        for window in &mut select.named_window {
-            if let NamedWindowExpr::WindowSpec(spec) = &mut window.1 {
-                *spec = self.window_spec(spec.clone())?;
-            }
-        }
         Ok((select, headers))
     }
 
+    /// `written`: the texts of the items; `ordered_by`: the columns that ORDER BY names together with their tables.
     fn projection(
         &mut self,
         items: Vec<SelectItem>,
-        written: &[&str],
+        (written, ordered_by): (&[&str], &HashSet<String>),
         purpose: Use,
     ) -> Result<(Vec<SelectItem>, Headers)> {
         let has_text = written.len() == items.len();
-        let has_wildcard = items.iter().any(|item| {
+        let wildcards = items.iter().filter(|item| {
             matches!(
                 item,
                 SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
             )
         });
+        let wildcards = wildcards.count();
+        let has_wildcard = wildcards > 0;
         let mut used = HashSet::new();
+        let mut named = Vec::new();
         let mut lowered = Vec::with_capacity(items.len());
         let mut headers = Vec::with_capacity(items.len());
         for (position, item) in items.into_iter().enumerate() {
@@ -390,20 +560,9 @@ impl Lowering<'_> {
                     (expr, header, false)
                 }
                 SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value, true),
-                SelectItem::QualifiedWildcard(
-                    SelectItemQualifiedWildcardKind::ObjectName(name),
-                    options,
-                ) => {
-                    // A database before the table says nothing that the table's alias does not.
-                    let table = name.0.last().cloned().into_iter().collect();
-                    let kind = SelectItemQualifiedWildcardKind::ObjectName(ObjectName(table));
-                    lowered.push(SelectItem::QualifiedWildcard(kind, options));
-                    headers.push(None);
-                    continue;
-                }
-                wildcard @ SelectItem::Wildcard(_) => {
-                    lowered.push(wildcard);
-                    headers.push(None);
+                wildcard @ (SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)) => {
+                    let is_alone = wildcards == 1;
+                    self.wildcard(wildcard, (purpose, is_alone), &mut lowered, &mut headers)?;
                     continue;
                 }
                 other => return Err(SqlError::not_supported_yet(other)),
@@ -416,8 +575,11 @@ impl Lowering<'_> {
             }
             // A wildcard may bring the same name again.
             let hidden = !is_new || (has_wildcard && purpose == Use::Result && plain && !is_alias);
+            // ORDER BY goes by a column that has the same name.
+            let is_ordered = is_alias && !hidden && ordered_by.contains(&name.to_lowercase());
+            self.sets_apart |= is_ordered;
             let value = self.value(expr)?;
-            lowered.push(if plain && !is_alias && !hidden {
+            let item = if plain && !is_alias && !hidden {
                 SelectItem::UnnamedExpr(value)
             } else {
                 let value = if plain {
@@ -425,19 +587,117 @@ impl Lowering<'_> {
                 } else {
                     call("$result", vec![value])
                 };
-                let name = if hidden {
-                    format!("{name}{HIDDEN_SUFFIX}{position}")
-                } else {
-                    name
+                let name = match (hidden, is_ordered) {
+                    (true, _) => format!("{name}{HIDDEN_SUFFIX}{position}"),
+                    (false, true) => format!("{name}{ORDER_SUFFIX}"),
+                    (false, false) => name.clone(),
                 };
                 SelectItem::ExprWithAlias {
                     expr: value,
                     alias: Ident::with_quote('`', name),
                 }
-            });
-            headers.push(Some(header));
+            };
+            if is_new {
+                named.push(NamedItem {
+                    name,
+                    is_ordered,
+                    is_column: plain && !is_alias,
+                    position: lowered.len(),
+                });
+            }
+            lowered.push(item);
+            headers.push(Header::Named(header));
         }
+        self.name_items(named, &lowered);
         Ok((lowered, headers))
+    }
+
+    /// Tells what ORDER BY and HAVING mean by the items' names, where that takes more than SqlToRel.
+    fn name_items(&mut self, named: Vec<NamedItem>, items: &[SelectItem]) {
+        let is_plain = self.scopes.iter().all(Scope::is_plain);
+        if is_plain && !named.iter().any(|item| item.is_ordered) {
+            return;
+        }
+        let means = |item: &NamedItem| match &items[item.position] {
+            SelectItem::ExprWithAlias { alias, .. } if item.is_ordered => {
+                Some(Expr::Identifier(alias.clone()))
+            }
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }
+                if item.is_column =>
+            {
+                Some(expr.clone())
+            }
+            _ => None,
+        };
+        if let Some(scope) = self.scopes.last_mut() {
+            let named = named.into_iter();
+            let items = named.map(|item| ScopeItem {
+                means: means(&item),
+                name: item.name,
+            });
+            scope.items = items.collect();
+        }
+    }
+
+    /// `*` and `table.*`. Where joins have put columns together, `*` is written out, and so are wildcards that may show
+    /// the same column.
+    fn wildcard(
+        &mut self,
+        wildcard: SelectItem,
+        (purpose, is_alone): (Use, bool),
+        items: &mut Vec<SelectItem>,
+        headers: &mut Headers,
+    ) -> Result<()> {
+        let scope = self.scopes.last();
+        let has_joined = scope.is_some_and(Scope::has_joined);
+        let (wildcard, table) = match wildcard {
+            SelectItem::QualifiedWildcard(
+                SelectItemQualifiedWildcardKind::ObjectName(name),
+                options,
+            ) => {
+                // A database before the table says nothing that the table's alias does not.
+                let table = ObjectName(name.0.last().cloned().into_iter().collect());
+                let alias = object_text(&table);
+                let kind = SelectItemQualifiedWildcardKind::ObjectName(table);
+                (SelectItem::QualifiedWildcard(kind, options), Some(alias))
+            }
+            SelectItem::Wildcard(options) => (SelectItem::Wildcard(options), None),
+            other => return Err(SqlError::not_supported_yet(other)),
+        };
+        let columns = match (scope, &table) {
+            (Some(scope), Some(table)) => scope.columns_of(table),
+            (Some(scope), None) if has_joined || !is_alone || purpose == Use::Table => {
+                scope.columns()
+            }
+            _ => Vec::new(),
+        };
+        // SqlToRel knows what to say of a table that there is not.
+        let is_written_out = !columns.is_empty() && (!is_alone || (has_joined && table.is_none()));
+        if !is_written_out {
+            let names = columns.into_iter().map(|column| column.name).collect();
+            items.push(wildcard);
+            headers.push(Header::Wildcard(names));
+            return Ok(());
+        }
+        for column in columns {
+            let item = SelectItem::UnnamedExpr(column.expr());
+            let item = match items.contains(&item) {
+                false => item,
+                true if purpose == Use::Table => {
+                    return Err(SqlError::duplicate_field_name(&column.name));
+                }
+                true => SelectItem::ExprWithAlias {
+                    expr: column.expr(),
+                    alias: Ident::with_quote(
+                        '`',
+                        format!("{}{HIDDEN_SUFFIX}{}", column.name, items.len()),
+                    ),
+                },
+            };
+            items.push(item);
+            headers.push(Header::Named(column.name));
+        }
+        Ok(())
     }
 
     /// `items`: the select list.
@@ -466,10 +726,10 @@ impl Lowering<'_> {
         })
     }
 
-    /// Without ONLY_FULL_GROUP_BY, the query may name what it does not group by.
+    /// The query may name what it does not group by.
     fn show_any_row(&self, group_by: &mut GroupByExpr) {
         if let GroupByExpr::Expressions(exprs, _) = group_by
-            && !self.context.session.only_full_group_by()
+            && self.any_rows
             && exprs.last() != Some(&any_row())
         {
             exprs.push(any_row());
@@ -590,7 +850,10 @@ impl Lowering<'_> {
     }
 
     /// `None` for `DUAL`, which is no table.
-    fn table_with_joins(&mut self, table: TableWithJoins) -> Result<Option<TableWithJoins>> {
+    fn table_with_joins(
+        &mut self,
+        table: TableWithJoins,
+    ) -> Result<Option<(TableWithJoins, Scope)>> {
         if let TableFactor::Table { name, .. } = &table.relation
             && name.0.len() == 1
             && object_text(name).eq_ignore_ascii_case("dual")
@@ -598,35 +861,47 @@ impl Lowering<'_> {
             return Ok(None);
         }
         let first = self.blocks.tables_so_far();
-        let relation = self.table_factor(table.relation)?;
+        let (relation, mut names) = self.table_factor(table.relation)?;
         let mut joins = Vec::with_capacity(table.joins.len());
         for join in table.joins {
             let is_straight = matches!(join.join_operator, JoinOperator::StraightJoin(_));
             let middle = self.blocks.tables_so_far();
-            joins.push(self.join(join)?);
+            joins.push(self.join(join, &mut names)?);
             if is_straight {
                 let end = self.blocks.tables_so_far();
                 self.blocks.add_straight_join(first..middle, middle..end);
             }
         }
-        Ok(Some(TableWithJoins { relation, joins }))
+        Ok(Some((TableWithJoins { relation, joins }, names)))
     }
 
-    fn join(&mut self, join: Join) -> Result<Join> {
-        let relation = self.table_factor(join.relation)?;
+    /// `names`: those of the tables so far, to which that of the joined table come.
+    fn join(&mut self, join: Join, names: &mut Scope) -> Result<Join> {
+        if let JoinOperator::Left(JoinConstraint::None)
+        | JoinOperator::LeftOuter(JoinConstraint::None)
+        | JoinOperator::Right(JoinConstraint::None)
+        | JoinOperator::RightOuter(JoinConstraint::None) = &join.join_operator
+        {
+            return Err(SqlError::parse_error("", 1));
+        }
+        let (relation, right) = self.table_factor(join.relation)?;
         let operator = match join.join_operator {
             JoinOperator::Join(constraint)
             | JoinOperator::Inner(constraint)
             | JoinOperator::CrossJoin(constraint)
-            | JoinOperator::StraightJoin(constraint) => match self.join_constraint(constraint)? {
-                JoinConstraint::None => JoinOperator::CrossJoin(JoinConstraint::None),
-                constraint => JoinOperator::Inner(constraint),
-            },
+            | JoinOperator::StraightJoin(constraint) => {
+                match self.join_constraint(constraint, names, right, false)? {
+                    JoinConstraint::None => JoinOperator::CrossJoin(JoinConstraint::None),
+                    constraint => JoinOperator::Inner(constraint),
+                }
+            }
             JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-                JoinOperator::LeftOuter(self.join_constraint(constraint)?)
+                let constraint = self.join_constraint(constraint, names, right, false)?;
+                JoinOperator::LeftOuter(or_always(constraint))
             }
             JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-                JoinOperator::RightOuter(self.join_constraint(constraint)?)
+                let constraint = self.join_constraint(constraint, names, right, true)?;
+                JoinOperator::RightOuter(or_always(constraint))
             }
             other => return Err(SqlError::not_supported_yet(format!("{other:?}"))),
         };
@@ -637,23 +912,40 @@ impl Lowering<'_> {
         })
     }
 
-    fn join_constraint(&mut self, constraint: JoinConstraint) -> Result<JoinConstraint> {
-        Ok(match constraint {
-            JoinConstraint::On(condition) => JoinConstraint::On(self.filter(condition, false)?),
-            JoinConstraint::Using(columns) => JoinConstraint::Using(
-                columns
-                    .into_iter()
-                    .map(|column| {
-                        let name = self.column_name(&object_text(&column));
-                        ObjectName::from(vec![Ident::with_quote('`', name)])
-                    })
-                    .collect(),
-            ),
-            other => other,
-        })
+    /// USING and NATURAL become ON.
+    fn join_constraint(
+        &mut self,
+        constraint: JoinConstraint,
+        names: &mut Scope,
+        right: Scope,
+        keeps_right: bool,
+    ) -> Result<JoinConstraint> {
+        let pairs = match constraint {
+            JoinConstraint::On(condition) => {
+                names.append(right);
+                self.scopes.push(std::mem::take(names));
+                let condition = self.filter(condition, false);
+                *names = self.scopes.pop().unwrap_or_default();
+                return Ok(JoinConstraint::On(condition?));
+            }
+            JoinConstraint::None => {
+                names.append(right);
+                return Ok(JoinConstraint::None);
+            }
+            JoinConstraint::Using(columns) => {
+                let columns: Vec<String> = columns.iter().map(object_text).collect();
+                names.join(right, &JoinedBy::Using(&columns), keeps_right)?
+            }
+            JoinConstraint::Natural => names.join(right, &JoinedBy::Natural, keeps_right)?,
+        };
+        let equal = pairs
+            .into_iter()
+            .map(|(one, other)| call("$eq", vec![one.expr(), other.expr()]));
+        let all = equal.reduce(|all, next| binary(all, BinaryOperator::And, next));
+        Ok(all.map_or(JoinConstraint::None, JoinConstraint::On))
     }
 
-    fn table_factor(&mut self, factor: TableFactor) -> Result<TableFactor> {
+    fn table_factor(&mut self, factor: TableFactor) -> Result<(TableFactor, Scope)> {
         match factor {
             TableFactor::Table {
                 name,
@@ -668,34 +960,34 @@ impl Lowering<'_> {
                 sample,
             } => {
                 let Some(alias) = alias else {
-                    return Err(SqlError::new(
-                        1248,
-                        "42000",
-                        "Every derived table must have its own alias",
-                    ));
+                    return Err(SqlError::derived_without_alias());
                 };
                 let first_reference = self.tables.len();
-                let (query, _) = self.query(*subquery, Use::Table)?;
+                let (query, headers, sets_apart) = self.query_of_table(*subquery)?;
                 self.blocks.add_derived(&alias.name.value, first_reference);
-                let alias = Some(self.table_alias(alias));
-                Ok(TableFactor::Derived {
+                let mut alias = self.table_alias(alias);
+                let columns = self.columns_of_table(&mut alias, &headers, sets_apart);
+                let names = Scope::of_table(&alias.name.value, ColumnNames::List(columns));
+                let derived = TableFactor::Derived {
                     lateral,
                     subquery: Box::new(query),
-                    alias,
+                    alias: Some(alias),
                     sample,
-                })
+                };
+                Ok((derived, names))
             }
             TableFactor::NestedJoin {
                 table_with_joins,
                 alias,
             } => {
-                let Some(inner) = self.table_with_joins(*table_with_joins)? else {
+                let Some((inner, names)) = self.table_with_joins(*table_with_joins)? else {
                     return Err(SqlError::parse_error("DUAL", 1));
                 };
-                Ok(TableFactor::NestedJoin {
+                let nested = TableFactor::NestedJoin {
                     table_with_joins: Box::new(inner),
                     alias,
-                })
+                };
+                Ok((nested, names))
             }
             other => Err(SqlError::not_supported_yet(other)),
         }
@@ -706,7 +998,7 @@ impl Lowering<'_> {
         name: ObjectName,
         alias: Option<TableAlias>,
         hints: &[TableIndexHints],
-    ) -> Result<TableFactor> {
+    ) -> Result<(TableFactor, Scope)> {
         let parts: Vec<String> = name
             .0
             .iter()
@@ -714,16 +1006,20 @@ impl Lowering<'_> {
             .map(|ident| ident.value.clone())
             .collect();
         let common = match parts.as_slice() {
-            [table] => self.reads_common_table(table),
+            [table] => self.read_common_table(table),
             _ => None,
         };
-        self.count_block(common.unwrap_or_default())?;
+        let repeated = common.as_ref().map(|(.., work)| *work);
+        self.count_block(repeated.unwrap_or_default())?;
+        if let ([table], Some((exact, columns, _))) = (parts.as_slice(), common) {
+            let alias = alias.map(|alias| self.table_alias(alias));
+            let alias = alias.unwrap_or_else(|| alias_name(table));
+            self.blocks.add_common_table(&alias.name.value, &exact);
+            let names = Scope::of_table(&alias.name.value, ColumnNames::List(columns));
+            let alias = (alias.name.value != exact).then_some(alias);
+            return Ok((plain_table(&exact, alias), names));
+        }
         let (database, table) = match parts.as_slice() {
-            [table] if common.is_some() => {
-                let known_as = alias.as_ref().map_or(table, |alias| &alias.name.value);
-                self.blocks.add_common_table(known_as, table);
-                return Ok(plain_table(table, alias));
-            }
             [table] => match self.context.session.current_database() {
                 Some(database) => (database.to_string(), table.clone()),
                 None => return Err(SqlError::no_database_selected()),
@@ -771,19 +1067,74 @@ impl Lowering<'_> {
             self.column_name(field.name());
         }
         self.blocks.add_table(&known_as);
+        let names = Scope::of_table(&known_as, ColumnNames::Schema(source.schema()));
         self.tables.push(TableReference {
             source,
             alias: known_as.clone(),
             database,
             table,
         });
-        let alias = alias.unwrap_or_else(|| TableAlias {
-            explicit: true,
-            name: Ident::with_quote('`', known_as),
-            columns: vec![],
-            at: None,
+        let alias = alias.unwrap_or_else(|| alias_name(&known_as));
+        Ok((plain_table(&format!("#{number}"), Some(alias)), names))
+    }
+}
+
+fn has_subquery(row: &Parens<Vec<Expr>>) -> bool {
+    struct Found(bool);
+    impl ExpressionVisitor for Found {
+        fn enter_query(&mut self, _query: &Query) {
+            self.0 = true;
+        }
+
+        fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
+    let is_plain = |item: &&Expr| matches!(item, Expr::Value(_));
+    row.content
+        .iter()
+        .filter(|item| !is_plain(item))
+        .any(|item| {
+            let mut found = Found(false);
+            walk_expression(&mut item.clone(), &mut found);
+            found.0
+        })
+}
+
+/// `VALUES ROW (a), ROW (b)` as `SELECT a UNION ALL SELECT b`: DataFusion computes no subqueries in VALUES.
+fn selects_of(values: Values) -> Result<SetExpr> {
+    let mut union: Option<SetExpr> = None;
+    for row in values.rows {
+        let Statement::Query(mut query) = parse_statement("SELECT 1", &SheafDialect::default())?
+        else {
+            return Err(SqlError::unknown("SELECT 1 is no query"));
+        };
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            let items = row.content.into_iter().enumerate();
+            let items = items.map(|(at, expr)| SelectItem::ExprWithAlias {
+                expr,
+                alias: Ident::with_quote('`', format!("column_{at}")),
+            });
+            select.projection = items.collect();
+        }
+        union = Some(match union {
+            None => *query.body,
+            Some(before) => SetExpr::SetOperation {
+                op: SetOperator::Union,
+                set_quantifier: SetQuantifier::All,
+                left: Box::new(before),
+                right: query.body,
+            },
         });
-        Ok(plain_table(&format!("#{number}"), Some(alias)))
+    }
+    union.ok_or_else(|| SqlError::parse_error("", 1))
+}
+
+/// An outer join by nothing keeps all pairs of rows.
+fn or_always(constraint: JoinConstraint) -> JoinConstraint {
+    match constraint {
+        JoinConstraint::None => JoinConstraint::On(literal(Literal::Boolean(true))),
+        constraint => constraint,
     }
 }
 

@@ -50,6 +50,10 @@ impl StatementParser<'_> {
         } else if let Some(names) = self.targets_before_using()? {
             targets = names;
         }
+        // Only tables lose rows.
+        if targets.is_empty() && self.tokens.peek_token_ref().token == Token::LParen {
+            return self.unexpected("a table");
+        }
         let tables = self.list(Self::table_and_joins)?;
         let selection = self.selection()?;
         let (mut order_by, mut limit, mut returning) = (Vec::new(), None, None);

@@ -25,6 +25,7 @@ mod set;
 mod show;
 pub mod statement;
 pub mod statement_bytes;
+mod table_list;
 mod types;
 
 use sheaf_access::cancel;
@@ -73,6 +74,7 @@ pub fn parse_with_parameters(
         return Err(error_at(text, place));
     }
     let (tokens, count) = parameters::substitute(tokens, parameters)?;
+    let tokens = table_list::rewritten(tokens)?;
     let mut parser = StatementParser {
         tokens: Parser::new(dialect)
             .with_recursion_limit(RECURSION_LIMIT)

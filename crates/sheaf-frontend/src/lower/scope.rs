@@ -1,0 +1,374 @@
+//! What names mean in a query: the columns of its FROM, the items of its select list, its windows.
+//!
+//! SqlToRel looks up names by itself, but for those that MySQL gives a meaning of their own. USING and NATURAL make one
+//! column of two. It is shown once, in front of the others, and its name without a table is that of the table whose rows
+//! the join keeps:
+//!
+//! ```text
+//!   a (x, k, p)  b (k, q, p)
+//!
+//!   SELECT * FROM a JOIN b USING (k)           a.k, a.x, a.p, b.q, b.p
+//!   SELECT * FROM a RIGHT JOIN b USING (k)     b.k, b.q, b.p, a.x, a.p
+//!   SELECT k FROM a NATURAL RIGHT JOIN b       b.k
+//! ```
+//!
+//! So such joins are written with ON, and where their columns are named, the table is named too. A plain FROM costs
+//! nothing but a list of its tables.
+
+use arrow::datatypes::SchemaRef;
+use sheaf_access::CLUSTERED_KEY;
+use sqlparser::ast::{Expr, Ident, NamedWindowExpr, WindowSpec};
+
+use crate::error::{Result, SqlError};
+
+/// The names of a table's columns.
+pub enum ColumnNames {
+    Schema(SchemaRef),
+    List(Vec<String>),
+}
+
+impl ColumnNames {
+    fn iter(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match self {
+            // What a statement that changes rows reads besides is not there for names.
+            ColumnNames::Schema(schema) => Box::new(
+                schema
+                    .fields()
+                    .iter()
+                    .map(|field| field.name().as_str())
+                    .filter(|name| *name != CLUSTERED_KEY),
+            ),
+            ColumnNames::List(names) => Box::new(names.iter().map(String::as_str)),
+        }
+    }
+}
+
+struct ScopeTable {
+    alias: String,
+    columns: ColumnNames,
+}
+
+impl ScopeTable {
+    fn scope_columns(&self) -> impl Iterator<Item = ScopeColumn> {
+        self.columns.iter().map(|name| ScopeColumn {
+            table: self.alias.clone(),
+            name: name.to_string(),
+            is_joined: false,
+        })
+    }
+}
+
+/// A column as `*` shows it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ScopeColumn {
+    pub table: String,
+    pub name: String,
+    /// It stands for that of another table, too.
+    is_joined: bool,
+}
+
+impl ScopeColumn {
+    pub fn expr(&self) -> Expr {
+        Expr::CompoundIdentifier(vec![
+            Ident::with_quote('`', &self.table),
+            Ident::with_quote('`', &self.name),
+        ])
+    }
+}
+
+/// An item of a select list as ORDER BY and HAVING name it.
+pub struct ScopeItem {
+    pub name: String,
+    /// What takes the place of its name; `None`: the name stays.
+    pub means: Option<Expr>,
+}
+
+/// The columns that make one of two tables.
+pub enum JoinedBy<'a> {
+    Using(&'a [String]),
+    /// All that have the same name.
+    Natural,
+}
+
+/// What a name without a table means.
+enum Meaning {
+    /// Nothing here: it may be a column of the query around.
+    Unknown,
+    /// What SqlToRel finds.
+    Plain,
+    Expr(Expr),
+}
+
+/// The names of one query block, or of the two sides of a join.
+#[derive(Default)]
+pub struct Scope {
+    tables: Vec<ScopeTable>,
+    /// All columns in the order of `*`, where that is not the order of the tables.
+    joined: Option<Vec<ScopeColumn>>,
+    /// The items that may be named. Filled where their names mean anything else than SqlToRel believes.
+    pub items: Vec<ScopeItem>,
+    /// ORDER BY or HAVING is lowered, outside of aggregates.
+    pub names_items: bool,
+    windows: Vec<(String, WindowSpec)>,
+}
+
+fn is_same(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.to_lowercase() == b.to_lowercase())
+}
+
+impl Scope {
+    pub fn of_table(alias: &str, columns: ColumnNames) -> Scope {
+        Scope {
+            tables: vec![ScopeTable {
+                alias: alias.to_string(),
+                columns,
+            }],
+            ..Scope::default()
+        }
+    }
+
+    /// The tables of both, one behind the other.
+    pub fn append(&mut self, mut other: Scope) {
+        if self.joined.is_some() || other.joined.is_some() {
+            let mut columns = self.columns();
+            columns.extend(other.columns());
+            self.joined = Some(columns);
+        }
+        self.tables.append(&mut other.tables);
+    }
+
+    /// All columns in the order of `*`.
+    pub fn columns(&self) -> Vec<ScopeColumn> {
+        if let Some(joined) = &self.joined {
+            return joined.clone();
+        }
+        let tables = self.tables.iter();
+        tables.flat_map(ScopeTable::scope_columns).collect()
+    }
+
+    /// Whether `*` is another list than SqlToRel's.
+    pub fn has_joined(&self) -> bool {
+        self.joined.is_some()
+    }
+
+    /// The columns behind `table.*`.
+    pub fn columns_of(&self, alias: &str) -> Vec<ScopeColumn> {
+        let table = self.tables.iter().find(|table| table.alias == alias);
+        table.map_or_else(Vec::new, |table| table.scope_columns().collect())
+    }
+
+    /// Joins with `right`, and returns the pairs of columns that have to be equal.
+    ///
+    /// # Errors
+    /// 1054 and 1052 for a column that a side does not have, or has twice.
+    pub fn join(
+        &mut self,
+        right: Scope,
+        joined_by: &JoinedBy<'_>,
+        keeps_right: bool,
+    ) -> Result<Vec<(ScopeColumn, ScopeColumn)>> {
+        let (mut first, mut second) = (self.columns(), right.columns());
+        if keeps_right {
+            std::mem::swap(&mut first, &mut second);
+        }
+        let is_common = |column: &ScopeColumn| match joined_by {
+            JoinedBy::Using(names) => names.iter().any(|name| is_same(name, &column.name)),
+            JoinedBy::Natural => second
+                .iter()
+                .any(|other| is_same(&other.name, &column.name)),
+        };
+        let (mut common, rest): (Vec<ScopeColumn>, Vec<ScopeColumn>) =
+            first.into_iter().partition(is_common);
+        let names: Vec<String> = match joined_by {
+            JoinedBy::Using(names) => names.to_vec(),
+            JoinedBy::Natural => common.iter().map(|column| column.name.clone()).collect(),
+        };
+        let mut pairs = Vec::with_capacity(common.len());
+        for name in &names {
+            // MySQL looks at the right side first.
+            let (one, other) = match keeps_right {
+                true => {
+                    let one = one_of(&common, name)?;
+                    (one, one_of(&second, name)?)
+                }
+                false => {
+                    let other = one_of(&second, name)?;
+                    (one_of(&common, name)?, other)
+                }
+            };
+            pairs.push((one.clone(), other.clone()));
+        }
+        for column in &mut common {
+            column.is_joined = true;
+        }
+        second.retain(|column| !names.iter().any(|name| is_same(name, &column.name)));
+        common.extend(rest);
+        common.extend(second);
+        self.joined = Some(common);
+        let mut tables = right.tables;
+        self.tables.append(&mut tables);
+        Ok(pairs)
+    }
+
+    /// Whether SqlToRel knows what all names mean.
+    pub fn is_plain(&self) -> bool {
+        self.joined.is_none() && self.items.is_empty()
+    }
+
+    fn meaning(&self, name: &str) -> Meaning {
+        let item = self.items.iter().find(|item| is_same(&item.name, name));
+        match item {
+            Some(item) if self.names_items => {
+                item.means.clone().map_or(Meaning::Plain, Meaning::Expr)
+            }
+            item => match self.column(name) {
+                Meaning::Unknown if item.is_some() => Meaning::Plain,
+                meaning => meaning,
+            },
+        }
+    }
+
+    fn column(&self, name: &str) -> Meaning {
+        let Some(joined) = &self.joined else {
+            let has = |table: &ScopeTable| table.columns.iter().any(|known| is_same(known, name));
+            return match self.tables.iter().any(has) {
+                true => Meaning::Plain,
+                false => Meaning::Unknown,
+            };
+        };
+        let mut found = joined.iter().filter(|column| is_same(&column.name, name));
+        match (found.next(), found.next()) {
+            (None, _) => Meaning::Unknown,
+            (Some(column), None) if column.is_joined => Meaning::Expr(column.expr()),
+            _ => Meaning::Plain,
+        }
+    }
+
+    /// Takes the windows of the query block, with all that they take over from each other.
+    ///
+    /// # Errors
+    /// MySQL's for windows: 3591, 3579, 3580, and those of [`derived_window`].
+    pub fn define_windows(&mut self, windows: Vec<(String, NamedWindowExpr)>) -> Result<()> {
+        for (at, (name, _)) in windows.iter().enumerate() {
+            if windows[..at].iter().any(|(other, _)| is_same(other, name)) {
+                return Err(window_error(
+                    3591,
+                    format!("Window '{name}' is defined twice."),
+                ));
+            }
+        }
+        for (name, _) in &windows {
+            let spec = resolved_window(name, &windows, 0)?;
+            self.windows.push((name.clone(), spec));
+        }
+        Ok(())
+    }
+
+    /// The window of this name. Error 3579 if there is none.
+    pub fn window(&self, name: &str) -> Result<&WindowSpec> {
+        let mut windows = self.windows.iter();
+        let found = windows.find(|(known, _)| is_same(known, name));
+        Ok(&found.ok_or_else(|| no_such_window(name))?.1)
+    }
+}
+
+/// The column of this name. Errors 1054 and 1052.
+fn one_of<'c>(columns: &'c [ScopeColumn], name: &str) -> Result<&'c ScopeColumn> {
+    let mut found = columns.iter().filter(|column| is_same(&column.name, name));
+    match (found.next(), found.next()) {
+        (Some(column), None) => Ok(column),
+        (None, _) => Err(SqlError::bad_field(name, "from clause")),
+        _ => Err(SqlError::non_unique_column(name, "from clause")),
+    }
+}
+
+/// What a name without a table means in the innermost of these scopes that knows it; `None`: what SqlToRel finds.
+pub fn meaning(scopes: &[Scope], name: &str) -> Option<Expr> {
+    if scopes.iter().all(Scope::is_plain) {
+        return None;
+    }
+    for scope in scopes.iter().rev() {
+        match scope.meaning(name) {
+            Meaning::Unknown => {}
+            Meaning::Plain => return None,
+            Meaning::Expr(expr) => return Some(expr),
+        }
+    }
+    None
+}
+
+fn window_error(code: u16, message: String) -> SqlError {
+    SqlError::new(code, "HY000", message)
+}
+
+/// 3579.
+pub fn no_such_window(name: &str) -> SqlError {
+    window_error(3579, format!("Window name '{name}' is not defined."))
+}
+
+/// A window of the WINDOW clause, without the names of others.
+fn resolved_window(
+    name: &str,
+    windows: &[(String, NamedWindowExpr)],
+    depth: usize,
+) -> Result<WindowSpec> {
+    let Some((_, window)) = windows.iter().find(|(known, _)| is_same(known, name)) else {
+        return Err(no_such_window(name));
+    };
+    if depth > windows.len() {
+        let text = "There is a circularity in the window dependency graph.";
+        return Err(window_error(3580, text.to_string()));
+    }
+    match window {
+        NamedWindowExpr::NamedWindow(other) => resolved_window(&other.value, windows, depth + 1),
+        NamedWindowExpr::WindowSpec(spec) => match &spec.window_name {
+            None => Ok(spec.clone()),
+            Some(base) => {
+                let resolved = resolved_window(&base.value, windows, depth + 1)?;
+                derived_window(spec.clone(), name, &base.value, &resolved)
+            }
+        },
+    }
+}
+
+/// `(base ORDER BY ...)`: what a window takes over from the one that it names.
+///
+/// # Errors
+/// 3581, 3582 and 3583 for what it cannot add to the other.
+pub fn derived_window(
+    spec: WindowSpec,
+    name: &str,
+    base_name: &str,
+    base: &WindowSpec,
+) -> Result<WindowSpec> {
+    if !spec.partition_by.is_empty() {
+        let text = "A window which depends on another cannot define partitioning.";
+        return Err(window_error(3581, text.to_string()));
+    }
+    if base.window_frame.is_some() {
+        return Err(window_error(
+            3582,
+            format!(
+                "Window '{base_name}' has a frame definition, so cannot be referenced by another window."
+            ),
+        ));
+    }
+    if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+        return Err(window_error(
+            3583,
+            format!(
+                "Window '{name}' cannot inherit '{base_name}' since both contain an ORDER BY clause."
+            ),
+        ));
+    }
+    let order_by = match spec.order_by.is_empty() {
+        true => base.order_by.clone(),
+        false => spec.order_by,
+    };
+    Ok(WindowSpec {
+        window_name: None,
+        partition_by: base.partition_by.clone(),
+        order_by,
+        window_frame: spec.window_frame,
+    })
+}
