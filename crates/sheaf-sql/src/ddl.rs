@@ -1048,7 +1048,7 @@ fn same_shape(definition: &TableDefinition, database: String, name: String) -> C
 }
 
 /// The column type that holds what a query's column holds.
-fn column_type_of(field: &Field) -> ColumnType {
+pub(crate) fn column_type_of(field: &Field) -> ColumnType {
     if let Some(ty) = field
         .metadata()
         .get(sheaf_access::TYPE_KEY)

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use sheaf_table::convert::Mode;
-use sheaf_table::{ColumnType, CreateTable, Table, Value};
+use sheaf_table::{Column, ColumnType, CreateTable, Table, Value};
 use sqlparser::ast;
 
+use crate::ddl::column_type_of;
 use crate::error::{Result, SqlError};
-use crate::on_duplicate::last_part;
+use crate::on_duplicate::{last_part, source_column, take_source_columns};
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
 use crate::query::SessionValues;
@@ -20,6 +21,7 @@ use crate::session::Session;
 use crate::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::update::is_default;
 use crate::values::{divisors, hybrid_number, shown_in};
+use crate::values_before::name_values_before;
 
 /// Rows that RETURNING shows are kept in memory until the end: at most this part of the query memory.
 const RETURNING_SHARE: usize = 4;
@@ -94,7 +96,7 @@ impl Session {
                     rows.extend(values.rows.into_iter().map(|row| row.content));
                 }
                 body => {
-                    let query = ast::Query {
+                    let mut query = ast::Query {
                         body: Box::new(body),
                         ..*source
                     };
@@ -103,9 +105,16 @@ impl Session {
                     let target = self.engine.catalog().table(database, table)?;
                     let targets = Self::target_columns(&target, &destination.columns)?;
                     self.watch_divisions();
+                    let source = take_source_columns(
+                        &target,
+                        destination.alias.as_ref(),
+                        &mut destination.assignments,
+                        &mut query,
+                    );
+                    let columns = (targets.len(), source);
                     let opened = self.begin_for_reads_that_lock();
                     let inserted = self.plan_insert(&query, text).and_then(|planned| {
-                        self.insert_rows_of(&destination, targets.len(), planned, text)
+                        self.insert_rows_of(&destination, columns, planned, text)
                     });
                     let inserted = self.end_implicit(opened, inserted)?;
                     self.warn_of_truncated_texts();
@@ -253,6 +262,10 @@ impl Session {
             Self::target_columns(&table, columns)?
         };
         check_value_counts(&rows, targets.len())?;
+        let now = self.local_now_micros();
+        for row in &mut rows {
+            name_values_before(&table, &targets, row, now)?;
+        }
         let type_of = |target: &usize| &table.definition.columns[*target].ty;
         let types: Vec<&ColumnType> = targets.iter().map(type_of).collect();
         for (expression, ty) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(&types)) {
@@ -272,7 +285,7 @@ impl Session {
         };
         // The table may have got other columns before it was locked.
         let done = check_value_counts(&values, targets.len())
-            .and_then(|()| self.prepare_writer(&mut writer, destination, &targets, text))
+            .and_then(|()| self.prepare_writer(&mut writer, destination, (&targets, &[]), text))
             .and_then(|()| self.write_values(&mut writer, targets, values));
         self.close_inserted(writer, done)
     }
@@ -324,7 +337,7 @@ impl Session {
         &self,
         writer: &mut TableWriter,
         destination: &Destination,
-        targets: &[usize],
+        (targets, source): (&[usize], &[Column]),
         text: &str,
     ) -> Result<()> {
         let table = Arc::clone(writer.table());
@@ -336,7 +349,7 @@ impl Session {
         if !destination.assignments.is_empty() {
             writer.update_duplicates(self.duplicate_update(
                 &table,
-                targets,
+                (targets, source),
                 &destination.assignments,
                 destination.alias.as_ref(),
                 destination.options.mode,
@@ -474,17 +487,22 @@ impl Session {
         Ok(written)
     }
 
-    /// `columns`: how many the table, or the statement, has.
+    /// `columns`: how many the table, or the statement, has; `source`: how many come behind them for the assignments.
     fn insert_rows_of(
         &mut self,
         destination: &Destination,
-        columns: usize,
+        (columns, source): (usize, usize),
         planned: PlannedQuery,
         text: &str,
     ) -> Result<Inserted> {
-        if planned.schema().fields().len() != columns {
+        let schema = planned.schema();
+        if schema.fields().len() != columns + source {
             return Err(SqlError::wrong_value_count_on_row(1));
         }
+        let source_fields = schema.fields().iter().skip(columns).enumerate();
+        let source: Vec<Column> = source_fields
+            .map(|(at, field)| Column::new(source_column(at), column_type_of(field), true))
+            .collect();
         let Destination {
             database,
             table,
@@ -509,7 +527,7 @@ impl Session {
             if targets.len() != columns {
                 return Err(SqlError::wrong_value_count_on_row(1));
             }
-            self.prepare_writer(&mut writer, destination, &targets, text)?;
+            self.prepare_writer(&mut writer, destination, (&targets, &source), text)?;
             self.write_rows(&mut writer, targets, rows)
         });
         self.close_inserted(writer, done)
@@ -539,6 +557,9 @@ impl Session {
                             let value = shown_in(&values[at], decimals[at], type_of(*target));
                             shape.put(&mut row, *target, &value, number, &mut warnings)?;
                         }
+                        if values.len() > targets.len() {
+                            writer.set_source(values.drain(targets.len()..));
+                        }
                         writer.write(&row, &mut warnings)?;
                     }
                     Ok(())
@@ -552,6 +573,12 @@ impl Session {
                                 let value = value_at(batch.column(at).as_ref(), position)?;
                                 let value = shown_in(&value, decimals[at], type_of(*target));
                                 shape.put(&mut row, *target, &value, number, &mut warnings)?;
+                            }
+                            if batch.num_columns() > targets.len() {
+                                let source = batch.columns().iter().skip(targets.len());
+                                let source =
+                                    source.map(|column| value_at(column.as_ref(), position));
+                                writer.set_source(source.collect::<Result<Vec<_>>>()?.into_iter());
                             }
                             writer.write(&row, &mut warnings)?;
                         }

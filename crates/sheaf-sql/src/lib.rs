@@ -57,6 +57,7 @@ mod tests;
 mod transaction;
 mod update;
 mod values;
+mod values_before;
 pub mod variables;
 mod warnings;
 

@@ -4,6 +4,14 @@
 //! `VALUES(column)` or by the row alias of `INSERT … AS new`. They are planned once over both rows (see
 //! `row_evaluator.rs`, or `direct/expression.rs` where the plan is kept) and evaluated for each row in the way, from
 //! left to right: an assignment sees what those before it made of the row.
+//!
+//! Those of INSERT … SELECT may also name columns that the SELECT reads. It delivers them behind the values, and they
+//! are a third row:
+//!
+//! ```text
+//!   INSERT INTO t (id, n) SELECT id, 1 FROM s ON DUPLICATE KEY UPDATE n = t.n + s.c
+//!   SELECT id, 1, s.c AS $0 FROM s             n = old.n + source.$0
+//! ```
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -11,7 +19,7 @@ use std::sync::Arc;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::{Mode, current_timestamp, default_in_row};
-use sheaf_table::{Table, Value};
+use sheaf_table::{Column, Table, Value};
 use sqlparser::ast;
 
 use crate::direct::KeptExpressions;
@@ -25,6 +33,7 @@ use crate::warnings::Warnings;
 /// What the rows are called in the planned expressions. No identifier is written like this.
 pub(crate) const OLD: &str = "\0old";
 pub(crate) const NEW: &str = "\0new";
+const SOURCE: &str = "\0source";
 
 /// The assignments of one statement.
 pub(crate) struct DuplicateUpdate {
@@ -58,10 +67,15 @@ pub(crate) enum Values {
 
 impl Values {
     /// The value of an expression, and the digits after the point that it shows.
-    fn value(&self, expression: usize, row: &[Value], new: &[Value]) -> Result<(Value, u8)> {
+    fn value(
+        &self,
+        expression: usize,
+        row: &[Value],
+        (new, source): (&[Value], &[Value]),
+    ) -> Result<(Value, u8)> {
         match self {
             Values::Planned(evaluator) => {
-                let value = evaluator.value(expression, row.iter().chain(new))?;
+                let value = evaluator.value(expression, row.iter().chain(new).chain(source))?;
                 Ok((value, evaluator.metas[expression].decimals))
             }
             Values::Kept(Some(kept)) => kept.value(expression, [row, new]),
@@ -120,11 +134,12 @@ fn stamped_columns(table: &Table, assignments: &[(usize, Assigned)]) -> Vec<usiz
 }
 
 impl Session {
-    /// Plans the assignments. `targets`: the columns that the statement inserts.
+    /// Plans the assignments. `targets`: the columns that the statement inserts; `source`: those that its SELECT delivers
+    /// behind them ([`take_source_columns`]).
     pub(crate) fn duplicate_update(
         &self,
         table: &Arc<Table>,
-        targets: &[usize],
+        (targets, source): (&[usize], &[Column]),
         assignments: &[ast::Assignment],
         alias: Option<&ast::InsertAliases>,
         mode: Mode,
@@ -172,6 +187,11 @@ impl Session {
             name,
             columns: &definition.columns,
         });
+        let source = (!source.is_empty()).then_some(RowKind {
+            name: SOURCE,
+            columns: source,
+        });
+        let kinds: Vec<RowKind<'_>> = kinds.into_iter().chain(source).collect();
         let evaluator = self.row_evaluator(items, &kinds, text)?;
         Ok(DuplicateUpdate {
             table: Arc::clone(table),
@@ -203,11 +223,12 @@ impl Session {
 }
 
 impl DuplicateUpdate {
-    /// The row in the way, `old`, as it shall be; `new` is the row that was to be inserted.
+    /// The row in the way, `old`, as it shall be; `new` is the row that was to be inserted, `source` what the SELECT
+    /// delivers behind it.
     pub(crate) fn updated(
         &self,
         old: &[Value],
-        new: &[Value],
+        (new, source): (&[Value], &[Value]),
         row_number: u64,
         warnings: &mut Warnings,
     ) -> Result<Vec<Value>> {
@@ -224,7 +245,7 @@ impl DuplicateUpdate {
                 Assigned::Value(value, decimals) => (Cow::Borrowed(value), *decimals),
                 Assigned::New(column) => (Cow::Borrowed(&new[*column]), 0),
                 Assigned::Computed(expression) => {
-                    let (value, decimals) = self.values.value(*expression, &row, new)?;
+                    let (value, decimals) = self.values.value(*expression, &row, (new, source))?;
                     (Cow::Owned(value), decimals)
                 }
             };
@@ -237,6 +258,106 @@ impl DuplicateUpdate {
             }
         }
         Ok(row)
+    }
+}
+
+/// Lets the SELECT of an INSERT deliver the columns that assignments name and the table does not have, and names them in the
+/// assignments as columns of the third row. Returns how many they are. The rows of UNION, DISTINCT and groups have
+/// no such columns.
+pub(crate) fn take_source_columns(
+    table: &Table,
+    alias: Option<&ast::InsertAliases>,
+    assignments: &mut [ast::Assignment],
+    query: &mut ast::Query,
+) -> usize {
+    let ast::SetExpr::Select(select) = query.body.as_mut() else {
+        return 0;
+    };
+    let is_grouped = !matches!(&select.group_by,
+        ast::GroupByExpr::Expressions(groups, _) if groups.is_empty());
+    if select.distinct.is_some() || is_grouped || select.having.is_some() {
+        return 0;
+    }
+    let mut names = SourceNames {
+        table,
+        alias,
+        found: Vec::new(),
+        queries: 0,
+    };
+    for assignment in assignments {
+        if !is_default(&assignment.value) {
+            walk_expression(&mut assignment.value, &mut names);
+        }
+    }
+    let found = names.found.into_iter().enumerate();
+    let items = found.map(|(at, expr)| ast::SelectItem::ExprWithAlias {
+        expr,
+        alias: ast::Ident::with_quote('`', source_column(at)),
+    });
+    let before = select.projection.len();
+    select.projection.extend(items);
+    select.projection.len() - before
+}
+
+/// The name of a column of the third row.
+pub(crate) fn source_column(at: usize) -> String {
+    format!("\0source {at}")
+}
+
+/// Finds the names that can only be those of a SELECT.
+struct SourceNames<'a> {
+    table: &'a Table,
+    alias: Option<&'a ast::InsertAliases>,
+    found: Vec<ast::Expr>,
+    /// Open subqueries: there a name may mean a column of their own.
+    queries: usize,
+}
+
+impl SourceNames<'_> {
+    fn is_of_source(&self, expression: &ast::Expr) -> bool {
+        let alias_columns = self.alias.and_then(|alias| alias.col_aliases.as_ref());
+        match expression {
+            ast::Expr::Identifier(name) => {
+                let is_same = |alias: &ast::Ident| alias.value.eq_ignore_ascii_case(&name.value);
+                !name.value.starts_with('@')
+                    && self.table.definition.column_position(&name.value).is_none()
+                    && !alias_columns.is_some_and(|columns| columns.iter().any(is_same))
+            }
+            ast::Expr::CompoundIdentifier(parts) => {
+                let [.., row, _] = parts.as_slice() else {
+                    return false;
+                };
+                let is_alias = |alias: &ast::InsertAliases| {
+                    last_part(&alias.row_alias).eq_ignore_ascii_case(&row.value)
+                };
+                !row.value.starts_with('@')
+                    && row.value != self.table.definition.name
+                    && !self.alias.is_some_and(is_alias)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl ExpressionVisitor for SourceNames<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if self.queries == 0 && self.is_of_source(expression) {
+            let known = self.found.iter().position(|known| known == expression);
+            let at = known.unwrap_or_else(|| {
+                self.found.push(expression.clone());
+                self.found.len() - 1
+            });
+            *expression = Naming::qualified(SOURCE, &source_column(at));
+        }
+        ControlFlow::Continue(())
     }
 }
 

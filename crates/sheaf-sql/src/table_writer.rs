@@ -309,6 +309,8 @@ pub(crate) struct TableWriter {
     options: WriteOptions,
     update: Option<DuplicateUpdate>,
     checks: Option<TableChecks>,
+    /// What the SELECT of an INSERT delivers behind the row that is written.
+    source: Vec<Value>,
     lock_wait: LockWait,
     kept: Option<KeptRows>,
     written: Written,
@@ -332,6 +334,12 @@ impl TableWriter {
     /// What to do with rows in the way, for [`OnDuplicate::Update`].
     pub(crate) fn update_duplicates(&mut self, update: DuplicateUpdate) {
         self.update = Some(update);
+    }
+
+    /// What the assignments may name besides the next row.
+    pub(crate) fn set_source(&mut self, values: impl Iterator<Item = Value>) {
+        self.source.clear();
+        self.source.extend(values);
     }
 
     /// Keeps the rows that are written, as they are in the table: at most so many bytes, error 1041 beyond.
@@ -487,7 +495,7 @@ impl TableWriter {
                 _ => {}
             }
         };
-        let new = update.updated(&old, row, number, warnings)?;
+        let new = update.updated(&old, (row, &self.source), number, warnings)?;
         if new != old
             && let Some(checks) = &self.checks
             && let Some(name) = checks.broken_by(&new)?
@@ -644,6 +652,7 @@ impl Session {
             },
             options,
             update: None,
+            source: Vec::new(),
             lock_wait: self.row_lock_wait(None),
             kept: None,
             written: Written::default(),
@@ -703,6 +712,7 @@ impl Session {
             table,
             options,
             update: None,
+            source: Vec::new(),
             lock_wait: self.row_lock_wait(None),
             kept: None,
             written: Written::default(),
