@@ -177,6 +177,8 @@ struct Owner {
     /// Trees in which it has ranges.
     ranges: BTreeSet<TreeId>,
     wait: Option<Wait>,
+    /// A lock that it has as a place in the queue, until the writer that it waits for has ended.
+    place: Option<LockName>,
     /// The key that it waits for, where a range is in its way.
     wanted: Option<WantedKey>,
     wakeup: Arc<Condvar>,
@@ -491,9 +493,22 @@ impl LockTable {
         self.owners.entry(transaction).or_default().wait = Some(wait);
     }
 
+    /// The transaction waits for the end of another one, whose row it has locked to be the next.
+    pub(super) fn set_wait_in_place(
+        &mut self,
+        transaction: TransactionId,
+        writer: TransactionId,
+        place: Option<LockName>,
+    ) {
+        let owner = self.owners.entry(transaction).or_default();
+        owner.wait = Some(Wait::End(writer));
+        owner.place = place;
+    }
+
     pub(super) fn clear_wait(&mut self, transaction: TransactionId) {
         if let Some(owner) = self.owners.get_mut(&transaction) {
             owner.wait = None;
+            owner.place = None;
             owner.wanted = None;
         }
     }
@@ -726,9 +741,13 @@ impl LockTable {
     pub(super) fn choose_other_victim(&mut self, transaction: TransactionId) -> bool {
         let work_of = |id: TransactionId| self.owners.get(&id).map_or(0, |owner| owner.work);
         let own_work = work_of(transaction);
-        let cycle = self.shortest_cycle(transaction).into_iter();
-        let mut lighter: Vec<(usize, TransactionId)> = cycle
-            .map(|other| (work_of(other), other))
+        let cycle = self.shortest_cycle(transaction);
+        // Who comes before each of them in the cycle.
+        let before = cycle.iter().skip(1).copied().chain([transaction]);
+        let pairs = cycle.iter().copied().zip(before);
+        let mut lighter: Vec<(usize, TransactionId)> = pairs
+            .filter(|&(other, before)| !self.waits_for_place_of(before, other))
+            .map(|(other, _)| (work_of(other), other))
             .filter(|(work, _)| *work < own_work)
             .collect();
         lighter.sort_unstable();
@@ -762,6 +781,19 @@ impl LockTable {
             }
         }
         Vec::new()
+    }
+
+    /// Whether a transaction stands behind another that is only the next in a queue: it would be the next without it.
+    fn waits_for_place_of(&self, transaction: TransactionId, other: TransactionId) -> bool {
+        let wait = self
+            .owners
+            .get(&transaction)
+            .and_then(|owner| owner.wait.as_ref());
+        let place = self
+            .owners
+            .get(&other)
+            .and_then(|owner| owner.place.as_ref());
+        matches!((wait, place), (Some(Wait::Lock(name)), Some(place)) if name == place)
     }
 
     fn set_victim(&mut self, transaction: TransactionId, is_victim: bool) {

@@ -383,7 +383,8 @@ impl RowLocks {
                 let look = self.before_look();
                 match changed_by()? {
                     Some(writer) => {
-                        self.wait_for_end_within(own, &writer, look, None, waiting)?;
+                        let place = is_new.then(|| name.clone());
+                        self.wait_for_writer(own, &writer, look, place, waiting)?;
                     }
                     None => return Ok(is_new),
                 }
@@ -609,6 +610,27 @@ impl RowLocks {
         let (mut table, result) = self.wait(table, own, waiting, done);
         table.clear_wait(own.id());
         table.set_pending(own.id(), pending, false);
+        result
+    }
+
+    /// As [`wait_for_end_within`](Self::wait_for_end_within), with a lock that is a place in the queue until then.
+    fn wait_for_writer(
+        &self,
+        own: &StatusCell,
+        writer: &StatusCell,
+        look: Look,
+        place: Option<LockName>,
+        waiting: &Waiting<'_>,
+    ) -> Result<()> {
+        let _awaiting = AwaitingEnd::announce(self);
+        let mut table = self.table.lock();
+        if !writer.is_active() || self.before_look() != look {
+            return Ok(());
+        }
+        table.set_wait_in_place(own.id(), writer.id(), place);
+        let done = |table: &LockTable| !writer.is_active() || !table.waits(own.id());
+        let (mut table, result) = self.wait(table, own, waiting, done);
+        table.clear_wait(own.id());
         result
     }
 

@@ -210,6 +210,56 @@ fn who_has_done_least_is_the_victim() {
     assert_eq!(locks.count(), 0);
 }
 
+/// Who is only the next in a queue is in nobody's way: without it another one would be the next, and the cycle be there.
+#[test]
+fn who_only_has_a_place_is_no_victim() {
+    let locks = locks();
+    let (writer, next, behind) = (transaction(1), transaction(2), transaction(3));
+    locks
+        .lock(
+            &behind,
+            &row("b"),
+            LockMode::Exclusive,
+            &LockWait::No.into(),
+        )
+        .unwrap();
+    // The writer has changed a.
+    let place = thread::spawn({
+        let (locks, own, writer) = (locks.clone(), next.clone(), writer.clone());
+        move || {
+            let changed_by = || Ok(writer.is_active().then(|| writer.clone()));
+            let (mode, patience) = (LockMode::Exclusive, LONG.into());
+            locks.lock_newest(&own, &row("a"), mode, &patience, changed_by)
+        }
+    });
+    await_waiters(&locks, &[2]);
+    let victim = thread::spawn({
+        let (locks, own) = (locks.clone(), behind.clone());
+        let patience = Patience {
+            work: 3,
+            ..LONG.into()
+        };
+        move || locks.lock(&own, &row("a"), LockMode::Exclusive, &patience)
+    });
+    await_waiters(&locks, &[3]);
+    let closing = thread::spawn({
+        let (locks, own) = (locks.clone(), writer.clone());
+        let patience = Patience {
+            work: 5,
+            ..LONG.into()
+        };
+        move || locks.lock(&own, &row("b"), LockMode::Exclusive, &patience)
+    });
+    let result = victim.join().unwrap();
+    assert!(matches!(result, Err(StorageError::Deadlock)));
+    end(&locks, &behind);
+    closing.join().unwrap().unwrap();
+    end(&locks, &writer);
+    place.join().unwrap().unwrap();
+    end(&locks, &next);
+    assert_eq!(locks.count(), 0);
+}
+
 #[test]
 fn two_holders_that_both_want_more_are_a_deadlock() {
     let locks = locks();
