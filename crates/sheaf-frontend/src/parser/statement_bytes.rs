@@ -28,14 +28,14 @@ const SHOWN_BYTES: usize = 6;
 /// Statements whose literals are assigned to columns.
 const ASSIGNING: [&[u8]; 3] = [b"INSERT", b"REPLACE", b"UPDATE"];
 
-/// The text of a statement that came in this encoding. With `ansi_quotes`, what is between double quotes is a name.
+/// The text of a statement that came in this encoding. `has_ansi_quotes`: what is between double quotes is a name.
 ///
 /// # Errors
 /// 1300 for names, and whatever else is no literal and no comment, that are not of the encoding.
 pub fn statement_text(
     bytes: &[u8],
     encoding: TextEncoding,
-    ansi_quotes: bool,
+    has_ansi_quotes: impl FnOnce() -> bool,
 ) -> Result<Cow<'_, str>> {
     // Some drivers send the end of the C string, too.
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
@@ -45,7 +45,7 @@ pub fn statement_text(
     let mut conversion = Conversion {
         bytes,
         encoding,
-        ansi_quotes,
+        has_ansi_quotes: has_ansi_quotes(),
         is_assigning: None,
         text: String::with_capacity(bytes.len() + bytes.len() / 2),
         word: None,
@@ -83,7 +83,7 @@ enum Introducer<'a> {
 struct Conversion<'a> {
     bytes: &'a [u8],
     encoding: TextEncoding,
-    ansi_quotes: bool,
+    has_ansi_quotes: bool,
     /// Whether the statement is one of [`ASSIGNING`], once its first word is known.
     is_assigning: Option<bool>,
     text: String,
@@ -126,7 +126,7 @@ impl<'a> Conversion<'a> {
     fn is_string(&self, range: &Range<usize>) -> bool {
         match self.bytes[range.start] {
             b'\'' => true,
-            b'"' => !self.ansi_quotes,
+            b'"' => !self.has_ansi_quotes,
             _ => false,
         }
     }
@@ -186,24 +186,18 @@ impl<'a> Conversion<'a> {
                 self.push_hexadecimal(whole);
             }
             (_, Introducer::CharacterSet(name)) if name.eq_ignore_ascii_case(b"latin1") => {
-                self.push_latin1(&self.bytes[whole]);
+                self.drop_word(word);
+                self.push_latin1_strings(whole);
             }
-            (TextEncoding::Latin1, Introducer::None) if self.is_assigning == Some(true) => {
-                self.text.push_str("_latin1");
-                self.push_hexadecimal(whole);
-            }
-            (TextEncoding::Latin1, Introducer::None | Introducer::National) => {
-                self.push_latin1(&self.bytes[whole]);
-            }
+            (TextEncoding::Latin1, Introducer::None) => self.push_latin1_strings(whole),
+            (TextEncoding::Latin1, Introducer::National) => self.push_latin1(&self.bytes[whole]),
             (_, Introducer::CharacterSet(name)) if !is_unicode(name) => {
                 let name = String::from_utf8_lossy(name);
                 return Err(SqlError::unknown_character_set(&name));
             }
             (_, introducer) => {
-                if let (Introducer::National | Introducer::CharacterSet(_), Some(word)) =
-                    (introducer, word)
-                {
-                    self.text.truncate(word.text_start);
+                if !matches!(introducer, Introducer::None) {
+                    self.drop_word(word);
                 }
                 match std::str::from_utf8(&self.bytes[whole.clone()]) {
                     Ok(text) => self.text.push_str(text),
@@ -215,6 +209,23 @@ impl<'a> Conversion<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Takes an introducer out of the text again.
+    fn drop_word(&mut self, word: Option<LastWord>) {
+        if let Some(word) = word {
+            self.text.truncate(word.text_start);
+        }
+    }
+
+    /// Strings in latin1: their text, or where a column may want their bytes, what is either.
+    fn push_latin1_strings(&mut self, strings: Range<usize>) {
+        if self.is_assigning == Some(true) {
+            self.text.push_str("_latin1");
+            self.push_hexadecimal(strings);
+        } else {
+            self.push_latin1(&self.bytes[strings]);
+        }
     }
 
     /// Where the last of the strings ends that stand one behind the other.
@@ -343,13 +354,13 @@ mod tests {
     }
 
     fn text(bytes: &[u8], encoding: TextEncoding) -> Result<String> {
-        statement_text(bytes, encoding, false).map(Cow::into_owned)
+        statement_text(bytes, encoding, || false).map(Cow::into_owned)
     }
 
     #[test]
     fn a_statement_of_utf8_is_the_text() {
         let sql = "insert into b values ('é', _binary'x')";
-        let found = statement_text(sql.as_bytes(), TextEncoding::Utf8, false);
+        let found = statement_text(sql.as_bytes(), TextEncoding::Utf8, || false);
         assert!(matches!(found, Ok(Cow::Borrowed(text)) if text == sql));
         assert_eq!(utf8(b"select 1\0"), "select 1");
         assert_eq!(utf8(b"select 1;\0"), "select 1;");
@@ -370,7 +381,11 @@ mod tests {
             (b"values (\"a'\xff\"\"\")", "values (_binary X'6127FF22')"),
             (b"values (n'a\xff')", "values (_binary X'61FF')"),
             (b"values (_utf8mb4'a\xff')", "values (_binary X'61FF')"),
-            (b"values (_latin1'a\xe9')", "values (_latin1'a\u{e9}')"),
+            (b"values (_latin1'a\xe9')", "values ('a\u{e9}')"),
+            (
+                b"insert into t values (_latin1 'a\xe9')",
+                "insert into t values (_latin1 X'61E9')",
+            ),
             (
                 b"values ('a' /* \xff */ '\xff\\'' , 1)",
                 "values (_binary X'61FF27' , 1)",
@@ -400,6 +415,25 @@ mod tests {
         }
     }
 
+    /// Whatever the bytes are, they become a text or an error; what stays of the statement's strings stays in strings.
+    #[test]
+    fn any_bytes_are_read_to_their_end() {
+        let alphabet = b"'\"\\`/*!+-#nxNX_;, \nab0\x80\xC3\xA9\xFF";
+        let mut random = sheaf_storage::Random::new(1);
+        for _ in 0..20_000 {
+            let length = random.below(30);
+            let bytes: Vec<u8> = (0..length)
+                .map(|_| alphabet[random.below(alphabet.len() as u64) as usize])
+                .collect();
+            for encoding in [TextEncoding::Utf8, TextEncoding::Latin1] {
+                let found = text(&bytes, encoding);
+                if encoding == TextEncoding::Utf8 && std::str::from_utf8(&bytes).is_ok() {
+                    assert_eq!(found.as_deref().map(str::as_bytes), Ok(&bytes[..]));
+                }
+            }
+        }
+    }
+
     #[test]
     fn other_character_sets_are_refused_by_name() {
         let error = text(b"select _gbk'\x81\x40'", TextEncoding::Utf8);
@@ -419,7 +453,7 @@ mod tests {
                 Err(1300)
             );
         }
-        let quoted = statement_text(b"select \"a\x80\"", TextEncoding::Utf8, true);
+        let quoted = statement_text(b"select \"a\x80\"", TextEncoding::Utf8, || true);
         assert_eq!(quoted.map_err(|error| error.code), Err(1300));
     }
 

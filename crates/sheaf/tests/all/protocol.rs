@@ -206,7 +206,7 @@ fn malformed_commands_are_errors_and_the_connection_goes_on() {
         (COM_STMT_RESET, b"\x63\0\0\0", 1243),
         (COM_PROCESS_KILL, b"\x01", 1835),
         (COM_PROCESS_KILL, b"\xFF\xFF\xFF\x7F", 1094),
-        (COM_QUERY, b"SELECT '\xC3'", 1300),
+        (COM_QUERY, b"SELECT `\xC3`", 1300),
         (COM_INIT_DB, b"missing", 1049),
         (COM_FIELD_LIST, b"missing\0", 1046),
     ] {
