@@ -54,6 +54,7 @@ mod table_checks;
 mod table_writer;
 #[cfg(test)]
 mod tests;
+mod text_length;
 mod transaction;
 mod update;
 mod values;

@@ -12,6 +12,7 @@ use sheaf_access::TYPE_KEY;
 use sheaf_table::types::MAX_CHARACTER_BYTES;
 use sheaf_table::{Collation, ColumnType, TableDefinition};
 
+use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::query::Header;
 use crate::variables::collation;
@@ -181,6 +182,16 @@ impl ColumnMeta {
     /// or of a declared type; other columns are described by their Arrow type. `text_collation_id` is what the
     /// session gets texts in, or [`OWN_COLLATION_ID`].
     pub fn new(field: &Field, header: &Header, text_collation_id: u16) -> ColumnMeta {
+        ColumnMeta::with_text_length(field, header, text_collation_id, None)
+    }
+
+    /// The same of a column whose texts are known to have at most so many characters, or bytes if they are no texts.
+    pub(crate) fn with_text_length(
+        field: &Field,
+        header: &Header,
+        text_collation_id: u16,
+        known_length: Option<u32>,
+    ) -> ColumnMeta {
         let declared = field
             .metadata()
             .get(TYPE_KEY)
@@ -192,14 +203,20 @@ impl ColumnMeta {
         if !field.is_nullable() {
             flags |= column_flags::NOT_NULL;
         }
-        let (collation_id, length) = match shape.length {
+        let length = match (&declared, known_length) {
+            (None, Some(known)) => shape.length.at_most(known),
+            (Some(ty), Some(known)) if is_of_any_length(ty) => shape.length.at_most(known),
+            _ => shape.length,
+        };
+        let (collation_id, length) = match length {
             Length::Bytes(bytes) => (BINARY_COLLATION_ID, bytes),
             Length::Characters(characters) => {
                 let collation_id = match text_collation_id {
                     OWN_COLLATION_ID => own_collation_id(declared.as_ref()),
                     id => id,
                 };
-                (collation_id, characters.saturating_mul(MAX_CHARACTER_BYTES))
+                let bytes = characters.saturating_mul(character_bytes(collation_id));
+                (collation_id, bytes)
             }
         };
         if collation_id == BINARY_COLLATION_ID {
@@ -223,6 +240,33 @@ impl ColumnMeta {
     pub fn is_binary(&self) -> bool {
         self.collation_id == BINARY_COLLATION_ID
     }
+}
+
+/// The most bytes of a character in the encoding of texts with this collation.
+fn character_bytes(collation_id: u16) -> u32 {
+    match TextEncoding::of_collation_id(collation_id) {
+        TextEncoding::Utf8 => MAX_CHARACTER_BYTES,
+        TextEncoding::Latin1 | TextEncoding::Ascii => 1,
+    }
+}
+
+/// Whether the type is that of a computed text, which only says its collation.
+pub(crate) fn is_of_any_length(ty: &ColumnType) -> bool {
+    matches!(ty, ColumnType::VarChar { length, .. } if *length == UNKNOWN_TEXT_CHARACTERS)
+}
+
+/// The longest text of a value, in characters: of a column of a table by its declared type.
+pub(crate) fn shown_length(declared: Option<&ColumnType>, ty: &DataType) -> Option<u32> {
+    let shape = declared.map_or_else(|| Shape::of_arrow(ty), Shape::of_declared);
+    let length = match shape.length {
+        Length::Bytes(length) | Length::Characters(length) => length,
+    };
+    // A DOUBLE has as many digits as it takes.
+    let is_known = !matches!(
+        shape.type_,
+        MysqlColumnType::Float | MysqlColumnType::Double
+    );
+    is_known.then_some(length)
 }
 
 /// The id of a column's collation; the default's for texts that are computed.
@@ -265,6 +309,16 @@ enum Length {
     /// Numbers, dates and byte strings.
     Bytes(u32),
     Characters(u32),
+}
+
+impl Length {
+    /// What is known of an expression tells more than its type.
+    fn at_most(self, known: u32) -> Length {
+        match self {
+            Length::Bytes(_) => Length::Bytes(known),
+            Length::Characters(_) => Length::Characters(known),
+        }
+    }
 }
 
 /// What a type alone says about a column.

@@ -39,6 +39,7 @@ use crate::query::{Header, LoweredQuery, QueryContext, logical_plan};
 use crate::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::Session;
 use crate::statement_timer::ArmedTimer;
+use crate::text_length::text_lengths;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -512,8 +513,9 @@ impl Session {
         fields
             .iter()
             .zip(headers)
-            .map(|(field, header)| {
-                let mut meta = ColumnMeta::new(field, header, collation_id);
+            .zip(text_lengths(plan))
+            .map(|((field, header), length)| {
+                let mut meta = ColumnMeta::with_text_length(field, header, collation_id, length);
                 if !header.org_name.is_empty()
                     && let Ok(table) = self
                         .engine

@@ -671,3 +671,98 @@ fn a_client_that_cannot_send_files_is_not_asked_to() {
         ["0"]
     );
 }
+
+/// Characters and collation of each column of a result.
+fn text_columns(connection: &mut Conn, sql: &str) -> Vec<(u32, u16)> {
+    let result = connection.query_iter(sql);
+    let result = result.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let columns = result.columns();
+    let columns = columns.as_ref().iter();
+    columns
+        .map(|column| match column.character_set() {
+            63 => (column.column_length(), 63),
+            collation => (column.column_length() / 4, collation),
+        })
+        .collect()
+}
+
+#[test]
+fn computed_texts_are_announced_with_the_longest_that_they_can_be() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("lengths");
+    connection
+        .query_drop("CREATE TABLE t (id INT, s VARCHAR(20), b VARBINARY(10))")
+        .expect("it is new");
+    for (expression, characters) in [
+        ("CONCAT(s, 'é')", 21),
+        ("CONCAT_WS(', ', s, s, 'x')", 45),
+        ("CONCAT(id, '-', s)", 32),
+        ("HEX(s)", 160),
+        ("HEX(b)", 20),
+        ("HEX(id)", 16),
+        ("UPPER(s)", 20),
+        ("TRIM(s)", 20),
+        ("'abc'", 3),
+        ("LEFT(s, 3)", 3),
+        ("SUBSTRING(s, 2, 5)", 5),
+        ("SUBSTRING(s, 2)", 20),
+        ("RPAD(s, 30, ' ')", 30),
+        ("REPEAT(s, 3)", 60),
+        ("IF(id = 1, 'a', 'bbb')", 3),
+        ("CASE id WHEN 1 THEN s ELSE 'x' END", 20),
+        ("COALESCE(s, 'none')", 20),
+        ("CAST(id AS CHAR)", 11),
+        ("CAST(s AS CHAR(7))", 7),
+        ("MD5(s)", 32),
+    ] {
+        for sql in [
+            format!("SELECT {expression} FROM t"),
+            format!("SELECT x FROM (SELECT {expression} AS x FROM t) AS d ORDER BY 1 LIMIT 3"),
+        ] {
+            let columns = text_columns(&mut connection, &sql);
+            assert_eq!(columns[0].0, characters, "{sql}");
+        }
+    }
+    for sql in [
+        "SELECT CONCAT(s, 'x') FROM t UNION SELECT 'abc'",
+        "SELECT DISTINCT CONCAT(s, 'x') FROM t",
+        "SELECT CONCAT(s, 'x') FROM t GROUP BY 1",
+        "SELECT d.x FROM t JOIN (SELECT DISTINCT CONCAT(s, 'x') AS x, id FROM t) AS d USING (id)",
+    ] {
+        assert_eq!(text_columns(&mut connection, sql)[0].0, 21, "{sql}");
+    }
+    // However often a query stands for itself twice, describing it ends.
+    let mut doubled = "WITH c0 AS (SELECT CONCAT(s, 'x') AS x FROM t)".to_string();
+    for n in 1..12 {
+        let before = n - 1;
+        doubled.push_str(&format!(
+            ", c{n} AS (SELECT CONCAT(a.x, b.x) AS x FROM c{before} a, c{before} b LIMIT 1)"
+        ));
+    }
+    text_columns(&mut connection, &format!("{doubled} SELECT x FROM c11"));
+}
+
+#[test]
+fn without_conversion_columns_keep_their_own_collations() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("collations");
+    for sql in [
+        "CREATE TABLE t (s VARCHAR(20), n VARCHAR(20) COLLATE utf8mb4_bin, b VARBINARY(10))",
+        "INSERT INTO t VALUES ('é', 'é', x'ff')",
+        "SET character_set_results = NULL",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    assert_eq!(
+        text_columns(&mut connection, "SELECT s, n, b, CONCAT(s, 'x') FROM t"),
+        [(20, 255), (20, 46), (10, 63), (21, 255)]
+    );
+    assert_eq!(query_text(&mut connection, "SELECT s, n FROM t"), ["é\té"]);
+    connection
+        .query_drop("SET character_set_results = binary")
+        .expect("it may be set");
+    assert_eq!(
+        text_columns(&mut connection, "SELECT s, n FROM t"),
+        [(80, 63), (80, 63)]
+    );
+}
