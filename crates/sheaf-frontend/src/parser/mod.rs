@@ -32,7 +32,7 @@ use sheaf_access::cancel;
 use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, Tokenizer, TokenizerError, Whitespace};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
 
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
@@ -67,9 +67,7 @@ pub fn parse_with_parameters(
     parameters: Parameters<'_>,
 ) -> Result<(Statement, usize)> {
     scan::check_nesting(text)?;
-    let tokens = Tokenizer::new(dialect, text)
-        .tokenize_with_location()
-        .map_err(|error| tokenizer_error(text, &error))?;
+    let tokens = tokens_of(text, dialect).map_err(|error| tokenizer_error(text, &error))?;
     if let Some(place) = row_limit::wrong_row_count(&tokens) {
         return Err(error_at(text, place));
     }
@@ -88,6 +86,36 @@ pub fn parse_with_parameters(
         Err(Failure::Syntax(error)) => Err(parser.syntax_error(text, &error)),
         Err(Failure::Statement(error)) => Err(error),
     }
+}
+
+/// The tokens of a text. sqlparser takes `\a` and `\f` in strings for control characters; in MySQL they are letters. So
+/// texts that have them are unescaped here.
+fn tokens_of(
+    text: &str,
+    dialect: &SheafDialect,
+) -> std::result::Result<Vec<TokenWithSpan>, TokenizerError> {
+    let has_letters = text.contains("\\a") || text.contains("\\f");
+    let mut tokens = Tokenizer::new(dialect, text)
+        .with_unescape(!has_letters)
+        .tokenize_with_location()?;
+    if has_letters {
+        for token in &mut tokens {
+            match &mut token.token {
+                Token::SingleQuotedString(string) | Token::NationalStringLiteral(string) => {
+                    *string = scan::unescaped(string, '\'');
+                }
+                Token::DoubleQuotedString(string) => *string = scan::unescaped(string, '"'),
+                Token::Word(word) => {
+                    if let Some(quote) = word.quote_style {
+                        let doubled = String::from_iter([quote, quote]);
+                        word.value = word.value.replace(&doubled, quote.encode_utf8(&mut [0; 4]));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(tokens)
 }
 
 /// An expression alone, such as a generated default.

@@ -289,3 +289,32 @@ fn reset(levels: &mut [usize], total: &mut usize) {
         *level = 0;
     }
 }
+
+/// What a string says whose escapes are as they were written. `quote` is what it stands between.
+pub(super) fn unescaped(raw: &str, quote: char) -> String {
+    let mut text = String::with_capacity(raw.len());
+    let mut characters = raw.chars();
+    while let Some(character) = characters.next() {
+        if character == quote {
+            // Inside it is doubled.
+            characters.next();
+        }
+        if character != '\\' {
+            text.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('0') => text.push('\0'),
+            Some('b') => text.push('\u{8}'),
+            Some('n') => text.push('\n'),
+            Some('r') => text.push('\r'),
+            Some('t') => text.push('\t'),
+            Some('Z') => text.push('\u{1A}'),
+            // They are for LIKE to see.
+            Some(escaped @ ('%' | '_')) => text.extend(['\\', escaped]),
+            Some(escaped) => text.push(escaped),
+            None => {}
+        }
+    }
+    text
+}
