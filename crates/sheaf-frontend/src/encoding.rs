@@ -1,8 +1,8 @@
 //! Character sets of clients whose texts are not UTF-8.
 //!
-//! Text is UTF-8 throughout. A client that has set `character_set_client` to latin1 sends statements in it, and gets texts in
-//! what `character_set_results` says. MySQL's latin1 is Windows-1252, whose five holes are the control characters of their
-//! numbers, so that every byte is a character.
+//! Text is UTF-8 throughout. A client that has set `character_set_client` to latin1 sends statements in it, and gets
+//! texts in what `character_set_results` says. MySQL's latin1 is Windows-1252, whose five holes are the control
+//! characters of their numbers, so that every byte is a character.
 
 use std::borrow::Cow;
 

@@ -291,8 +291,8 @@ impl Engine {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a session. Error 1040 when `max_connections` are open, 1203 and 1226 when the account has its share of them,
-    /// 1053 when the engine is closing, 1049 when there is no such database.
+    /// Starts a session. Error 1040 when `max_connections` are open, 1203 and 1226 when the account has its share of
+    /// them, 1053 when the engine is closing, 1049 when there is no such database.
     pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
         let account = info.account.clone();
         let session = self.session_without_place(info)?;
@@ -343,7 +343,8 @@ impl Engine {
     /// Gives a session a place of `max_connections`, as a connection of its account; it may have had one of another.
     ///
     /// # Errors
-    /// 1040 if there is none left; whoever may end connections gets one more. 1203 and 1226 if the account has its share.
+    /// 1040 if there is none left; whoever may end connections gets one more. 1203 and 1226 if the account has its
+    /// share.
     pub(crate) fn give_place(
         &self,
         handle: &SessionHandle,

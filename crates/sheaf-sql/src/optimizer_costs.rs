@@ -8,9 +8,10 @@
 //! ```
 //!
 //! `cost_value` NULL means `default_value`, which is what was measured when the database was made
-//! ([`sheaf_optimizer::cost::measure`]). If others were at work then, the comments of the rows say so, and the next start
-//! measures again and keeps the lower values: nothing makes a machine faster than it is. Values are in microseconds. A value that cannot be a cost is ignored with a
-//! warning in the log, as in MySQL. The manual's section is "The Optimizer Cost Model".
+//! ([`sheaf_optimizer::cost::measure`]). If others were at work then, the comments of the rows say so, and the next
+//! start measures again and keeps the lower values: nothing makes a machine faster than it is. Values are in
+//! microseconds. A value that cannot be a cost is ignored with a warning in the log, as in MySQL. The manual's section
+//! is "The Optimizer Cost Model".
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -198,8 +199,8 @@ impl Engine {
     }
 
     /// Has the constants measured if that has never been done, or others were at work when it was, keeps and uses them;
-    /// false: they are known already. A constant of the processor that is new beside known ones differs from its default
-    /// as they do: what is measured at another time, by itself, is not comparable.
+    /// false: they are known already. A constant of the processor that is new beside known ones differs from its
+    /// default as they do: what is measured at another time, by itself, is not comparable.
     ///
     /// # Errors
     /// What the device or the statements report.

@@ -71,8 +71,8 @@ pub mod column_flags {
 /// The collation id that marks bytes without a character set.
 pub const BINARY_COLLATION_ID: u16 = 63;
 
-/// Stands for a client that gets texts as they are (`character_set_results = NULL`): each column is labelled with its own
-/// collation. No collation has this id.
+/// Stands for a client that gets texts as they are (`character_set_results = NULL`): each column is labelled with its
+/// own collation. No collation has this id.
 pub const OWN_COLLATION_ID: u16 = 0;
 
 /// What the protocol says about one column of a result. Rows themselves come as Arrow; the protocol floor

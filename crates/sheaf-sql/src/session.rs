@@ -337,7 +337,8 @@ impl Session {
         self.execute_text(&text, sink)
     }
 
-    /// The text of a request in `character_set_client`. Error 1300 if it has bytes that are no text outside of literals.
+    /// The text of a request in `character_set_client`. Error 1300 if it has bytes that are no text outside of
+    /// literals.
     pub fn statement_text<'r>(&self, request: &'r [u8]) -> Result<Cow<'r, str>> {
         let has_ansi_quotes = || self.variables.sql_mode().contains("ANSI_QUOTES");
         statement_text(request, self.variables.client_encoding(), has_ansi_quotes)

@@ -1,7 +1,7 @@
 //! How long the texts of computed columns can be, as far as their expressions tell.
 //!
-//! Clients size columns and buffers by the length that a result's column is announced with. Where nothing is found here, that
-//! is the longest that MySQL announces for a short text. What is found is never too short.
+//! Clients size columns and buffers by the length that a result's column is announced with. Where nothing is found
+//! here, that is the longest that MySQL announces for a short text. What is found is never too short.
 
 use std::cell::Cell;
 

@@ -175,8 +175,8 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
     }
 }
 
-/// What a literal is in a column of this type if that is another one: the number of a hexadecimal literal, the bytes of a text
-/// in latin1. `None` for other columns and other expressions.
+/// What a literal is in a column of this type if that is another one: the number of a hexadecimal literal, the bytes of
+/// a text in latin1. `None` for other columns and other expressions.
 pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<ast::Expr> {
     let is_number = ty.is_integer()
         || matches!(

@@ -38,8 +38,8 @@ pub(super) enum Piece {
     ExecutableStart(Option<u32>),
 }
 
-/// Cuts a text into pieces. Never fails: what is not closed runs to the end, and the tokeniser says so later. The text may be
-/// bytes that are not UTF-8 (see [`super::statement_bytes`]); then pieces end at ASCII characters all the same.
+/// Cuts a text into pieces. Never fails: what is not closed runs to the end, and the tokeniser says so later. The text
+/// may be bytes that are not UTF-8 (see [`super::statement_bytes`]); then pieces end at ASCII characters all the same.
 #[derive(Clone)]
 pub(super) struct Pieces<'a> {
     bytes: &'a [u8],

@@ -1,18 +1,19 @@
 //! From the bytes of a statement to the text that is parsed.
 //!
-//! Clients send bytes. Nearly always they are UTF-8, and then they are the text. But a string literal may hold anything: dumps
-//! and drivers write BLOBs between quotes, with no more than the quotes and backslashes escaped.
+//! Clients send bytes. Nearly always they are UTF-8, and then they are the text. But a string literal may hold
+//! anything: dumps and drivers write BLOBs between quotes, with no more than the quotes and backslashes escaped.
 //!
 //! ```text
 //!   INSERT INTO b VALUES (1, _binary 'a\x80\xFF')    ->    INSERT INTO b VALUES (1, _binary X'6180FF')
 //! ```
 //!
-//! So a statement that is not UTF-8 is walked through once, and literals that are not become hexadecimal ones. Everything
-//! else stays as it is: the literals that are UTF-8, and the places of words before the first that was changed.
+//! So a statement that is not UTF-8 is walked through once, and literals that are not become hexadecimal ones.
+//! Everything else stays as it is: the literals that are UTF-8, and the places of words before the first that was
+//! changed.
 //!
-//! A client of latin1 has all of its statement converted, but for what it says is binary. What it assigns to a column of
-//! bytes is to be the bytes that it has sent, and what it assigns to a text that text, so the literals of INSERT and UPDATE
-//! become `_latin1 X'E9'`, which is either, as the column asks for it.
+//! A client of latin1 has all of its statement converted, but for what it says is binary. What it assigns to a column
+//! of bytes is to be the bytes that it has sent, and what it assigns to a text that text, so the literals of INSERT and
+//! UPDATE become `_latin1 X'E9'`, which is either, as the column asks for it.
 
 use std::borrow::Cow;
 use std::ops::Range;

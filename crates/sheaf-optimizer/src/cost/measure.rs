@@ -5,8 +5,9 @@
 //! and pages arrive in buffers that have been used before. **The processor**: a loop of binary searches, as descents of trees are, against the time that
 //! it took on the machine of the default constants; all constants of the processor are taken to differ by that factor.
 //!
-//! Others may be at work meanwhile, and whatever they do makes things look slower, never faster. So there are several short
-//! rounds with growing pauses between them, about four seconds in all, and of each constant the lowest value counts:
+//! Others may be at work meanwhile, and whatever they do makes things look slower, never faster. So there are several
+//! short rounds with growing pauses between them, about four seconds in all, and of each constant the lowest value
+//! counts:
 //!
 //! ```text
 //!   round  0.2 s  round  0.4 s  round    0.8 s    round        1.6 s        round

@@ -112,7 +112,8 @@ fn default_collation_of_id(id: u16) -> &'static str {
     }
 }
 
-/// The character set that a client asks for by the id of one of its collations, if it is one that texts are not converted from.
+/// The character set that a client asks for by the id of one of its collations, if it is one that texts are not
+/// converted from.
 pub fn unsupported_character_set_of_id(id: u16) -> Option<&'static str> {
     Some(match id {
         1 | 84 => "big5",

@@ -736,8 +736,8 @@ impl LockTable {
         owner.is_some_and(|owner| owner.is_victim)
     }
 
-    /// The transaction's wait closes a cycle. Makes another one in it the victim: one that has done less, and without which
-    /// there is no cycle. False if there is none.
+    /// The transaction's wait closes a cycle. Makes another one in it the victim: one that has done less, and without
+    /// which there is no cycle. False if there is none.
     pub(super) fn choose_other_victim(&mut self, transaction: TransactionId) -> bool {
         let work_of = |id: TransactionId| self.owners.get(&id).map_or(0, |owner| owner.work);
         let own_work = work_of(transaction);
@@ -762,8 +762,8 @@ impl LockTable {
         false
     }
 
-    /// The others in a cycle, of those through the transaction the shortest: of who waits before it in a queue and who holds
-    /// the lock that all of them wait for, the cycle that matters has only the latter.
+    /// The others in a cycle, of those through the transaction the shortest: of who waits before it in a queue and who
+    /// holds the lock that all of them wait for, the cycle that matters has only the latter.
     fn shortest_cycle(&self, transaction: TransactionId) -> Vec<TransactionId> {
         let mut found_from = BTreeMap::new();
         let mut ahead = VecDeque::from([transaction]);

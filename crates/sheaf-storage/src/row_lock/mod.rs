@@ -37,12 +37,13 @@
 //!
 //! **Deadlocks** are looked for when a wait starts, because only then can a cycle close: from the transaction that
 //! begins to wait along who waits for whom. If the search comes back to it, it is the victim, unless another one in the
-//! cycle has done less: then that is woken instead, and this one sleeps. The victim gets [`StorageError::Deadlock`] and must
-//! be rolled back as a whole. So whoever has done most of all gets through, however many want the same rows; if it were
-//! always the one who closes the cycle, that would mostly be who has come far. No page latch is held while waiting. Who locks a range
-//! waits for others' locks, and for those who came to it before, only out of courtesy: nothing that it reads depends on
-//! them. Where such a wait is a part of a cycle, it is over, and the cycle is none. Nor is it one if somebody in it was
-//! told to give up (the statement was killed, the client is gone) and has not noticed: those in the cycle are asked first.
+//! cycle has done less: then that is woken instead, and this one sleeps. The victim gets [`StorageError::Deadlock`] and
+//! must be rolled back as a whole. So whoever has done most of all gets through, however many want the same rows; if it
+//! were always the one who closes the cycle, that would mostly be who has come far. No page latch is held while
+//! waiting. Who locks a range waits for others' locks, and for those who came to it before, only out of courtesy:
+//! nothing that it reads depends on them. Where such a wait is a part of a cycle, it is over, and the cycle is none.
+//! Nor is it one if somebody in it was told to give up (the statement was killed, the client is gone) and has not
+//! noticed: those in the cycle are asked first.
 //!
 //! All explicit locks are in one table behind one mutex, held for some map operations at a time. Were it contended,
 //! the queues could be divided by key; the graph of who waits for whom stays one.
@@ -691,7 +692,8 @@ impl RowLocks {
         (table, result)
     }
 
-    /// Whether the wait of `own` is a part of a cycle, in which nobody is about to give up, and `own` is to be its victim.
+    /// Whether the wait of `own` is a part of a cycle, in which nobody is about to give up, and `own` is to be its
+    /// victim.
     fn find_deadlock<'t>(
         &'t self,
         mut table: MutexGuard<'t, LockTable>,

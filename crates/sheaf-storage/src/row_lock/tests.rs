@@ -210,7 +210,8 @@ fn who_has_done_least_is_the_victim() {
     assert_eq!(locks.count(), 0);
 }
 
-/// Who is only the next in a queue is in nobody's way: without it another one would be the next, and the cycle be there.
+/// Who is only the next in a queue is in nobody's way: without it another one would be the next, and the cycle be
+/// there.
 #[test]
 fn who_only_has_a_place_is_no_victim() {
     let locks = locks();
