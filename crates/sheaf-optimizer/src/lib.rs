@@ -40,6 +40,7 @@ mod explain;
 mod explain_json;
 mod explain_tree;
 mod filter_shares;
+mod flat_unions;
 mod group_rows;
 mod hints;
 mod index_merge;

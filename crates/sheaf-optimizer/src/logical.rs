@@ -31,7 +31,6 @@ use datafusion_optimizer::eliminate_join::EliminateJoin;
 use datafusion_optimizer::eliminate_limit::EliminateLimit;
 use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
-use datafusion_optimizer::optimize_unions::OptimizeUnions;
 use datafusion_optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::push_down_limit::PushDownLimit;
@@ -46,6 +45,7 @@ use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 use crate::PlannerContext;
 use crate::apply::with_applies;
 use crate::connect_joins::{ConnectJoins, is_above_joins};
+use crate::flat_unions::FlatUnions;
 use crate::join_keys::ExtractJoinKeys;
 use crate::long_arguments::compute_long_arguments_below;
 use crate::rule_passes::{Rule, apply_rules, contains_subqueries};
@@ -118,7 +118,7 @@ fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// passes leave it as it is, unless a join still lacks its condition.
 static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     vec![
-        Rule::on(is_set_operation, OptimizeUnions::new()),
+        Rule::on(is_set_operation, FlatUnions),
         Rule::on(computes, SimplifyExpressions::new()),
         Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
         Rule::on_subqueries(DecorrelatePredicateSubquery::new()),
@@ -129,11 +129,12 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(is_filter, EliminateFilter::new()),
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
         Rule::on(is_limit, EliminateLimit::new()),
+        Rule::on(has_empty_part, FlatUnions),
         Rule::on(has_empty_input, PropagateEmptyRelation::new()),
         Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
         Rule::on(is_limit, PushDownLimit::new()),
         Rule::on(
-            |node| is_filter(node) || is_join(node),
+            |node| is_join(node) || is_filter(node) && !is_above_whole_aggregate(node),
             PushDownFilter::new(),
         ),
         Rule::on(is_join, EliminateJoin::new()),
@@ -173,6 +174,16 @@ fn is_distinct(node: &LogicalPlan) -> bool {
 
 fn is_filter(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Filter(_))
+}
+
+/// A filter of aggregates of all rows. A condition that names none of them, such as NULL, would be pushed below them, and
+/// without a row they are a row all the same.
+fn is_above_whole_aggregate(filter: &LogicalPlan) -> bool {
+    match filter {
+        LogicalPlan::Filter(filter) => is_above_whole_aggregate(&filter.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        _ => false,
+    }
 }
 
 fn is_limit(node: &LogicalPlan) -> bool {
@@ -228,7 +239,17 @@ fn may_repeat_itself(node: &LogicalPlan) -> bool {
     }
 }
 
+/// A union that has an input without rows.
+fn has_empty_part(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Union(_)) && has_empty_relation(node)
+}
+
+/// Unions are [`FlatUnions`]' business.
 fn has_empty_input(node: &LogicalPlan) -> bool {
+    !matches!(node, LogicalPlan::Union(_)) && has_empty_relation(node)
+}
+
+fn has_empty_relation(node: &LogicalPlan) -> bool {
     let mut inputs = node.inputs().into_iter();
     inputs.any(|input| matches!(input, LogicalPlan::EmptyRelation(_)))
 }
