@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{JoinType, NullEquality, Result};
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_expr::{
     EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
@@ -101,7 +102,12 @@ fn column(name: &str, index: usize) -> Arc<dyn PhysicalExpr> {
 /// What the check says of a plan of a statement that promises nothing.
 fn complaint(plan: &Arc<dyn ExecutionPlan>) -> String {
     let logical = Lab::new().logical("SELECT 1").unwrap();
-    match check(plan, &logical, &ConfigOptions::new()) {
+    match check(
+        plan,
+        &logical,
+        &ExecutionProps::new(),
+        &ConfigOptions::new(),
+    ) {
         Ok(()) => String::new(),
         Err(error) => error.to_string(),
     }
@@ -177,7 +183,12 @@ fn an_order_that_nobody_delivers_is_found() {
     let complaint = |plan: &str, wanted: &str| {
         let (query, context) = lab.plan(plan).unwrap();
         let logical = crate::optimize_logical(lab.logical(wanted).unwrap(), &context).unwrap();
-        match check(&query.plan, &logical, &ConfigOptions::new()) {
+        match check(
+            &query.plan,
+            &logical,
+            &ExecutionProps::new(),
+            &ConfigOptions::new(),
+        ) {
             Ok(()) => String::new(),
             Err(error) => error.to_string(),
         }
@@ -230,7 +241,7 @@ fn the_cost_of_a_check() {
         let runs = 2_000;
         let started = Instant::now();
         for _ in 0..runs {
-            check(&query.plan, &logical, &options).unwrap();
+            check(&query.plan, &logical, &ExecutionProps::new(), &options).unwrap();
         }
         println!("{:?} for {sql}", started.elapsed() / runs);
     }
