@@ -97,8 +97,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         None => plan,
     };
     let plan = make_interruptible(plan, &context.cancel)?;
-    let options = context.task.session_config().options();
-    plan_check::check(&plan, logical, &planner.properties, options)?;
+    let plan = checked(plan, logical, &planner.properties, context)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.
@@ -127,6 +126,25 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
 /// What the expressions of the session's statements may make.
 fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
     context.task.session_config().options().extensions.get()
+}
+
+/// The plan if it does not contradict itself, with orders restored that have got lost.
+fn checked(
+    plan: Arc<dyn ExecutionPlan>,
+    logical: &LogicalPlan,
+    properties: &ExecutionProps,
+    context: &PlannerContext,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let options = context.task.session_config().options();
+    let Err(problem) = plan_check::check(&plan, logical, properties, options) else {
+        return Ok(plan);
+    };
+    let restored = physical_rules::restore_orders(plan)?;
+    if !restored.transformed {
+        return Err(problem);
+    }
+    plan_check::check(&restored.data, logical, properties, options)?;
+    Ok(restored.data)
 }
 
 /// What a parent would like, but does not rely on.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use datafusion_common::Result;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_physical_expr::{LexOrdering, OrderingRequirements};
 use datafusion_physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
 use datafusion_physical_optimizer::ensure_coop::EnsureCooperative;
 use datafusion_physical_optimizer::ensure_requirements::EnsureRequirements;
@@ -47,6 +48,31 @@ pub fn apply(
         plan = rule.optimize_with_context(plan, &context)?;
     }
     Ok(plan)
+}
+
+/// Sorts what an operator requires in an order that it does not get. DataFusion moves a sort below a join that keeps the
+/// order, and then the join does not say so: it tells an order by one of two equal columns, and delivers the other one.
+pub fn restore_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    plan.transform_up(|node| {
+        let required = node.required_input_ordering();
+        let mut children: Vec<_> = node.children().into_iter().cloned().collect();
+        let mut is_changed = false;
+        for (child, required) in children.iter_mut().zip(required) {
+            let Some(required) = required.map(OrderingRequirements::into_single) else {
+                continue;
+            };
+            let properties = child.equivalence_properties();
+            if !properties.ordering_satisfy_requirement(required.clone())? {
+                let sort = SortExec::new(LexOrdering::from(required), Arc::clone(child));
+                *child = Arc::new(sort.with_preserve_partitioning(true));
+                is_changed = true;
+            }
+        }
+        match is_changed {
+            true => Ok(Transformed::yes(node.with_new_children(children)?)),
+            false => Ok(Transformed::no(node)),
+        }
+    })
 }
 
 /// Rows that a sort with a limit may hold however little memory there is.

@@ -22,7 +22,7 @@ pub(super) fn check(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> R
             let what =
                 "an input does not come in the order, or divided between workers, as it must";
             // It shows the whole plan, for those who look for the cause.
-            tracing::warn!(%problem, "{what}");
+            tracing::debug!(%problem, "{what}");
             Err(contradiction(plan, what))
         }
         _ => Ok(()),
