@@ -19,6 +19,7 @@ use datafusion_physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
+use sheaf_exec::less_order_exec::without_order;
 
 use crate::bounded_regret::{Doubted, Expectation};
 use crate::cost::grouping::grouping_us;
@@ -71,6 +72,10 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         filters.push(lowered.filter);
     }
 
+    if groups.has_grouping_set() {
+        // DataFusion takes the order of the rows for that of the groups, among which are those of NULL.
+        input.plan = without_order(input.plan)?;
+    }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
     let own_us = grouping_us(constants, input.rows, grouped, functions.len(), partitions);

@@ -39,8 +39,8 @@ use sheaf_exec::apply_exec::ApplyExec;
 use sheaf_exec::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::detached_exec::DetachedExec;
 use sheaf_exec::interruptible_exec::InterruptibleExec;
-use sheaf_exec::join_order_exec::JoinOrderExec;
 use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
+use sheaf_exec::less_order_exec::LessOrderExec;
 use sheaf_exec::lookup_switch::{LookupSwitch, SWITCH_METRICS};
 use sheaf_exec::measuring_exec::{Measured, MeasuringExec};
 use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
@@ -400,7 +400,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<BoundedProjectionExec>()
         || plan.is::<InterruptibleExec>()
         || plan.is::<DetachedExec>()
-        || plan.is::<JoinOrderExec>()
+        || plan.is::<LessOrderExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
         || plan.is::<RecursionLimitExec>()

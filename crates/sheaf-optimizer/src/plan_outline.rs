@@ -15,7 +15,7 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_expr::{Expr, Filter, LogicalPlan, Operator, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
-use sheaf_exec::join_order_exec::JoinOrderExec;
+use sheaf_exec::less_order_exec::LessOrderExec;
 
 use crate::connection::Equality;
 use crate::explain::ExplainRow;
@@ -206,7 +206,7 @@ fn pair<'o>(
 /// The operator below projections, and below what only says less of a join's order.
 fn below_projections(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let mut operator = plan;
-    while (operator.is::<ProjectionExec>() || operator.is::<JoinOrderExec>())
+    while (operator.is::<ProjectionExec>() || operator.is::<LessOrderExec>())
         && let [input] = operator.children().as_slice()
     {
         operator = input;

@@ -113,3 +113,39 @@ fn a_hash_join_has_the_order_of_the_side_that_streams() {
         }
     }
 }
+
+/// The join is known to have the order of its rows by a column that is equal to the one that it delivers.
+#[test]
+fn a_sort_below_a_join_that_does_not_say_so_is_made_again() {
+    let lab = lab();
+    let sql = "SELECT n, v FROM (SELECT f.v, ROW_NUMBER() OVER (ORDER BY f.v + 0, f.id) AS n \
+               FROM many m JOIN few f ON m.host + 0 = f.v + 0 WHERE m.id < 200) x ORDER BY n";
+    let rows = lab.rows(sql);
+    let values = rows.lines().map(|line| line.split(' ').nth(1).unwrap());
+    let values: Vec<i64> = values.map(|value| value.parse().unwrap()).collect();
+    assert!(values.len() > 100 && values.is_sorted(), "{rows}");
+    let constant = "SELECT COUNT(*) OVER (ORDER BY x.c) AS n FROM few f RIGHT JOIN \
+                    (SELECT 4 AS c, m.id FROM many m LEFT JOIN few g ON m.host = g.v WHERE m.id < 50) x ON f.id = x.c";
+    assert_eq!(lab.rows(constant), ["50"; 50].join("\n"));
+}
+
+#[test]
+fn groups_of_rollup_are_not_in_the_order_of_the_rows() {
+    let mut lab = lab();
+    for partitions in [1, 2] {
+        lab.settings.target_partitions = partitions;
+        for (sql, expected) in [
+            (
+                "SELECT id, v FROM few WHERE id < 3 GROUP BY ROLLUP (id, v) ORDER BY id, v",
+                "NULL NULL\n0 NULL\n0 0\n1 NULL\n1 7\n2 NULL\n2 14",
+            ),
+            (
+                "SELECT id FROM few WHERE id < 3 GROUP BY ROLLUP (id, v) ORDER BY id LIMIT 2",
+                "NULL\n0",
+            ),
+        ] {
+            assert_eq!(lab.rows(sql), expected, "{sql}");
+        }
+        lab.run("SELECT id FROM few GROUP BY ROLLUP (id, v)");
+    }
+}

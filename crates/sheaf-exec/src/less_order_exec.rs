@@ -1,4 +1,4 @@
-//! What a join of DataFusion may rightly say of the order of its rows.
+//! What operators of DataFusion may rightly say of the order of their rows.
 //!
 //! A join whose one side streams by has the order of that side. DataFusion says that rows with the same place in it
 //! come in the order of the other side, and so they do below one row of the streamed side, but not below two of them:
@@ -13,7 +13,8 @@
 //!
 //! A sort by (k, id) above would be left out. So the kept side of a hash join hands its order to nobody
 //! ([`without_order`]), and a sort-merge join, which needs both sides in order, says that of the streamed side only
-//! ([`in_streamed_order`]). An outer sort-merge join has not even that one.
+//! ([`in_streamed_order`]). An outer sort-merge join has not even that one. Neither have the groups of ROLLUP that of
+//! the rows, because the sums of several groups are among them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,13 +34,13 @@ use datafusion_physical_plan::{
 pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match plan.equivalence_properties().oeq_class().is_empty() {
         true => Ok(plan),
-        false => Ok(Arc::new(JoinOrderExec::new(plan, Said::Nothing)?)),
+        false => Ok(Arc::new(LessOrderExec::new(plan, Said::Nothing)?)),
     }
 }
 
 /// The rows of a sort-merge join, in the order of the side that streams by, if they have it.
 pub fn in_streamed_order(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(Arc::new(JoinOrderExec::new(join, Said::StreamedSide)?))
+    Ok(Arc::new(LessOrderExec::new(join, Said::StreamedSide)?))
 }
 
 /// What is said of the order of rows.
@@ -51,14 +52,14 @@ enum Said {
 
 /// Hands on the batches of its input, and says less of their order.
 #[derive(Debug)]
-pub struct JoinOrderExec {
+pub struct LessOrderExec {
     input: Arc<dyn ExecutionPlan>,
     said: Said,
     properties: Arc<PlanProperties>,
 }
 
-impl JoinOrderExec {
-    fn new(input: Arc<dyn ExecutionPlan>, said: Said) -> Result<JoinOrderExec> {
+impl LessOrderExec {
+    fn new(input: Arc<dyn ExecutionPlan>, said: Said) -> Result<LessOrderExec> {
         let mut equivalences = input.equivalence_properties().clone();
         equivalences.clear_orderings();
         if said == Said::StreamedSide
@@ -72,7 +73,7 @@ impl JoinOrderExec {
             input.pipeline_behavior(),
             input.boundedness(),
         );
-        Ok(JoinOrderExec {
+        Ok(LessOrderExec {
             input,
             said,
             properties: Arc::new(properties),
@@ -104,15 +105,15 @@ fn add_streamed_order(equivalences: &mut EquivalenceProperties, join: &SortMerge
     equivalences.add_orderings(order);
 }
 
-impl DisplayAs for JoinOrderExec {
+impl DisplayAs for LessOrderExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "JoinOrderExec: {:?}", self.said)
+        write!(f, "LessOrderExec: {:?}", self.said)
     }
 }
 
-impl ExecutionPlan for JoinOrderExec {
+impl ExecutionPlan for LessOrderExec {
     fn name(&self) -> &'static str {
-        "JoinOrderExec"
+        "LessOrderExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -148,8 +149,8 @@ impl ExecutionPlan for JoinOrderExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
-            Some(input) => Ok(Arc::new(JoinOrderExec::new(input, self.said)?)),
-            None => internal_err!("the order of a join without the join"),
+            Some(input) => Ok(Arc::new(LessOrderExec::new(input, self.said)?)),
+            None => internal_err!("the order of rows without the rows"),
         }
     }
 
