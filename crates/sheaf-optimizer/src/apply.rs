@@ -1,13 +1,13 @@
 //! Correlated subqueries that do not become joins.
 //!
-//! Decorrelation is by DataFusion's rules. What they refuse is found here, before they run, by asking them; what they would do
-//! wrong is found besides. Such a subquery becomes a column of an [`Apply`], which runs it for each combination of the values
-//! that it is correlated by ([`ApplyExec`]):
+//! Decorrelation is by DataFusion's rules. What they refuse is found here, before they run, by asking them; what they
+//! would do wrong is found besides. Such a subquery becomes a column of an [`Apply`], which runs it for each
+//! combination of the values that it is correlated by ([`ApplyExec`]):
 //!
 //! ```text
-//!   Projection o.id, (SELECT COUNT(*) FROM t WHERE t.k < o.k)      Projection o.id, $applied0
-//!     o                                                      -->     Apply $applied0 = (SELECT COUNT(*) FROM t WHERE t.k < o.k)
-//!                                                                      o
+//!   Projection o.id, (SELECT COUNT(*) ... t.k < o.k)      Projection o.id, $applied0
+//!     o                                             -->     Apply $applied0 = (SELECT COUNT(*) ... t.k < o.k)
+//!                                                             o
 //! ```
 //!
 //! EXISTS and IN are counted then. A subquery that names columns of a query further out than the next one makes the one
@@ -385,7 +385,8 @@ fn names_what_is_near(plan: &LogicalPlan) -> Result<bool> {
     Ok(is_near)
 }
 
-/// Whether no condition that names columns of the query around the subquery has another subquery in it, which would go with it.
+/// Whether no condition that names columns of the query around the subquery has another subquery in it, which would
+/// go with it.
 fn conditions_are_pulled_up(plan: &LogicalPlan) -> Result<bool> {
     let mut are_plain = true;
     plan.apply(|node| {
@@ -460,8 +461,8 @@ impl Subplans for AppliedSubquery {
     }
 }
 
-/// Puts values in the place of columns further out. Those that a subquery inside names are the same, unless a query between has
-/// a column of that name.
+/// Puts values in the place of columns further out. Those that a subquery inside names are the same, unless a query
+/// between has a column of that name.
 fn with_values(plan: LogicalPlan, values: &[(&Column, &ScalarValue)]) -> Result<LogicalPlan> {
     let with_values = plan.transform_up(|node| {
         let node = match has_subqueries(&node)? {

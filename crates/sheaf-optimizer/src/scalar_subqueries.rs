@@ -1,7 +1,7 @@
 //! Correlated subqueries that are values become joins, by DataFusion's rule.
 //!
-//! The typing rule marks values that are NULL where a subquery finds no row (`$or_null`), because the column inside does not
-//! tell. That of the join does. The mark goes right away, so that rules and access paths find plain columns:
+//! The typing rule marks values that are NULL where a subquery finds no row (`$or_null`), because the column inside
+//! does not tell. That of the join does. The mark goes right away, so that rules and access paths find plain columns:
 //!
 //! ```text
 //!   o.x = $or_null((SELECT y FROM t WHERE t.id = o.k))   -->   o.x = y, above o LEFT JOIN t

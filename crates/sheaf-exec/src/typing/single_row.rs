@@ -1,7 +1,7 @@
 //! Correlated subqueries whose one row is a value.
 //!
-//! DataFusion makes a join of a correlated subquery that is a value only if the subquery has one row at most for what it is
-//! correlated by: if it aggregates, or finds its row by a unique key. Any other is given an aggregate here:
+//! DataFusion makes a join of a correlated subquery that is a value only if the subquery has one row at most for what
+//! it is correlated by: if it aggregates, or finds its row by a unique key. Any other is given an aggregate here:
 //!
 //! ```text
 //!   (SELECT y FROM t WHERE t.k = o.k)                     $only_row((SELECT any_value(y) ...), (SELECT count(1) ...))
@@ -9,11 +9,11 @@
 //!   (SELECT y FROM t WHERE t.k = o.k ORDER BY x LIMIT 1)  (SELECT first_value(y ORDER BY x) ...)
 //! ```
 //!
-//! The aggregate becomes groups by what the subquery is correlated by, so all of that must be equalities. Otherwise the subquery
-//! stays as it is, and runs for each row.
+//! The aggregate becomes groups by what the subquery is correlated by, so all of that must be equalities. Otherwise
+//! the subquery stays as it is, and runs for each row.
 //!
-//! `$only_row` gives error 1242 where there are several rows. It is computed above the join, so there may be several where
-//! nobody asks for them.
+//! `$only_row` gives error 1242 where there are several rows. It is computed above the join, so there may be several
+//! where nobody asks for them.
 
 use std::sync::Arc;
 
@@ -86,8 +86,8 @@ fn single_row(subquery: Subquery) -> Result<Transformed<Expr>> {
     }))
 }
 
-/// The rows below a limit, and whether it takes the first of them. A greater limit changes nothing: two rows are too many.
-/// `None` for what can be said of all rows only.
+/// The rows below a limit, and whether it takes the first of them. A greater limit changes nothing: two rows are too
+/// many. `None` for what can be said of all rows only.
 fn without_limit(plan: Arc<LogicalPlan>) -> Result<Option<(Arc<LogicalPlan>, bool)>> {
     let LogicalPlan::Limit(limit) = plan.as_ref() else {
         return Ok(Some((plan, false)));

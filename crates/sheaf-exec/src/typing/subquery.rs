@@ -1,15 +1,16 @@
 //! Subqueries in expressions, before they become joins.
 //!
-//! DataFusion makes joins of subqueries: of EXISTS and IN in a filter, and of values in a filter or a select list. Its joins
-//! have gaps, which are closed here, on typed plans:
+//! DataFusion makes joins of subqueries: of EXISTS and IN in a filter, and of values in a filter or a select list.
+//! Its joins have gaps, which are closed here, on typed plans:
 //!
 //! - They know `x IN (SELECT y ...)` only as true or not. What NULL makes of it is written out ([`in_filter`]).
-//! - They take the nullability of a value from the column inside. But a subquery that finds no row is NULL ([`OR_NULL`]).
+//! - They take the nullability of a value from the column inside. But a subquery that finds no row is NULL
+//!   ([`OR_NULL`]).
 //! - They know no ANY and ALL. These look at the least or the greatest of the values, or for a row (`AnyRow`).
-//! - They group by what an aggregated subquery is correlated by, and have no group where there are no rows. So IN and EXISTS
-//!   of a single group are values ([`of_single_groups`]).
-//! - They call columns of a subquery by their bare names, and those of the query around it by their whole names, wherever
-//!   either stands. So names that two columns share are replaced by new ones ([`with_own_names`]).
+//! - They group by what an aggregated subquery is correlated by, and have no group where there are no rows. So IN and
+//!   EXISTS of a single group are values ([`of_single_groups`]).
+//! - They call columns of a subquery by their bare names, and those of the query around it by their whole names,
+//!   wherever either stands. So names that two columns share are replaced by new ones ([`with_own_names`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,8 +38,8 @@ use crate::functions::{as_function, call};
 /// `$or_null(subquery)`: the value of a subquery that may find no row, and then is NULL although its column is not.
 const OR_NULL: &str = "$or_null";
 
-/// What the column of a subquery is called that is searched or compared with, or computed for every row. Decorrelation puts
-/// others beside it.
+/// What the column of a subquery is called that is searched or compared with, or computed for every row.
+/// Decorrelation puts others beside it.
 const FOUND: &str = "$found";
 const VALUE: &str = "$value";
 
@@ -160,8 +161,8 @@ fn gives_a_row(plan: &LogicalPlan) -> Result<bool> {
 /// The condition of a filter with its subqueries as the joins that DataFusion makes of them know them.
 ///
 /// ```text
-///   x NOT IN (SELECT y ... WHERE k = outer.k)     NOT EXISTS (... WHERE k = outer.k AND (y = x OR y IS NULL OR x IS NULL))
-///   x NOT IN (SELECT y ...) OR c                  NOT (x IN (SELECT y ...) OR it is unknown) OR c
+///   x NOT IN (SELECT y ... WHERE k = o.k)     NOT EXISTS (... WHERE k = o.k AND (y = x OR y IS NULL OR x IS NULL))
+///   x NOT IN (SELECT y ...) OR c              NOT (x IN (SELECT y ...) OR it is unknown) OR c
 /// ```
 pub(super) fn in_filter(filter: Filter) -> Result<Filter> {
     let schema = Arc::clone(filter.input.schema());
@@ -242,8 +243,8 @@ fn exact(expr: Expr, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-/// An expression whose subqueries are all values: these become joins in a select list, too. EXISTS and IN count the rows that
-/// they find, ANY and ALL look at the least or the greatest of the values.
+/// An expression whose subqueries are all values: these become joins in a select list, too. EXISTS and IN count the
+/// rows that they find, ANY and ALL look at the least or the greatest of the values.
 pub fn as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let valued = of_single_groups(expr)?.transform_up(|expr| match expr {
         Expr::InSubquery(in_subquery) => {
@@ -327,8 +328,8 @@ impl AnyRow {
     }
 
     fn as_in_subquery(mut self, negated: bool) -> Result<Expr> {
-        // DataFusion asks a plan what its first column is. Not all kinds of plans tell, and of a union it is a name without a
-        // table, which it takes for another column beside the one of the subquery.
+        // DataFusion asks a plan what its first column is. Not all kinds of plans tell, and of a union it is a name
+        // without a table, which it takes for another column beside the one of the subquery.
         let is_told = match self.subquery.subquery.head_output_expr()? {
             Some(Expr::Column(column)) => column.relation.is_some(),
             head => head.is_some(),
@@ -524,13 +525,14 @@ fn value_of_row(value: Expr, row: LogicalPlan, outer_ref_columns: Vec<Expr>) -> 
     }))
 }
 
-/// Correlated subqueries that aggregate without groups, as values of their one row and conditions on it. As joins, IN and EXISTS
-/// would have no row where there is nothing to aggregate, and HAVING would be a condition on columns without a table.
+/// Correlated subqueries that aggregate without groups, as values of their one row and conditions on it. As joins, IN
+/// and EXISTS would have no row where there is nothing to aggregate, and HAVING would be a condition on columns
+/// without a table.
 ///
 /// ```text
-///   x IN (SELECT COUNT(*) FROM t WHERE k = outer.k)    x = (SELECT COUNT(*) ...)
-///   EXISTS (SELECT MAX(y) ... HAVING COUNT(*) > 1)     (SELECT COUNT(*) > 1 ...) IS TRUE
-///   (SELECT MAX(y) ... HAVING COUNT(*) > 1)            CASE WHEN (SELECT COUNT(*) > 1 ...) IS TRUE THEN (SELECT MAX(y) ...) END
+///   x IN (SELECT COUNT(*) FROM t WHERE k = o.k)    x = (SELECT COUNT(*) ...)
+///   EXISTS (SELECT MAX(y) ... HAVING COUNT(*) > 1)  (SELECT COUNT(*) > 1 ...) IS TRUE
+///   (SELECT MAX(y) ... HAVING COUNT(*) > 1)         CASE WHEN (SELECT COUNT(*) > 1 ...) THEN (SELECT MAX(y) ...) END
 /// ```
 fn of_single_groups(expr: Expr) -> Result<Expr> {
     let of_values = expr.transform_up(|expr| match expr {
@@ -587,7 +589,8 @@ fn of_single_groups(expr: Expr) -> Result<Expr> {
     Ok(of_values.data)
 }
 
-/// The one row of a correlated subquery that aggregates without groups, and the conditions under which it is there (HAVING).
+/// The one row of a correlated subquery that aggregates without groups, and the conditions under which it is there
+/// (HAVING).
 struct SingleRow {
     row: LogicalPlan,
     conditions: Vec<Expr>,
@@ -655,8 +658,8 @@ fn single_row(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Vec<Expr>)>> {
     })
 }
 
-/// Gives the columns that correlated subqueries are compared by names of their own, where decorrelation would take one for
-/// another: it calls them by their names without their tables.
+/// Gives the columns that correlated subqueries are compared by names of their own, where decorrelation would take
+/// one for another: it calls them by their names without their tables.
 ///
 /// ```text
 ///   EXISTS (SELECT 1 FROM b, c WHERE b.id = a.id AND c.id = a.k)
@@ -819,8 +822,9 @@ fn renamed(
     Ok(Transformed::yes(LogicalPlan::Filter(filter)))
 }
 
-/// Whether what a subquery is correlated by may be pulled out of it, as decorrelation does without asking: not past a window,
-/// whose rows it selects, nor to where the rows without a match are, nor past a group of all rows but that of a value.
+/// Whether what a subquery is correlated by may be pulled out of it, as decorrelation does without asking: not past a
+/// window, whose rows it selects, nor to where the rows without a match are, nor past a group of all rows but that of
+/// a value.
 pub fn is_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
     let (inputs, is_value) = match plan {
         LogicalPlan::Projection(_)
@@ -862,8 +866,8 @@ fn is_correlated_inside(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| Ok(node.contains_outer_reference()))
 }
 
-/// Values of subqueries that are computed below a node, as columns of its input: DataFusion makes joins of them only in filters
-/// and select lists.
+/// Values of subqueries that are computed below a node, as columns of its input: DataFusion makes joins of them only
+/// in filters and select lists.
 ///
 /// ```text
 ///   Sort (SELECT ... WHERE k = outer.k)    Projection outer.*
@@ -878,8 +882,8 @@ struct ValuesBelow {
     known: usize,
 }
 
-/// A typed node with its subqueries as values, where they do not become joins otherwise; and the columns to be shown above it,
-/// if it has others now.
+/// A typed node with its subqueries as values, where they do not become joins otherwise; and the columns to be shown
+/// above it, if it has others now.
 pub(super) fn with_values_of_subqueries(
     node: LogicalPlan,
 ) -> Result<(LogicalPlan, Option<Vec<Expr>>)> {
@@ -920,7 +924,8 @@ pub(super) fn with_values_of_subqueries(
 }
 
 impl ValuesBelow {
-    /// Takes the subqueries on the left side of IN, ANY and ALL: it may have to be named inside of the subquery on the right.
+    /// Takes the subqueries on the left side of IN, ANY and ALL: it may have to be named inside of the subquery on
+    /// the right.
     fn take_operands(&mut self, expr: Expr) -> Result<Expr> {
         let with_columns = expr.transform_up(|expr| match expr {
             Expr::InSubquery(mut in_subquery) if has_subquery(&in_subquery.expr)? => {

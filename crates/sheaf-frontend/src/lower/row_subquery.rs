@@ -1,15 +1,15 @@
 //! `(a, b) IN (SELECT x, y ...)`: a search for an equal row.
 //!
-//! DataFusion's IN takes one value, so it is said by EXISTS over the subquery as a derived table. The table's columns have
-//! names that nobody writes, so that names in the row mean what they meant:
+//! DataFusion's IN takes one value, so it is said by EXISTS over the subquery as a derived table. The table's columns
+//! have names that nobody writes, so that names in the row mean what they meant:
 //!
 //! ```text
 //!   (a, b) IN (SELECT x, y FROM t)
 //!   EXISTS (SELECT 1 FROM (SELECT x, y FROM t) $row ($0, $1) WHERE $0 = a AND $1 = b)
 //! ```
 //!
-//! That tells whether IN is true. It is unknown if no row is equal, but one may be: if NULL is all that is between. A second
-//! EXISTS looks for such a row, where anything depends on it ([`Unknown`]):
+//! That tells whether IN is true. It is unknown if no row is equal, but one may be: if NULL is all that is between. A
+//! second EXISTS looks for such a row, where anything depends on it ([`Unknown`]):
 //!
 //! ```text
 //!   WHERE row IN subquery        EXISTS (an equal row)
@@ -19,7 +19,8 @@
 //!
 //! Outside of conditions that rows are tested by, rows are counted instead.
 //!
-//! `(a, b) = (SELECT x, y ...)` and its relatives compare value by value. Each column of the subquery is a subquery then.
+//! `(a, b) = (SELECT x, y ...)` and its relatives compare value by value. Each column of the subquery is a subquery
+//! then.
 
 use sheaf_exec::typing::ROW_SUBQUERY;
 use sqlparser::ast::{
