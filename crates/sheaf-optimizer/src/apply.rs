@@ -2,16 +2,16 @@
 //!
 //! Decorrelation is by DataFusion's rules. What they refuse is found here, before they run, by asking them; what they
 //! would do wrong is found besides. Such a subquery becomes a column of an [`Apply`], which runs it for each
-//! combination of the values that it is correlated by ([`ApplyExec`]):
+//! combination of the values that it is correlated by ([`sheaf_exec::apply_exec`]):
 //!
 //! ```text
 //!   Projection o.id, (SELECT COUNT(*) ... t.k < o.k)      Projection o.id, $applied0
-//!     o                                             -->     Apply $applied0 = (SELECT COUNT(*) ... t.k < o.k)
+//!     o                                            -->      Apply $applied0 = (SELECT COUNT(*) ... t.k < o.k)
 //!                                                             o
 //! ```
 //!
-//! EXISTS and IN are counted then. A subquery that names columns of a query further out than the next one makes the one
-//! around it such a column, if that one names them thereby.
+//! EXISTS and IN are counted then. If a subquery names a column of a query two levels out, the subquery between them is
+//! the one that runs for each row.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

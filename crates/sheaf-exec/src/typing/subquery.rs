@@ -1030,7 +1030,9 @@ impl ValuesBelow {
             Ok(Transformed::yes(LogicalPlan::Projection(input)))
         })?;
         if !are_put.into_iter().all(|is_put| is_put) {
-            return not_impl_err!("a subquery in ON that is correlated with both sides");
+            return not_impl_err!(
+                "a subquery that is correlated with both sides of an outer join, or with columns that DISTINCT hides"
+            );
         }
         Ok((node.data, columns))
     }
