@@ -606,8 +606,8 @@ pub fn to_date(array: &ArrayRef, field: &Field) -> Result<Date32Array> {
     })
 }
 
-/// Any value as a point in time; what is none is NULL. A TIME is on the first day of the calendar here; functions for
-/// which that matters handle TIME themselves.
+/// Any value as a point in time; what is none is NULL. A TIME is on 1970-01-01 here, because kernels do not know the
+/// day: to functions of a date the typing rule gives a point in time of today instead.
 pub fn to_datetime(array: &ArrayRef, field: &Field) -> Result<TimestampMicrosecondArray> {
     let target = DataType::Timestamp(TimeUnit::Microsecond, None);
     Ok(match (array.data_type(), SqlType::of(field)) {

@@ -2,10 +2,10 @@
 //!
 //! Both operands go to one [`Domain`]: sort keys of a collation, bytes, an exact number type, doubles, dates, points in time
 //! or times. A literal compared with a column goes to the column's own type, even if it lies between two values of that
-//! type (`int < 5.5` is `int <= 5`) or outside of all of them. So keys of indexes are made of it, and nothing is rounded:
+//! type (`int < 5.5` is `int <= 5`) or outside of all of them. So it becomes keys of indexes, and nothing is rounded:
 //!
 //! ```text
-//!   bigint = '97716021308405775'      as integers. As doubles, which have 53 bits, its neighbours would be equal to it.
+//!   bigint = '97716021308405775'      as integers. Doubles have 53 bits, so as doubles its neighbours were equal to it.
 //!   bigint < '97716021308405774.5'    bigint <= 97716021308405774
 //!   bigint = '1bad'                   bigint = 1, and a warning, or an error where a strict mode changes rows by it
 //!   bigint = varchar                  two columns: as doubles
@@ -16,7 +16,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::logical_plan::{Projection, Subquery};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
@@ -183,62 +183,80 @@ fn compare(
         return compare(swapped, right, left, surroundings, no_date);
     }
     let (schema, texts) = surroundings;
-    let (left, right) = (as_shown(left, schema)?, as_shown(right, schema)?);
-    let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
-    let (left_type, right_type) = (SqlType::of(&left_field), SqlType::of(&right_field));
+    let (left, right) = (Operand::new(left, schema)?, Operand::new(right, schema)?);
     let is_number = |ty: &SqlType| ty.is_exact_number() || ty.is_float();
-    if is_hybrid(&left) && is_number(&right_type) {
-        return compare(op, number_of_hybrid(left), right, surroundings, no_date);
+    if is_hybrid(&left.expr) && is_number(&right.ty) {
+        let number = number_of_hybrid(left.expr);
+        return compare(op, number, right.expr, surroundings, no_date);
     }
-    if is_hybrid(&right) && is_number(&left_type) {
-        return compare(op, left, number_of_hybrid(right), surroundings, no_date);
+    if is_hybrid(&right.expr) && is_number(&left.ty) {
+        let number = number_of_hybrid(right.expr);
+        return compare(op, left.expr, number, surroundings, no_date);
     }
-    if left_type == SqlType::Null || right_type == SqlType::Null {
+    if left.ty == SqlType::Null || right.ty == SqlType::Null {
         return Ok(match op {
-            Operator::IsNotDistinctFrom if right_type == SqlType::Null => fold_is_null(left),
-            Operator::IsNotDistinctFrom => fold_is_null(right),
+            Operator::IsNotDistinctFrom if right.ty == SqlType::Null => fold_is_null(left.expr),
+            Operator::IsNotDistinctFrom => fold_is_null(right.expr),
             _ => unknown(),
         });
     }
-    note_number_text(&left, &left_type, &right_type, texts)?;
-    note_number_text(&right, &right_type, &left_type, texts)?;
-    if let Some(value) = literal(&right)
+    left.note_text(&right.ty, texts)?;
+    right.note_text(&left.ty, texts)?;
+    if let Some(value) = literal(&right.expr)
         && !value.is_null()
-        && literal(&left).is_none()
+        && literal(&left.expr).is_none()
+        && let Some(exact) = with_literal(op, &left, (value, &right.ty), texts, no_date)?
     {
-        let right = (value, right_field.as_ref());
-        if let Some(exact) = with_literal(op, &left, &left_field, right, (texts, no_date))? {
-            return Ok(exact);
-        }
+        return Ok(exact);
     }
     let to = domain(
-        &left_type,
-        &right_type,
-        left_field.data_type(),
-        right_field.data_type(),
+        &left.ty,
+        &right.ty,
+        left.field.data_type(),
+        right.field.data_type(),
     )?;
     Ok(binary_expr(
-        convert(left, &to, schema, texts)?,
+        convert(left.expr, &to, schema, texts)?,
         op,
-        convert(right, &to, schema, texts)?,
+        convert(right.expr, &to, schema, texts)?,
     ))
 }
 
-/// Notes a constant text that is compared with numbers and is none.
-fn note_number_text(
-    operand: &Expr,
-    operand_type: &SqlType,
-    compared_with: &SqlType,
-    texts: &Texts,
-) -> Result<()> {
-    let kind = match compared_with {
-        SqlType::Decimal { .. } => NumberKind::Decimal,
-        other if other.is_exact_number() || other.is_float() => NumberKind::Double,
-        _ => return Ok(()),
-    };
-    match literal(operand).and_then(|value| text_of(value, operand_type)) {
-        Some(text) => texts.truncated.note_constant_text(kind, &text),
-        None => Ok(()),
+/// What is compared, as it is shown, and its type.
+struct Operand {
+    expr: Expr,
+    field: FieldRef,
+    ty: SqlType,
+}
+
+impl Operand {
+    fn new(expr: Expr, schema: &DFSchema) -> Result<Operand> {
+        let field = field_of(&expr, schema)?;
+        let ty = SqlType::of(&field);
+        match ty {
+            SqlType::Decimal {
+                scale, decimals, ..
+            } if decimals < scale => {
+                let expr = as_shown(expr, schema)?;
+                let field = field_of(&expr, schema)?;
+                let ty = SqlType::of(&field);
+                Ok(Operand { expr, field, ty })
+            }
+            ty => Ok(Operand { expr, field, ty }),
+        }
+    }
+
+    /// Notes a constant text that is compared with numbers and is none.
+    fn note_text(&self, compared_with: &SqlType, texts: &Texts) -> Result<()> {
+        let kind = match compared_with {
+            SqlType::Decimal { .. } => NumberKind::Decimal,
+            other if other.is_exact_number() || other.is_float() => NumberKind::Double,
+            _ => return Ok(()),
+        };
+        match literal(&self.expr).and_then(|value| text_of(value, &self.ty)) {
+            Some(text) => texts.truncated.note_constant_text(kind, &text),
+            None => Ok(()),
+        }
     }
 }
 
@@ -364,19 +382,18 @@ fn compare_with_place(op: Operator, expr: &Expr, place: Place) -> Expr {
 /// the outcome.
 fn with_literal(
     op: Operator,
-    left: &Expr,
-    left_field: &Field,
-    (value, value_field): (&ScalarValue, &Field),
-    (texts, no_date): (&Texts, NoDate),
+    left: &Operand,
+    (value, value_type): (&ScalarValue, &SqlType),
+    texts: &Texts,
+    no_date: NoDate,
 ) -> Result<Option<Expr>> {
-    let (left_type, value_type) = (SqlType::of(left_field), SqlType::of(value_field));
-    let place = match &left_type {
+    let place = match &left.ty {
         SqlType::Integer { .. } | SqlType::Year | SqlType::Boolean | SqlType::Decimal { .. } => {
-            number_place(left, left_field, value, &value_type)
+            number_place(left, value, value_type)
         }
         SqlType::Date | SqlType::DateTime { .. } => {
-            let is_date = left_type == SqlType::Date;
-            match point_in_time(value, &value_type) {
+            let is_date = left.ty == SqlType::Date;
+            match point_in_time(value, value_type) {
                 Moment::At(micros) => Some(place_of_moment(micros, is_date)),
                 Moment::Unknown => None,
                 Moment::None(text) => {
@@ -386,7 +403,7 @@ fn with_literal(
                     if is_refused && !texts.truncated.is_refused() {
                         return Err(EvaluationError::wrong_value(name, text).into());
                     }
-                    note_temporal_text(name, text, left, texts)?;
+                    note_temporal_text(name, text, &left.expr, texts)?;
                     Some(match begins {
                         Some(parsed) => place_of_moment(parsed.micros, is_date),
                         None => Place::BelowAll,
@@ -394,13 +411,13 @@ fn with_literal(
                 }
             }
         }
-        SqlType::Time { .. } => place_of_time(value, left, texts)?,
+        SqlType::Time { .. } => place_of_time(value, &left.expr, texts)?,
         SqlType::Double if value_type.is_exact_number() => {
             value.cast_to(&DataType::Float64).ok().map(Place::At)
         }
         _ => None,
     };
-    Ok(place.map(|place| compare_with_place(op, left, place)))
+    Ok(place.map(|place| compare_with_place(op, &left.expr, place)))
 }
 
 /// Notes a constant that is no date or time, as what it is compared with.
@@ -458,13 +475,8 @@ fn integer_value(value: &ScalarValue) -> Option<i64> {
 }
 
 /// Where a literal stands among the values of an exact type.
-fn number_place(
-    left: &Expr,
-    left_field: &Field,
-    value: &ScalarValue,
-    value_type: &SqlType,
-) -> Option<Place> {
-    let data_type = left_field.data_type();
+fn number_place(left: &Operand, value: &ScalarValue, value_type: &SqlType) -> Option<Place> {
+    let data_type = left.field.data_type();
     let decimals = match data_type {
         DataType::Decimal128(_, scale) => u8::try_from(*scale).ok()?,
         _ => 0,
@@ -474,7 +486,7 @@ fn number_place(
             floor_of(*unscaled, u8::try_from(*scale).ok()?, decimals)
         }
         ScalarValue::UInt64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
-        ScalarValue::Float64(Some(number)) if is_column(left) || is_short(*number) => {
+        ScalarValue::Float64(Some(number)) if is_column(&left.expr) || is_short(*number) => {
             double_floor(*number, decimals, data_type.is_integer())?
         }
         _ => match text_of(value, value_type) {
@@ -483,7 +495,7 @@ fn number_place(
         },
     };
     match floor {
-        Floor::At(year @ 1..100) if SqlType::of(left_field) == SqlType::Year => {
+        Floor::At(year @ 1..100) if left.ty == SqlType::Year => {
             let year = i128::from(full_year(year as i32));
             place_among(Floor::At(year), data_type)
         }

@@ -30,9 +30,10 @@ use super::subquery::{
 use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of, typed_literal};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
-use crate::functions::call;
 use crate::functions::control::common_field;
+use crate::functions::truncated::NumberKind;
 use crate::functions::types::SqlType;
+use crate::functions::{as_function, call};
 use crate::scan_exec::access_error;
 use crate::table_source::WorkTableSource;
 
@@ -247,8 +248,12 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
         }
         LogicalPlan::Filter(filter) => {
             let filter = with_correlated_keys(filter)?;
-            LogicalPlan::Filter(match has_subqueries {
+            let filter = match has_subqueries {
                 true => in_filter(filter)?,
+                false => filter,
+            };
+            LogicalPlan::Filter(match texts.truncated.is_refused() {
+                true => with_refused_texts(filter, &schema, texts)?,
                 false => filter,
             })
         }
@@ -348,6 +353,61 @@ fn with_correlated_keys(filter: Filter) -> Result<Filter> {
     Filter::try_new(predicate, Arc::new(LogicalPlan::Projection(with_keys)))
 }
 
+/// Where a strict mode changes rows, a text of a row that is compared with a number and is none is an error too. Only in
+/// a condition of its own, because what stands in a choice may not be asked for. And only of one table, because such a
+/// condition is not pushed below a join.
+fn with_refused_texts(filter: Filter, schema: &DFSchema, texts: &Texts) -> Result<Filter> {
+    if !is_table(&filter.input) {
+        return Ok(filter);
+    }
+    let noted = |operand: Box<Expr>| -> Result<Box<Expr>> {
+        Ok(match double_of_text(&operand, schema)? {
+            Some(text) => Box::new(texts.truncated.number_of(NumberKind::Double, text)),
+            None => operand,
+        })
+    };
+    let conditions = split_conjunction_owned(filter.predicate);
+    let conditions = conditions.into_iter().map(|condition| match condition {
+        Expr::BinaryExpr(comparison) if !comparison.op.is_logic_operator() => {
+            Ok(Expr::BinaryExpr(BinaryExpr {
+                left: noted(comparison.left)?,
+                op: comparison.op,
+                right: noted(comparison.right)?,
+            }))
+        }
+        other => Ok(other),
+    });
+    let conditions = conditions.collect::<Result<Vec<_>>>()?;
+    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
+    Filter::try_new(predicate, filter.input)
+}
+
+fn is_table(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(_) => true,
+        LogicalPlan::SubqueryAlias(alias) => is_table(&alias.input),
+        _ => false,
+    }
+}
+
+/// The text that a comparison as doubles has converted.
+fn double_of_text(operand: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Expr::ScalarFunction(call) = operand else {
+        return Ok(None);
+    };
+    let is_double = as_function(&call.func).is_some_and(|called| called.name == "$cast_double");
+    match call.args.as_slice() {
+        [text]
+            if is_double
+                && !text.contains_outer()
+                && matches!(type_of(text, schema)?, SqlType::Text { .. }) =>
+        {
+            Ok(Some(text.clone()))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// The columns that a row is compared with, under the alias but without a node for it: DataFusion does not pull what a
 /// subquery is correlated by through an alias.
 fn columns_of_row(alias: SubqueryAlias) -> Result<LogicalPlan> {
@@ -392,8 +452,8 @@ fn map_grouping_sets(
     })
 }
 
-/// What is grouped by instead of a string, its sort key, and instead of a DECIMAL with guard digits, what it shows; `None`
-/// for what is grouped as it is.
+/// What is grouped by instead of a string, its sort key, and instead of a DECIMAL with guard digits, what it shows.
+/// `None` for what is grouped as it is.
 fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if matches!(expr, Expr::Literal(..)) {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! Character sets in expressions: `_utf8mb4 0xD0B1`, `_binary'x'`, `CONVERT(x USING utf8mb4)`, `CHAR(209, 143 USING utf8mb4)`.
+//! Character sets in expressions: `_utf8mb4 0xD0B1`, `_binary'x'`, `CONVERT(x USING utf8mb4)`, `CHAR(65 USING latin1)`.
 //!
-//! Text is UTF-8 throughout. Bytes become text where they are said to be UTF-8; those of the narrower character sets do if
-//! they are ASCII, and are refused otherwise.
+//! Text is UTF-8 throughout. Bytes become text where they are said to be UTF-8. Bytes of the narrower character sets
+//! become text if they are ASCII, and are refused otherwise.
 
 use sqlparser::ast::{Expr, Value as Literal};
 

@@ -1,5 +1,6 @@
 //! Statements through an engine, as a client sees them.
 
+mod constants;
 mod definitions;
 mod direct;
 mod explains;

@@ -1,0 +1,162 @@
+//! Constants that columns are compared with: what becomes of texts that are no number or no date, and what finds rows.
+
+use super::Bench;
+
+fn filled() -> Bench {
+    let mut bench = Bench::new();
+    bench.ok(
+        "CREATE TABLE t (id BIGINT PRIMARY KEY, c DECIMAL(30,10), d DATE, dt DATETIME, tm TIME, KEY (c), KEY (d))",
+    );
+    bench.ok(
+        "INSERT INTO t VALUES (97716021308405774, 1, '2020-01-01', '2020-01-01 10:00:00', '10:00:00'), \
+         (97716021308405775, 97716021308405775.5, '2020-01-02', '2020-01-02 10:00:00', '00:00:00'), \
+         (3, 3, '2020-01-03', '2020-01-03 10:00:00', '-01:00:00')",
+    );
+    bench
+}
+
+fn warnings(bench: &mut Bench) -> Vec<String> {
+    bench.rows("SHOW WARNINGS")
+}
+
+#[test]
+fn texts_find_rows_of_numbers_by_an_index() {
+    let mut bench = filled();
+    for switch in ["direct=on", "direct=off"] {
+        bench.ok(&format!("SET optimizer_switch = '{switch}'"));
+        for (condition, access) in [
+            ("id = '97716021308405775'", "const|PRIMARY"),
+            ("id IN ('97716021308405775', '1e0')", "range|PRIMARY"),
+            ("id > '97716021308405774.5'", "range|PRIMARY"),
+            ("c = '97716021308405775.50'", "ref|c"),
+            ("c BETWEEN '97716021308405775.25' AND '1e25'", "range|c"),
+        ] {
+            let ids = bench.rows(&format!("SELECT id FROM t WHERE {condition}"));
+            assert_eq!(ids, ["97716021308405775"], "{condition} {switch}");
+            let plan = bench.rows(&format!("EXPLAIN SELECT * FROM t WHERE {condition}"));
+            let columns: Vec<&str> = plan[0].split('|').collect();
+            let (kind, possible) = access.split_once('|').expect("two columns");
+            assert_eq!(columns[5], possible, "{condition} {switch}");
+            // Of so few rows, the optimizer may well read all.
+            if switch == "direct=on" {
+                assert_eq!(columns[4], kind, "{condition}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_row_is_changed_by_what_is_no_number() {
+    let mut bench = filled();
+    for sql in [
+        "DELETE FROM t WHERE id = '3bad'",
+        "DELETE FROM t WHERE c > 'bad' LIMIT 1",
+        "UPDATE t SET c = 0 WHERE id IN ('1', '3bad')",
+        "UPDATE t SET c = 0 WHERE id BETWEEN '3bad' AND '4'",
+        "INSERT INTO t (id) SELECT id + 1 FROM t WHERE id = '3bad'",
+    ] {
+        assert_eq!(bench.error(sql), 1292, "{sql}");
+    }
+    bench.ok("SET @id = '3bad'; PREPARE s FROM 'DELETE FROM t WHERE id = ?'");
+    assert_eq!(bench.error("EXECUTE s USING @id"), 1292);
+    assert_eq!(bench.rows("SELECT COUNT(*) FROM t"), ["3"]);
+    assert_eq!(
+        bench.rows("SELECT c FROM t WHERE id = '3bad' OR id = '3bad'"),
+        ["3.0000000000"]
+    );
+    assert_eq!(
+        warnings(&mut bench),
+        ["Warning|1292|Truncated incorrect DOUBLE value: '3bad'"]
+    );
+    bench.rows("SELECT COUNT(*) FROM t WHERE c = ' 3.0bad'");
+    assert_eq!(
+        warnings(&mut bench),
+        ["Warning|1292|Truncated incorrect DECIMAL value: ' 3.0bad'"]
+    );
+    assert_eq!(
+        bench.ok("DELETE IGNORE FROM t WHERE id = '3bad'").warnings,
+        1
+    );
+    bench.ok("SET sql_mode = ''");
+    bench.ok("DELETE FROM t WHERE id = '97716021308405774bad'");
+    assert_eq!(bench.rows("SELECT id FROM t"), ["97716021308405775"]);
+}
+
+#[test]
+fn comparisons_with_no_date_are_errors_and_lists_warn() {
+    let mut bench = filled();
+    for sql in [
+        "SELECT * FROM t WHERE d = 'garbage'",
+        "SELECT * FROM t WHERE 'garbage' <= dt",
+        "SELECT d <=> '' FROM t",
+        "SELECT NULLIF(d, '2020-02-30') FROM t",
+    ] {
+        assert_eq!(bench.error(sql), 1525, "{sql}");
+    }
+    let noted = ["Warning|1292|Incorrect date value: 'garbage' for column 'd' at row 1"];
+    for (sql, rows) in [
+        ("SELECT id FROM t WHERE d IN ('garbage', '2020-01-03')", "3"),
+        (
+            "SELECT id FROM t WHERE d BETWEEN 'garbage' AND '2020-01-01'",
+            "97716021308405774",
+        ),
+        (
+            "SELECT CASE d WHEN 'garbage' THEN 1 ELSE 2 END FROM t WHERE id = 3",
+            "2",
+        ),
+    ] {
+        assert_eq!(bench.rows(sql), [rows], "{sql}");
+        assert_eq!(warnings(&mut bench), noted, "{sql}");
+    }
+    assert_eq!(
+        bench.rows("SELECT id FROM t WHERE d > '2020-01-02x'"),
+        ["3"]
+    );
+    assert_eq!(
+        bench.rows("SELECT id FROM t WHERE tm = '10:00:00x'"),
+        ["97716021308405774"]
+    );
+    assert_eq!(
+        bench.ok("SELECT id FROM t WHERE tm = 'garbage'").warnings,
+        1
+    );
+    assert_eq!(
+        bench.rows("SELECT COUNT(*) FROM t WHERE tm <> 'garbage'"),
+        ["3"]
+    );
+    for sql in [
+        "UPDATE t SET c = 0 WHERE d = 'garbage'",
+        "DELETE FROM t WHERE d IN ('garbage', '2020-01-03')",
+        "UPDATE t SET c = 0 WHERE tm = 'garbage'",
+    ] {
+        assert_eq!(bench.error(sql), 1292, "{sql}");
+    }
+    assert_eq!(bench.rows("SELECT COUNT(*) FROM t WHERE c <> 0"), ["3"]);
+}
+
+#[test]
+fn no_row_is_changed_by_a_text_of_a_row_that_is_no_number() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id INT PRIMARY KEY, kind INT, v VARCHAR(20), n INT)");
+    bench.ok("INSERT INTO t VALUES (1, 1, '1', 0), (2, 1, '2.0', 0), (3, 2, 'abc', 0)");
+    for sql in [
+        "UPDATE t SET n = 1 WHERE v = 2",
+        "DELETE FROM t WHERE v > 1.5 LIMIT 5",
+        "INSERT INTO t SELECT id + 10, 0, v, 0 FROM t WHERE 2 = v",
+    ] {
+        assert_eq!(bench.error(sql), 1292, "{sql}");
+    }
+    // Rows that another condition excludes are not looked at.
+    bench.ok("UPDATE t SET n = 1 WHERE kind = 1 AND v = 2");
+    bench.ok("UPDATE t SET n = n + 2 WHERE v = 1 AND id = 1");
+    bench.ok("UPDATE t a JOIN t b ON a.id = b.v SET a.n = a.n + 4 WHERE b.kind = 1");
+    bench.ok("DELETE FROM t WHERE IF(kind = 1, v = 7, 0)");
+    assert_eq!(
+        bench.rows("SELECT id, n FROM t ORDER BY id"),
+        ["1|6", "2|5", "3|0"]
+    );
+    assert_eq!(bench.rows("SELECT id FROM t WHERE v = 2"), ["2"]);
+    bench.ok("SET sql_mode = ''");
+    bench.ok("DELETE FROM t WHERE v = 0");
+    assert_eq!(bench.rows("SELECT id FROM t ORDER BY id"), ["1", "2"]);
+}
