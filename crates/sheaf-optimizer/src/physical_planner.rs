@@ -27,8 +27,8 @@ use datafusion_expr::{
     SkipType, Sort, SortExpr, TableScan, Union, UserDefinedLogicalNodeCore, Values,
 };
 use datafusion_physical_expr::{
-    Distribution, LexOrdering, OrderingRequirements, PhysicalExpr, create_physical_expr,
-    create_physical_sort_exprs,
+    Distribution, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
+    create_physical_expr, create_physical_sort_exprs,
 };
 use datafusion_physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion_physical_plan::empty::EmptyExec;
@@ -145,6 +145,20 @@ fn checked(
     }
     plan_check::check(&restored.data, logical, properties, options)?;
     Ok(restored.data)
+}
+
+/// The expressions of a sort, evaluated for fewer rows at a time where that is needed.
+pub(crate) fn bounded_sort_keys(
+    mut keys: Vec<PhysicalSortExpr>,
+    properties: &ExecutionProps,
+) -> Vec<PhysicalSortExpr> {
+    let options = properties.config_options.as_ref();
+    if let Some(limits) = options.and_then(|options| options.extensions.get::<ResultLimits>()) {
+        for key in &mut keys {
+            key.expr = bounded(Arc::clone(&key.expr), limits);
+        }
+    }
+    keys
 }
 
 /// What a parent would like, but does not rely on.
@@ -551,17 +565,13 @@ impl Planner<'_> {
             limit: fetch,
         };
         let (input, budget) = self.watched(|planner| planner.plan(&sort.input, block, &wanted))?;
-        let mut exprs = create_physical_sort_exprs(
+        let exprs = create_physical_sort_exprs(
             &sort.expr,
             sort.input.schema(),
             &self.properties,
             &block.slots,
         )?;
-        if let Some(limits) = result_limits(self.context) {
-            for sort in &mut exprs {
-                sort.expr = bounded(Arc::clone(&sort.expr), limits);
-            }
-        }
+        let exprs = bounded_sort_keys(exprs, &self.properties);
         let Some(ordering) = LexOrdering::new(exprs.clone()) else {
             return internal_err!("a sort without expressions");
         };

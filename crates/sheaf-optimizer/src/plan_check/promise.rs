@@ -26,7 +26,7 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::contradiction;
 use super::requirements::is_merge_of_ordered_inputs;
 use crate::join_graph::plain_column;
-use crate::physical_planner::replace_columns;
+use crate::physical_planner::{bounded_sort_keys, replace_columns};
 
 pub(super) fn check(
     plan: &Arc<dyn ExecutionPlan>,
@@ -51,6 +51,7 @@ pub(super) fn check(
         properties,
         &PhysicalPlanningContext::default(),
     )?;
+    let order = bounded_sort_keys(order, properties);
     let order = under_names_of(order, &plan.schema())?;
     match delivers(plan, order.clone())? {
         true => Ok(()),
