@@ -262,6 +262,7 @@ impl<'a> Collector<'a> {
             // It is given out as it is.
             self.inputs[number].free = Free::All;
         }
+        self.free_sums(&item);
         let columns = std::mem::replace(&mut self.columns, before);
         self.columns.extend(&columns);
         self.items.push(item);
@@ -365,6 +366,30 @@ impl<'a> Collector<'a> {
 }
 
 impl Collector<'_> {
+    /// Sees to it that the numbers are columns of which an item is a sum or a product, also of constants only: nobody asks
+    /// whether an item is constant.
+    fn free_sums(&mut self, item: &ast::Expr) {
+        use ast::BinaryOperator::{Minus, Multiply, Plus};
+        match item {
+            ast::Expr::Nested(inner) => self.free_sums(inner),
+            ast::Expr::BinaryOp {
+                left,
+                op: Plus | Minus | Multiply,
+                right,
+            } => {
+                for operand in [left, right] {
+                    match input_number(operand) {
+                        Some(number) if self.inputs[number].free == Free::None => {
+                            self.inputs[number].free = Free::Numbers;
+                        }
+                        _ => self.free_sums(operand),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Sees to it that an input is a column that a column of its own kind is compared with.
     fn free_compared(&mut self, column: &ast::Expr, operand: &ast::Expr) {
         let (Some((kind, column)), Some(number)) = ((self.resolve)(column), input_number(operand))

@@ -39,6 +39,8 @@ struct Walk<'a> {
     wanted: u64,
     /// Rows of all tables that were looked at.
     examined: u64,
+    /// Tables whose operands were looked at.
+    bound: usize,
 }
 
 impl Walk<'_> {
@@ -47,6 +49,7 @@ impl Walk<'_> {
         let Some(joined) = join.tables.get(place) else {
             return self.take();
         };
+        self.bound = self.bound.max(place + 1);
         let Some(bound) = joined.access.bind(&joined.table, &self.parameters) else {
             return Ok(Progress::NotDirect);
         };
@@ -178,8 +181,19 @@ impl Session {
                 _ => u64::MAX,
             },
             examined: 0,
+            bound: 0,
         };
         if walk.wanted > 0 && walk.read(0)? == Progress::NotDirect {
+            return Ok(false);
+        }
+        // A constant that is none of its column's type is an error, also where no row has led to the table.
+        let mut unread = join.tables[walk.bound..].iter();
+        if unread.any(|joined| {
+            joined
+                .access
+                .bind(&joined.table, &walk.parameters)
+                .is_none()
+        }) {
             return Ok(false);
         }
         let found = walk.found;

@@ -192,9 +192,17 @@ fn run_both(seed: u64, statements: usize) -> u64 {
     let mut both = |sql: &Sql, ordered: bool, prepared: bool| {
         let mut one = direct.run(sql, prepared);
         let mut two = vectorised.run(sql, prepared);
-        if sql.computes {
-            one.warnings.sort();
-            two.warnings.sort();
+        for answer in [&mut one, &mut two] {
+            if sql.text.starts_with("update ") {
+                // Which row is the first is a matter of the index.
+                for warning in &mut answer.warnings {
+                    let row = warning.find(" at row ").unwrap_or(warning.len());
+                    warning.truncate(row);
+                }
+                answer.warnings.sort();
+            } else if sql.computes {
+                answer.warnings.sort();
+            }
         }
         let what = match prepared {
             true => format!("seed {seed}: {} {:?}", sql.prepared, sql.parameters),
@@ -608,6 +616,7 @@ fn what_is_computed_from_a_row_is_direct() {
         "select c, @n from t where id = @n",
         "select id from t where id = last_insert_id() and k > @n",
         "update t set c = 'by variable' where id = @n",
+        "update t set k = 300 + 1, d = 2 * 3.5 - 1 where id = 1",
         "select id from t where id between 1 and 3 and (c <> 'two' or k = 6) and d < 100",
         "replace into t (id, k, c) values (13, 2, 'replaced')",
         "insert into t (id, k) values (1, 9) on duplicate key update k = k + values(k), c = 'again'",
