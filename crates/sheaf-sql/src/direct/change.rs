@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, LockMode, MAX_ENTRY_BYTES, ReadView};
-use sheaf_table::convert::{Mode, current_timestamp, default_of};
+use sheaf_table::convert::{Mode, current_timestamp, default_in_row};
 use sheaf_table::number_text::power_of_ten;
 use sheaf_table::types::MAX_DECIMAL_PRECISION;
 use sheaf_table::{ChangeSet, Column, ColumnType, RowView, Table, Value};
@@ -227,7 +227,7 @@ impl Update {
             let definition = &columns[*column];
             let value = match (value, &batch) {
                 (NewValue::Default, _) => {
-                    let default = default_of(definition, inputs.now_micros);
+                    let default = default_in_row(definition, inputs.now_micros);
                     let missing = || SqlError::no_default_for_field(&definition.name);
                     values.push((*column, default.ok_or_else(missing)?));
                     continue;

@@ -395,7 +395,7 @@ impl Session {
         (writer, warnings): (&mut TableWriter, &mut Warnings),
     ) -> Result<()> {
         let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
-        let is_only = insert.rows.len() == 1;
+        let is_only = insert.rows.len() == 1 && !options.ignore;
         for (n, places) in insert.rows.iter().enumerate() {
             let mut row = match n + 1 == insert.rows.len() {
                 true => shape.take_last_row(),
