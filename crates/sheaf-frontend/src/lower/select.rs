@@ -254,7 +254,12 @@ impl Lowering<'_> {
 
     fn query_inner(&mut self, mut query: Query, purpose: Use) -> Result<(Query, Headers)> {
         if let Some(with) = &mut query.with {
+            let first = self.ctes.len();
             for cte in std::mem::take(&mut with.cte_tables) {
+                let name = &cte.alias.name.value;
+                if self.ctes[first..].iter().any(|table| table.name == *name) {
+                    return Err(SqlError::non_unique_table(name));
+                }
                 let lowered = self.common_table(cte, with.recursive)?;
                 with.cte_tables.push(lowered);
             }
