@@ -113,19 +113,33 @@ fn key_positions(plan: &LogicalPlan) -> Vec<(Vec<usize>, Vec<usize>)> {
         LogicalPlan::Limit(limit) => key_positions(&limit.input),
         LogicalPlan::Projection(projection) => {
             let schema = projection.input.schema();
-            let origins: Vec<Option<usize>> = projection
+            let items: Vec<Expr> = projection
                 .expr
                 .iter()
-                .map(|expr| match expr.clone().unalias_nested().data {
-                    Expr::Column(column) => schema.maybe_index_of_column(&column),
-                    _ => None,
-                })
+                .map(|expr| expr.clone().unalias_nested().data)
                 .collect();
-            let shown = |at: usize| origins.iter().position(|origin| *origin == Some(at));
+            let shown = |at: usize| {
+                items.iter().position(|item| match item {
+                    Expr::Column(column) => schema.maybe_index_of_column(column) == Some(at),
+                    _ => false,
+                })
+            };
             let keys = key_positions(&projection.input).into_iter();
             keys.filter_map(|(from, to)| {
-                let from = from.into_iter().map(shown).collect::<Option<Vec<_>>>()?;
-                Some((from, to.into_iter().filter_map(shown).collect()))
+                let is_known = |column: &&Column| {
+                    let at = schema.maybe_index_of_column(column);
+                    at.is_some_and(|at| from.contains(&at) || to.contains(&at))
+                };
+                let is_determined = |item: &Expr| {
+                    !item.is_volatile()
+                        && !has_subquery(item)
+                        && item.column_refs().iter().all(is_known)
+                };
+                let items = items.iter().enumerate();
+                let to = items.filter(|(_, item)| is_determined(item));
+                let to = to.map(|(at, _)| at).collect();
+                let from = from.iter().map(|at| shown(*at));
+                Some((from.collect::<Option<Vec<_>>>()?, to))
             })
             .collect()
         }
