@@ -24,7 +24,9 @@ use datafusion_physical_plan::joins::SortMergeJoinExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::projection::{ProjectionExec, remove_unnecessary_projections};
 use datafusion_physical_plan::sorts::sort::SortExec;
-use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion_physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary,
+};
 
 /// Applies the list once.
 pub fn apply(
@@ -69,7 +71,9 @@ pub fn restore_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dy
             }
         }
         match is_changed {
-            true => Ok(Transformed::yes(node.with_new_children(children)?)),
+            true => Ok(Transformed::yes(replace_children_if_necessary(
+                node, children,
+            )?)),
             false => Ok(Transformed::no(node)),
         }
     })

@@ -24,6 +24,15 @@ impl EvaluationError {
         }
     }
 
+    /// 1235: what is not built yet.
+    pub fn not_supported_yet(what: &str) -> EvaluationError {
+        Self::new(
+            1235,
+            "42000",
+            format!("This version of Sheaf doesn't yet support '{what}'"),
+        )
+    }
+
     /// 1690: a number left the range of its type.
     pub fn out_of_range(type_name: &str, expression: &str) -> EvaluationError {
         Self::new(

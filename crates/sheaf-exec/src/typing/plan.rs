@@ -30,6 +30,7 @@ use super::subquery::{
 use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of, typed_literal};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
+use crate::functions::EvaluationError;
 use crate::functions::control::common_field;
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::SqlType;
@@ -492,9 +493,22 @@ enum Output {
     UnlessNull(usize, usize),
 }
 
+/// An aggregate whose arguments name columns of an outer query alone belongs to that query by the standard, and in MySQL.
+fn refuse_outer_aggregates(aggregate: &Aggregate) -> Result<()> {
+    for expr in &aggregate.aggr_expr {
+        let is_outer = expr.contains_outer() && expr.column_refs().is_empty();
+        if is_outer {
+            let what = "aggregates of an outer query in a subquery";
+            return Err(EvaluationError::not_supported_yet(what).into());
+        }
+    }
+    Ok(())
+}
+
 /// Strings are grouped by their sort keys; what is shown is some string of the group. Columns that the other group
 /// columns determine (a customer's name, given his key) are not grouped by at all.
 fn group_by_key(mut aggregate: Aggregate) -> Result<LogicalPlan> {
+    refuse_outer_aggregates(&aggregate)?;
     // What is named twice is one column of the schema, so it has to be one group expression too.
     let mut named = Vec::with_capacity(aggregate.group_expr.len());
     for expr in aggregate.group_expr {
