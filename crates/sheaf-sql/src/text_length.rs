@@ -8,7 +8,7 @@ use std::cell::Cell;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{Column, JoinType, ScalarValue};
 use datafusion_expr::expr::ScalarFunction;
-use datafusion_expr::{Distinct, Expr, LogicalPlan};
+use datafusion_expr::{Aggregate, Distinct, Expr, LogicalPlan};
 use sheaf_access::TYPE_KEY;
 use sheaf_table::ColumnType;
 use sheaf_table::types::MAX_CHARACTER_BYTES;
@@ -88,10 +88,7 @@ impl Lengths {
             LogicalPlan::Filter(filter) => self.of_column(&filter.input, position),
             LogicalPlan::SubqueryAlias(alias) => self.of_column(&alias.input, position),
             LogicalPlan::Distinct(Distinct::All(input)) => self.of_column(input, position),
-            LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.get(position)? {
-                Expr::GroupingSet(_) => None,
-                group => self.of(group, &aggregate.input),
-            },
+            LogicalPlan::Aggregate(aggregate) => self.of_group(aggregate, position),
             LogicalPlan::Union(union) => {
                 let inputs = union.inputs.iter();
                 let mut lengths = inputs.map(|input| self.of_column(input, position));
@@ -108,6 +105,31 @@ impl Lengths {
         }
     }
 
+    /// The same of a column of groups: what they are grouped by, or one of their values.
+    fn of_group(&self, aggregate: &Aggregate, position: usize) -> Option<u32> {
+        let Aggregate {
+            input,
+            group_expr,
+            aggr_expr,
+            ..
+        } = aggregate;
+        if let [Expr::GroupingSet(_)] = group_expr.as_slice() {
+            return None;
+        }
+        if let Some(group) = group_expr.get(position) {
+            return self.of(group, input);
+        }
+        let aggregate = aggr_expr.get(position - group_expr.len())?;
+        match aggregate.clone().unalias() {
+            Expr::AggregateFunction(function)
+                if matches!(function.func.name(), "any_value" | "min" | "max") =>
+            {
+                self.of(function.params.args.first()?, input)
+            }
+            _ => None,
+        }
+    }
+
     /// The longest text of an expression over the columns of `input`.
     fn of(&self, expr: &Expr, input: &LogicalPlan) -> Option<u32> {
         self.step()?;
@@ -115,6 +137,7 @@ impl Lengths {
             Expr::Alias(alias) => self.of(&alias.expr, input),
             Expr::Column(column) => self.of_column(input, position_of(column, input)?),
             Expr::Literal(value, _) => of_literal(value),
+            Expr::ScalarSubquery(subquery) => self.of_column(&subquery.subquery, 0),
             Expr::Case(case) => {
                 let results = case.when_then_expr.iter().map(|(_, then)| then);
                 let results = results.chain(&case.else_expr).map(AsRef::as_ref);
@@ -174,7 +197,7 @@ impl Lengths {
                 self.longest(args.iter(), input, as_bytes)
             }
             "nullif" | "upper" | "lower" | "ltrim" | "rtrim" | "$trim" | "reverse" | "$collate"
-            | "$typed" | "substring_index" => argument(0),
+            | "$typed" | "$only_row" | "substring_index" => argument(0),
             "left" | "right" => least(argument(0), number(1)),
             "substring" => least(argument(0), number(2)),
             "repeat" => argument(0)?.checked_mul(number(1)?),
