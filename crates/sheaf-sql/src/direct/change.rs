@@ -651,6 +651,14 @@ impl Work<'_> {
 }
 
 impl Session {
+    /// In a strict mode, a change fails where it computes with what is no number or too long, in its condition, too.
+    fn refuse_bad_texts(&mut self, access: &Access, computes: bool) {
+        if (computes || access.filter().is_some()) && self.insert_mode(false).strict {
+            self.truncated_texts.refuse();
+            self.oversized_results.refuse();
+        }
+    }
+
     /// `None`: the vectorised path has to do it.
     fn inputs_of_update<'a>(
         &mut self,
@@ -659,13 +667,7 @@ impl Session {
     ) -> Option<Inputs<'a>> {
         let mode = self.insert_mode(false);
         let evaluator = match &update.expressions {
-            Some(expressions) => {
-                if mode.strict {
-                    self.truncated_texts.refuse();
-                    self.oversized_results.refuse();
-                }
-                Some(self.evaluator(expressions, parameters)?)
-            }
+            Some(expressions) => Some(self.evaluator(expressions, parameters)?),
             None => None,
         };
         let value_of =
@@ -687,6 +689,7 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
+        self.refuse_bad_texts(&update.access, update.expressions.is_some());
         let Some(bound) = self.bind_access(&update.access, table, parameters) else {
             return Ok(false);
         };
@@ -730,6 +733,7 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
+        self.refuse_bad_texts(&delete.access, false);
         let Some(bound) = self.bind_access(&delete.access, table, parameters) else {
             return Ok(false);
         };

