@@ -40,7 +40,7 @@ use crate::functions::in_numbers::IN_NUMBERS;
 use crate::functions::number::bytes_to_unsigned;
 use crate::functions::truncated::{NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
-use crate::functions::{as_function, call, mathematics};
+use crate::functions::{EvaluationError, as_function, call, mathematics};
 
 pub use plan::{is_set_operation, resolve_plan, rewrite_changed, schema_of_operands};
 pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
@@ -486,6 +486,7 @@ fn range_key(expr: Expr, frame: &WindowFrame, schema: &DFSchema) -> Result<Expr>
         WindowFrameBound::CurrentRow => None,
     });
     let offsets: Vec<&str> = offsets.into_iter().flatten().collect();
+    check_range_offsets(field_of(&expr, schema)?.data_type(), &offsets)?;
     let digits_of = |offset: &&str| offset.split_once('.').map_or(0, |(_, digits)| digits.len());
     let digits = offsets.iter().map(digits_of).max().unwrap_or(0);
     let digits = i8::try_from(digits).unwrap_or(i8::MAX);
@@ -507,6 +508,49 @@ fn range_key(expr: Expr, frame: &WindowFrame, schema: &DFSchema) -> Result<Expr>
         }
         _ => expr,
     })
+}
+
+/// Offsets of times are intervals, offsets of numbers are numbers, and texts have none. Errors 3587, 3588 and 3589.
+fn check_range_offsets(ty: &DataType, offsets: &[&str]) -> Result<()> {
+    if offsets.is_empty() {
+        return Ok(());
+    }
+    // `1 MONTH`
+    let is_interval = |offset: &&str| offset.contains(' ');
+    let (has_intervals, has_numbers) = (
+        offsets.iter().any(is_interval),
+        !offsets.iter().all(is_interval),
+    );
+    let is_time = matches!(
+        ty,
+        DataType::Date32 | DataType::Timestamp(..) | DataType::Duration(_)
+    );
+    let wrong = |code: u16, what: &str| {
+        let text = format!("Window '<unnamed window>' with RANGE {what}");
+        Err(EvaluationError::new(code, "HY000", text).into())
+    };
+    match ty {
+        _ if is_time && has_numbers => wrong(
+            3588,
+            "frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.",
+        ),
+        DataType::Duration(_) => Err(EvaluationError::new(
+            1235,
+            "42000",
+            "This version of Sheaf doesn't yet support 'a frame of RANGE INTERVAL over TIME'",
+        )
+        .into()),
+        _ if is_time => Ok(()),
+        ty if !ty.is_numeric() => wrong(
+            3587,
+            "N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type",
+        ),
+        _ if has_intervals => wrong(
+            3589,
+            "frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.",
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn resolve_window(mut window: WindowFunction, schema: &DFSchema) -> Result<Expr> {

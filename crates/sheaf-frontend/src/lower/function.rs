@@ -3,7 +3,7 @@
 use sqlparser::ast::{
     DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Interval, OrderByExpr, Value as Literal,
-    WindowFrame, WindowFrameBound, WindowSpec, WindowType,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use sheaf_exec::functions::{as_function, scalar_function};
@@ -120,6 +120,11 @@ fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
             bound
             && let Expr::Interval(interval) = offset.as_mut()
         {
+            if frame.units != WindowFrameUnits::Range {
+                let text =
+                    "Window '<unnamed window>': INTERVAL can only be used with RANGE frames.";
+                return Err(SqlError::new(3596, "HY000", text));
+            }
             *interval = frame_interval(interval)?;
         }
     }
