@@ -3,8 +3,9 @@
 //! Without ONLY_FULL_GROUP_BY in sql_mode that may be any column, with it one that is the same in all rows of the group
 //! ([`determined_by`]).
 //!
-//! Above its groups a query may name only what it groups by. So where more is allowed, the pass over the syntax tree adds `[]` to the GROUP BY. SqlToRel asks what that means, and is told: a mark, and all columns of the FROM.
-//! In the plan that it makes, those that are named above become aggregates, and the mark goes with the others:
+//! Above its groups a query may name only what it groups by. So where more is allowed, the pass over the syntax tree
+//! adds `[]` to the GROUP BY. SqlToRel asks what that means, and is told: a mark, and all columns of the FROM. In the
+//! plan that it makes, those that are named above become aggregates, and the mark goes with the others:
 //!
 //! ```text
 //!   SELECT b, COUNT(*) FROM t GROUP BY a, []

@@ -1,16 +1,16 @@
 //! Which columns are the same in all rows of a group, so that ONLY_FULL_GROUP_BY lets a query name them.
 //!
-//! Those that the query groups by, those that a condition makes equal to a constant or to another such column, and what a
-//! key of their table determines:
+//! Those that the query groups by, those that a condition makes equal to a constant or to another such column, and what
+//! a key of their table determines:
 //!
 //! ```text
 //!   SELECT a, b, u.name, MAX(c) FROM t JOIN u ON u.id = t.a WHERE b = 5 GROUP BY a
 //!   t.a: grouped by    t.b: a constant    u.id: equal to t.a    u.name: u.id is the key
 //! ```
 //!
-//! In an outer join, the columns of the side without a row are NULL. Whether there is a row depends on all columns of the
-//! other side that the condition names. So its equalities hold for a group if these are the same in it, and constants
-//! of the side that may be missing are none.
+//! In an outer join, the columns of the side without a row are NULL. Whether there is a row depends on all columns of
+//! the other side that the condition names. So its equalities hold for a group if these are the same in it, and
+//! constants of the side that may be missing are none.
 
 use std::collections::HashSet;
 
@@ -96,9 +96,9 @@ fn keys(plan: &LogicalPlan, found: &mut Vec<Dependence>) {
     }
 }
 
-/// The columns of each key, and those that it determines. The schemas of derived tables do not tell: they are older than
-/// the groups below them. Keys that may be NULL are those of groups and of missing rows, where NULL determines the rest
-/// as well.
+/// The columns of each key, and those that it determines. The schemas of derived tables do not tell: they are older
+/// than the groups below them. Keys that may be NULL are those of groups and of missing rows, where NULL determines the
+/// rest as well.
 fn key_positions(plan: &LogicalPlan) -> Vec<(Vec<usize>, Vec<usize>)> {
     match plan {
         LogicalPlan::TableScan(scan) => {

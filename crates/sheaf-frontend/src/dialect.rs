@@ -283,8 +283,8 @@ impl SheafDialect {
         })
     }
 
-    /// The rest of a chain of one operator, behind its first operand. So a chain is as long as it likes: the tree of its
-    /// operators is not as deep.
+    /// The rest of a chain of one operator, behind its first operand. So a chain is as long as it likes: the tree of
+    /// its operators is not as deep.
     fn parse_chain(
         &self,
         parser: &mut Parser,
@@ -396,8 +396,8 @@ fn parse_sounds_like(
     })
 }
 
-/// `x IN ((a), (b))`, with `(a)` a subquery or a row: sqlparser takes what begins with a subquery for one. `None` for every
-/// other IN.
+/// `x IN ((a), (b))`, with `(a)` a subquery or a row: sqlparser takes what begins with a subquery for one. `None` for
+/// every other IN.
 fn parse_in_list(parser: &mut Parser, left: &Expr) -> Result<Option<Expr>, ParserError> {
     let is_keyword = |at: usize, keyword: Keyword| {
         matches!(&parser.peek_nth_token_ref(at).token,

@@ -3,9 +3,9 @@
 //! An input in one partition is aggregated in one go. An input in several partitions is pre-aggregated in each, then
 //! the groups are exchanged by hash and merged.
 //!
-//! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash, and
-//! of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other. So a
-//! hash table with several such keys is given views, and the groups become byte strings again above it.
+//! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash,
+//! and of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other.
+//! So a hash table with several such keys is given views, and the groups become byte strings again above it.
 
 use std::sync::Arc;
 

@@ -134,8 +134,8 @@ fn stamped_columns(table: &Table, assignments: &[(usize, Assigned)]) -> Vec<usiz
 }
 
 impl Session {
-    /// Plans the assignments. `targets`: the columns that the statement inserts; `source`: those that its SELECT delivers
-    /// behind them ([`take_source_columns`]).
+    /// Plans the assignments. `targets`: the columns that the statement inserts; `source`: those that its SELECT
+    /// delivers behind them ([`take_source_columns`]).
     pub(crate) fn duplicate_update(
         &self,
         table: &Arc<Table>,
@@ -261,9 +261,9 @@ impl DuplicateUpdate {
     }
 }
 
-/// Lets the SELECT of an INSERT deliver the columns that assignments name and the table does not have, and names them in the
-/// assignments as columns of the third row. Returns how many they are. The rows of UNION, DISTINCT and groups have
-/// no such columns.
+/// Lets the SELECT of an INSERT deliver the columns that assignments name and the table does not have, and names them
+/// in the assignments as columns of the third row. Returns how many they are. The rows of UNION, DISTINCT and groups
+/// have no such columns.
 pub(crate) fn take_source_columns(
     table: &Table,
     alias: Option<&ast::InsertAliases>,

@@ -1,7 +1,7 @@
 //! `INSERT INTO t (a, b) VALUES (7, a + 1)`: values that name columns of the row that they are for.
 //!
-//! A column is what was given for it before, from left to right, and its default if that is nothing. VALUES are computed
-//! without a row, so what was given takes the place of the name:
+//! A column is what was given for it before, from left to right, and its default if that is nothing. VALUES are
+//! computed without a row, so what was given takes the place of the name:
 //!
 //! ```text
 //!   (a, b) VALUES (7, a + 1)   -->   (7, CAST(7 AS SIGNED) + 1)

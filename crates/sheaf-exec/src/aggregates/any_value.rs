@@ -1,7 +1,8 @@
 //! ANY_VALUE: some value of the group, the first that arrives.
 //!
 //! Besides being a function of MySQL, it is how GROUP BY shows a column that it does not group by: a string that is
-//! grouped by its sort key, a column that the group's key determines, and in modes without ONLY_FULL_GROUP_BY any other.
+//! grouped by its sort key, a column that the group's key determines, and in modes without ONLY_FULL_GROUP_BY any
+//! other.
 
 use std::sync::Arc;
 
@@ -129,9 +130,9 @@ impl Accumulator for FirstOfAll {
     }
 }
 
-/// Groups are numbered without gaps, but not in the order in which they appear: of the rows of a batch, those whose hash
-/// is that of another group are numbered last. So the first rows of new groups are sorted by the groups' numbers. A batch
-/// without a new group, which most are, is not looked at.
+/// Groups are numbered without gaps, but not in the order in which they appear: of the rows of a batch, those whose
+/// hash is that of another group are numbered last. So the first rows of new groups are sorted by the groups' numbers.
+/// A batch without a new group, which most are, is not looked at.
 struct FirstOfEachGroup {
     data_type: DataType,
     /// Values of groups 0, 1, 2, ..., as pieces of the batches that they came in.

@@ -1,8 +1,8 @@
 //! What names mean in a query: the columns of its FROM, the items of its select list, its windows.
 //!
 //! SqlToRel looks up names by itself, but for those that MySQL gives a meaning of their own. USING and NATURAL make one
-//! column of two. It is shown once, in front of the others, and its name without a table is that of the table whose rows
-//! the join keeps:
+//! column of two. It is shown once, in front of the others, and its name without a table is that of the table whose
+//! rows the join keeps:
 //!
 //! ```text
 //!   a (x, k, p)  b (k, q, p)

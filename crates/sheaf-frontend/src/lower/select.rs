@@ -124,8 +124,8 @@ fn is_position(expr: &Expr) -> bool {
     number_digits(expr).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The grouping sets of WITH ROLLUP. Within them SqlToRel knows no positions of items, and nothing may come twice: what does
-/// gets another name, and the items show it as it comes last.
+/// The grouping sets of WITH ROLLUP. Within them SqlToRel knows no positions of items, and nothing may come twice: what
+/// does gets another name, and the items show it as it comes last.
 ///
 /// ```text
 ///   a, b, a WITH ROLLUP   -->   ROLLUP($again(a), b, a)
@@ -355,7 +355,8 @@ impl Lowering<'_> {
         Ok((query, headers, sets_apart))
     }
 
-    /// The names of the columns of a table that is a query. Those that its query has set apart are given back by the alias.
+    /// The names of the columns of a table that is a query. Those that its query has set apart are given back by the
+    /// alias.
     fn columns_of_table(
         &mut self,
         alias: &mut TableAlias,
@@ -383,7 +384,8 @@ impl Lowering<'_> {
         names.map(|name| self.column_name(name)).collect()
     }
 
-    /// The common table of this name, which is read then: what SqlToRel knows it by, its columns, and what reading it repeats.
+    /// The common table of this name, which is read then: what SqlToRel knows it by, its columns, and what reading it
+    /// repeats.
     fn read_common_table(&mut self, name: &str) -> Option<(String, Vec<String>, Work)> {
         let mut known = self.ctes.iter_mut().rev();
         let table = known.find(|table| table.name == name)?;
@@ -741,8 +743,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Without ONLY_FULL_GROUP_BY, DISTINCT rows may be ordered by a column that they do not show. It is that of any of the
-    /// rows that are equal:
+    /// Without ONLY_FULL_GROUP_BY, DISTINCT rows may be ordered by a column that they do not show. It is that of any of
+    /// the rows that are equal:
     ///
     /// ```text
     ///   SELECT DISTINCT a FROM t ORDER BY b   -->   SELECT a FROM t GROUP BY 1 ORDER BY b
@@ -1143,8 +1145,8 @@ fn or_always(constraint: JoinConstraint) -> JoinConstraint {
     }
 }
 
-/// The rows that a recursion begins with tell its types, so what is only NULL, as parameters are before their values are
-/// known, gets one.
+/// The rows that a recursion begins with tell its types, so what is only NULL, as parameters are before their values
+/// are known, gets one.
 fn give_types(first_part: &mut SetExpr) {
     match first_part {
         SetExpr::Select(select) => {
@@ -1166,8 +1168,8 @@ fn give_types(first_part: &mut SetExpr) {
     }
 }
 
-/// Of a union in WITH RECURSIVE SqlToRel takes the parts alone. What orders and limits its rows goes around it, which also ends
-/// a recursion that would go on:
+/// Of a union in WITH RECURSIVE SqlToRel takes the parts alone. What orders and limits its rows goes around it, which
+/// also ends a recursion that would go on:
 ///
 /// ```text
 ///   c AS (A UNION B LIMIT 5)   -->   c AS (WITH RECURSIVE c AS (A UNION B) SELECT * FROM c LIMIT 5)
@@ -1204,8 +1206,8 @@ fn with_limit_around_union(mut cte: Cte) -> Result<Cte> {
     Ok(cte)
 }
 
-/// A HAVING with the items of the select list that it names. In a query without groups it is a WHERE then; in one with groups,
-/// names in aggregates and subqueries are those of tables, and so is what the query groups by.
+/// A HAVING with the items of the select list that it names. In a query without groups it is a WHERE then; in one with
+/// groups, names in aggregates and subqueries are those of tables, and so is what the query groups by.
 fn without_aliases(mut having: Expr, select: &Select, is_grouped: bool) -> Expr {
     let groups = match &select.group_by {
         GroupByExpr::Expressions(groups, _) => groups.as_slice(),

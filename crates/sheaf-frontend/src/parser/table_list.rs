@@ -8,8 +8,8 @@
 //!   CAST(x AS UNSIGNED INTEGER)            -->   CAST(x AS UNSIGNED)
 //! ```
 //!
-//! In a chain of joins each ON belongs to the nearest join in front of it that has none yet. A join whose ON comes behind
-//! that of a later one has that one on its right side. Joins that get no ON join from left to right.
+//! In a chain of joins each ON belongs to the nearest join in front of it that has none yet. A join whose ON comes
+//! behind that of a later one has that one on its right side. Joins that get no ON join from left to right.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
