@@ -338,7 +338,7 @@ fn becomes_join(expr: &Expr, schema: &DFSchema) -> Result<bool> {
         _ => return Ok(true),
     };
     let plan = subquery.subquery.as_ref();
-    let is_within = names_what_is_near(plan)? && conditions_are_pulled_up(plan)?;
+    let is_within = names_what_is_near(plan)? && conditions_are_pulled_up(plan, is_value)?;
     if !is_within || !is_pulled_up(plan, is_value)? {
         return Ok(false);
     }
@@ -386,8 +386,11 @@ fn names_what_is_near(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether no condition that names columns of the query around the subquery has another subquery in it, which would
-/// go with it.
-fn conditions_are_pulled_up(plan: &LogicalPlan) -> Result<bool> {
+/// go with it. Where groups are made of the rows of a value, it must also name a column of the subquery: DataFusion
+/// drops `o.x = o.x` when it is asked, and later finds `o.x IS NOT NULL`, which is no key of groups.
+fn conditions_are_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
+    let is_aggregate = |node: &LogicalPlan| Ok(matches!(node, LogicalPlan::Aggregate(_)));
+    let is_aggregated = is_value && plan.exists(is_aggregate)?;
     let mut are_plain = true;
     plan.apply(|node| {
         if let LogicalPlan::Filter(filter) = node {
@@ -396,8 +399,10 @@ fn conditions_are_pulled_up(plan: &LogicalPlan) -> Result<bool> {
                     Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
                     other => is_subquery(other),
                 };
-                are_plain &= !condition.contains_outer()
-                    || !condition.exists(|expr| Ok(goes_with_it(expr)))?;
+                if condition.contains_outer() {
+                    are_plain &= !condition.exists(|expr| Ok(goes_with_it(expr)))?;
+                    are_plain &= !is_aggregated || condition.any_column_refs();
+                }
             }
         }
         Ok(TreeNodeRecursion::Continue)

@@ -824,14 +824,17 @@ fn renamed(
 
 /// Whether what a subquery is correlated by may be pulled out of it, as decorrelation does without asking: not past a
 /// window, whose rows it selects, nor to where the rows without a match are, nor past a group of all rows but that of
-/// a value.
+/// a value without a HAVING that is correlated, too.
 pub fn is_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
     let (inputs, is_value) = match plan {
         LogicalPlan::Projection(_)
-        | LogicalPlan::Filter(_)
         | LogicalPlan::Sort(_)
         | LogicalPlan::Limit(_)
         | LogicalPlan::SubqueryAlias(_) => (plan.inputs(), is_value),
+        LogicalPlan::Filter(filter) => {
+            let is_value = is_value && !filter.predicate.contains_outer();
+            (plan.inputs(), is_value)
+        }
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() && !is_value => {
             return Ok(!is_correlated_inside(plan)?);
         }
