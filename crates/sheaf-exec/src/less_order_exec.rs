@@ -38,6 +38,15 @@ pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     }
 }
 
+/// The rows of a union in the order that each input has, without columns that are said to be constant. DataFusion takes a
+/// column for one constant where every input computes it without reading anything, whatever comes out of it.
+pub fn without_constants(union: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    match union.equivalence_properties().constants().is_empty() {
+        true => Ok(union),
+        false => Ok(Arc::new(LessOrderExec::new(union, Said::NoConstants)?)),
+    }
+}
+
 /// The rows of a sort-merge join, in the order of the side that streams by, if they have it.
 pub fn in_streamed_order(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(Arc::new(LessOrderExec::new(join, Said::StreamedSide)?))
@@ -47,10 +56,11 @@ pub fn in_streamed_order(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     Nothing,
+    NoConstants,
     StreamedSide,
 }
 
-/// Hands on the batches of its input, and says less of their order.
+/// Hands on the batches of its input, and says less of their order, or of what is constant in them.
 #[derive(Debug)]
 pub struct LessOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -61,7 +71,12 @@ pub struct LessOrderExec {
 impl LessOrderExec {
     fn new(input: Arc<dyn ExecutionPlan>, said: Said) -> Result<LessOrderExec> {
         let mut equivalences = input.equivalence_properties().clone();
-        equivalences.clear_orderings();
+        if said == Said::NoConstants {
+            let orders = equivalences.oeq_class().iter().cloned();
+            equivalences = EquivalenceProperties::new_with_orderings(input.schema(), orders);
+        } else {
+            equivalences.clear_orderings();
+        }
         if said == Said::StreamedSide
             && let Some(join) = merge_join(&input)
         {
@@ -124,9 +139,9 @@ impl ExecutionPlan for LessOrderExec {
         vec![&self.input]
     }
 
-    /// It keeps it, but the input says too much of it.
+    /// It keeps it, but the input of a join or of groups says too much of it.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false]
+        vec![self.said == Said::NoConstants]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

@@ -18,6 +18,7 @@ use datafusion_common::{
 use datafusion_expr::utils::split_conjunction_owned;
 use datafusion_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator, TableScan};
 use sheaf_exec::SheafTableSource;
+use sheaf_exec::group_keys::has_doubtful_keys;
 
 use crate::hints::{may_be_semijoin, stays_derived};
 use crate::semantics;
@@ -491,10 +492,11 @@ fn derived_matches_once(relation: &Relation<'_>, condition: &[Expr]) -> bool {
     };
     let bound: Vec<usize> = condition.iter().filter_map(bound_column).collect();
     let dependencies = relation.plan.schema().functional_dependencies();
-    dependencies.iter().any(|dependency| {
+    let is_unique = dependencies.iter().any(|dependency| {
         let mut key = dependency.source_indices.iter();
         dependency.mode == Dependency::Single && key.all(|column| bound.contains(column))
-    })
+    });
+    is_unique && !has_doubtful_keys(&relation.plan)
 }
 
 /// The name of the column that a mark join adds.

@@ -50,6 +50,7 @@ use sheaf_exec::bounded_projection::bound_projections;
 use sheaf_exec::detached_exec::detach_below_top_k;
 use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::interruptible_exec::make_interruptible;
+use sheaf_exec::less_order_exec::without_constants;
 use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::scan_exec::access_error;
 use sheaf_exec::values_exec::ValuesExec;
@@ -126,6 +127,13 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
 /// What the expressions of the session's statements may make.
 fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
     context.task.session_config().options().extensions.get()
+}
+
+/// The columns of the outer rows as they come, which may be NULL where the logical plan rules that out, and the value.
+fn applied_schema(outer: &SchemaRef, apply: &DFSchema) -> SchemaRef {
+    let value = apply.fields().last().cloned();
+    let fields = outer.fields().iter().cloned().chain(value);
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// The plan if it does not contradict itself, with orders restored that have got lost.
@@ -529,7 +537,7 @@ impl Planner<'_> {
             parameters,
             Arc::new(subquery),
             self.context.cancel.clone(),
-            Arc::clone(apply.schema().inner()),
+            applied_schema(&input.plan.schema(), apply.schema()),
         );
         Ok(input.wrap(plan))
     }
@@ -685,7 +693,7 @@ impl Planner<'_> {
             plans.push(planned.plan);
         }
         Ok(Planned {
-            plan: UnionExec::try_new(plans)?,
+            plan: without_constants(UnionExec::try_new(plans)?)?,
             rows,
             cost_us,
             risk: Risk::none(cost_us),

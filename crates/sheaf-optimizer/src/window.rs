@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
-use datafusion_common::{DFSchema, Result, ScalarValue, internal_err, plan_err};
+use datafusion_common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
-use datafusion_expr::{Expr, Window, WindowFrame, WindowFrameBound};
+use datafusion_expr::{Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound};
 use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr, create_physical_sort_exprs};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, create_window_expr};
 use datafusion_physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, InputOrderMode, WindowExpr,
 };
+use sheaf_exec::group_keys::has_doubtful_keys;
 
 use crate::physical_planner::{Block, Planned, Planner, Wanted};
 
@@ -112,7 +113,7 @@ fn window_expr(
             .collect()
     };
     let args = physical(args)?;
-    let partition_by = physical(&undetermined(partition_by, schema))?;
+    let partition_by = physical(&undetermined(partition_by, &window.input))?;
     let order_by = create_physical_sort_exprs(order_by, schema, &planner.properties, &block.slots)?;
     let filter = filter
         .as_ref()
@@ -134,7 +135,11 @@ fn window_expr(
 
 /// The PARTITION BY without columns that its other columns determine, such as the aggregates of a group. The order of rows
 /// need not tell them apart, and the window operators want an order that does.
-fn undetermined(partition_by: &[Expr], schema: &DFSchema) -> Vec<Expr> {
+fn undetermined(partition_by: &[Expr], input: &LogicalPlan) -> Vec<Expr> {
+    if has_doubtful_keys(input) {
+        return partition_by.to_vec();
+    }
+    let schema = input.schema();
     let index_of = |expr: &Expr| match expr {
         Expr::Column(column) => schema.maybe_index_of_column(column),
         _ => None,

@@ -35,6 +35,7 @@ use crate::functions::control::common_field;
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::SqlType;
 use crate::functions::{as_function, call};
+use crate::group_keys::has_doubtful_keys;
 use crate::scan_exec::access_error;
 use crate::table_source::WorkTableSource;
 
@@ -523,7 +524,10 @@ fn group_by_key(mut aggregate: Aggregate) -> Result<LogicalPlan> {
         let set = set.clone();
         return grouping_sets_by_key(aggregate, &set);
     }
-    let determined = determined_columns(&aggregate.group_expr, &schema);
+    let determined = match has_doubtful_keys(&aggregate.input) {
+        true => vec![false; aggregate.group_expr.len()],
+        false => determined_columns(&aggregate.group_expr, &schema),
+    };
     let mut group_expr = Vec::new();
     let mut added = Vec::new();
     let mut outputs = Vec::new();

@@ -1,0 +1,28 @@
+//! Whether what schemas say of keys can be relied on.
+//!
+//! DataFusion keeps for each schema which columns determine others. Of groups it says too much: where one of several group
+//! columns is the key of one table of a join, it is said to determine the whole group, although the columns of the other
+//! tables differ among rows that have it in common.
+//!
+//! ```text
+//!   SELECT a.k, b.x FROM a JOIN b .. GROUP BY a.k, b.x       said: k determines x       right: k determines what is in a
+//! ```
+
+use datafusion_expr::LogicalPlan;
+
+/// True where a plan has groups by several columns of a join: its schema may say too much then.
+pub fn has_doubtful_keys(plan: &LogicalPlan) -> bool {
+    let is_doubtful = match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            aggregate.group_expr.len() > 1 && contains_join(&aggregate.input)
+        }
+        LogicalPlan::Distinct(distinct) => contains_join(distinct.input()),
+        _ => false,
+    };
+    is_doubtful || plan.inputs().into_iter().any(has_doubtful_keys)
+}
+
+/// True where a plan joins something.
+pub fn contains_join(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(_)) || plan.inputs().into_iter().any(contains_join)
+}
