@@ -54,6 +54,18 @@ impl SheafTableSource {
         }
     }
 
+    /// The same reference, of whose keys nothing is said.
+    pub fn without_keys(&self) -> SheafTableSource {
+        SheafTableSource {
+            table: Arc::clone(&self.table),
+            reference: self.reference,
+            alias: self.alias.clone(),
+            hints: self.hints.clone(),
+            schema: Arc::clone(&self.schema),
+            constraints: Constraints::default(),
+        }
+    }
+
     /// The same reference with one more column, the encoded clustered key ([`sheaf_access::CLUSTERED_KEY`]): for
     /// statements that change the rows they find.
     pub fn with_clustered_key(self) -> SheafTableSource {

@@ -41,6 +41,7 @@ mod explain_json;
 mod explain_tree;
 mod filter_shares;
 mod flat_unions;
+mod forgotten_keys;
 mod group_rows;
 mod hints;
 mod index_merge;

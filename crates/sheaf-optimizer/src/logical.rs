@@ -37,7 +37,6 @@ use datafusion_optimizer::push_down_limit::PushDownLimit;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
-use sheaf_exec::group_keys::{contains_join, has_doubtful_keys};
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::runtime::planning_options;
 use sheaf_exec::scan_exec::access_error;
@@ -47,6 +46,7 @@ use crate::PlannerContext;
 use crate::apply::with_applies;
 use crate::connect_joins::{ConnectJoins, is_above_joins};
 use crate::flat_unions::FlatUnions;
+use crate::forgotten_keys::{keys_mislead, without_keys};
 use crate::join_keys::ExtractJoinKeys;
 use crate::long_arguments::compute_long_arguments_below;
 use crate::rule_passes::{Rule, apply_rules, contains_subqueries};
@@ -64,6 +64,10 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     plan.check_invariants(InvariantLevel::Always)?;
     let plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     let plan = rewrite_changed(plan, &coerce_types)?;
+    let plan = match keys_mislead(&plan)? {
+        true => without_keys(plan)?,
+        false => plan,
+    };
     let plan = match contains_subqueries(&plan) {
         true => with_applies(plan)?,
         false => plan,
@@ -138,10 +142,7 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             |node| is_join(node) || is_filter(node) && !is_above_whole_aggregate(node),
             PushDownFilter::new(),
         ),
-        Rule::on(
-            |node| is_join(node) && !has_doubtful_keys(node),
-            EliminateJoin::new(),
-        ),
+        Rule::on(is_join, EliminateJoin::new()),
         Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
         Rule::on(is_aggregate, EliminateGroupByConstant::new()),
         Rule::on(|_| true, OptimizeProjections::new()).at_once(),
@@ -231,11 +232,10 @@ fn is_above_outer_join(node: &LogicalPlan) -> bool {
     matches!(below.as_ref(), LogicalPlan::Join(join) if join.join_type.is_outer())
 }
 
-/// Sorts by several expressions, one of which may follow from the others, or groups by one twice. Above a join the rule
-/// takes a key of one table for a key of all, and then leaves sort keys out that it must not.
+/// Sorts by several expressions, one of which may follow from the others, or groups by one twice.
 fn may_repeat_itself(node: &LogicalPlan) -> bool {
     match node {
-        LogicalPlan::Sort(sort) => sort.expr.len() > 1 && !contains_join(&sort.input),
+        LogicalPlan::Sort(sort) => sort.expr.len() > 1,
         LogicalPlan::Aggregate(aggregate) => {
             let groups = &aggregate.group_expr;
             (1..groups.len()).any(|at| groups[..at].contains(&groups[at]))
