@@ -8,15 +8,16 @@
 //!   d.k is said to be unique, so that the join could go
 //! ```
 //!
-//! What is said of groups follows from the keys of the tables below them. So statements with such groups are optimized
-//! without these. Their other groups, by a single column or of a single table, are known by what they are grouped by.
+//! What is said of groups follows from the keys below them: those of tables, and those of groups in derived tables. So
+//! statements with such groups are optimized without the former. Where the latter are left below groups, the columns that
+//! these are made by get names of their own: DataFusion tells by the name that a group column is a key below.
 
 use std::sync::Arc;
 
-use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{Column, Result};
 use datafusion_expr::logical_plan::TableScanBuilder;
-use datafusion_expr::{Expr, LogicalPlan};
+use datafusion_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
 use sheaf_exec::SheafTableSource;
 
 /// True where a statement groups by several columns and joins, be it by a subquery.
@@ -62,7 +63,47 @@ pub(crate) fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
                 .build()?;
             Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
         }
-        node => Ok(Transformed::yes(node.recompute_schema()?)),
+        node => {
+            let node = node.recompute_schema()?;
+            Ok(Transformed::yes(match node {
+                LogicalPlan::Aggregate(aggregate) if is_misled(&aggregate.input) => {
+                    renamed(aggregate)?
+                }
+                LogicalPlan::Distinct(Distinct::All(input)) if is_misled(&input) => {
+                    let columns = input.schema().iter();
+                    let columns = columns.map(|column| Expr::Column(Column::from(column)));
+                    let columns = columns.collect();
+                    renamed(Aggregate::try_new(input, columns, Vec::new())?)?
+                }
+                node => node,
+            }))
+        }
     })?;
     Ok(forgotten.data)
+}
+
+/// True where groups of this input would be said to have its keys.
+fn is_misled(input: &LogicalPlan) -> bool {
+    !input.schema().functional_dependencies().is_empty()
+}
+
+/// Groups whose columns have names of their own inside. Grouping sets have no keys.
+fn renamed(aggregate: Aggregate) -> Result<LogicalPlan> {
+    let is_plain = |expr: &Expr| !matches!(expr, Expr::GroupingSet(_));
+    if aggregate.group_expr.len() < 2 || !aggregate.group_expr.iter().all(is_plain) {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let groups = aggregate.group_expr.into_iter().enumerate();
+    let groups = groups.map(|(at, expr)| expr.unalias().alias(format!("$group{at}")));
+    let inner = Aggregate::try_new(aggregate.input, groups.collect(), aggregate.aggr_expr)?;
+    let columns = inner.schema.iter().zip(aggregate.schema.iter());
+    let outputs = columns
+        .map(|(column, (relation, field))| {
+            Expr::Column(Column::from(column)).alias_qualified(relation.cloned(), field.name())
+        })
+        .collect();
+    let inner = Arc::new(LogicalPlan::Aggregate(inner));
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        outputs, inner,
+    )?))
 }

@@ -10,7 +10,9 @@
 //! Reference: MySQL manual, "ALTER TABLE Statement".
 
 use crate::alter_table::Alteration;
-use crate::check_constraint::{self, check_against_foreign_keys, resolve_check};
+use crate::check_constraint::{
+    self, check_against_counters, check_against_foreign_keys, resolve_check,
+};
 use crate::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
@@ -232,6 +234,7 @@ fn add_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()> 
             _ => {}
         }
     }
+    check_against_counters(next)?;
     check_against_foreign_keys(next)
 }
 

@@ -122,6 +122,20 @@ fn free_name(definition: &TableDefinition) -> String {
     format!("{prefix}{}", largest.unwrap_or(0) + 1)
 }
 
+/// Refuses a CHECK of a column whose values the server gives out: they are given out after the row was tested. Error 3818.
+pub(crate) fn check_against_counters(definition: &TableDefinition) -> Result<()> {
+    for check in &definition.checks {
+        for column in &check.columns {
+            let position = definition.column_position(column);
+            if position.is_some_and(|position| definition.columns[position].auto_increment) {
+                let name = check.name.clone();
+                return Err(TableError::CheckOfAutoIncrement { name });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Error `ColumnOfCheckChangesWithParent` if a foreign key changes a column that a CHECK names: such changes are made
 /// below the floor that evaluates it.
 pub(crate) fn check_against_foreign_keys(definition: &TableDefinition) -> Result<()> {

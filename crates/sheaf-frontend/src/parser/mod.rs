@@ -66,8 +66,8 @@ pub fn parse_with_parameters(
     dialect: &SheafDialect,
     parameters: Parameters<'_>,
 ) -> Result<(Statement, usize)> {
-    scan::check_nesting(text)?;
     let tokens = tokens_of(text, dialect).map_err(|error| tokenizer_error(text, &error))?;
+    scan::check_nesting(&tokens)?;
     if let Some(place) = row_limit::wrong_row_count(&tokens) {
         return Err(error_at(text, place));
     }

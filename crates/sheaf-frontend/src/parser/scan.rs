@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
 use crate::error::{Result, SqlError};
 
 /// The version that executable comments are compared with: `/*!80100 … */` runs only on 8.1.0 and later.
@@ -223,40 +225,35 @@ pub fn first_statement(text: &str) -> Option<(Range<usize>, usize)> {
 
 /// Refuses a statement that would nest too deep: error 1436.
 ///
-/// The measure is an upper bound taken from the text: operators since the last comma, clause keyword, AND or OR, on
-/// every level of parentheses that is open.
-pub fn check_nesting(statement: &str) -> Result<()> {
-    let mut levels = vec![0usize];
-    let mut total = 0usize;
+/// The measure is an upper bound taken from the tokens that the parser reads: operators since the last comma, clause
+/// keyword, AND or OR, on every level of parentheses that is open.
+pub fn check_nesting(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut nesting = Nesting {
+        levels: vec![Level::default()],
+        total: 0,
+    };
     let mut query_blocks = 0usize;
-    for (piece, range) in Pieces::new(statement) {
-        match piece {
-            Piece::Symbol(b'(') => {
-                levels.push(0);
-                if levels.len() > MAX_PARENTHESES {
-                    return Err(SqlError::stack_overrun(MAX_PARENTHESES));
+    for token in tokens {
+        match &token.token {
+            Token::LParen => nesting.open()?,
+            Token::RParen => nesting.close(),
+            Token::Comma => nesting.reset(),
+            Token::Word(word) if word.quote_style.is_none() => {
+                if !(2..=9).contains(&word.value.len()) {
+                    continue;
                 }
-            }
-            Piece::Symbol(b')') if levels.len() > 1 => {
-                total -= levels.pop().unwrap_or(0);
-            }
-            Piece::Symbol(b',') => reset(&mut levels, &mut total),
-            Piece::Symbol(
-                b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'!' | b'|' | b'&' | b'^'
-                | b'~',
-            ) => {
-                count(&mut levels, &mut total)?;
-            }
-            Piece::Word if (2..=9).contains(&range.len()) => {
-                match statement[range].to_ascii_uppercase().as_str() {
-                    "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS" | "BETWEEN" | "REGEXP"
-                    | "RLIKE" | "CASE" | "BINARY" | "COLLATE" => count(&mut levels, &mut total)?,
-                    // The parser makes no deep tree of their chains.
-                    "AND" | "OR" | "XOR" => reset(&mut levels, &mut total),
-                    "SELECT" | "FROM" | "WHERE" | "HAVING" | "ON" | "GROUP" | "ORDER"
-                    | "VALUES" => {
-                        reset(&mut levels, &mut total);
+                match word.value.to_ascii_uppercase().as_str() {
+                    "BETWEEN" => {
+                        nesting.count()?;
+                        nesting.begin_between();
                     }
+                    "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS" | "REGEXP" | "RLIKE" | "CASE"
+                    | "BINARY" | "COLLATE" => nesting.count()?,
+                    // The parser makes no deep tree of their chains.
+                    "AND" => nesting.end_between_or_reset(),
+                    "OR" | "XOR" => nesting.reset(),
+                    "SELECT" | "FROM" | "WHERE" | "HAVING" | "ON" | "GROUP" | "ORDER"
+                    | "VALUES" => nesting.reset(),
                     "UNION" | "EXCEPT" | "INTERSECT" | "JOIN" => {
                         query_blocks += 1;
                         if query_blocks > MAX_QUERY_BLOCKS {
@@ -266,27 +263,86 @@ pub fn check_nesting(statement: &str) -> Result<()> {
                     _ => {}
                 }
             }
-            _ => {}
+            Token::Word(_)
+            | Token::Whitespace(_)
+            | Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::DoubleQuotedString(_)
+            | Token::NationalStringLiteral(_)
+            | Token::HexStringLiteral(_)
+            | Token::SingleQuotedByteStringLiteral(_)
+            | Token::DoubleQuotedByteStringLiteral(_)
+            | Token::Placeholder(_)
+            | Token::Period
+            | Token::SemiColon
+            | Token::EOF => {}
+            // Whatever else there is may be an operator.
+            _ => nesting.count()?,
         }
     }
     Ok(())
 }
 
-fn count(levels: &mut [usize], total: &mut usize) -> Result<()> {
-    if let Some(level) = levels.last_mut() {
-        *level += 1;
-        *total += 1;
-    }
-    if *total > MAX_EXPRESSION_DEPTH {
-        return Err(SqlError::stack_overrun(MAX_EXPRESSION_DEPTH));
-    }
-    Ok(())
+/// A level of parentheses.
+#[derive(Default)]
+struct Level {
+    operators: usize,
+    /// BETWEENs that wait for their AND, which ends no operand.
+    betweens: usize,
 }
 
-fn reset(levels: &mut [usize], total: &mut usize) {
-    if let Some(level) = levels.last_mut() {
-        *total -= *level;
-        *level = 0;
+/// How deep the expressions are at a place of a statement.
+struct Nesting {
+    levels: Vec<Level>,
+    /// Operators of all levels.
+    total: usize,
+}
+
+impl Nesting {
+    fn open(&mut self) -> Result<()> {
+        self.levels.push(Level::default());
+        match self.levels.len() > MAX_PARENTHESES {
+            true => Err(SqlError::stack_overrun(MAX_PARENTHESES)),
+            false => Ok(()),
+        }
+    }
+
+    fn close(&mut self) {
+        if self.levels.len() > 1 {
+            let level = self.levels.pop();
+            self.total -= level.map_or(0, |level| level.operators);
+        }
+    }
+
+    fn count(&mut self) -> Result<()> {
+        if let Some(level) = self.levels.last_mut() {
+            level.operators += 1;
+            self.total += 1;
+        }
+        match self.total > MAX_EXPRESSION_DEPTH {
+            true => Err(SqlError::stack_overrun(MAX_EXPRESSION_DEPTH)),
+            false => Ok(()),
+        }
+    }
+
+    fn begin_between(&mut self) {
+        if let Some(level) = self.levels.last_mut() {
+            level.betweens += 1;
+        }
+    }
+
+    fn end_between_or_reset(&mut self) {
+        match self.levels.last_mut() {
+            Some(level) if level.betweens > 0 => level.betweens -= 1,
+            _ => self.reset(),
+        }
+    }
+
+    fn reset(&mut self) {
+        if let Some(level) = self.levels.last_mut() {
+            self.total -= level.operators;
+            *level = Level::default();
+        }
     }
 }
 

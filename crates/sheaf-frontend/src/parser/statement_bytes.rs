@@ -178,8 +178,13 @@ impl<'a> Conversion<'a> {
         let introducer = self.introducer(&first);
         let word = self.word.take();
         let is_plain = plain_text(&self.bytes[whole.clone()], self.encoding).is_some();
-        if is_plain || matches!(introducer, Introducer::Digits) {
+        if matches!(introducer, Introducer::Digits) {
             return self.push_name(first);
+        }
+        if is_plain {
+            // All of them, so that none is looked at again.
+            pieces.skip_to(whole.end);
+            return self.push_name(whole);
         }
         pieces.skip_to(whole.end);
         match (self.encoding, introducer) {
@@ -216,6 +221,8 @@ impl<'a> Conversion<'a> {
     fn drop_word(&mut self, word: Option<LastWord>) {
         if let Some(word) = word {
             self.text.truncate(word.text_start);
+            // What stood on both sides of it does not become one.
+            self.text.push(' ');
         }
     }
 

@@ -115,7 +115,12 @@ fn complaint(plan: &Arc<dyn ExecutionPlan>) -> String {
 
 #[test]
 fn a_column_that_is_not_there_is_found() {
-    for (name, index) in [("w", 2), ("v", 0)] {
+    // That a name is another one is looked at in builds with debug assertions alone.
+    let wrong: &[(&str, usize)] = match cfg!(debug_assertions) {
+        true => &[("w", 2), ("v", 0)],
+        false => &[("w", 2)],
+    };
+    for (name, index) in wrong.iter().copied() {
         let (input, _) = rows(DataType::Int64, false);
         let order = PhysicalSortExpr::new(column(name, index), SortOptions::default());
         let order = LexOrdering::new([order]).unwrap();

@@ -85,7 +85,9 @@ impl Rights {
             version,
             account,
             global,
-            are_all: global.contains(Privileges::all_at(PrivilegeLevel::Dynamic)),
+            // ALL does not say that they may be given to others.
+            are_all: global.contains(Privileges::all_at(PrivilegeLevel::Dynamic))
+                && global.contains(Privileges::GRANT_OPTION),
         }
     }
 

@@ -54,6 +54,9 @@ const MAX_KEPT: usize = 256;
 /// Combinations of values for which the expressions of a plan are kept.
 const MAX_INSTANCES: usize = 8;
 
+/// The longest value that is kept as a part of an expression, in bytes.
+const MAX_KEPT_VALUE_BYTES: usize = 1024;
+
 /// The kind of row that inputs are columns of. No identifier is written like this, nor like [`INPUT`].
 const INPUTS: &str = "\0inputs";
 /// What the name of an input begins with; its number follows.
@@ -513,6 +516,14 @@ impl ExpressionVisitor for Substitution<'_> {
     }
 }
 
+fn is_long(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => text.len() > MAX_KEPT_VALUE_BYTES,
+        Value::Bytes(bytes) => bytes.len() > MAX_KEPT_VALUE_BYTES,
+        _ => false,
+    }
+}
+
 /// What an expression was planned for, of one of its inputs.
 #[derive(Debug)]
 enum KeyPart {
@@ -590,6 +601,10 @@ impl Session {
         parameters: &[Value],
     ) -> Option<Evaluator> {
         let values = self.inputs_of(expressions, parameters);
+        let mut inputs = expressions.inputs.iter().zip(&values);
+        if inputs.any(|(input, value)| is_long(value) && input.class(value).is_none()) {
+            return None;
+        }
         let entry = self.entry_of(expressions, &values);
         let instance = Arc::clone(entry.instance.as_ref()?);
         let arrays = instance.free.iter();

@@ -774,8 +774,8 @@ impl LockTable {
                     let path = std::iter::successors(Some(at), back);
                     return path.filter(|&other| other != transaction).collect();
                 }
-                if !found_from.contains_key(&next) {
-                    found_from.insert(next, at);
+                if let Entry::Vacant(place) = found_from.entry(next) {
+                    place.insert(at);
                     ahead.push_back(next);
                 }
             }
