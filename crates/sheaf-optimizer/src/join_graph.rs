@@ -496,7 +496,7 @@ fn derived_matches_once(relation: &Relation<'_>, condition: &[Expr]) -> bool {
         let mut key = dependency.source_indices.iter();
         dependency.mode == Dependency::Single && key.all(|column| bound.contains(column))
     });
-    is_unique && !has_doubtful_keys(&relation.plan)
+    is_unique && !has_doubtful_keys(relation.plan)
 }
 
 /// The name of the column that a mark join adds.

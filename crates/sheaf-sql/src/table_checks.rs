@@ -84,6 +84,9 @@ impl TableChecks {
     }
 }
 
+/// Why a CHECK could not be evaluated, once it could not.
+pub(crate) type Failure = Arc<Mutex<Option<SqlError>>>;
+
 /// Error 3819.
 pub(crate) fn violated(name: &str) -> TableError {
     TableError::CheckViolated {
@@ -208,7 +211,7 @@ impl Session {
     pub(crate) fn row_test(
         &self,
         definition: &TableDefinition,
-    ) -> Result<Option<(RowTest, Arc<Mutex<Option<SqlError>>>)>> {
+    ) -> Result<Option<(RowTest, Failure)>> {
         let Some(checks) = self.table_checks(definition)? else {
             return Ok(None);
         };

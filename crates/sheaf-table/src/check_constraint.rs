@@ -61,7 +61,9 @@ impl CheckConstraint {
 
 /// Tests rows of a table that is being altered. The name inside of an error is that of the CHECK that a row breaks.
 #[derive(Clone)]
-pub struct RowTest(pub Arc<dyn Fn(&[Value]) -> Result<()> + Send + Sync>);
+pub struct RowTest(pub Arc<Test>);
+
+type Test = dyn Fn(&[Value]) -> Result<()> + Send + Sync;
 
 impl std::fmt::Debug for RowTest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -198,9 +198,8 @@ impl<'a> Conversion<'a> {
             }
         };
         let asks_for_next = asks_for_next && value.is_zero();
-        match problem {
-            Some(problem) => self.warn(position, problem.as_warning()),
-            None => {}
+        if let Some(problem) = problem {
+            self.warn(position, problem.as_warning());
         }
         Ok(match asks_for_next {
             true => Value::Null,

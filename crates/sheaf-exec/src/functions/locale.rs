@@ -72,7 +72,7 @@ impl NumberStyle {
         let length = digits.len();
         for (at, digit) in digits.chars().enumerate() {
             let left = length - at;
-            let begins_group = left == 3 || (left > 3 && (left - 3) % self.group == 0);
+            let begins_group = left == 3 || (left > 3 && (left - 3).is_multiple_of(self.group));
             if at > 0
                 && begins_group
                 && let Some(separator) = self.separator

@@ -195,7 +195,7 @@ fn whole_condition(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let x = in_subquery.expr.as_ref();
     let is_correlated = is_correlated(&in_subquery.subquery) || x.contains_outer();
     if !in_subquery.negated || x.any_column_refs() && !is_correlated {
-        return AnyRow::from(in_subquery.clone()).as_in_subquery(in_subquery.negated);
+        return AnyRow::from(in_subquery.clone()).into_in_subquery(in_subquery.negated);
     }
     Ok(!AnyRow::from(in_subquery).row_that_may_meet(schema)?)
 }
@@ -222,7 +222,7 @@ fn exact(expr: Expr, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
                 true => unknown.denied(),
                 false => unknown,
             };
-            let is_in = AnyRow::from(in_subquery).as_condition(unknown, schema)?;
+            let is_in = AnyRow::from(in_subquery).into_condition(unknown, schema)?;
             Ok(negate_if(negated, is_in))
         }
         Expr::SetComparison(comparison) => {
@@ -231,7 +231,7 @@ fn exact(expr: Expr, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
                 true => unknown.denied(),
                 false => unknown,
             };
-            let any = AnyRow::of_comparison(comparison)?.as_condition(unknown, schema)?;
+            let any = AnyRow::of_comparison(comparison)?.into_condition(unknown, schema)?;
             Ok(negate_if(negated, any))
         }
         other => {
@@ -249,7 +249,7 @@ pub fn as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let valued = of_single_groups(expr)?.transform_up(|expr| match expr {
         Expr::InSubquery(in_subquery) => {
             let negated = in_subquery.negated;
-            let is_in = AnyRow::from(in_subquery).as_value(schema)?;
+            let is_in = AnyRow::from(in_subquery).into_value(schema)?;
             Ok(Transformed::yes(negate_if(negated, is_in)))
         }
         Expr::SetComparison(comparison) => {
@@ -301,7 +301,7 @@ impl AnyRow {
     }
 
     /// A part of the condition of a filter.
-    fn as_condition(self, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
+    fn into_condition(self, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
         let is_correlated = is_correlated(&self.subquery);
         // Once for all rows; correlated by anything, a row is looked for.
         if self.op != Operator::Eq && !is_correlated {
@@ -317,7 +317,7 @@ impl AnyRow {
             _ => Some(self.is_unknown(schema)?),
         };
         let is_met = match self.op {
-            Operator::Eq => self.as_in_subquery(false)?,
+            Operator::Eq => self.into_in_subquery(false)?,
             _ => self.row_that_meets(schema)?,
         };
         Ok(match (may_be, unknown) {
@@ -327,7 +327,7 @@ impl AnyRow {
         })
     }
 
-    fn as_in_subquery(mut self, negated: bool) -> Result<Expr> {
+    fn into_in_subquery(mut self, negated: bool) -> Result<Expr> {
         // DataFusion asks a plan what its first column is. Not all kinds of plans tell, and of a union it is a name
         // without a table, which it takes for another column beside the one of the subquery.
         let is_told = match self.subquery.subquery.head_output_expr()? {
@@ -345,7 +345,7 @@ impl AnyRow {
     }
 
     /// IN by the number of rows that are equal.
-    fn as_value(self, schema: &DFSchema) -> Result<Expr> {
+    fn into_value(self, schema: &DFSchema) -> Result<Expr> {
         let (outer_columns, x) = self.x_inside(schema)?;
         let (rows, y) = self.rows()?;
         let meeting = Filter::try_new(binary_expr(x, self.op, y), rows)?;

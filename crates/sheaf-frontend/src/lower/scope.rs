@@ -96,7 +96,7 @@ enum Meaning {
     Unknown,
     /// What SqlToRel finds.
     Plain,
-    Expr(Expr),
+    Expr(Box<Expr>),
 }
 
 /// The names of one query block, or of the two sides of a join.
@@ -218,9 +218,10 @@ impl Scope {
     fn meaning(&self, name: &str) -> Meaning {
         let item = self.items.iter().find(|item| is_same(&item.name, name));
         match item {
-            Some(item) if self.names_items => {
-                item.means.clone().map_or(Meaning::Plain, Meaning::Expr)
-            }
+            Some(item) if self.names_items => item
+                .means
+                .clone()
+                .map_or(Meaning::Plain, |means| Meaning::Expr(Box::new(means))),
             item => match self.column(name) {
                 Meaning::Unknown if item.is_some() => Meaning::Plain,
                 meaning => meaning,
@@ -239,7 +240,7 @@ impl Scope {
         let mut found = joined.iter().filter(|column| is_same(&column.name, name));
         match (found.next(), found.next()) {
             (None, _) => Meaning::Unknown,
-            (Some(column), None) if column.is_joined => Meaning::Expr(column.expr()),
+            (Some(column), None) if column.is_joined => Meaning::Expr(Box::new(column.expr())),
             _ => Meaning::Plain,
         }
     }
@@ -291,7 +292,7 @@ pub fn meaning(scopes: &[Scope], name: &str) -> Option<Expr> {
         match scope.meaning(name) {
             Meaning::Unknown => {}
             Meaning::Plain => return None,
-            Meaning::Expr(expr) => return Some(expr),
+            Meaning::Expr(expr) => return Some(*expr),
         }
     }
     None

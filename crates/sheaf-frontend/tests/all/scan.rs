@@ -1,9 +1,17 @@
 //! Where statements begin and end, and what is refused before it is parsed.
 
+use sheaf_frontend::dialect::SheafDialect;
+use sheaf_frontend::parser::parse_statement;
 use sheaf_frontend::parser::scan::{
-    MAX_EXPRESSION_DEPTH, MAX_PARENTHESES, check_nesting, first_statement,
-    resolve_executable_comments,
+    MAX_EXPRESSION_DEPTH, MAX_PARENTHESES, first_statement, resolve_executable_comments,
 };
+
+/// The error of a statement that is parsed.
+fn parsed(text: &str) -> Result<(), u16> {
+    parse_statement(text, &SheafDialect::default())
+        .map(|_| ())
+        .map_err(|error| error.code)
+}
 
 fn statements(mut text: &str) -> Vec<&str> {
     let mut all = Vec::new();
@@ -46,17 +54,17 @@ fn optimizer_hints_stay() {
 #[test]
 fn deep_nesting_is_refused_and_long_lists_are_not() {
     let deep = format!("SELECT {}1", "1+".repeat(MAX_EXPRESSION_DEPTH + 1));
-    assert_eq!(check_nesting(&deep).map_err(|e| e.code), Err(1436));
+    assert_eq!(parsed(&deep), Err(1436));
     let parentheses = format!(
         "SELECT {}1{}",
         "(".repeat(MAX_PARENTHESES),
         ")".repeat(MAX_PARENTHESES)
     );
-    assert_eq!(check_nesting(&parentheses).map_err(|e| e.code), Err(1436));
+    assert_eq!(parsed(&parentheses), Err(1436));
     let list = format!("INSERT INTO t VALUES {}(-1)", "(-1,-2),".repeat(100_000));
-    assert_eq!(check_nesting(&list), Ok(()));
+    assert_eq!(parsed(&list), Ok(()));
     let conditions = format!("SELECT 1 WHERE a IN ({}0)", "-1,".repeat(100_000));
-    assert_eq!(check_nesting(&conditions), Ok(()));
+    assert_eq!(parsed(&conditions), Ok(()));
 }
 
 #[test]
@@ -65,9 +73,26 @@ fn chains_of_and_and_or_are_not_deep() {
         "SELECT 1 WHERE {}a = 1",
         "a = 1 OR b < 2 AND ".repeat(5_000)
     );
-    assert_eq!(check_nesting(&chain), Ok(()));
+    assert_eq!(parsed(&chain), Ok(()));
     let chain = format!("SELECT {}1", "(1 OR ".repeat(MAX_PARENTHESES + 1));
-    assert_eq!(check_nesting(&chain).map_err(|e| e.code), Err(1436));
+    assert_eq!(parsed(&chain), Err(1436));
     let sums = format!("SELECT 1 OR {}1", "1 + ".repeat(MAX_EXPRESSION_DEPTH + 1));
-    assert_eq!(check_nesting(&sums).map_err(|e| e.code), Err(1436));
+    assert_eq!(parsed(&sums), Err(1436));
+}
+
+/// The parser reads tokens; a look at the text alone may see other ones.
+#[test]
+fn depth_is_that_of_the_tokens() {
+    let sum = "1 + ".repeat(MAX_EXPRESSION_DEPTH + 1);
+    for hidden in ["b'\\', ", "1 --\u{a0}'\n + ", "'\\'', ', "] {
+        assert_eq!(
+            parsed(&format!("SELECT {hidden}{sum}1")),
+            Err(1436),
+            "{hidden}"
+        );
+    }
+    let between = " BETWEEN 1 AND 1".repeat(MAX_EXPRESSION_DEPTH + 1);
+    assert_eq!(parsed(&format!("SELECT 1{between}")), Err(1436));
+    let conditions = "1 BETWEEN 0 AND 2 AND ".repeat(MAX_EXPRESSION_DEPTH + 1);
+    assert_eq!(parsed(&format!("SELECT {conditions}1")), Ok(()));
 }

@@ -271,11 +271,14 @@ impl Operator<'_> {
     }
 }
 
+/// What is compared of the left and of the right side.
+type Key = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
+
 /// A join of two inputs, whichever way it is done.
 struct Join<'p> {
     left: &'p Arc<dyn ExecutionPlan>,
     right: &'p Arc<dyn ExecutionPlan>,
-    on: &'p [(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)],
+    on: &'p [Key],
     filter: Option<&'p JoinFilter>,
     join_type: JoinType,
     projection: Option<&'p [usize]>,

@@ -33,7 +33,7 @@ struct Claims {
 }
 
 impl Claims {
-    fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Arc<dyn ExecutionPlan> {
+    fn of(input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Arc<dyn ExecutionPlan> {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),
@@ -135,8 +135,8 @@ fn a_column_that_is_not_there_is_found() {
 fn a_null_that_nobody_expects_is_found() {
     let (nullable, _) = rows(DataType::Int64, true);
     let (never_null, schema) = rows(DataType::Int64, false);
-    assert_eq!(complaint(&Claims::new(never_null, Arc::clone(&schema))), "");
-    let found = complaint(&Claims::new(nullable, schema));
+    assert_eq!(complaint(&Claims::of(never_null, Arc::clone(&schema))), "");
+    let found = complaint(&Claims::of(nullable, schema));
     assert!(
         found.contains("Claims: its column k is never NULL, but what it is made of may be"),
         "{found}"
@@ -147,7 +147,7 @@ fn a_null_that_nobody_expects_is_found() {
 fn another_type_is_found() {
     let (integers, _) = rows(DataType::Int32, false);
     let (_, schema) = rows(DataType::Int64, false);
-    let found = complaint(&Claims::new(integers, schema));
+    let found = complaint(&Claims::of(integers, schema));
     assert!(
         found.contains("Claims: its column k is Int64, and made of Int32"),
         "{found}"

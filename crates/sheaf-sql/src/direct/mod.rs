@@ -130,10 +130,10 @@ pub(crate) struct DirectPlan {
 enum Action {
     Read(Box<read::Read>, Arc<Table>),
     Join(Box<join::Join>),
-    Constants(constants::Constants),
-    Update(change::Update, Arc<Table>),
-    Delete(change::Delete, Arc<Table>),
-    Insert(insert::Insert),
+    Constants(Box<constants::Constants>),
+    Update(Box<change::Update>, Arc<Table>),
+    Delete(Box<change::Delete>, Arc<Table>),
+    Insert(Box<insert::Insert>),
 }
 
 impl DirectPlan {
@@ -266,13 +266,15 @@ impl Session {
             Statement::Query(query) => self.query_action(query, text)?,
             Statement::Update(update) => {
                 let (update, table) = change::Update::compile(self, update)?;
-                Action::Update(update, table)
+                Action::Update(Box::new(update), table)
             }
             Statement::Delete(delete) => {
                 let (delete, table) = change::Delete::compile(self, delete)?;
-                Action::Delete(delete, table)
+                Action::Delete(Box::new(delete), table)
             }
-            Statement::Insert(insert) => Action::Insert(insert::Insert::compile(self, insert)?),
+            Statement::Insert(insert) => {
+                Action::Insert(Box::new(insert::Insert::compile(self, insert)?))
+            }
             _ => return None,
         };
         Some(DirectPlan {
@@ -285,7 +287,7 @@ impl Session {
 
     fn query_action(&self, query: &ast::Query, text: &str) -> Option<Action> {
         if let Some(constants) = constants::Constants::compile(self, query, text) {
-            return Some(Action::Constants(constants));
+            return Some(Action::Constants(Box::new(constants)));
         }
         Some(match read::Read::compile(self, query, text) {
             Some((read, table)) => Action::Read(Box::new(read), table),
