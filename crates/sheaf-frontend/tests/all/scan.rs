@@ -84,7 +84,7 @@ fn chains_of_and_and_or_are_not_deep() {
 #[test]
 fn depth_is_that_of_the_tokens() {
     let sum = "1 + ".repeat(MAX_EXPRESSION_DEPTH + 1);
-    for hidden in ["b'\\', ", "1 --\u{a0}'\n + ", "'\\'', ', "] {
+    for hidden in ["b'\\', ", "1 --\u{a0}'\n + ", "'\\'', "] {
         assert_eq!(
             parsed(&format!("SELECT {hidden}{sum}1")),
             Err(1436),

@@ -114,7 +114,9 @@ fn kill_again_and_again(idle: usize) {
         std::thread::scope(|scope| {
             for (worker, ledger) in (0u64..).zip(&mut ledgers) {
                 let done = &done;
-                scope.spawn(move || ledger.write(worker, &mut connect(port), done));
+                // Before the others have done enough to be killed.
+                let mut connection = connect(port);
+                scope.spawn(move || ledger.write(worker, &mut connection, done));
             }
             let enough = STATEMENTS_PER_ROUND + round * 37;
             while (done.load(Ordering::Relaxed) as u64) < enough {
