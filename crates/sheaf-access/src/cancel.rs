@@ -1,8 +1,8 @@
 //! How a statement is told to stop.
 //!
-//! A [`CancelFlag`] belongs to a session. Operators have it as a field. What happens before there are operators, that is
-//! parsing, lowering and planning, consists of many small functions of several crates, and all of it runs on the session's
-//! thread. There the flag is found by the thread:
+//! A [`CancelFlag`] belongs to a session. Operators have it as a field. What happens before there are operators, that
+//! is parsing, lowering and planning, consists of many small functions of several crates, and all of it runs on the
+//! session's thread. There the flag is found by the thread:
 //!
 //! ```text
 //!   flag.during(|| parse, lower, optimize, ...)

@@ -1,15 +1,15 @@
 //! Expressions whose results for a whole batch may take more memory than they are given.
 //!
-//! Kernels refuse to make more than a share of the query memory at a time ([`ResultLimits`]). A batch has thousands of rows,
-//! so a function that lengthens its text comes to that limit although each of its values is small enough. Then the batch is
-//! cut in half, and each half is evaluated by itself:
+//! Kernels refuse to make more than a share of the query memory at a time ([`ResultLimits`]). A batch has thousands of
+//! rows, so a function that lengthens its text comes to that limit although each of its values is small enough. Then
+//! the batch is cut in half, and each half is evaluated by itself:
 //!
 //! ```text
 //!   length(repeat(s, 100000))    8192 rows: too much    4096 rows: too much    2048, 2048, 2048, 2048
 //! ```
 //!
-//! What comes out is put together again, so this helps where the long texts are something in between. Where they are the
-//! result, [`crate::bounded_projection`] hands them on in smaller batches.
+//! What comes out is put together again, so this helps where the long texts are something in between. Where they are
+//! the result, [`crate::bounded_projection`] hands them on in smaller batches.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -63,8 +63,8 @@ fn lengthens(expr: &Arc<dyn PhysicalExpr>) -> bool {
     expr.exists(|expr| Ok(lengthens(expr))).unwrap_or(true)
 }
 
-/// Whether the results of an expression for many rows may take much more memory than what they are made of: by functions, or
-/// because a long constant is repeated.
+/// Whether the results of an expression for many rows may take much more memory than what they are made of: by
+/// functions, or because a long constant is repeated.
 pub(crate) fn may_be_long(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let is_long = |expr: &Arc<dyn PhysicalExpr>| {
         expr.downcast_ref::<Literal>()
@@ -74,7 +74,7 @@ pub(crate) fn may_be_long(expr: &Arc<dyn PhysicalExpr>) -> bool {
     lengthens(expr) || expr.exists(|expr| Ok(is_long(expr))).unwrap_or(true)
 }
 
-/// The expression itself, for who evaluates it for few rows at a time.
+/// The expression itself, for callers that evaluate it for few rows at a time.
 pub(crate) fn unbounded(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
     match expr.downcast_ref::<BoundedExpr>() {
         Some(bounded) => &bounded.inner,

@@ -5,7 +5,7 @@
 //! and hands these on as a batch.
 //!
 //! ```text
-//!   8192 rows  -->  [list] too much for 8192, 4096, ... 256 rows  -->  batches of 256 rows, more again when they are small
+//!   8192 rows  -->  [list] too much for 8192, 4096, ... 256 rows  -->  batches of 256 rows, later more again
 //! ```
 
 use std::fmt;

@@ -5,7 +5,7 @@
 //! tables differ among rows that have it in common.
 //!
 //! ```text
-//!   SELECT a.k, b.x FROM a JOIN b .. GROUP BY a.k, b.x       said: k determines x       right: k determines what is in a
+//!   SELECT a.k, b.x FROM a JOIN b .. GROUP BY a.k, b.x       said: k determines x       right: k determines a's columns
 //! ```
 
 use datafusion_expr::LogicalPlan;

@@ -38,8 +38,8 @@ pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     }
 }
 
-/// The rows of a union in the order that each input has, without columns that are said to be constant. DataFusion takes a
-/// column for one constant where every input computes it without reading anything, whatever comes out of it.
+/// The rows of a union in the order that each input has, without columns that are said to be constant. DataFusion takes
+/// a column for one constant where every input computes it without reading anything, whatever comes out of it.
 pub fn without_constants(union: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match union.equivalence_properties().constants().is_empty() {
         true => Ok(union),

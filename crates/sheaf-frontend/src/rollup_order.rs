@@ -1,5 +1,5 @@
-//! WITH ROLLUP gives its rows in order: by the first column of GROUP BY, within it by the second, and each sum behind what
-//! it sums up. A query without ORDER BY shows them so, and LIMIT counts them so.
+//! WITH ROLLUP gives its rows in order: by the first column of GROUP BY, within it by the second, and each sum behind
+//! what it sums up. A query without ORDER BY shows them so, and LIMIT counts them so.
 //!
 //! ```text
 //!   GROUP BY a, b WITH ROLLUP   -->   sorted by: a is summed up, a, b is summed up, b

@@ -51,8 +51,8 @@ pub struct Options {
     /// File that receives the differences, with the statements that make the tables.
     #[arg(long)]
     pub report: Option<PathBuf>,
-    /// Another judge, HOST:PORT, that is asked where the first one disagrees with Sheaf. If it sides with Sheaf, that is
-    /// no difference.
+    /// Another judge, HOST:PORT, that is asked where the first one disagrees with Sheaf. If it sides with Sheaf, that
+    /// is no difference.
     #[arg(long)]
     pub second_judge: Option<String>,
     /// Prints the queries that both servers refuse, with what Sheaf says.

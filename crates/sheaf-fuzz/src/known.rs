@@ -1,7 +1,7 @@
 //! Differences that are known, each with its reason: `known_differences.txt`.
 //!
-//! A line is `reason <tab> texts of the statement <tab> texts of Sheaf's answer <tab> texts of the judge's`; several texts
-//! are separated by ` && `, and an empty field fits everything. Lines that begin with `#` are comments.
+//! A line is `reason <tab> texts of the statement <tab> texts of Sheaf's answer <tab> texts of the judge's`; several
+//! texts are separated by ` && `, and an empty field fits everything. Lines that begin with `#` are comments.
 
 use crate::answer::Answer;
 

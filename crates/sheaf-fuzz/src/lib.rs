@@ -1,4 +1,4 @@
-//! Random statements, and somebody who knows the right answer.
+//! Random statements, and a judge that knows the right answer.
 //!
 //! A seed makes tables, rows and queries ([`schema`], [`query`], [`expression`]). Each query goes to Sheaf and to
 //! another server, the judge, and the answers must be the same ([`answer`]). Without a judge, Sheaf is compared with

@@ -1,8 +1,8 @@
 //! Random queries: joins of every kind, subqueries at every place, groups, windows, set operations.
 //!
-//! A query says by itself in which order its rows come. Behind the mark [`ORDER_MARK`] stands ORDER BY with positions of
-//! the select list; two answers are the same when these columns are the same row by row, and all rows are the same as a
-//! bag. LIMIT stands only behind an order of all columns.
+//! A query says by itself in which order its rows come. Behind the mark [`ORDER_MARK`] stands ORDER BY with positions
+//! of the select list; two answers are the same when these columns are the same row by row, and all rows are the same
+//! as a bag. LIMIT stands only behind an order of all columns.
 
 use sheaf_storage::Random;
 

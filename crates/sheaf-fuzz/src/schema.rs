@@ -1,8 +1,8 @@
 //! Random tables with random rows.
 //!
 //! Tables draw from the same few columns, so that NATURAL and USING find common names, and from few values, so that
-//! joins and groups find partners. Some values are extremes: two large integers that are one double, strings that differ
-//! in case or in trailing blanks, the ends of a type.
+//! joins and groups find partners. Some values are extremes: two large integers that are one double, strings that
+//! differ in case or in trailing blanks, the ends of a type.
 
 use sheaf_storage::Random;
 

@@ -190,8 +190,8 @@ impl ColumnSet {
         }
     }
 
-    /// Values in all of the sets. They are intersected in pairs, and these in pairs again: of many sets that leave out one
-    /// value each, as NOT IN has them, none is gone through more often than it takes.
+    /// Values in all of the sets. They are intersected in pairs, and these in pairs again: of many sets that leave out
+    /// one value each, as NOT IN has them, none is gone through more often than it takes.
     pub(crate) fn intersection(mut sets: Vec<ColumnSet>) -> Option<ColumnSet> {
         while sets.len() > 1 {
             let mut pairs = Vec::with_capacity(sets.len().div_ceil(2));

@@ -74,8 +74,8 @@ impl Term {
         }
     }
 
-    /// The least and the greatest value of a column for which the term may be true; `None` if it says nothing of the column,
-    /// or may be true for NULL.
+    /// The least and the greatest value of a column for which the term may be true; `None` if it says nothing of the
+    /// column, or may be true for NULL.
     fn hull(&self, column: usize) -> Option<(Bound<&Value>, Bound<&Value>)> {
         conjuncts(self).find_map(|term| match term {
             Term::Column {

@@ -7,8 +7,8 @@
 //!   UNION ( nothing, t (a) )                                    Projection a AS .. (t)
 //! ```
 //!
-//! DataFusion's OptimizeUnions and PropagateEmptyRelation do the same, but take the names of one input to another, and fail
-//! where these differ. All inputs have the same types already.
+//! DataFusion's OptimizeUnions and PropagateEmptyRelation do the same, but take the names of one input to another, and
+//! fail where these differ. All inputs have the same types already.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Keys of tables that would mislead DataFusion's rules are forgotten.
 //!
-//! Rules leave out sort keys, group columns and joins that a key makes superfluous. They believe what a schema says of keys,
-//! and of groups by several columns of a join it says too much ([`sheaf_exec::group_keys`]):
+//! Rules leave out sort keys, group columns and joins that a key makes superfluous. They believe what a schema says of
+//! keys, and of groups by several columns of a join it says too much ([`sheaf_exec::group_keys`]):
 //!
 //! ```text
 //!   SELECT count(*) FROM x LEFT JOIN (SELECT a.k, b.m FROM a JOIN b .. GROUP BY a.k, b.m) d ON d.k = x.k
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! What is said of groups follows from the keys below them: those of tables, and those of groups in derived tables. So
-//! statements with such groups are optimized without the former. Where the latter are left below groups, the columns that
-//! these are made by get names of their own: DataFusion tells by the name that a group column is a key below.
+//! statements with such groups are optimized without the former. Where the latter are left below groups, the columns
+//! that these are made by get names of their own: DataFusion tells by the name that a group column is a key below.
 
 use std::sync::Arc;
 

@@ -181,8 +181,8 @@ fn is_filter(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Filter(_))
 }
 
-/// A filter of aggregates of all rows. A condition that names none of them, such as NULL, would be pushed below them, and
-/// without a row they are a row all the same.
+/// A filter of aggregates of all rows. A condition that names none of them, such as NULL, would be pushed below them,
+/// and without a row they are a row all the same.
 fn is_above_whole_aggregate(filter: &LogicalPlan) -> bool {
     match filter {
         LogicalPlan::Filter(filter) => is_above_whole_aggregate(&filter.input),

@@ -52,8 +52,9 @@ pub fn apply(
     Ok(plan)
 }
 
-/// Sorts what an operator requires in an order that it does not get. DataFusion moves a sort below a join that keeps the
-/// order, and then the join does not say so: it tells an order by one of two equal columns, and delivers the other one.
+/// Sorts what an operator requires in an order that it does not get. DataFusion moves a sort below a join that keeps
+/// the order, and then the join does not say so: it tells an order by one of two equal columns, and delivers the other
+/// one.
 pub fn restore_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.transform_up(|node| {
         let required = node.required_input_ordering();

@@ -24,8 +24,8 @@ use crate::column_set::{ColumnSet, Interval};
 use crate::condition::Term;
 use crate::key_bounds::{Next, encode_part, part_range, usable};
 
-/// Ranges of one index for one statement, at most: about 10 MiB of keys. Beyond that a part is bound to its hull, and an OR
-/// is not followed.
+/// Ranges of one index for one statement, at most: about 10 MiB of keys. Beyond that a part is bound to its hull, and
+/// an OR is not followed.
 pub(crate) const MAX_RANGES: usize = 100_000;
 
 /// Branches of an OR that are tested on each row, whether or not the ranges say all of it.

@@ -30,8 +30,8 @@ use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::plan_size::{check_plan_size, expression_nodes};
 use sheaf_exec::scan_exec::access_error;
 
-/// Nodes of the expressions of a plan's node that it may come to have while rules are applied, unless it has nearly as many
-/// from the start.
+/// Nodes of the expressions of a plan's node that it may come to have while rules are applied, unless it has nearly as
+/// many from the start.
 const MAX_EXPRESSION_NODES: usize = 200_000;
 
 /// What a rule is about.
@@ -123,8 +123,8 @@ impl Rule {
         }
     }
 
-    /// Applies the rule to one node, unless the statement shall end. A filter that is pushed through projections repeats what
-    /// they compute wherever it names it, so expressions can double from one projection to the next.
+    /// Applies the rule to one node, unless the statement shall end. A filter that is pushed through projections
+    /// repeats what they compute wherever it names it, so expressions can double from one projection to the next.
     fn rewrite(&self, node: LogicalPlan, config: &Config<'_>) -> Result<Transformed<LogicalPlan>> {
         cancel::check_statement().map_err(access_error)?;
         let rewritten = self.rule.rewrite(node, config.config)?;

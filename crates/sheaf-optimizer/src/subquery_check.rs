@@ -1,7 +1,7 @@
 //! The check that subqueries stand where they can be planned.
 //!
-//! DataFusion's check of a plan walks over all subqueries, and for each of them over all that are inside it, and so on: of
-//! thirty subqueries, one inside the other, it looks at the innermost a billion times. Here each is looked at once:
+//! DataFusion's check of a plan walks over all subqueries, and for each of them over all that are inside it, and so on:
+//! of thirty subqueries, one inside the other, it looks at the innermost a billion times. Here each is looked at once:
 //!
 //! ```text
 //!   A ( B ( C ) )      check C in B,  then B, with a NULL in place of C, in A
@@ -38,8 +38,8 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-/// Calls `visit` with each subquery of a plan's expressions, and the node and the expression that it stands in. Those inside
-/// of subqueries are not visited.
+/// Calls `visit` with each subquery of a plan's expressions, and the node and the expression that it stands in. Those
+/// inside of subqueries are not visited.
 fn for_each_subquery(
     plan: &LogicalPlan,
     visit: &mut dyn FnMut(&LogicalPlan, &Expr, &Subquery) -> Result<TreeNodeRecursion>,

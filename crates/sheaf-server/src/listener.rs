@@ -49,7 +49,8 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 const HANGUP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How often connections without a thread are told the time.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
-/// A client that closes its connection may leave as many bytes behind that nobody reads: its goodbye, in plain or encrypted.
+/// A client that closes its connection may leave as many bytes behind that nobody reads: its goodbye, in plain or
+/// encrypted.
 const MAX_GOODBYE_BYTES: usize = 64;
 /// The default of [`ServerOptions::own_threads`]. So many threads stay in the processor's caches.
 const OWN_THREADS: usize = 64;

@@ -96,7 +96,8 @@ fn quoted(name: &str) -> ast::Ident {
 /// The tables of a statement in the order in which they are written, and the columns that joins make one of.
 pub(crate) struct References(pub(crate) Vec<Reference>, JoinedColumns);
 
-/// Columns of two tables that USING and NATURAL make one: the name alone is that of the table whose rows the join keeps.
+/// Columns of two tables that USING and NATURAL make one: the name alone is that of the table whose rows the join
+/// keeps.
 #[derive(Default)]
 struct JoinedColumns {
     /// With whether that is the table on the right.

@@ -366,7 +366,7 @@ impl Engine {
         if let Some((name, found)) = account {
             let own_limit = found.map_or(0, |found| found.max_user_connections as usize);
             let limit = match own_limit {
-                // It is there to leave room for those who administer.
+                // It is there to leave room for administrators.
                 0 if is_administrator => 0,
                 0 => globals.max_user_connections(),
                 own => own,

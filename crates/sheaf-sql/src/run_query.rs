@@ -45,8 +45,8 @@ use crate::text_length::text_lengths;
 const BATCH_ROWS: usize = 8192;
 /// Rows of a batch where memory is short: an operator that spills holds some batches at least.
 const THRIFTY_BATCH_ROWS: usize = 1024;
-/// The part of the query memory that one function may take for the results of a batch, and what it may take at least and at
-/// the most. What needs more is evaluated for fewer rows at a time.
+/// The part of the query memory that one function may take for the results of a batch, and what it may take at least
+/// and at the most. What needs more is evaluated for fewer rows at a time.
 const BATCH_RESULT_SHARE: usize = 2;
 const MIN_BATCH_RESULT_BYTES: usize = 32 << 20;
 const MAX_BATCH_RESULT_BYTES: usize = 256 << 20;

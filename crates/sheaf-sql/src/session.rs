@@ -54,7 +54,8 @@ const MAX_USER_VARIABLE_BYTES: usize = 16 << 20;
 /// until it is used.
 const STACK_RED_ZONE_BYTES: usize = 1 << 20;
 const STATEMENT_STACK_BYTES: usize = 16 << 20;
-/// The same for statements that may nest deeper: by more bytes of text than this, or more parentheses inside of each other.
+/// The same for statements that may nest deeper: by more bytes of text than this, or more parentheses inside of each
+/// other.
 const DEEP_STATEMENT_BYTES: usize = 1 << 10;
 const DEEP_PARENTHESES: usize = 8;
 const DEEP_RED_ZONE_BYTES: usize = 48 << 20;
@@ -541,8 +542,8 @@ impl Session {
         }
     }
 
-    /// Makes warnings of the texts that the statement has cut to numbers, of its divisions by zero, and of texts that were
-    /// too long.
+    /// Makes warnings of the texts that the statement has cut to numbers, of its divisions by zero, and of texts that
+    /// were too long.
     pub(crate) fn warn_of_truncated_texts(&mut self) {
         let (messages, others) = self.truncated_texts.take();
         for (code, message) in messages {

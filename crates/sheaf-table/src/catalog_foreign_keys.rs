@@ -74,8 +74,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Error `DuplicateCheck` if another table of the database has the name of a CHECK that is not among the table's `old`
-    /// ones.
+    /// Error `DuplicateCheck` if another table of the database has the name of a CHECK that is not among the table's
+    /// `old` ones.
     pub(crate) fn check_check_names(
         &self,
         definition: &TableDefinition,

@@ -520,8 +520,8 @@ impl ChangeSet {
     }
 
     /// Does something about each child of a row of the parent that was `old`, until there is none left. The reference is
-    /// locked, so none comes; who is changing one is waited for. `keeps_key`: children are found by the new values, too, and
-    /// each is changed once.
+    /// locked, so none comes; who is changing one is waited for. `keeps_key`: children are found by the new values,
+    /// too, and each is changed once.
     ///
     /// # Errors
     /// `HasChildRow` if there is one and the key restricts.

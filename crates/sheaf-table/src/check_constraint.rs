@@ -1,10 +1,11 @@
 //! CHECK constraints: what they are, and what one may ask for.
 //!
-//! A CHECK says that an expression over the columns of a row is not false. The table floor knows its text and the columns
-//! in it; the SQL floor evaluates it before a row is written. `foreign_key_checks` does not turn it off; NOT ENFORCED does.
+//! A CHECK says that an expression over the columns of a row is not false. The table floor knows its text and the
+//! columns in it; the SQL floor evaluates it before a row is written. `foreign_key_checks` does not turn it off; NOT
+//! ENFORCED does.
 //!
-//! The text names columns in backticks and without a table, so that it stays true when the table is renamed. Columns that
-//! a CHECK names are neither renamed nor, if it names others besides, dropped.
+//! The text names columns in backticks and without a table, so that it stays true when the table is renamed. Columns
+//! that a CHECK names are neither renamed nor, if it names others besides, dropped.
 //!
 //! Reference: MySQL manual, "CHECK Constraints".
 
@@ -124,7 +125,8 @@ fn free_name(definition: &TableDefinition) -> String {
     format!("{prefix}{}", largest.unwrap_or(0) + 1)
 }
 
-/// Refuses a CHECK of a column whose values the server gives out: they are given out after the row was tested. Error 3818.
+/// Refuses a CHECK of a column whose values the server gives out: they are given out after the row was tested. Error
+/// 3818.
 pub(crate) fn check_against_counters(definition: &TableDefinition) -> Result<()> {
     for check in &definition.checks {
         for column in &check.columns {

@@ -158,8 +158,9 @@ impl Collation {
     }
 
     /// Appends the sort key of the first `limit` elements of `text` and returns how many there were: codes and
-    /// weights under the collations of the Unicode Collation Algorithm (so that equal strings have equal beginnings, though `æ` is one character and `ae` are two),
-    /// otherwise characters. [`Collation::Binary`] is not for text with a limit and counts bytes.
+    /// weights under the collations of the Unicode Collation Algorithm (so that equal strings have equal beginnings,
+    /// though `æ` is one character and `ae` are two), otherwise characters. [`Collation::Binary`] is not for text with
+    /// a limit and counts bytes.
     pub(crate) fn limited_key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
         match self {
             Collation::Utf8mb4_0900_ai_ci => unicode_key(text, limit, key),

@@ -4,10 +4,10 @@
 //! In strict mode the problem is an error; in lenient mode it is a warning and the nearest value is stored. Lost digits
 //! after a DECIMAL's point, lost trailing spaces and the time of day lost by a DATE are never errors.
 //!
-//! What is no date becomes 0000-00-00 in lenient mode. Without NO_ZERO_IN_DATE MySQL also has dates of which only the month
-//! or the day is zero, as 2024-00-10; these are not to be had here and are refused in every mode. MySQL keeps the sign of
-//! a zero in FLOAT and DOUBLE; here zero has none, because keys are equal where values are, and what an index shows in place
-//! of a row is to be what the row shows.
+//! What is no date becomes 0000-00-00 in lenient mode. Without NO_ZERO_IN_DATE MySQL also has dates of which only the
+//! month or the day is zero, as 2024-00-10; these are not to be had here and are refused in every mode. MySQL keeps the
+//! sign of a zero in FLOAT and DOUBLE; here zero has none, because keys are equal where values are, and what an index
+//! shows in place of a row is to be what the row shows.
 
 use crate::collation::Collation;
 use crate::error::ColumnProblem;
@@ -175,7 +175,8 @@ pub fn text_to_column(
     }
 }
 
-/// A column's default; `None` if it has none and cannot be NULL, unless it is an ENUM. `now_micros`: what CURRENT_TIMESTAMP stands for.
+/// A column's default; `None` if it has none and cannot be NULL, unless it is an ENUM. `now_micros`: what
+/// CURRENT_TIMESTAMP stands for.
 pub fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
     match &column.default {
         Some(DefaultValue::Value(value)) => Some(value.clone()),

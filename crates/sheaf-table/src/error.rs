@@ -25,7 +25,8 @@ pub enum ColumnProblem {
     IncorrectValue { kind: &'static str, value: String },
     /// 1292: not a date or time; `kind` is `date`, `datetime` or `time`.
     IncorrectTemporal { kind: &'static str, value: String },
-    /// 1292 in strict mode, otherwise 1264: a date or time that the column cannot hold, the zero date where it is none included.
+    /// 1292 in strict mode, otherwise 1264: a date or time that the column cannot hold, the zero date where it is none
+    /// included.
     TemporalOutOfRange { kind: &'static str, value: String },
     /// 1235: a date with a month or day of 0, where the session allows it.
     ZeroInDate { kind: &'static str, value: String },

@@ -1,4 +1,5 @@
-//! FLOAT and DOUBLE as MySQL writes them: plain where the point lies among or near the digits, otherwise with an exponent.
+//! FLOAT and DOUBLE as MySQL writes them: plain where the point lies among or near the digits, otherwise with an
+//! exponent.
 //!
 //! A DOUBLE has the shortest digits that read back as the same number, a FLOAT six significant digits.
 

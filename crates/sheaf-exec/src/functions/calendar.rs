@@ -1,9 +1,10 @@
 //! The proleptic Gregorian calendar as MySQL's functions need it: dates as days since 1970-01-01, points in time as
 //! microseconds since then, durations as microseconds; reading and printing each.
 //!
-//! Dates run from 0000-01-01 to 9999-12-31; a result outside is NULL to the caller. The zero date `0000-00-00` is a value
-//! with the parts 0 and no day of the calendar: functions that need one ask for [`Argument::existing`]. A date of which only
-//! some part is zero reads as `None`. Texts are read as assignments read them (`sheaf_table::temporal_text`).
+//! Dates run from 0000-01-01 to 9999-12-31; a result outside is NULL to the caller. The zero date `0000-00-00` is a
+//! value with the parts 0 and no day of the calendar: functions that need one ask for [`Argument::existing`]. A date of
+//! which only some part is zero reads as `None`. Texts are read as assignments read them
+//! (`sheaf_table::temporal_text`).
 
 use arrow::array::{Date32Array, TimestampMicrosecondArray};
 use sheaf_table::temporal::{self, ZERO_DATE, ZERO_DATETIME};
@@ -139,8 +140,8 @@ pub fn parse_datetime(text: &str) -> Option<ParsedDateTime> {
     })
 }
 
-/// Reads a time of day or a span of time; what follows is left. Longer than 838:59:59 is cut to that. The second value is
-/// the number of fraction digits.
+/// Reads a time of day or a span of time; what follows is left. Longer than 838:59:59 is cut to that. The second value
+/// is the number of fraction digits.
 pub fn parse_time(text: &str) -> Option<(i64, u8)> {
     let read = temporal_text::read_time(text).ok()?;
     Some((read.micros(6), read.fraction_digits))

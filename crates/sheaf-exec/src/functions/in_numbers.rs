@@ -1,8 +1,8 @@
 //! `x IN (1, 5, 7, ...)` with a long list of whole numbers.
 //!
-//! As an expression for each number such a list takes a hundred times the memory of the numbers, and every step of planning
-//! goes through all of it. So the parser leaves a long list packed, as one text, and the typing rule makes one function of it,
-//! which has the numbers in order and takes one argument:
+//! As an expression for each number such a list takes a hundred times the memory of the numbers, and every step of
+//! planning goes through all of it. So the parser leaves a long list packed, as one text, and the typing rule makes one
+//! function of it, which has the numbers in order and takes one argument:
 //!
 //! ```text
 //!   x IN (7, 1, 5, ...)     $in_numbers(x, '7,1,5,...')     in {1, 5, 7, ...}(x)

@@ -5,7 +5,7 @@
 //! takes no more than is allowed.
 //!
 //! ```text
-//!   one value     longer than max_allowed_packet: NULL, and warning 1301; error 1301 where NULL cannot be, or is stored
+//!   one value     longer than max_allowed_packet: NULL, and warning 1301; error 1301 if NULL cannot be
 //!   all values    of a batch, more than a share of the query memory: error 1041
 //!   KILL          looked at before each call, and between its rows
 //! ```

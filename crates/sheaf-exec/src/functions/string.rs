@@ -862,8 +862,8 @@ fn substring_index(call: &Call<'_>) -> Result<ArrayRef> {
         })
     })
 }
-/// Knuth's first Soundex code, as MySQL has it: equal neighbours count once even with vowels between them, and the code is
-/// as long as the text asks for. Letters outside of A to Z count as vowels.
+/// Knuth's first Soundex code, as MySQL has it: equal neighbours count once even with vowels between them, and the code
+/// is as long as the text asks for. Letters outside of A to Z count as vowels.
 fn soundex(text: &str) -> String {
     const CODES: &[u8; 26] = b"01230120022455012623010202";
     const SHORTEST: usize = 4;

@@ -112,8 +112,8 @@ impl TruncatedTexts {
         self.0.is_used.load(Ordering::Acquire) && self.write().is_refused
     }
 
-    /// A constant that is not what it is compared with; the error says so. It is noted once, however often the statement
-    /// is planned.
+    /// A constant that is not what it is compared with; the error says so. It is noted once, however often the
+    /// statement is planned.
     ///
     /// # Errors
     /// Where it is refused, this one.

@@ -254,8 +254,8 @@ fn is_division(operator: &str) -> bool {
     matches!(operator, "$divide" | "$integer_divide" | "mod")
 }
 
-/// The operands of a division. Where the session wants to hear of zeros, the divisor is looked at, unless it is a number
-/// other than zero.
+/// The operands of a division. Where the session wants to hear of zeros, the divisor is looked at, unless it is a
+/// number other than zero.
 fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Vec<Expr> {
     let is_zero = |value: &ScalarValue| {
         let number = value.cast_to(&DataType::Float64);

@@ -355,9 +355,9 @@ fn with_correlated_keys(filter: Filter) -> Result<Filter> {
     Filter::try_new(predicate, Arc::new(LogicalPlan::Projection(with_keys)))
 }
 
-/// Where a strict mode changes rows, a text of a row that is compared with a number and is none is an error too. Only in
-/// a condition of its own, because what stands in a choice may not be asked for. And only of one table, because such a
-/// condition is not pushed below a join.
+/// Where a strict mode changes rows, a text of a row that is compared with a number and is none is an error too. Only
+/// in a condition of its own, because what stands in a choice may not be asked for. And only of one table, because such
+/// a condition is not pushed below a join.
 fn with_refused_texts(filter: Filter, schema: &DFSchema, texts: &Texts) -> Result<Filter> {
     if !is_table(&filter.input) {
         return Ok(filter);
@@ -494,7 +494,8 @@ enum Output {
     UnlessNull(usize, usize),
 }
 
-/// An aggregate whose arguments name columns of an outer query alone belongs to that query by the standard, and in MySQL.
+/// An aggregate whose arguments name columns of an outer query alone belongs to that query by the standard, and in
+/// MySQL.
 fn refuse_outer_aggregates(aggregate: &Aggregate) -> Result<()> {
     for expr in &aggregate.aggr_expr {
         let is_outer = expr.contains_outer() && expr.column_refs().is_empty();

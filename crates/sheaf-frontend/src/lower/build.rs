@@ -46,8 +46,8 @@ pub fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
 /// balanced: everything behind the parser walks down such trees.
 const MAX_DEEP_CHAIN: usize = 16;
 
-/// `a op b op c ...` in any number of operands, of an operator that does not mind where parentheses stand. `None` if there
-/// are no operands.
+/// `a op b op c ...` in any number of operands, of an operator that does not mind where parentheses stand. `None` if
+/// there are no operands.
 pub fn chain(
     mut operands: Vec<Expr>,
     op: &BinaryOperator,

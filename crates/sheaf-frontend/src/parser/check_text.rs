@@ -1,7 +1,8 @@
 //! The text of a CHECK as the catalog keeps it.
 //!
-//! The expression is kept as it was written, token by token, so that reading it again gives the same expression. Comments
-//! and line ends become spaces. Columns are put into backticks and lose the name of their table, which may change:
+//! The expression is kept as it was written, token by token, so that reading it again gives the same expression.
+//! Comments and line ends become spaces. Columns are put into backticks and lose the name of their table, which may
+//! change:
 //!
 //! ```text
 //!   t.price > 0   /* net */ AND name <> "it's"     ->     `price` > 0 AND `name` <> 'it\'s'

@@ -83,7 +83,8 @@ fn a_union_of_a_constant_and_of_first_rows_is_sorted() {
     }
 }
 
-/// Several rows that stream by have the same place in their order: below each of them those of the other side begin anew.
+/// Several rows that stream by have the same place in their order: below each of them those of the other side begin
+/// anew.
 #[test]
 fn a_hash_join_has_the_order_of_the_side_that_streams() {
     let mut lab = lab();

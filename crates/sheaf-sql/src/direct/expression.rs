@@ -369,8 +369,8 @@ impl<'a> Collector<'a> {
 }
 
 impl Collector<'_> {
-    /// Sees to it that the numbers are columns of which an item is a sum or a product, also of constants only: nobody asks
-    /// whether an item is constant.
+    /// Sees to it that the numbers are columns of which an item is a sum or a product, also of constants only: nobody
+    /// asks whether an item is constant.
     fn free_sums(&mut self, item: &ast::Expr) {
         use ast::BinaryOperator::{Minus, Multiply, Plus};
         match item {

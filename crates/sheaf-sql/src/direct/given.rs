@@ -257,8 +257,9 @@ pub(super) fn local_day(session: &Session) -> i32 {
     split_datetime(session.local_now_micros()).0
 }
 
-/// A statement whose WHERE has places, behind so many parameters, for the variables and numbers of the session in it: they
-/// are operands of its keys then. With what takes these places. `None` if there are none; `text` is what was parsed.
+/// A statement whose WHERE has places, behind so many parameters, for the variables and numbers of the session in it:
+/// they are operands of its keys then. With what takes these places. `None` if there are none; `text` is what was
+/// parsed.
 pub(super) fn with_places(
     statement: &Statement,
     (text, parameters): (&str, usize),

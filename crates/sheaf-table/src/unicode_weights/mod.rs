@@ -2,9 +2,9 @@
 //! `utf8mb4_unicode_ci` and `utf8mb4_unicode_520_ci` that are made of them.
 //!
 //! The newer collation `utf8mb4_0900_ai_ci` takes its weights from ICU (see `collation.rs`). These two are older than
-//! what ICU has: in 4.0.0 `æ`, `ø` and `ł` are letters of their own, in 5.2.0 they are `ae`, `o` and `l`. So their weights
-//! are kept as tables, made from Unicode's default table of each version (`allkeys.txt`), as MySQL uses it: contractions are left
-//! out, and of 4.0.0 all characters beyond the Basic Multilingual Plane are equal.
+//! what ICU has: in 4.0.0 `æ`, `ø` and `ł` are letters of their own, in 5.2.0 they are `ae`, `o` and `l`. So their
+//! weights are kept as tables, made from Unicode's default table of each version (`allkeys.txt`), as MySQL uses it:
+//! contractions are left out, and of 4.0.0 all characters beyond the Basic Multilingual Plane are equal.
 //!
 //! A table says the characters that have no implicit weight, ascending. Numbers are LEB128 varints:
 //!
@@ -12,9 +12,10 @@
 //!   characters skipped | number of weights | each weight less the one before it, zigzag
 //! ```
 //!
-//! The collations are PAD SPACE. A key is built as those of `utf8mb4_bin` are, so that it has the same ends and prefixes:
-//! the weight of a space is 0x20, weights below it are one byte and follow [`PAD_BELOW`], and weights above it are two
-//! bytes from 0x21 on, of which none is 0x00 or 0x01. Characters without weights (controls, accents) leave no trace.
+//! The collations are PAD SPACE. A key is built as those of `utf8mb4_bin` are, so that it has the same ends and
+//! prefixes: the weight of a space is 0x20, weights below it are one byte and follow [`PAD_BELOW`], and weights above
+//! it are two bytes from 0x21 on, of which none is 0x00 or 0x01. Characters without weights (controls, accents) leave
+//! no trace.
 
 use std::sync::OnceLock;
 

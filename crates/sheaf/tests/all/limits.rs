@@ -1,5 +1,5 @@
-//! What would take too long or too much: long lists, deep nests, plans that multiply, texts that multiply, and statements that
-//! are to end while they are planned or while one of their expressions is computed.
+//! What would take too long or too much: long lists, deep nests, plans that multiply, texts that multiply, and
+//! statements that are to end while they are planned or while one of their expressions is computed.
 
 use std::time::{Duration, Instant};
 
