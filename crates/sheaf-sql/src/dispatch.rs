@@ -3,13 +3,11 @@
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
-use crate::parser::statement::{Show, Statement, TableName};
+use crate::parser::statement::{Statement, TableName};
 use crate::result::ResultSink;
 use crate::session::Session;
-use crate::status::Command;
-use crate::transaction::{
-    NextTransaction, changes_definitions, collects_statistics, commits_implicitly, uses_tables,
-};
+use crate::statement_properties::{Changes, Effect, properties_of};
+use crate::transaction::NextTransaction;
 
 impl Session {
     /// Runs a parsed statement. `text` is what was parsed: places in the syntax tree refer to it.
@@ -23,7 +21,7 @@ impl Session {
             self.limit_lock_waits_of_statement(seconds);
             return self.dispatch(*statement, text, sink);
         }
-        self.begin_trace(&statement);
+        self.begin_trace(properties_of(&statement).is_traced);
         let outcome = self.run_statement(statement, text, sink);
         self.end_trace(text);
         outcome
@@ -35,29 +33,33 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if !matches!(statement, Statement::Show(Show::Warnings { .. })) {
+        let properties = properties_of(&statement);
+        if !properties.keeps_warnings {
             self.clear_warnings();
         }
-        self.check_requirements(&statement)?;
-        self.check_locked_tables(&statement)?;
-        if changes_definitions(&statement) {
-            self.check_writable()?;
-        } else if collects_statistics(&statement) {
-            self.check_no_read_lock()?;
-            self.begin_change()?;
+        self.check_requirement(properties.requirement)?;
+        self.check_locked_tables(properties.under_lock_tables)?;
+        match properties.changes {
+            Changes::Definitions => self.check_writable()?,
+            Changes::Statistics => {
+                self.check_no_read_lock()?;
+                self.begin_change()?;
+            }
+            Changes::Rows | Changes::Nothing => {}
         }
-        self.obey_statement_hints(&statement, text);
-        if let Some(command) = command_of(&statement) {
+        self.obey_statement_hints(properties.hints, text);
+        if let Some(command) = properties.command {
             self.handle.commands.count(command);
         }
-        if commits_implicitly(&statement) {
-            self.commit_open()?;
-            self.next_transaction = NextTransaction::default();
-        } else if uses_tables(&statement) {
-            self.begin_implicitly();
+        match properties.transaction {
+            Effect::Commits => {
+                self.commit_open()?;
+                self.next_transaction = NextTransaction::default();
+            }
+            Effect::Begins => self.begin_implicitly(),
+            Effect::None => {}
         }
-        let is_query = matches!(statement, Statement::Query(_) | Statement::Explain(_));
-        let _timer = self.limit_time(is_query);
+        let _timer = self.limit_time(properties.is_query);
         match statement {
             Statement::Query(query) => self.query(&query, text, sink),
             Statement::Insert(insert) => self.insert(*insert, text, sink),
@@ -228,63 +230,4 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// What `Com_*` counts the statement as.
-fn command_of(statement: &Statement) -> Option<Command> {
-    Some(match statement {
-        Statement::Query(_) => Command::Select,
-        Statement::Insert(insert) => {
-            match insert.source.as_deref().map(|source| source.body.as_ref()) {
-                Some(ast::SetExpr::Values(_)) | None => Command::Insert,
-                Some(_) => Command::InsertSelect,
-            }
-        }
-        Statement::Update(update) => match update.tables.as_slice() {
-            [table] if table.joins.is_empty() => Command::Update,
-            _ => Command::UpdateMulti,
-        },
-        Statement::Delete(delete) => match delete.targets.is_empty() {
-            true => Command::Delete,
-            false => Command::DeleteMulti,
-        },
-        Statement::LoadData(_) => Command::Load,
-        Statement::Explain(_) => Command::Explain,
-        Statement::CreateDatabase { .. } => Command::CreateDb,
-        Statement::AlterDatabase { .. } => Command::AlterDb,
-        Statement::DropDatabase { .. } => Command::DropDb,
-        Statement::CreateTable(_) => Command::CreateTable,
-        Statement::DropTables { .. } => Command::DropTable,
-        Statement::AlterTable { .. } => Command::AlterTable,
-        Statement::RenameTables(_) => Command::RenameTable,
-        Statement::TruncateTable(_) => Command::Truncate,
-        Statement::Maintain { .. } | Statement::Histograms { .. } => Command::Analyze,
-        Statement::Use(_) => Command::ChangeDb,
-        Statement::Set(_) | Statement::SetTransaction { .. } => Command::SetOption,
-        Statement::Show(_) => Command::Show,
-        Statement::Flush { .. } | Statement::FlushWithReadLock(_) => Command::Flush,
-        Statement::Shutdown => Command::Shutdown,
-        Statement::Kill { .. } => Command::Kill,
-        Statement::Prepare { .. } => Command::PrepareSql,
-        Statement::Execute { .. } => Command::ExecuteSql,
-        Statement::Deallocate { .. } => Command::DeallocSql,
-        Statement::Begin { .. } => Command::Begin,
-        Statement::Commit(_) => Command::Commit,
-        Statement::Rollback(_) => Command::Rollback,
-        Statement::Savepoint(_) => Command::Savepoint,
-        Statement::RollbackTo(_) => Command::RollbackToSavepoint,
-        Statement::ReleaseSavepoint(_) => Command::ReleaseSavepoint,
-        Statement::LockTables(_) => Command::LockTables,
-        Statement::UnlockTables => Command::UnlockTables,
-        Statement::Do(_) => Command::Do,
-        Statement::Backup { .. }
-        | Statement::DropAbsent { .. }
-        | Statement::InstallRewriter
-        | Statement::UninstallRewriter
-        | Statement::FlushRewriteRules
-        | Statement::Account(_)
-        | Statement::ResourceGroup(_)
-        | Statement::Within { .. }
-        | Statement::Unsupported(_) => return None,
-    })
 }

@@ -13,6 +13,7 @@ use crate::result::ResultSink;
 use crate::rows::{Cell, Cells, Rows};
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
+use crate::statement_properties::properties_of;
 
 /// What a statement does with the rows that its query finds.
 struct Change {
@@ -62,7 +63,7 @@ impl Session {
         if let Some(hinted) = hinted {
             // Nobody asked for these hints.
             let warnings = self.warnings.clone();
-            self.obey_statement_hints(&hinted, text);
+            self.obey_statement_hints(properties_of(&hinted).hints, text);
             let explained = self.plan_to_explain_as_is(hinted, text);
             self.warnings = warnings;
             let own = query;
@@ -155,7 +156,7 @@ impl Session {
         let is_hinted = hinted.is_some();
         let warnings = self.warnings.clone();
         if let Some(hinted) = &hinted {
-            self.obey_statement_hints(hinted, text);
+            self.obey_statement_hints(properties_of(hinted).hints, text);
         }
         let planned = match hinted.unwrap_or(statement) {
             Statement::Query(query) => self.plan_query(&query, text, None),

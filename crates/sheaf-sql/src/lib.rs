@@ -48,6 +48,7 @@ mod show;
 mod sort_memory;
 mod statement_hints;
 mod statement_locks;
+mod statement_properties;
 mod statement_timer;
 mod status;
 mod table_checks;

@@ -32,10 +32,11 @@ use crate::accounts::is_account_table;
 use crate::error::{Result, SqlError};
 use crate::information_schema::is_virtual_database;
 use crate::parser::change::name_of;
-use crate::parser::statement::{ExplainTarget, LockedTable, Statement, TableChange, TableName};
+use crate::parser::statement::{LockedTable, TableChange, TableName};
 use crate::result::ResultSink;
 use crate::run_query::WaitsFor;
 use crate::session::Session;
+use crate::statement_properties::UnderLockTables;
 use crate::transaction::NextTransaction;
 
 /// The tables that a session has locked.
@@ -261,20 +262,16 @@ impl Session {
 impl Session {
     /// Errors 1100 for a table that a statement names and the session has not locked by this name, 1099 for one to change
     /// that it has locked for READ, 1192 for what cannot be done while tables are locked.
-    pub(crate) fn check_locked_tables(&self, statement: &Statement) -> Result<()> {
+    pub(crate) fn check_locked_tables(&self, used: UnderLockTables<'_>) -> Result<()> {
         let Some(locked) = &self.locked_tables else {
             return Ok(());
         };
         let mut named = NamedTables::default();
-        match statement {
-            Statement::Query(query) => named.read_query(query),
-            Statement::Explain(explain) => {
-                return match &explain.target {
-                    ExplainTarget::Statement(statement) => self.check_locked_tables(statement),
-                    ExplainTarget::Connection(_) => Ok(()),
-                };
-            }
-            Statement::Insert(insert) => {
+        match used {
+            UnderLockTables::Free => return Ok(()),
+            UnderLockTables::Refused => return Err(SqlError::locked_tables_are_active()),
+            UnderLockTables::Query(query) => named.read_query(query),
+            UnderLockTables::Insert(insert) => {
                 if let ast::TableObject::TableName(name) = &insert.table {
                     named.change(name_of(name)?);
                 }
@@ -285,7 +282,7 @@ impl Session {
                     None => {}
                 }
             }
-            Statement::Update(update) => {
+            UnderLockTables::Update(update) => {
                 // Which of them it changes is known when its columns are.
                 named.read_tables(&update.tables);
                 let values = update.assignments.iter().map(|a| &a.value);
@@ -295,24 +292,38 @@ impl Session {
                     .iter()
                     .for_each(|e| named.read_expression(e));
             }
-            Statement::Delete(delete) => {
+            UnderLockTables::Delete(delete) => {
                 named.read_tables(&delete.tables);
                 delete
                     .selection
                     .iter()
                     .for_each(|e| named.read_expression(e));
             }
-            Statement::Do(expressions) => {
+            UnderLockTables::Expressions(expressions) => {
                 expressions.iter().for_each(|e| named.read_expression(e));
             }
-            Statement::LoadData(load) => named.change(load.table.clone()),
-            Statement::Maintain { names, .. } => {
+            UnderLockTables::LoadData(load) => named.change(load.table.clone()),
+            UnderLockTables::Read(names) => {
                 for name in names {
                     named.read(name.clone());
                 }
             }
-            Statement::Histograms { table, .. } => named.read(table.clone()),
-            definition => return self.check_locked_to_define(locked, definition),
+            UnderLockTables::Create(create) => {
+                self.check_locked_for_write(locked, &create.name)?;
+                return match create.if_not_exists {
+                    true => Ok(()),
+                    // It is there, or it would not be locked.
+                    false => Err(SqlError::table_exists(&create.name.table)),
+                };
+            }
+            UnderLockTables::Define(names) => {
+                let mut names = names.iter();
+                return names.try_for_each(|name| self.check_locked_for_write(locked, name));
+            }
+            UnderLockTables::Alter(name, changes) => {
+                return self.check_locked_to_alter(locked, name, changes);
+            }
+            UnderLockTables::Rename(pairs) => return self.check_locked_to_rename(locked, pairs),
         }
         let mut used = BTreeSet::new();
         for NamedTable { name, alias, write } in named.found {
@@ -336,56 +347,49 @@ impl Session {
     }
 
     /// Definitions of tables that are locked for WRITE may change, and their names, as in MySQL 8.
-    fn check_locked_to_define(&self, locked: &LockedTables, statement: &Statement) -> Result<()> {
-        let check = |name: &TableName| {
-            let table = self.resolve(name)?;
-            match locked.mode_of(&table) {
-                Some(SessionLockMode::Write) => Ok(()),
-                Some(SessionLockMode::Read) => Err(SqlError::table_locked_for_read(&table.1)),
-                None => Err(SqlError::table_not_locked(&table.1)),
-            }
-        };
-        match statement {
-            Statement::CreateTable(create) => {
-                check(&create.name)?;
-                match create.if_not_exists {
-                    true => Ok(()),
-                    // It is there, or it would not be locked.
-                    false => Err(SqlError::table_exists(&create.name.table)),
-                }
-            }
-            Statement::DropTables { names, .. } => names.iter().try_for_each(check),
-            Statement::TruncateTable(name) => check(name),
-            Statement::AlterTable { name, changes } => {
-                check(name)?;
-                let (own_database, _) = self.resolve(name)?;
-                for change in changes {
-                    if let TableChange::AddForeignKey(key) = change {
-                        let parent = &key.table;
-                        let database = parent.database.as_ref().unwrap_or(&own_database);
-                        if !locked.is_locked(database, &parent.table) {
-                            return Err(SqlError::table_not_locked(&parent.table));
-                        }
-                    }
-                }
-                Ok(())
-            }
-            Statement::RenameTables(pairs) => {
-                // Names that the statement gives itself.
-                let mut given = Vec::with_capacity(pairs.len());
-                for (old, new) in pairs {
-                    if !given.contains(&self.resolve(old)?) {
-                        check(old)?;
-                    }
-                    given.push(self.resolve(new)?);
-                }
-                Ok(())
-            }
-            Statement::CreateDatabase { .. }
-            | Statement::AlterDatabase { .. }
-            | Statement::DropDatabase { .. } => Err(SqlError::locked_tables_are_active()),
-            _ => Ok(()),
+    fn check_locked_for_write(&self, locked: &LockedTables, name: &TableName) -> Result<()> {
+        let table = self.resolve(name)?;
+        match locked.mode_of(&table) {
+            Some(SessionLockMode::Write) => Ok(()),
+            Some(SessionLockMode::Read) => Err(SqlError::table_locked_for_read(&table.1)),
+            None => Err(SqlError::table_not_locked(&table.1)),
         }
+    }
+
+    fn check_locked_to_alter(
+        &self,
+        locked: &LockedTables,
+        name: &TableName,
+        changes: &[TableChange],
+    ) -> Result<()> {
+        self.check_locked_for_write(locked, name)?;
+        let (own_database, _) = self.resolve(name)?;
+        for change in changes {
+            if let TableChange::AddForeignKey(key) = change {
+                let parent = &key.table;
+                let database = parent.database.as_ref().unwrap_or(&own_database);
+                if !locked.is_locked(database, &parent.table) {
+                    return Err(SqlError::table_not_locked(&parent.table));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_locked_to_rename(
+        &self,
+        locked: &LockedTables,
+        pairs: &[(TableName, TableName)],
+    ) -> Result<()> {
+        // Names that the statement gives itself.
+        let mut given = Vec::with_capacity(pairs.len());
+        for (old, new) in pairs {
+            if !given.contains(&self.resolve(old)?) {
+                self.check_locked_for_write(locked, old)?;
+            }
+            given.push(self.resolve(new)?);
+        }
+        Ok(())
     }
 
     /// Error 1099 for a table to change that the session has locked for READ under this name.

@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use sheaf_optimizer::Trace;
 use sheaf_optimizer::json::Layout;
 
-use crate::parser::statement::Statement;
 use crate::session::Session;
 
 /// Traces that a session keeps, at most.
@@ -91,18 +90,10 @@ impl OptimizerTraces {
 }
 
 impl Session {
-    /// Starts to trace a statement if the session wants it.
-    pub(crate) fn begin_trace(&mut self, statement: &Statement) {
-        let is_planned = matches!(
-            statement,
-            Statement::Query(_)
-                | Statement::Insert(_)
-                | Statement::Update(_)
-                | Statement::Delete(_)
-                | Statement::Explain(_)
-        );
+    /// Starts to trace a statement, if statements of its kind are traced and the session wants it.
+    pub(crate) fn begin_trace(&mut self, is_traced: bool) {
         self.traces.current = Trace::default();
-        if !is_planned || !self.variables.traces_optimizer() {
+        if !is_traced || !self.variables.traces_optimizer() {
             return;
         }
         self.traces.is_read.set(false);

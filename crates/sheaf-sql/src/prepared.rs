@@ -21,6 +21,7 @@ use crate::parser::{self, Parameters, scan};
 use crate::query::SessionValues;
 use crate::result::{BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags};
 use crate::session::{PreparedInfo, Session};
+use crate::statement_properties::{Preparing, properties_of};
 use crate::status::Command;
 
 /// The most bytes of text that a session's prepared statements may have together.
@@ -151,17 +152,15 @@ impl Session {
     /// The columns of a query; statements whose result is not known before they run have none here. Error 1295 for
     /// statements about prepared statements, one of which could run itself.
     fn columns_of_statement(&self, statement: &Statement, text: &str) -> Result<Vec<ColumnMeta>> {
-        match statement {
-            Statement::Query(query) => self.describe_query(query, text),
-            Statement::Prepare { .. }
-            | Statement::Execute { .. }
-            | Statement::Deallocate { .. } => Err(SqlError::new(
+        match properties_of(statement).preparing {
+            Preparing::Query(query) => self.describe_query(query, text),
+            Preparing::WithoutColumns => Ok(Vec::new()),
+            Preparing::Refused => Err(SqlError::new(
                 1295,
                 "HY000",
                 "This command is not supported in the prepared statement protocol yet",
             )),
-            Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
-            _ => Ok(Vec::new()),
+            Preparing::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
         }
     }
 

@@ -7,12 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use sqlparser::ast;
-
 use crate::error::SqlError;
 use crate::parser::hint::{Hint, HintValue, HintWarning, hints_of};
-use crate::parser::statement::{ExplainTarget, Scope, Statement};
+use crate::parser::statement::Scope;
 use crate::session::Session;
+use crate::statement_properties::Hints;
 use crate::variables::{self, NewValue, VariableValue};
 
 /// The variables that SET_VAR may assign: those of MySQL's manual, "Variable-Setting Hint Syntax", that exist here, and
@@ -65,56 +64,18 @@ const HINTABLE: &[&str] = &[
     "windowing_use_high_precision",
 ];
 
-/// The statement that hints and their limits are looked for in: what EXPLAIN explains, or itself.
-fn explained(statement: &Statement) -> &Statement {
-    match statement {
-        Statement::Explain(explain) => match &explain.target {
-            ExplainTarget::Statement(statement) => statement,
-            ExplainTarget::Connection(_) => statement,
-        },
-        other => other,
-    }
-}
-
-/// The comments behind the statement's first word.
-fn comments_of(statement: &Statement) -> &[ast::OptimizerHint] {
-    match explained(statement) {
-        Statement::Query(query) => comments_of_query(query),
-        Statement::Insert(insert) => match (&insert.source, insert.optimizer_hints.as_slice()) {
-            (Some(source), []) => comments_of_query(source),
-            (_, own) => own,
-        },
-        Statement::Update(update) => &update.hints,
-        Statement::Delete(delete) => &delete.hints,
-        _ => &[],
-    }
-}
-
-fn comments_of_query(query: &ast::Query) -> &[ast::OptimizerHint] {
-    let mut body = query.body.as_ref();
-    loop {
-        body = match body {
-            ast::SetExpr::Select(select) => return &select.optimizer_hints,
-            ast::SetExpr::SetOperation { left, .. } => left,
-            ast::SetExpr::Query(inner) => &inner.body,
-            _ => return &[],
-        };
-    }
-}
-
 impl Session {
     /// Obeys the hints of a statement that is about to run.
-    pub(crate) fn obey_statement_hints(&mut self, statement: &Statement, text: &str) {
-        let comments = comments_of(statement);
-        if comments.is_empty() {
+    pub(crate) fn obey_statement_hints(&mut self, given: Hints<'_>, text: &str) {
+        if given.comments.is_empty() {
             return;
         }
-        let (hints, warnings) = hints_of(comments, text);
+        let (hints, warnings) = hints_of(given.comments, text);
         self.warn_of_hints(warnings);
         let mut assigned = BTreeSet::new();
         for hint in &hints {
             let is_limit = matches!(hint, Hint::MaxExecutionTime { .. });
-            if is_limit && !matches!(explained(statement), Statement::Query(_)) {
+            if is_limit && !given.may_limit_time {
                 self.warnings.warn(
                     3125,
                     "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only",

@@ -40,8 +40,7 @@ use sheaf_table::global_read_lock::CommitTicket;
 use sheaf_table::{ChangeGuard, ChangeSet, Privileges, ReadGuard, Table};
 
 use crate::error::{Result, SqlError};
-use crate::parser::resource_group::ResourceGroupStatement;
-use crate::parser::statement::{Statement, TransactionEnd};
+use crate::parser::statement::TransactionEnd;
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::statement_locks::StatementLocks;
@@ -645,75 +644,4 @@ impl SessionTransaction {
 /// Whether an error is about a key that is there already, a parent that is missing, or a child that refers to a row.
 fn is_about_others_rows(error: &SqlError) -> bool {
     matches!(error.code, 1062 | 1451 | 1452)
-}
-
-/// Whether a statement changes what is kept besides rows: definitions, accounts, groups. What it finds out about tables
-/// (ANALYZE) does not count, as in MySQL.
-pub(crate) fn changes_definitions(statement: &Statement) -> bool {
-    match statement {
-        Statement::ResourceGroup(statement) => {
-            !matches!(**statement, ResourceGroupStatement::Set { .. })
-        }
-        statement => matches!(
-            statement,
-            Statement::CreateDatabase { .. }
-                | Statement::AlterDatabase { .. }
-                | Statement::DropDatabase { .. }
-                | Statement::CreateTable(_)
-                | Statement::DropTables { .. }
-                | Statement::AlterTable { .. }
-                | Statement::RenameTables(_)
-                | Statement::TruncateTable(_)
-                | Statement::InstallRewriter
-                | Statement::UninstallRewriter
-                | Statement::Account(_)
-        ),
-    }
-}
-
-/// Whether a statement keeps what it finds out about tables. The global read lock keeps it out, and nothing else does that
-/// is about changes.
-pub(crate) fn collects_statistics(statement: &Statement) -> bool {
-    match statement {
-        Statement::Maintain { verb, .. } => matches!(*verb, "analyze" | "optimize"),
-        statement => matches!(statement, Statement::Histograms { .. }),
-    }
-}
-
-/// Whether a statement commits the open transaction before it runs.
-pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
-    if let Statement::ResourceGroup(statement) = statement {
-        return !matches!(**statement, ResourceGroupStatement::Set { .. });
-    }
-    matches!(
-        statement,
-        Statement::CreateDatabase { .. }
-            | Statement::AlterDatabase { .. }
-            | Statement::DropDatabase { .. }
-            | Statement::CreateTable(_)
-            | Statement::DropTables { .. }
-            | Statement::AlterTable { .. }
-            | Statement::RenameTables(_)
-            | Statement::TruncateTable(_)
-            | Statement::Maintain { .. }
-            | Statement::Histograms { .. }
-            | Statement::LockTables(_)
-            | Statement::FlushWithReadLock(_)
-            | Statement::Backup { .. }
-            | Statement::InstallRewriter
-            | Statement::FlushRewriteRules
-            | Statement::Account(_)
-    )
-}
-
-/// Whether a statement opens a transaction while autocommit is off.
-pub(crate) fn uses_tables(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::Query(_)
-            | Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::LoadData(_)
-    )
 }

@@ -14,11 +14,9 @@ use crate::error::{Result, SqlError};
 use crate::on_duplicate::{column_of_values, last_part};
 use crate::parser::account::{AccountOptions, AccountStatement, UserName};
 use crate::parser::change::name_of;
-use crate::parser::statement::{
-    Assignment, Delete, ExplainTarget, OnDuplicate, Scope, Statement, TableChange, TableName,
-    Update,
-};
+use crate::parser::statement::{CreateTable, Delete, OnDuplicate, TableChange, TableName, Update};
 use crate::session::Session;
+use crate::statement_properties::Requirement;
 use crate::update::is_default;
 
 /// What a direct plan needs of a table.
@@ -38,16 +36,13 @@ const TO_LOCK: Privileges = Privileges::from_all(&[
     Privileges::LOCK_TABLES,
 ]);
 
-const TO_SET_GLOBALS: Privileges =
-    Privileges::from_all(&[Privileges::SUPER, Privileges::SYSTEM_VARIABLES_ADMIN]);
-
 impl Session {
     /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
-    pub(crate) fn check_requirements(&mut self, statement: &Statement) -> Result<()> {
+    pub(crate) fn check_requirement(&mut self, requirement: Requirement<'_>) -> Result<()> {
         self.is_blind_change = false;
         match self.has_all_rights() {
             true => Ok(()),
-            false => self.check_statement(statement),
+            false => self.check_needed(requirement),
         }
     }
 
@@ -67,25 +62,29 @@ impl Session {
         self.require_one_on_table(database, table, TO_LOCK, "SELECT with locking clause")
     }
 
-    fn check_statement(&mut self, statement: &Statement) -> Result<()> {
-        match statement {
-            // Their tables are checked when they are planned.
-            Statement::Query(_) | Statement::Do(_) => Ok(()),
-            Statement::Explain(explain) => match &explain.target {
-                ExplainTarget::Statement(statement) => self.check_statement(statement),
-                ExplainTarget::Connection(id) => self.check_sees_session(*id),
-            },
-            Statement::Insert(insert) => {
+    fn check_needed(&mut self, requirement: Requirement<'_>) -> Result<()> {
+        match requirement {
+            Requirement::Nothing | Requirement::WhenLookedUp => Ok(()),
+            Requirement::OneOf(privileges) => self.check_one_of(privileges),
+            Requirement::Database(name, privileges) => {
+                let name = name.or(self.database());
+                let name = name.ok_or_else(SqlError::no_database_selected)?;
+                self.check_database(name, privileges)
+            }
+            Requirement::Tables(names, privileges) => self.check_table_names(names, privileges),
+            Requirement::Session(id) => self.check_sees_session(id),
+            Requirement::Routine(name) => self.check_routine(name),
+            Requirement::Insert(insert) => {
                 let ast::TableObject::TableName(name) = &insert.table else {
                     return Ok(());
                 };
                 self.check_table_name(&name_of(name)?, insert_needs(insert))
             }
-            Statement::Update(update) => {
+            Requirement::Update(update) => {
                 self.is_blind_change = !update_reads(update);
                 self.check_single(&update.tables, Privileges::UPDATE, update_reads(update))
             }
-            Statement::Delete(delete) => {
+            Requirement::Delete(delete) => {
                 self.is_blind_change = !delete_reads(delete);
                 match delete.targets.is_empty() {
                     true => {
@@ -95,7 +94,7 @@ impl Session {
                     false => Ok(()),
                 }
             }
-            Statement::LoadData(load) => {
+            Requirement::LoadData(load) => {
                 if !load.local {
                     self.check_one_of(Privileges::FILE)?;
                 }
@@ -105,91 +104,39 @@ impl Session {
                 };
                 self.check_table_name(&load.table, needs)
             }
-            Statement::Set(assignments) => {
-                let sets_globals = assignments.iter().any(|assignment| {
-                    matches!(assignment, Assignment::System { scope, .. } if *scope == Scope::Global)
-                });
-                match sets_globals {
-                    true => self.check_one_of(TO_SET_GLOBALS),
-                    false => Ok(()),
-                }
+            Requirement::Create(create) => self.check_create(create),
+            Requirement::Alter(name, changes) => self.check_alter(name, changes),
+            Requirement::Rename(pairs) => {
+                let mut pairs = pairs.iter();
+                pairs.try_for_each(|(old, new)| self.check_rename(old, new))
             }
-            Statement::SetTransaction { scope, .. } if *scope == Scope::Global => {
-                self.check_one_of(TO_SET_GLOBALS)
-            }
-            Statement::Account(statement) => self.check_account_statement(statement),
-            Statement::ResourceGroup(statement) => self.check_resource_group_statement(statement),
-            _ => self.check_definition(statement),
-        }
-    }
-
-    /// Statements that define or maintain.
-    fn check_definition(&self, statement: &Statement) -> Result<()> {
-        match statement {
-            Statement::CreateDatabase { name, .. } => self.check_database(name, Privileges::CREATE),
-            Statement::AlterDatabase { name, .. } => {
-                let name = name.as_deref().or(self.database());
-                let name = name.ok_or_else(SqlError::no_database_selected)?;
-                self.check_database(name, Privileges::ALTER)
-            }
-            Statement::DropDatabase { name, .. } => self.check_database(name, Privileges::DROP),
-            Statement::CreateTable(create) => {
-                let needs = match create.query {
-                    Some(_) => Privileges::CREATE | Privileges::INSERT,
-                    None => Privileges::CREATE,
-                };
-                self.check_table_name(&create.name, needs)?;
-                if let Some(like) = &create.like {
-                    self.check_table_name(like, Privileges::SELECT)?;
-                }
-                for key in &create.foreign_keys {
-                    self.check_parent(&key.table, &create.name)?;
-                }
-                Ok(())
-            }
-            Statement::DropTables { names, .. } => self.check_table_names(names, Privileges::DROP),
-            Statement::DropAbsent { what, names, .. } if *what == "VIEW" => {
-                self.check_table_names(names, Privileges::DROP)
-            }
-            Statement::AlterTable { name, changes } => self.check_alter(name, changes),
-            Statement::RenameTables(pairs) => {
-                for (old, new) in pairs {
-                    self.check_rename(old, new)?;
-                }
-                Ok(())
-            }
-            Statement::TruncateTable(name) => self.check_table_name(name, Privileges::DROP),
-            Statement::Maintain { verb, names } => {
-                let needs = match *verb {
-                    "check" => Privileges::SELECT,
-                    _ => Privileges::SELECT | Privileges::INSERT,
-                };
-                self.check_table_names(names, needs)
-            }
-            Statement::Histograms { table, .. } => {
-                self.check_table_name(table, Privileges::SELECT | Privileges::INSERT)
-            }
-            Statement::LockTables(tables) => {
+            Requirement::Lock(tables) => {
                 let mut names = tables.iter().map(|table| &table.name);
                 names.try_for_each(|name| self.check_table_to_lock(name))
             }
-            Statement::FlushWithReadLock(names) => {
+            Requirement::ReadLock(names) => {
                 self.check_one_of(Privileges::RELOAD)?;
                 let mut names = names.iter();
                 names.try_for_each(|name| self.check_table_to_lock(name))
             }
-            Statement::Backup { .. } => {
-                self.check_one_of(Privileges::BACKUP_ADMIN | Privileges::SUPER)
-            }
-            Statement::Flush { .. } => self.check_one_of(Privileges::RELOAD),
-            Statement::Shutdown => self.check_one_of(Privileges::SHUTDOWN),
-            Statement::InstallRewriter | Statement::UninstallRewriter => {
-                self.check_one_of(TO_SET_GLOBALS)
-            }
-            Statement::FlushRewriteRules => self.check_routine("query_rewrite.flush_rewrite_rules"),
-            // What they name is checked as it is looked up, or needs no privilege.
-            _ => Ok(()),
+            Requirement::Account(statement) => self.check_account_statement(statement),
+            Requirement::ResourceGroup(statement) => self.check_resource_group_statement(statement),
         }
+    }
+
+    fn check_create(&self, create: &CreateTable) -> Result<()> {
+        let needs = match create.query {
+            Some(_) => Privileges::CREATE | Privileges::INSERT,
+            None => Privileges::CREATE,
+        };
+        self.check_table_name(&create.name, needs)?;
+        if let Some(like) = &create.like {
+            self.check_table_name(like, Privileges::SELECT)?;
+        }
+        for key in &create.foreign_keys {
+            self.check_parent(&key.table, &create.name)?;
+        }
+        Ok(())
     }
 
     fn check_account_statement(&self, statement: &AccountStatement) -> Result<()> {

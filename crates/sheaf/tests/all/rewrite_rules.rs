@@ -63,6 +63,26 @@ fn statements_are_rewritten() {
 }
 
 #[test]
+fn installing_and_uninstalling_commit() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("d");
+    c.query_drop("create table t (id int primary key)")
+        .expect("a table");
+    for (id, statement) in [
+        (1, "install plugin rewriter soname 'rewriter.so'"),
+        (2, "uninstall plugin rewriter"),
+    ] {
+        c.query_drop("begin").expect("a transaction");
+        c.query_drop(format!("insert into t values ({id})"))
+            .expect("a row");
+        c.query_drop(statement).expect("the plugin");
+        c.query_drop("rollback").expect("nothing is open");
+        let count = query_text(&mut c, "select count(*) from t");
+        assert_eq!(count, [id.to_string()], "{statement}");
+    }
+}
+
+#[test]
 fn a_wrong_rule_says_why() {
     let server = TestServer::start();
     let mut c = server.connect();
