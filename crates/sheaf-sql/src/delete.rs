@@ -20,7 +20,7 @@ use crate::rows::value_at;
 use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_writer::ROWS_PER_CANCEL_CHECK;
-use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+use crate::transaction::StatementTransaction;
 use crate::warnings::Warnings;
 
 /// What RETURNING shows is kept in memory until the rows are gone: at most this part of the query memory.
@@ -115,39 +115,36 @@ impl Session {
         (tables, locked): (&[Arc<Table>], &ChangeSet),
         (query, text): (&ast::Query, &str),
     ) -> Result<(u64, Option<Returned>)> {
-        let before = self.warnings.clone();
-        for _ in 0..MAX_RESTARTS {
+        self.until_stable(statement, |session, statement| {
             let view = statement.changes().read_view()?;
-            let planned = self.plan_change(query, text, view.clone())?;
+            let planned = session.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, tables)?;
             let (rows, returned) = match &delete.returning {
-                None => (self.collect_rows(planned)?, None),
+                None => (session.collect_rows(planned)?, None),
                 Some(_) => {
-                    let (rows, returned) = self.collect_returned(planned)?;
+                    let (rows, returned) = session.collect_returned(planned)?;
                     (rows, Some(returned))
                 }
             };
-            let mut warnings = std::mem::take(&mut self.warnings);
-            let outcome = self.delete_rows(
+            let mut warnings = std::mem::take(&mut session.warnings);
+            let outcome = session.delete_rows(
                 statement,
                 (tables, locked),
                 (rows, &view),
                 delete.ignore.then_some(&mut warnings),
             );
-            self.warnings = warnings;
-            if let Some(deleted) = outcome? {
-                let last = match &deleted.last {
-                    Some(key) => key_of(key)?,
-                    None => None,
-                };
-                if statement.lock_searches(&view, &mut searches, (deleted.found, last))? {
-                    return Ok((deleted.rows, returned));
-                }
-            }
-            statement.start_again()?;
-            self.warnings = before.clone();
-        }
-        Err(SqlError::lock_wait_timeout())
+            session.warnings = warnings;
+            let Some(deleted) = outcome? else {
+                return Ok(None);
+            };
+            let last = match &deleted.last {
+                Some(key) => key_of(key)?,
+                None => None,
+            };
+            let found = (deleted.found, last);
+            let is_stable = statement.lock_searches(&view, &mut searches, found)?;
+            Ok(is_stable.then_some((deleted.rows, returned)))
+        })
     }
 
     /// `None`: a row is not what the view shows.

@@ -37,7 +37,7 @@ use crate::rows::value_at;
 use crate::run_query::{MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
 use crate::table_writer::ROWS_PER_CANCEL_CHECK;
-use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+use crate::transaction::StatementTransaction;
 
 /// What a locking read has locked.
 pub(crate) enum LockedRead {
@@ -230,16 +230,16 @@ impl Session {
         (query, text): (&ast::Query, &str),
     ) -> Result<LockedResult> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
-        for _ in 0..MAX_RESTARTS {
+        self.until_stable(statement, |session, statement| {
             let view = statement.changes().read_view()?;
-            let planned = self.plan_change(query, text, view.clone())?;
+            let planned = session.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
-            let mut result = self.collect_result(planned)?;
+            let mut result = session.collect_result(planned)?;
             let (mut last, mut number) = (None, 0_usize);
             let mut is_stable = true;
             for batch in &result.batches {
                 for row in 0..batch.num_rows() {
-                    self.check_cancel_at(number)?;
+                    session.check_cancel_at(number)?;
                     number += 1;
                     for (position, target) in targets.iter().enumerate() {
                         let found = value_at(batch.column(position).as_ref(), row)?;
@@ -259,11 +259,10 @@ impl Session {
             };
             if is_stable && statement.lock_searches(&view, &mut searches, (number, last))? {
                 result.leave_out(targets.len())?;
-                return Ok(result);
+                return Ok(Some(result));
             }
-            statement.start_again()?;
-        }
-        Err(SqlError::lock_wait_timeout())
+            Ok(None)
+        })
     }
 
     /// Looks now and then whether the statement is to end, while it locks one row after the other and waits for none.
@@ -341,15 +340,15 @@ impl Session {
         (keys, text): (&ast::Query, &str),
     ) -> Result<ReadView> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
-        for _ in 0..MAX_RESTARTS {
+        self.until_stable(statement, |session, statement| {
             let view = statement.changes().read_view()?;
-            let planned = self.plan_change(keys, text, view.clone())?;
+            let planned = session.plan_change(keys, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
-            let mut rows = self.collect_rows(planned)?;
+            let mut rows = session.collect_rows(planned)?;
             let (mut found, mut number) = (Vec::new(), 0_usize);
             let mut is_stable = true;
             while rows.next(&mut found)? {
-                self.check_cancel_at(number)?;
+                session.check_cancel_at(number)?;
                 number += 1;
                 for (target, key) in targets.iter().zip(&found) {
                     if let Some(key) = key_of(key)? {
@@ -362,12 +361,10 @@ impl Session {
                 Some(key) => key_of(key)?,
                 None => None,
             };
-            if is_stable && statement.lock_searches(&view, &mut searches, (number, last))? {
-                return Ok(view);
-            }
-            statement.start_again()?;
-        }
-        Err(SqlError::lock_wait_timeout())
+            let is_stable =
+                is_stable && statement.lock_searches(&view, &mut searches, (number, last))?;
+            Ok(is_stable.then_some(view))
+        })
     }
 
     /// Runs a query with SKIP LOCKED.

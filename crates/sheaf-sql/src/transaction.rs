@@ -47,7 +47,7 @@ use crate::statement_locks::StatementLocks;
 use crate::variables::ServerReadOnly;
 
 /// How often a statement begins again because rows that it found had changed before it locked them.
-pub(crate) const MAX_RESTARTS: usize = 1_000;
+const MAX_RESTARTS: usize = 1_000;
 
 /// The most savepoints of a transaction.
 const MAX_SAVEPOINTS: usize = 10_000;
@@ -157,6 +157,30 @@ impl StatementTransaction {
 
 /// Statements.
 impl Session {
+    /// Makes attempts until one succeeds. `None` says that a row is not what the attempt's view shows, because another
+    /// transaction has changed it since. Then the changes and the warnings of the attempt are undone, the locks stay,
+    /// and the next attempt sees what was committed meanwhile.
+    ///
+    /// # Errors
+    /// Those of the attempts; 1205 after [`MAX_RESTARTS`] of them.
+    pub(crate) fn until_stable<T>(
+        &mut self,
+        statement: &mut StatementTransaction,
+        mut attempt: impl FnMut(&mut Session, &mut StatementTransaction) -> Result<Option<T>>,
+    ) -> Result<T> {
+        let before = self.warnings.clone();
+        for _ in 0..MAX_RESTARTS {
+            if let Some(done) = attempt(self, statement)? {
+                return Ok(done);
+            }
+            statement.start_again()?;
+            self.warnings.clone_from(&before);
+            // Those of rows that the next attempt finds again.
+            self.truncated_texts.take();
+        }
+        Err(SqlError::lock_wait_timeout())
+    }
+
     /// Error 1290 if the server is read-only for this session (`read_only`, `super_read_only`).
     pub(crate) fn check_server_writable(&self) -> Result<()> {
         let option = match self.engine.read_only() {

@@ -30,7 +30,7 @@ use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::table_checks::{TableChecks, violated};
 use crate::table_writer::{ROWS_PER_CANCEL_CHECK, issue};
-use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+use crate::transaction::StatementTransaction;
 use crate::values::{divisors, hybrid_number, shown_in};
 use crate::warnings::Warnings;
 
@@ -211,17 +211,16 @@ impl Session {
         rules: Rules,
         single: bool,
     ) -> Result<Updated> {
-        let before = self.warnings.clone();
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
-        for _ in 0..MAX_RESTARTS {
+        self.until_stable(statement, |session, statement| {
             let view = statement.changes().read_view()?;
-            let planned = self.plan_change(query, text, view.clone())?;
+            let planned = session.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let decimals = planned.decimals();
-            let rows = self.collect_rows(planned)?;
-            let seen = SeenKeys::new(self, !single);
-            let mut warnings = std::mem::take(&mut self.warnings);
-            let outcome = self.update_rows(
+            let rows = session.collect_rows(planned)?;
+            let seen = SeenKeys::new(session, !single);
+            let mut warnings = std::mem::take(&mut session.warnings);
+            let outcome = session.update_rows(
                 statement,
                 (targets, locked),
                 (rows, &decimals, &view),
@@ -229,22 +228,18 @@ impl Session {
                 rules,
                 &mut warnings,
             );
-            self.warnings = warnings;
-            if let Some((updated, last)) = outcome? {
-                let last = match (&last, targets) {
-                    (Some(row), [target]) => key_of(&row[target.key])?,
-                    _ => None,
-                };
-                if statement.lock_searches(&view, &mut searches, (updated.found, last))? {
-                    return Ok(updated);
-                }
-            }
-            statement.start_again()?;
-            self.warnings = before.clone();
-            // Those of the rows that it has found, which it will find again.
-            self.truncated_texts.take();
-        }
-        Err(SqlError::lock_wait_timeout())
+            session.warnings = warnings;
+            let Some((updated, last)) = outcome? else {
+                return Ok(None);
+            };
+            let last = match (&last, targets) {
+                (Some(row), [target]) => key_of(&row[target.key])?,
+                _ => None,
+            };
+            let found = (updated.found, last);
+            let is_stable = statement.lock_searches(&view, &mut searches, found)?;
+            Ok(is_stable.then_some(updated))
+        })
     }
 
     /// Also returns the last row that the query found. `None`: a row is not what the view shows.

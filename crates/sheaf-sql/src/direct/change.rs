@@ -30,7 +30,7 @@ use crate::parser::statement;
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::statement_locks::DirectSearch;
-use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+use crate::transaction::StatementTransaction;
 use crate::update::{assign, divides_by_zero, is_default, is_zero_or_null};
 use crate::values::{hybrid_number, shown_in};
 use crate::warnings::Warnings;
@@ -779,31 +779,24 @@ impl Session {
         work: &Work<'_>,
     ) -> Result<Option<Changed>> {
         let mut statement = self.begin_changes()?;
-        let mut warnings = std::mem::take(&mut self.warnings);
-        let before = warnings.clone();
-        let mut outcome = None;
-        for _ in 0..MAX_RESTARTS {
-            let attempt = self.attempt(access, tables, work, &mut statement, &mut warnings);
-            // Errors of taking back end the statement as others do.
-            let attempt = attempt.and_then(|attempt| {
-                if !matches!(attempt, Attempt::Done(_)) {
-                    warnings.clone_from(&before);
-                    // Those of the rows that it will find again.
-                    self.truncated_texts.take();
+        let before = self.warnings.clone();
+        let outcome = self.until_stable(&mut statement, |session, statement| {
+            let mut warnings = std::mem::take(&mut session.warnings);
+            let attempt = session.attempt(access, tables, work, statement, &mut warnings);
+            session.warnings = warnings;
+            Ok(match attempt? {
+                Attempt::Done(changed) => Some(Some(changed)),
+                Attempt::RowChanged => None,
+                Attempt::NotDirect => {
+                    // Another way is taken, which finds the same rows.
+                    session.warnings.clone_from(&before);
+                    session.truncated_texts.take();
                     statement.start_again()?;
+                    Some(None)
                 }
-                Ok(attempt)
-            });
-            outcome = Some(match attempt {
-                Ok(Attempt::Done(changed)) => Ok(Some(changed)),
-                Ok(Attempt::RowChanged) => continue,
-                Ok(Attempt::NotDirect) => Ok(None),
-                Err(error) => Err(error),
-            });
-            break;
-        }
-        self.warnings = warnings;
-        match outcome.unwrap_or_else(|| Err(SqlError::lock_wait_timeout())) {
+            })
+        });
+        match outcome {
             Ok(None) => {
                 self.abandon_changes(statement)?;
                 Ok(None)

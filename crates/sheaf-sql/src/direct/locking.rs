@@ -20,12 +20,12 @@ use super::order::Sorter;
 use super::read::{Read, Ready};
 use super::row::RowReader;
 use super::select_list::Spelled;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::locking_read::lock_row_or_skip;
 use crate::result::ResultSink;
 use crate::session::Session;
 use crate::statement_locks::DirectSearch;
-use crate::transaction::{MAX_RESTARTS, StatementTransaction};
+use crate::transaction::StatementTransaction;
 
 /// What a query locks, and how.
 #[derive(Clone, Copy, Debug)]
@@ -113,25 +113,18 @@ impl Session {
             return Ok(false);
         }
         let mut statement = self.begin_locks(locking.wait);
-        let mut outcome = None;
-        for _ in 0..MAX_RESTARTS {
+        let outcome = self.until_stable(&mut statement, |session, statement| {
             let read = (read, locking.mode);
             let attempt = match locking.skips {
-                true => self.lock_what_is_free(read, table, &ready, &mut statement),
-                false => self.find_and_lock(read, table, &ready, &mut statement),
+                true => session.lock_what_is_free(read, table, &ready, statement),
+                false => session.find_and_lock(read, table, &ready, statement),
             };
-            outcome = Some(match attempt {
-                Ok(Attempt::Done(locked)) => Ok(Some(locked)),
-                Ok(Attempt::TooLarge) => Ok(None),
-                Ok(Attempt::RowChanged) => match statement.start_again() {
-                    Ok(()) => continue,
-                    Err(error) => Err(error),
-                },
-                Err(error) => Err(error),
-            });
-            break;
-        }
-        let outcome = outcome.unwrap_or_else(|| Err(SqlError::lock_wait_timeout()));
+            Ok(match attempt? {
+                Attempt::Done(locked) => Some(Some(locked)),
+                Attempt::TooLarge => Some(None),
+                Attempt::RowChanged => None,
+            })
+        });
         if let Ok(None) = outcome {
             self.abandon_changes(statement)?;
             return Ok(false);
