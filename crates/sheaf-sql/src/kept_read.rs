@@ -19,7 +19,8 @@ use sqlparser::ast;
 
 use crate::error::Result;
 use crate::locking_read::{LockedResult, lock_wait};
-use crate::run_query::{PlannedQuery, Purpose};
+use crate::read_plan::Purpose;
+use crate::run_query::PlannedQuery;
 use crate::session::Session;
 use crate::statement_locks::{Lookups, searches_of};
 

@@ -33,6 +33,7 @@ mod optimizer_costs;
 mod optimizer_traces;
 mod pipe_reader;
 mod prepared;
+mod read_plan;
 mod record_spool;
 mod resource_groups;
 pub mod result;

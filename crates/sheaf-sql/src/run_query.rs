@@ -36,6 +36,7 @@ use crate::error::{Result, SqlError};
 use crate::kept_read::KeptRead;
 use crate::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
 use crate::query::{Header, LoweredQuery, QueryContext, logical_plan};
+use crate::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
 use crate::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::Session;
 use crate::statement_timer::ArmedTimer;
@@ -76,22 +77,6 @@ impl WaitsFor {
             WaitsFor::CommitLock => "Waiting for commit lock",
         }
     }
-}
-
-/// What a query is run for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// To show rows: a consistent read.
-    Read,
-    /// The same, of a query that can wait until what it has read [is locked](PlannedQuery::to_lock). The rows that it says it
-    /// locks may be locked already.
-    Kept { rows_are_locked: bool },
-    /// To show rows that it has locked.
-    Locked,
-    /// To insert what it finds.
-    Insert,
-    /// To change the rows that it finds: it delivers their clustered keys.
-    Change,
 }
 
 /// A planned query with the locks that keep its plan valid.
@@ -372,8 +357,7 @@ impl Session {
             for table in &sources {
                 self.keep_definition(table)?;
             }
-            let is_free = matches!(purpose, Purpose::Read | Purpose::Kept { .. });
-            let is_free = is_free && self.holds_no_table();
+            let is_free = purpose.shows_rows() && self.holds_no_table();
             let guards = sources
                 .iter()
                 .enumerate()
@@ -384,40 +368,39 @@ impl Session {
                 .zip(&sources)
                 .all(|(guard, table)| Arc::ptr_eq(guard, table))
             {
-                let is_kept = matches!(purpose, Purpose::Kept { .. });
-                let shows_unlocked = match purpose {
-                    Purpose::Read => true,
-                    Purpose::Kept { rows_are_locked } => !rows_are_locked,
-                    Purpose::Locked | Purpose::Insert | Purpose::Change => false,
-                };
-                let asks_for_locks = shows_unlocked && lowered.locking;
-                if asks_for_locks {
+                let obeys_clause = purpose.obeys_locking_clauses() && lowered.locking;
+                if obeys_clause {
                     for table in &sources {
                         let definition = &table.definition;
                         self.check_may_lock(&definition.database, &definition.name)?;
                     }
                 }
-                let locking = self.reads_lock() || asks_for_locks;
-                let locks_all = view.is_none() && locking && self.in_transaction();
-                let locks_later = locks_all && is_kept && !asks_for_locks;
-                let locks_later = locks_later && reads_twice(&lowered.plan)?;
-                let view = match view {
-                    Some(view) => view,
-                    None if locks_later => self.current_view()?,
-                    None if locks_all => ReadView::newest(),
-                    None if purpose == Purpose::Insert || sources.is_empty() => {
-                        self.current_view()?
-                    }
-                    None => self.read_view()?,
+                let read = ReadPlan::choose(ReadFacts {
+                    purpose,
+                    has_view: view.is_some(),
+                    locks_for: match (obeys_clause, self.reads_lock()) {
+                        (true, _) => LocksFor::Clause,
+                        (false, true) => LocksFor::Level,
+                        (false, false) => LocksFor::Nobody,
+                    },
+                    in_transaction: self.in_transaction(),
+                    reads_tables: !sources.is_empty(),
+                    has_joins: reads_twice(&lowered.plan)?,
+                });
+                let view = match (view, read.view) {
+                    (Some(view), _) => view,
+                    (None, ViewFor::Newest) => ReadView::newest(),
+                    (None, ViewFor::Current) => self.current_view()?,
+                    (None, ViewFor::Snapshot | ViewFor::Given) => self.read_view()?,
                 };
-                let to_lock = locks_later.then(|| view.clone());
+                let to_lock = (read.locks == LockWhen::WhenItHasRun).then(|| view.clone());
                 let mut planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
                 planned.to_lock = to_lock;
-                if locks_all && !locks_later {
+                if read.locks == LockWhen::BeforeItRuns {
                     let mode = self.read_lock_mode(query)?;
                     self.lock_all_it_reads(&planned, mode, self.row_lock_wait(lock_wait(query)))?;
                 }
-                if locks_all || purpose == Purpose::Change {
+                if read.locks != LockWhen::Never || purpose == Purpose::Change {
                     // Another plan would read what is not locked, or find its rows in another order.
                     planned.thrifty = None;
                 }
