@@ -52,6 +52,8 @@ mod statement_locks;
 mod statement_properties;
 mod statement_timer;
 mod status;
+#[cfg(test)]
+mod status_reference;
 mod table_checks;
 mod table_writer;
 #[cfg(test)]

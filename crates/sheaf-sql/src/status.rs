@@ -103,7 +103,7 @@ impl CommandCounters {
         self.counts[command as usize].load(Ordering::Relaxed)
     }
 
-    fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         COMMANDS
             .iter()
             .zip(&self.counts)

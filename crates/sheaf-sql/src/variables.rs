@@ -11,6 +11,8 @@
 
 mod character_sets;
 mod flags;
+#[cfg(test)]
+mod reference;
 mod settings;
 mod sql_mode;
 mod storage;

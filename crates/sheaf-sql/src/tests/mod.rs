@@ -1,5 +1,6 @@
 //! Statements through an engine, as a client sees them.
 
+mod compatibility;
 mod constants;
 mod definitions;
 mod direct;
@@ -11,6 +12,7 @@ mod queries;
 mod sessions;
 
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -22,6 +24,21 @@ use crate::{
     ColumnMeta, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo,
     SqlError,
 };
+
+/// Compares a document that the code writes with the one in docs/; `SHEAF_WRITE_DOCS=1` writes it.
+pub(crate) fn check_document(name: &str, expected: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    if std::env::var_os("SHEAF_WRITE_DOCS").is_some() {
+        std::fs::write(&path, expected).expect("the document");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "docs/{name} is out of date: run this test with SHEAF_WRITE_DOCS=1 and look at the diff"
+    );
+}
 
 /// An engine in a directory of its own, with one session in the database `test`.
 pub(crate) struct Bench {

@@ -8,7 +8,7 @@ use super::{DEFINITIONS, Definition, VariableValue, Variables, position};
 use crate::error::{Result, SqlError};
 
 /// Values other than the default are error 1235.
-const REFUSED: &[&str] = &[
+pub(super) const REFUSED: &[&str] = &[
     "completion_type",
     "default_week_format",
     "div_precision_increment",
@@ -19,7 +19,7 @@ const REFUSED: &[&str] = &[
 ];
 
 /// Values other than the default are warning 1235.
-const WARNED_OF: &[&str] = &[
+pub(super) const WARNED_OF: &[&str] = &[
     "event_scheduler",
     "general_log",
     "log_queries_not_using_indexes",
