@@ -366,7 +366,7 @@ pub enum TableChange {
     },
     AutoIncrement(u64),
     Comment(String),
-    /// [DEFAULT] CHARACTER SET and COLLATE: for columns to come.
+    /// `[DEFAULT] CHARACTER SET` and COLLATE: for columns to come.
     DefaultCollation {
         character_set: Option<String>,
         collation: Option<String>,
