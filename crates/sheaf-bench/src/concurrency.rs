@@ -73,10 +73,7 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     }
     let database = Database::open(
         &folder,
-        sheaf::Options {
-            memory_bytes: options.memory,
-            ..sheaf::Options::default()
-        },
+        sheaf::Options::default().with_memory_bytes(options.memory),
     )
     .map_err(BenchError::from_display)?;
     eprintln!("filling {} rows", options.rows);

@@ -69,11 +69,9 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     let is_loaded = directory.join("loaded").exists();
     let database = Database::open(
         directory.join("data"),
-        sheaf::Options {
-            memory_bytes: 1 << 30,
-            pool_bytes: Some(512 << 20),
-            ..sheaf::Options::default()
-        },
+        sheaf::Options::default()
+            .with_memory_bytes(1 << 30)
+            .with_pool_bytes(512 << 20),
     )
     .map_err(failed)?;
     let mut session = database.connect().map_err(failed)?;

@@ -9,7 +9,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path();
-//! let database = Database::open(path, Options { memory_bytes: 64 << 20, ..Options::default() })?;
+//! let database = Database::open(path, Options::default().with_memory_bytes(64 << 20))?;
 //! let mut connection = database.connect()?;
 //! connection.execute("CREATE DATABASE shop")?;
 //! connection.execute("USE shop")?;
@@ -33,11 +33,12 @@ pub mod serve;
 pub mod size;
 mod statement;
 pub mod tpch;
+mod typed;
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -54,12 +55,14 @@ pub use sheaf_sql::{Cell, ColumnMeta, MysqlColumnType};
 pub use sheaf_storage::{LogArchive, StorageOptions, SyncLog};
 pub use sheaf_table::Value;
 pub use statement::{Row, Statement};
+pub use typed::{ColumnIndex, FromValue, OwnedRow, Rows, ToValue};
 
 /// What an operation gives back.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// How a database is opened.
+/// How a database is opened. Begin with the default, and change what shall be otherwise.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// What the database may use: buffer pool, query memory and the rest. Results that you keep are yours.
     pub memory_bytes: usize,
@@ -80,6 +83,33 @@ impl Default for Options {
             threads: engine.threads,
             storage: engine.storage,
         }
+    }
+}
+
+impl Options {
+    /// What the database may use of memory.
+    pub fn with_memory_bytes(self, memory_bytes: usize) -> Self {
+        Options {
+            memory_bytes,
+            ..self
+        }
+    }
+
+    /// The buffer pool's share of it.
+    pub fn with_pool_bytes(self, pool_bytes: usize) -> Self {
+        let pool_bytes = Some(pool_bytes);
+        Options { pool_bytes, ..self }
+    }
+
+    /// Threads for large queries.
+    pub fn with_threads(self, threads: usize) -> Self {
+        let threads = Some(threads);
+        Options { threads, ..self }
+    }
+
+    /// Durability, log, archive and limits of the storage.
+    pub fn with_storage(self, storage: StorageOptions) -> Self {
+        Options { storage, ..self }
     }
 }
 
@@ -112,6 +142,7 @@ impl Database {
     pub fn connect(&self) -> Result<Connection> {
         Ok(Connection {
             session: self.engine.session(SessionInfo::default())?,
+            dropped: Arc::default(),
         })
     }
 
@@ -140,6 +171,8 @@ impl Drop for Database {
 /// A session with a [`Database`].
 pub struct Connection {
     session: Session,
+    /// Prepared statements that were dropped: they are closed when the next one is prepared or run.
+    dropped: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Connection {
@@ -260,3 +293,8 @@ impl<F: FnMut(&RecordBatch) -> Result<()>> ResultSink for Batches<F> {
         own_file(name).map(|file| file as Box<dyn Read + '_>)
     }
 }
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

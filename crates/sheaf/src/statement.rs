@@ -4,6 +4,7 @@
 //! batch is made of them, and nothing is allocated for a row.
 
 use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::record_batch::RecordBatch;
 use sheaf_sql::{Cell, CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, cell_readers};
@@ -11,12 +12,21 @@ use sheaf_table::Value;
 
 use crate::{Connection, Result, own_file};
 
-/// A statement that was prepared in a [`Connection`], which alone can run it.
+/// A statement that was prepared in a [`Connection`], which alone can run it. Dropping it closes it.
 #[derive(Debug)]
 pub struct Statement {
     id: u32,
     parameters: usize,
     columns: Vec<ColumnMeta>,
+    /// Where the connection looks for statements to close.
+    dropped: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        dropped.push(self.id);
+    }
 }
 
 impl Statement {
@@ -53,14 +63,15 @@ impl Row<'_> {
 }
 
 impl Connection {
-    /// Prepares a statement, with `?` for values. It is kept until it is given to [`Connection::close`] or the connection
-    /// ends.
+    /// Prepares a statement, with `?` for values. It is kept until it is dropped or the connection ends.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        self.close_dropped();
         let prepared = self.session.prepare(sql)?;
         Ok(Statement {
             id: prepared.id,
             parameters: prepared.parameters.len(),
             columns: prepared.columns,
+            dropped: Arc::clone(&self.dropped),
         })
     }
 
@@ -69,7 +80,7 @@ impl Connection {
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
-    /// # let database = sheaf::Database::open(directory.path(), sheaf::Options { memory_bytes: 64 << 20, ..Default::default() })?;
+    /// # let database = sheaf::Database::open(directory.path(), sheaf::Options::default().with_memory_bytes(64 << 20))?;
     /// # let mut connection = database.connect()?;
     /// # connection.execute("create database shop")?;
     /// # connection.execute("use shop")?;
@@ -98,6 +109,7 @@ impl Connection {
         values: &[Value],
         take: impl FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<u64> {
+        self.close_dropped();
         let mut sink = RowSink {
             take,
             columns: Vec::new(),
@@ -108,9 +120,17 @@ impl Connection {
         Ok(sink.affected_rows)
     }
 
-    /// Forgets a prepared statement.
+    /// Closes a prepared statement now. Dropping it does so before the next one is prepared or run.
     pub fn close(&mut self, statement: Statement) {
-        self.session.close_prepared(statement.id);
+        drop(statement);
+        self.close_dropped();
+    }
+
+    fn close_dropped(&mut self) {
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        for id in dropped.drain(..) {
+            self.session.close_prepared(id);
+        }
     }
 }
 

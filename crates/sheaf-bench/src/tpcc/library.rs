@@ -27,15 +27,13 @@ pub(super) fn run(options: &Options, directory: &Path) -> Result<(), BenchError>
     fs::create_dir_all(&directory).map_err(|error| BenchError::file(&directory, error))?;
     let database = Database::open(
         directory.join("data"),
-        sheaf::Options {
-            memory_bytes: 2 * options.memory,
-            pool_bytes: Some(options.memory),
-            storage: StorageOptions {
+        sheaf::Options::default()
+            .with_memory_bytes(2 * options.memory)
+            .with_pool_bytes(options.memory)
+            .with_storage(StorageOptions {
                 sync_log: SyncLog::Interval,
                 ..StorageOptions::default()
-            },
-            ..sheaf::Options::default()
-        },
+            }),
     )
     .map_err(failed)?;
     load(&database, options.warehouses, &directory)?;

@@ -5,13 +5,10 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::array_value_to_string;
-use sheaf::{Cell, Connection, Database, Options, Value};
+use sheaf::{Cell, Connection, Database, Options, Value, params};
 
 fn options() -> Options {
-    Options {
-        memory_bytes: 64 << 20,
-        ..Options::default()
-    }
+    Options::default().with_memory_bytes(64 << 20)
 }
 
 #[test]
@@ -248,4 +245,59 @@ fn prepared_statements_run_with_other_values_and_give_rows_one_by_one() {
     });
     assert_eq!(outcome.map_err(|error| error.code), Err(1105));
     assert_eq!(seen, 1, "nothing comes after an error");
+}
+
+#[test]
+fn rows_give_typed_values() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let database = Database::open(directory.path(), options()).expect("an empty database");
+    let mut connection = database.connect().expect("a session");
+    connection.execute("CREATE DATABASE d").expect("a database");
+    connection.execute("USE d").expect("it is there");
+    connection
+        .execute("CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, a DECIMAL(8,2), b BLOB, c DATE, d DOUBLE)")
+        .expect("a table");
+    let values = params![u64::MAX, "9.50", vec![0_u8, 255], None::<String>, 0.5];
+    let inserted = connection.execute_with("INSERT INTO t VALUES (?, ?, ?, ?, ?)", values);
+    assert_eq!(inserted, Ok(1));
+    // Of a plan that gives single rows, and of one that gives batches.
+    for sql in [
+        "SELECT * FROM t WHERE id = ?",
+        "SELECT * FROM t WHERE id = ? OR a = 1 ORDER BY d + 1",
+    ] {
+        let rows = connection.rows(sql, params![u64::MAX]).expect("rows");
+        assert_eq!(rows.len(), 1);
+        for row in rows {
+            assert_eq!(row.get("ID"), Ok(u64::MAX));
+            assert_eq!(row.get("a"), Ok("9.50".to_string()));
+            assert_eq!(row.get("a"), Ok(9.5));
+            assert_eq!(row.get("b"), Ok(vec![0_u8, 255]));
+            assert_eq!(row.get("c"), Ok(None::<String>));
+            assert_eq!(row.get(4), Ok(0.5));
+            let code = |outcome: Result<i64, sheaf::Error>| outcome.map_err(|error| error.code);
+            assert_eq!(code(row.get("id")), Err(1366), "it does not fit");
+            assert_eq!(code(row.get("c")), Err(1366), "NULL wants an Option");
+            assert_eq!(code(row.get("e")), Err(1054));
+            assert_eq!(code(row.get(5)), Err(1054));
+        }
+    }
+}
+
+#[test]
+fn statements_are_closed_when_they_are_dropped() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let database = Database::open(directory.path(), options()).expect("an empty database");
+    let mut connection = database.connect().expect("a session");
+    for n in 0..10 {
+        let one = connection.prepare("SELECT ?").expect("a statement");
+        let outcome = connection.run(&one, params![n], |row| {
+            assert_eq!(row.get(0), Ok(n));
+            Ok(())
+        });
+        assert_eq!(outcome, Ok(0));
+    }
+    let kept = "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'";
+    let rows = connection.rows(kept, params![]).expect("a counter");
+    let counts: Vec<String> = rows.filter_map(|row| row.get(1).ok()).collect();
+    assert_eq!(counts, ["1"], "that of SHOW itself");
 }

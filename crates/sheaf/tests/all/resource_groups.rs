@@ -426,10 +426,7 @@ fn definitions_commit_what_is_open() {
 #[test]
 fn the_thread_of_a_session_runs_where_its_group_says() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let options = Options {
-        memory_bytes: 64 << 20,
-        ..Options::default()
-    };
+    let options = Options::default().with_memory_bytes(64 << 20);
     let database = Database::open(directory.path(), options).expect("an empty database");
     let here = || allowed_cpus("/proc/thread-self".as_ref()).expect("Linux has it");
     let all = here();

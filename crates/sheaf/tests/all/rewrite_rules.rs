@@ -114,10 +114,7 @@ fn a_wrong_rule_says_why() {
 fn rules_outlive_the_server() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for life in 0..2 {
-        let options = Options {
-            memory_bytes: 64 << 20,
-            ..Options::default()
-        };
+        let options = Options::default().with_memory_bytes(64 << 20);
         let database = Database::open(directory.path(), options).expect("a database");
         let mut connection = database.connect().expect("a session");
         if life == 0 {
