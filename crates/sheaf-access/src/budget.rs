@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use sheaf_storage::{ThreadPageWork, Tree};
 
+use crate::counters::ScanMetrics;
 use crate::error::{AccessError, Result};
-use crate::scan::ScanMetrics;
 
 /// A budget without a limit, or whose limit was taken away.
 const UNLIMITED: u8 = 0;

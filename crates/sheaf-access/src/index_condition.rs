@@ -13,11 +13,11 @@ use sheaf_table::{KeyLayout, Table};
 use crate::batch_assembler::Rest;
 use crate::columns::{ColumnSource, Source};
 use crate::condition::Condition;
+use crate::counters::ScanMetrics;
 use crate::error::Result;
 use crate::index_entries::EntryBlock;
 use crate::key_condition::KeyCondition;
 use crate::materialize::ColumnBuilder;
-use crate::scan::ScanMetrics;
 
 /// Entries that are collected before the part of the condition that works on batches is evaluated.
 const BATCH_ENTRIES: usize = 4096;

@@ -23,65 +23,28 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, Tree};
+use sheaf_storage::{Direction, Tree};
 use sheaf_table::Table;
 
 use crate::batch_assembler::{BatchAssembler, TaggedBatch, select_all};
 use crate::byte_strings::ByteStrings;
 use crate::cancel::CancelFlag;
 use crate::columns::Source;
-use crate::condition::Condition;
 use crate::entry_rows::EntrySource;
 use crate::error::Result;
 use crate::index_condition::IndexCondition;
 use crate::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
 use crate::jump_walk::JumpWalk;
 use crate::key_buffer::KeyBuffer;
-use crate::key_filter::KeyFilter;
 use crate::multi_range_read::MultiRangeRead;
 use crate::range_cursor::RangeCursor;
 use crate::row_block::RowBlock;
 use crate::seen_table::SeenTable;
-use crate::spec::{IndexRef, ScanSpec, SortKeys};
+use crate::spec::{IndexRef, MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys};
 use crate::tally::Tally;
 
 /// The buffer of a merge holds at least so many bytes of keys, whatever is asked for: each pass then gets on.
 const MIN_BUFFER_BYTES: usize = 64 << 10;
-
-/// What is done with the primary keys of several indexes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MergeKind {
-    /// Rows that any of the indexes leads to.
-    Union,
-    /// Rows that all of them lead to.
-    Intersection,
-}
-
-/// One index of a merge.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MergeInput {
-    /// The index to walk.
-    pub index: IndexRef,
-    /// Ranges of its keys, ascending and disjoint.
-    pub ranges: Vec<KeyRange>,
-    /// See [`ScanSpec::key_filter`].
-    pub key_filter: Option<Arc<KeyFilter>>,
-    /// Tested on its entries; `None` on the clustered index.
-    pub index_condition: Option<Condition>,
-}
-
-/// How several indexes are merged.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MergeSpec {
-    /// What is done with their primary keys.
-    pub kind: MergeKind,
-    /// The indexes.
-    pub inputs: Vec<MergeInput>,
-    /// Bytes of primary keys that are held at a time.
-    pub buffer_bytes: usize,
-    /// Bytes of those whose rows are read together.
-    pub read_buffer_bytes: usize,
-}
 
 /// A running index merge.
 pub(crate) struct IndexMerge {

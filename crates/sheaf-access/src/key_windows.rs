@@ -15,9 +15,9 @@ use sheaf_storage::{LOOK_AHEAD_KEYS, Tree};
 
 use crate::byte_strings::ByteStrings;
 use crate::cancel::CancelFlag;
+use crate::counters::ScanMetrics;
 use crate::error::Result;
 use crate::key_buffer::KeyBuffer;
-use crate::scan::ScanMetrics;
 
 /// Keys whose leaves are looked up in the page table to learn whether a buffer's pages are resident.
 const RESIDENCY_SAMPLE: usize = 128;

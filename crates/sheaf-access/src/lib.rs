@@ -58,14 +58,13 @@ pub use arrow_types::{
 pub use budget::{Budget, Prices};
 pub use cancel::CancelFlag;
 pub use condition::{BatchCondition, ColumnsCondition, CompareOp, Condition, EncodedCondition};
-pub use counters::{Counter, SessionCounters};
+pub use counters::{Counter, ScanMetrics, SessionCounters};
 pub use error::{AccessError, Result};
-pub use index_merge::{MergeInput, MergeKind, MergeSpec};
 pub use key_filter::{KeyFilter, PartInterval};
 pub use keyed_join::KeyedLookup;
-pub use scan::{Scan, ScanMetrics};
+pub use scan::Scan;
 pub use spec::{
     DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, FirstOf, IndexRef, KeyedLookupSpec,
-    ScanSpec, SortKeys,
+    MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys,
 };
 pub use split::split_ranges;

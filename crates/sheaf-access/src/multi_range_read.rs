@@ -19,11 +19,11 @@ use std::sync::Arc;
 use sheaf_storage::{PointReader, Tree};
 
 use crate::cancel::CancelFlag;
+use crate::counters::ScanMetrics;
 use crate::error::Result;
 use crate::key_buffer::KeyBuffer;
 use crate::key_windows::{KeyWindows, sample_is_resident};
 use crate::row_block::RowBlock;
-use crate::scan::ScanMetrics;
 use crate::seen_table::SeenTable;
 use crate::spec::SortKeys;
 

@@ -9,41 +9,12 @@ use sheaf_storage::{KeyRange, Tree};
 use crate::budget::{Budget, Meter, Prices};
 use crate::cancel::CancelFlag;
 use crate::clustered_scan::ClusteredScan;
-use crate::counters::SessionCounters;
+use crate::counters::{ScanMetrics, SessionCounters};
 use crate::error::Result;
 use crate::index_merge::IndexMerge;
 use crate::index_range_scan::IndexRangeScan;
 use crate::spec::{IndexRef, ScanSpec};
 use crate::tally::Tally;
-
-/// What a scan or a keyed lookup did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScanMetrics {
-    /// Different keys of each buffer of a keyed lookup that were looked up.
-    pub keys: u64,
-    /// Rows (or entries of a covering index) on which the row condition was tested.
-    pub rows_examined: u64,
-    /// Entries of a secondary index that were walked over, before any condition.
-    pub index_entries: u64,
-    /// Entries that a key filter rejected: from each the walk jumped on.
-    pub jumps: u64,
-    /// Rows fetched from the clustered index by primary key.
-    pub row_lookups: u64,
-    /// Entries tested by the index condition.
-    pub icp_attempts: u64,
-    /// Entries that it let through.
-    pub icp_match: u64,
-    /// Rows delivered.
-    pub rows: u64,
-    /// Batches delivered.
-    pub batches: u64,
-    /// Buffers of primary keys read, and how many of them were sorted.
-    pub mrr_buffers: u64,
-    /// Buffers that were sorted before they were read.
-    pub mrr_sorted_buffers: u64,
-    /// Pages asked for ahead by multi-range reads.
-    pub prefetched_pages: u64,
-}
 
 /// A running scan. Holds no latch between calls, so it may be dropped or left waiting at any time.
 pub struct Scan {

@@ -7,7 +7,6 @@ use sheaf_storage::{Direction, KeyRange, ReadView, Tree};
 use sheaf_table::{Index, Table};
 
 use crate::condition::Condition;
-use crate::index_merge::MergeSpec;
 use crate::key_filter::KeyFilter;
 
 /// Rows in one output batch unless the planner says otherwise. An access method finishes the leaf it is in, so a
@@ -81,6 +80,41 @@ pub struct FirstOf {
     pub parts: usize,
     /// Entries whose next part is NULL are a group apart: MIN of that part ignores them.
     pub nulls_apart: bool,
+}
+
+/// What is done with the primary keys of several indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeKind {
+    /// Rows that any of the indexes leads to.
+    Union,
+    /// Rows that all of them lead to.
+    Intersection,
+}
+
+/// One index of a merge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeInput {
+    /// The index to walk.
+    pub index: IndexRef,
+    /// Ranges of its keys, ascending and disjoint.
+    pub ranges: Vec<KeyRange>,
+    /// See [`ScanSpec::key_filter`].
+    pub key_filter: Option<Arc<KeyFilter>>,
+    /// Tested on its entries; `None` on the clustered index.
+    pub index_condition: Option<Condition>,
+}
+
+/// How several indexes are merged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeSpec {
+    /// What is done with their primary keys.
+    pub kind: MergeKind,
+    /// The indexes.
+    pub inputs: Vec<MergeInput>,
+    /// Bytes of primary keys that are held at a time.
+    pub buffer_bytes: usize,
+    /// Bytes of those whose rows are read together.
+    pub read_buffer_bytes: usize,
 }
 
 /// One read of one index of one table.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use sheaf_storage::Direction;
 
 use crate::budget::Meter;
-use crate::counters::SessionCounters;
+use crate::counters::{ScanMetrics, SessionCounters};
 use crate::error::Result;
-use crate::scan::ScanMetrics;
 
 /// Counts of one scan. What is not yet in the session's counters is added there by [`flush`](Self::flush), once per
 /// batch and when the scan is dropped.
