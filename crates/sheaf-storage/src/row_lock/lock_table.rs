@@ -9,6 +9,8 @@
 //! in nobody's way: nobody else has locked, or changed and not committed, any of it. If somebody has, it goes on row by
 //! row and tries again later.
 
+mod wait_search;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -135,35 +137,6 @@ impl Queue {
             served.push(first.transaction);
         }
         served
-    }
-
-    /// Whom a waiting transaction waits for: holders, and those before it in the queue. Of these only the nearest that
-    /// want the lock alone, and who is between: they wait for all the others, unless they are `leaving`.
-    fn in_the_way_of(
-        &self,
-        transaction: TransactionId,
-        leaving: impl Fn(TransactionId) -> bool,
-    ) -> Vec<TransactionId> {
-        let Some(place) = self
-            .waiting
-            .iter()
-            .position(|party| party.transaction == transaction)
-        else {
-            return Vec::new();
-        };
-        let party = self.waiting[place];
-        let is_in_the_way = |other: &&Party| {
-            other.transaction != transaction && !are_compatible(other.mode, party.mode)
-        };
-        let holders = self.holders.iter().filter(is_in_the_way);
-        let mut found: Vec<_> = holders.map(|other| other.transaction).collect();
-        for other in self.waiting.range(..place).rev().filter(is_in_the_way) {
-            found.push(other.transaction);
-            if other.mode == LockMode::Exclusive && !leaving(other.transaction) {
-                break;
-            }
-        }
-        found
     }
 }
 
@@ -557,9 +530,8 @@ impl LockTable {
         &self,
         transaction: TransactionId,
     ) -> Vec<(TransactionId, Interrupt)> {
-        let others = self.waited_for(transaction).into_iter();
+        let others = self.others_in_cycles(transaction).into_iter();
         others
-            .filter(|&other| other != transaction && self.reaches(other, transaction))
             .filter_map(|other| Some((other, self.owners.get(&other)?.interrupt.clone()?)))
             .collect()
     }
@@ -762,27 +734,6 @@ impl LockTable {
         false
     }
 
-    /// The others in a cycle, of those through the transaction the shortest: of who waits before it in a queue and who
-    /// holds the lock that all of them wait for, the cycle that matters has only the latter.
-    fn shortest_cycle(&self, transaction: TransactionId) -> Vec<TransactionId> {
-        let mut found_from = BTreeMap::new();
-        let mut ahead = VecDeque::from([transaction]);
-        while let Some(at) = ahead.pop_front() {
-            for next in self.waits_for(at) {
-                if next == transaction {
-                    let back = |other: &TransactionId| found_from.get(other).copied();
-                    let path = std::iter::successors(Some(at), back);
-                    return path.filter(|&other| other != transaction).collect();
-                }
-                if let Entry::Vacant(place) = found_from.entry(next) {
-                    place.insert(at);
-                    ahead.push_back(next);
-                }
-            }
-        }
-        Vec::new()
-    }
-
     /// Whether a transaction stands behind another that is only the next in a queue: it would be the next without it.
     fn waits_for_place_of(&self, transaction: TransactionId, other: TransactionId) -> bool {
         let wait = self
@@ -817,48 +768,6 @@ impl LockTable {
     /// Whether what the transaction waits for waits, in the end, for the transaction.
     pub(super) fn closes_cycle(&self, transaction: TransactionId) -> bool {
         self.reaches(transaction, transaction)
-    }
-
-    /// Whether a transaction waits for another in the end.
-    fn reaches(&self, from: TransactionId, to: TransactionId) -> bool {
-        self.waited_for(from).contains(&to)
-    }
-
-    /// All for whom a transaction waits in the end.
-    fn waited_for(&self, transaction: TransactionId) -> BTreeSet<TransactionId> {
-        let mut found = BTreeSet::new();
-        let mut ahead = self.waits_for(transaction);
-        while let Some(next) = ahead.pop() {
-            if found.insert(next) {
-                ahead.extend(self.waits_for(next));
-            }
-        }
-        found
-    }
-
-    fn waits_for(&self, transaction: TransactionId) -> Vec<TransactionId> {
-        let Some(owner) = self.owners.get(&transaction) else {
-            return Vec::new();
-        };
-        if owner.gives_up || owner.is_victim {
-            return Vec::new();
-        }
-        match (&owner.wait, &owner.wanted) {
-            (None, _) => Vec::new(),
-            // Where one range is in the way, others may be too.
-            (Some(Wait::Range(first)), Some(wanted)) => {
-                let mut owners = self.owners_against(transaction, wanted);
-                owners.push(*first);
-                owners
-            }
-            (Some(Wait::Lock(name)), _) => {
-                let queue = self.queues.get(name);
-                queue.map_or_else(Vec::new, |queue| {
-                    queue.in_the_way_of(transaction, |other| self.is_leaving(other))
-                })
-            }
-            (Some(wait), _) => wait.transaction().into_iter().collect(),
-        }
     }
 
     /// Whose ranges are in the way of what a transaction wants. Not those that are pending: they let pass who their owners

@@ -52,6 +52,7 @@ mod lock_table;
 mod range_table;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -684,37 +685,45 @@ impl RowLocks {
             interrupt, work, ..
         } = waiting.patience;
         table.begin_sleep(own.id(), interrupt, *work);
-        let (mut table, result) = match self.find_deadlock(table, own) {
-            (table, true) => (table, Err(StorageError::Deadlock)),
-            (table, false) => self.sleep(table, own, waiting, limit, done),
+        let (mut table, result) = match self.find_deadlock(table, own, interrupt) {
+            (table, Some(error)) => (table, Err(error)),
+            (table, None) => self.sleep(table, own, waiting, limit, done),
         };
         table.end_sleep(own.id());
         (table, result)
     }
 
-    /// Whether the wait of `own` is a part of a cycle, in which nobody is about to give up, and `own` is to be its
-    /// victim.
+    /// Why `own` shall not wait: its wait is a part of a cycle in which nobody is about to give up, and `own` is to be its
+    /// victim; or it is about to give up itself, in such a cycle, which is no reason for another one to be the victim.
     fn find_deadlock<'t>(
         &'t self,
         mut table: MutexGuard<'t, LockTable>,
         own: &StatusCell,
-    ) -> (MutexGuard<'t, LockTable>, bool) {
+        interrupt: &Option<Interrupt>,
+    ) -> (MutexGuard<'t, LockTable>, Option<StorageError>) {
+        let mut asked = BTreeSet::new();
         loop {
             // Who waits out of courtesy alone is in nobody's way.
             let is_cycle = table.closes_cycle(own.id())
                 && (!table.end_courtesies(own.id()) || table.closes_cycle(own.id()));
             if !is_cycle {
-                return (table, false);
+                return (table, None);
             }
             let mut others = table.interrupts_in_cycle(own.id());
+            // While the table was not held, others may have come into a cycle.
+            others.retain(|(other, _)| asked.insert(*other));
+            let is_first = asked.insert(own.id());
+            if !is_first && others.is_empty() {
+                let is_victim = !table.choose_other_victim(own.id());
+                return (table, is_victim.then_some(StorageError::Deadlock));
+            }
             // Asked without the table: it may take a while.
             drop(table);
+            let gives_up = is_first && interrupt.as_ref().is_some_and(|interrupt| interrupt());
             others.retain(|(_, interrupt)| interrupt());
             table = self.table.lock();
-            if others.is_empty() {
-                let is_victim =
-                    table.closes_cycle(own.id()) && !table.choose_other_victim(own.id());
-                return (table, is_victim);
+            if gives_up {
+                return (table, Some(StorageError::LockWaitInterrupted));
             }
             for (other, _) in others {
                 table.give_up(other);

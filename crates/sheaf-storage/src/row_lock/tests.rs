@@ -984,3 +984,120 @@ fn newcomers_lock_no_rows_of_a_range_that_waits_for_locks() {
     end(&locks, &newcomer);
     assert_eq!(locks.count(), 0);
 }
+
+/// It closes a cycle after it was told to give up: the other, which has done less, is not to be the victim of that.
+#[test]
+fn who_gives_up_makes_nobody_else_the_victim() {
+    let locks = locks();
+    let (killed, other) = (transaction(1), transaction(2));
+    let free = LockWait::No.into();
+    for (own, key) in [(&killed, "a"), (&other, "b")] {
+        locks
+            .lock(own, &row(key), LockMode::Exclusive, &free)
+            .unwrap();
+    }
+    let (done, served) = mpsc::channel();
+    let other_wait = lock_later(&locks, &other, "a", LockMode::Exclusive, &done);
+    await_waiters(&locks, &[2]);
+    let patience = Patience {
+        wait: LONG,
+        work: 5,
+        interrupt: Some(Arc::new(|| true)),
+    };
+    let result = locks.lock(&killed, &row("b"), LockMode::Exclusive, &patience);
+    assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
+    end(&locks, &killed);
+    assert!(matches!(served.recv().unwrap(), (2, Ok(()))));
+    other_wait.join().unwrap();
+    end(&locks, &other);
+    assert_eq!(locks.count(), 0);
+}
+
+fn lock_table(limit: usize) -> LockTable {
+    let counters = TreeCounters(std::array::from_fn(|_| AtomicUsize::new(0)));
+    LockTable::new(limit, Arc::new(counters))
+}
+
+/// All waits of a long queue are a part of a cycle. Were each of them searched by itself, this would take hours.
+#[test]
+fn the_cycles_of_a_long_queue_are_found_at_once() {
+    const WAITERS: u64 = 20_000;
+    for mode in [LockMode::Exclusive, LockMode::Shared] {
+        let mut table = lock_table(3 * WAITERS as usize);
+        let interrupt: Option<Interrupt> = Some(Arc::new(|| false));
+        let mut wait_for = |id: u64, key: &str, mode| {
+            let own = TransactionId(id);
+            let (request, _) = table.request(own, &row(key), mode).unwrap();
+            table.begin_sleep(own, &interrupt, id as usize);
+            request
+        };
+        assert_eq!(wait_for(1, "a", LockMode::Exclusive), Request::Granted);
+        let last = WAITERS + 2;
+        assert_eq!(wait_for(last, "b", LockMode::Exclusive), Request::Granted);
+        for id in 2..last {
+            assert_eq!(wait_for(id, "a", mode), Request::Queued);
+        }
+        assert_eq!(wait_for(last, "a", LockMode::Exclusive), Request::Queued);
+        assert_eq!(wait_for(1, "b", LockMode::Exclusive), Request::Queued);
+        let started = std::time::Instant::now();
+        let own = TransactionId(1);
+        assert!(table.closes_cycle(own));
+        let others = table.interrupts_in_cycle(own);
+        assert_eq!(others.len() as u64, WAITERS + 1);
+        assert!(!table.choose_other_victim(own));
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
+}
+
+/// Against a search that follows every wait, in tables of locks that are made at random.
+#[test]
+fn searches_find_what_a_search_of_all_waits_finds() {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+        (state >> 33) % below
+    };
+    for _ in 0..2_000 {
+        let mut table = lock_table(1000);
+        for _ in 0..24 {
+            let (id, key) = (random(8), random(4));
+            let mode = match random(2) {
+                0 => LockMode::Shared,
+                _ => LockMode::Exclusive,
+            };
+            let own = TransactionId(id + 1);
+            if table.waits(own) {
+                continue;
+            }
+            table
+                .request(own, &row(&key.to_string()), mode)
+                .expect("there are few");
+        }
+        let all: Vec<_> = (1..=8).map(TransactionId).collect();
+        let edges = table.all_waits();
+        let reachable = |from: TransactionId| {
+            let (mut found, mut ahead) = (BTreeSet::new(), vec![from]);
+            while let Some(at) = ahead.pop() {
+                for (_, next) in edges.iter().filter(|(waiter, _)| *waiter == at) {
+                    if found.insert(*next) {
+                        ahead.push(*next);
+                    }
+                }
+            }
+            found
+        };
+        for &from in &all {
+            let found = reachable(from);
+            assert_eq!(table.waited_for(from), found);
+            let in_cycles = found.iter().copied();
+            let in_cycles =
+                in_cycles.filter(|&other| other != from && reachable(other).contains(&from));
+            let closes = found.contains(&from);
+            let others: BTreeSet<_> = in_cycles.filter(|_| closes).collect();
+            assert_eq!(table.others_in_cycles(from), others);
+            let shortest = table.shortest_cycle(from);
+            assert!(shortest.iter().all(|other| others.contains(other)));
+            assert_eq!(shortest.is_empty(), !closes);
+        }
+    }
+}
