@@ -54,6 +54,8 @@ const TICK_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_GOODBYE_BYTES: usize = 64;
 /// The default of [`ServerOptions::own_threads`]. So many threads stay in the processor's caches.
 const OWN_THREADS: usize = 64;
+/// The longest wait for a stranger to leave whose connection was ended.
+const STRANGER_LEAVES: Duration = Duration::from_secs(1);
 /// The longest wait to tell a client that there is no place for it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -121,6 +123,16 @@ struct OpenClient {
     session: Option<u64>,
     /// When it came, until it has said who it is.
     stranger_since: Option<Instant>,
+}
+
+impl OpenClients {
+    /// The client that has taken the longest so far to say who it is.
+    fn oldest_stranger(&self) -> Option<&Socket> {
+        let strangers = self.by_number.values();
+        let strangers = strangers.filter_map(|client| Some((client.stranger_since?, client)));
+        let oldest = strangers.min_by_key(|(since, _)| *since);
+        oldest.map(|(_, client)| &*client.socket)
+    }
 }
 
 impl Server {
@@ -294,11 +306,24 @@ impl Clients {
         true
     }
 
-    /// A number for a new client; `None` if there are enough.
+    /// A number for a new client; `None` if there are enough. Those that have not said who they are do not count as such:
+    /// the oldest of them has to go, or a few silent connections would take the administrator's place.
     fn admit(&self, socket: &Arc<Socket>) -> Option<u64> {
+        let deadline = Instant::now() + STRANGER_LEAVES;
         let mut open = self.lock();
-        if open.by_number.len() >= self.engine.max_clients() {
-            return None;
+        while open.by_number.len() >= self.engine.max_clients() {
+            // An error means that it is gone.
+            let _ = open.oldest_stranger()?.shutdown(Shutdown::Both);
+            // Its thread wakes up, ends its session and takes it off the list.
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            open = self
+                .one_left
+                .wait_timeout(open, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         let number = open.next;
         open.next += 1;

@@ -134,6 +134,33 @@ fn one_client_too_many_is_told_so() {
     RawClient::connect(server.address(), 0).succeed(COM_PING, b"");
 }
 
+/// Connections that say nothing do not take the place of somebody who logs in: the oldest of them has to go.
+#[test]
+fn silent_connections_keep_nobody_out() {
+    let options = EngineOptions {
+        max_connections: 1,
+        ..EngineOptions::default()
+    };
+    let server = TestServer::start_with(options, |_, _| {});
+    let mut first = RawClient::connect(server.address(), 0);
+    let mut silent: Vec<RawClient> = Vec::new();
+    for _ in 0..40 {
+        let mut client = RawClient::dial(server.address());
+        client.receive_payload();
+        silent.push(client);
+    }
+    // The place of the administrator.
+    let mut second = RawClient::connect(server.address(), 0);
+    second.succeed(COM_PING, b"");
+    silent[0].assert_closed();
+    first.succeed(COM_PING, b"");
+    // Those that came last may still say who they are.
+    let mut last = silent.pop().expect("there are some");
+    last.send_response("root", 0);
+    assert_eq!(last.receive_error().code, 1040);
+    server.wait_for_connections(2 + 15);
+}
+
 /// Each of its bytes comes in time; all of them would take minutes.
 #[test]
 fn a_client_that_trickles_is_turned_away() {
