@@ -10,7 +10,9 @@
 //!   C                                                                                 is given 6
 //! ```
 //!
-//! With one number, B would find 6 there and say nothing, and A could not see B's row, which is not in the table yet.
+//! With one number, B would find 6 there and say nothing, and A could not see B's row, which is not in the table yet. The
+//! number of what was given out may be the same before and after all of that, so who takes a value looks at both numbers,
+//! takes it, and looks again at what was brought.
 
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 
@@ -131,8 +133,8 @@ impl AutoIncrement {
     pub(crate) fn take(&self, series: AutoIncrementSeries, greatest: u64) -> Option<Taken> {
         loop {
             let given_out = self.given_out.load(Ordering::Acquire);
-            let next = given_out.max(self.brought.load(Ordering::Relaxed));
-            let value = series.at_or_after(next);
+            let brought = self.brought.load(Ordering::Relaxed);
+            let value = series.at_or_after(given_out.max(brought));
             // The last value of BIGINT UNSIGNED marks the end, so that the counter never wraps.
             if value > greatest || value == u64::MAX {
                 return None;
@@ -141,11 +143,11 @@ impl AutoIncrement {
                 value,
                 next: series.after(value),
             };
-            let (counter, relaxed) = (&self.given_out, Ordering::Relaxed);
-            if counter
-                .compare_exchange(given_out, taken.next, relaxed, relaxed)
-                .is_ok()
-            {
+            let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+            let counter = &self.given_out;
+            let is_taken = counter.compare_exchange(given_out, taken.next, acquire, relaxed);
+            // Meanwhile this value may have been given out, brought by another row, and given back.
+            if is_taken.is_ok() && value >= self.brought.load(Ordering::Relaxed) {
                 return Some(taken);
             }
         }
@@ -172,6 +174,9 @@ impl AutoIncrement {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     const ALL: u64 = u64::MAX;
@@ -248,6 +253,31 @@ mod tests {
         counter.give_back(second);
         counter.give_back(first);
         assert_eq!(take(&counter), second);
+    }
+
+    /// One thread is given values, which rows bring before it gives them back; none of them is given to the other thread.
+    #[test]
+    fn a_value_that_was_brought_and_given_back_meanwhile_is_not_given_out() {
+        let (counter, done) = (counter(), AtomicBool::new(false));
+        let (series, mut kept) = (AutoIncrementSeries::default(), Vec::new());
+        let brought = std::thread::scope(|scope| {
+            let bringing = scope.spawn(|| {
+                let mut brought = HashSet::new();
+                for _ in 0..150_000 {
+                    let failed = take(&counter);
+                    counter.bring(series, failed.value);
+                    counter.give_back(failed);
+                    brought.insert(failed.value);
+                }
+                done.store(true, Ordering::SeqCst);
+                brought
+            });
+            while !done.load(Ordering::SeqCst) {
+                kept.push(take(&counter).value);
+            }
+            bringing.join().expect("it ends")
+        });
+        assert!(kept.iter().all(|value| !brought.contains(value)));
     }
 
     #[test]
