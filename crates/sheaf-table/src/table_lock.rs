@@ -14,7 +14,9 @@
 //! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind; WRITE keeps
 //! out everybody. Neither keeps out the session's own statements, which say for [which session](LockRequest) they ask. A busy
 //! table has no moment without writers, so who waits for LOCK TABLES [announces](TableLock::announce) it, and statements that
-//! hold no table yet let it pass; those that hold one go on, because somebody may be waiting for what they hold.
+//! hold no table yet let it pass; those that hold one go on, because somebody may be waiting for what they hold. The same goes
+//! for sessions that wait to be writer, which writers of rows let pass, or exclusive, which readers let pass, too: else a
+//! definition could not change while many sessions use the table in turn.
 //!
 //! **Order.** Writer before shared before exclusive, and whoever takes exclusive holds writer and no longer shared.
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
@@ -44,7 +46,7 @@
 //!
 //! If B misses a shard's 1, then 2 comes after A. Leaving goes the same way: who leaves takes its count back and then looks
 //! whether somebody waits; who waits says so and then counts. (All of these are sequentially consistent.) While WRITE is held
-//! or announced the lock stays closed, and readers ask under the mutex.
+//! or announced, or somebody waits to be exclusive, the lock stays closed, and readers ask under the mutex.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -124,15 +126,20 @@ impl State {
         self.owner.is_some_and(|(owner, _)| owner != session)
     }
 
+    /// Whether a session waits to be exclusive.
+    fn is_to_change(&self) -> bool {
+        self.definers.iter().any(|definer| definer.is_writer)
+    }
+
     fn admits_shared(&self, request: &LockRequest) -> bool {
-        let passes = !request.is_first || self.announced_writes == 0;
+        let passes = !request.is_first || (self.announced_writes == 0 && !self.is_to_change());
         passes && !self.exclusive && !self.is_others(request.session)
     }
 
     /// What a session has locked for READ it may have to look at beside other such sessions, where a foreign key leads
     /// there. That it changes nothing is the session's business.
     fn admits_row_writer(&self, request: &LockRequest) -> bool {
-        let passes = !request.is_first || self.announced == 0;
+        let passes = !request.is_first || (self.announced == 0 && self.definers.is_empty());
         let is_kept_out = self.is_others(request.session)
             || (!self.readers.is_empty() && !self.readers.contains(&request.session));
         passes && !self.writer && !self.exclusive && !is_kept_out
@@ -146,7 +153,7 @@ impl State {
     }
 
     fn stays_closed(&self) -> bool {
-        self.exclusive || self.owner.is_some() || self.announced_writes > 0
+        self.exclusive || self.owner.is_some() || self.announced_writes > 0 || self.is_to_change()
     }
 }
 
@@ -209,6 +216,10 @@ impl TableLock {
         let own = definer.and_then(|own| state.definers.iter().position(|known| *known == own));
         if let Some(own) = own {
             state.definers.swap_remove(own);
+            self.open(&state);
+            drop(state);
+            // Those that let it pass.
+            self.wake();
         }
         outcome
     }
@@ -717,5 +728,53 @@ mod tests {
         assert!(lock.shared(first).is_err() && lock.shared(NO_WAIT).is_ok());
         drop(announced);
         assert!(lock.shared(first).is_ok() && lock.row_writer(first).is_ok());
+    }
+
+    /// Sessions that use the table in turn, so that it is never free, would keep its definition as it is for ever.
+    #[test]
+    fn who_holds_nothing_lets_those_pass_that_change_the_definition() {
+        let lock = Arc::new(TableLock::default());
+        let first = LockRequest {
+            is_first: true,
+            ..NO_WAIT
+        };
+        let own = request(7, LONG.wait);
+        let row_writer = lock.row_writer(first).unwrap();
+        let reader = lock.shared(first).unwrap();
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(|| {
+                let writer = lock.writer(own).unwrap();
+                writer.exclusive(own).map(drop)
+            });
+            while !lock.awaits(7, true) {
+                std::thread::yield_now();
+            }
+            assert!(lock.row_writer(first).is_err() && lock.row_writer(NO_WAIT).is_ok());
+            assert!(lock.shared(first).is_ok());
+            drop(row_writer);
+            while !lock.awaits(7, false) {
+                std::thread::yield_now();
+            }
+            assert!(lock.shared(first).is_err() && lock.shared(NO_WAIT).is_ok());
+            // It goes on when the change is over.
+            let waiting = scope.spawn(|| {
+                let patient = LockRequest {
+                    is_first: true,
+                    ..LONG
+                };
+                lock.shared(patient).is_ok()
+            });
+            drop(reader);
+            changing.join().unwrap().unwrap();
+            assert!(waiting.join().unwrap());
+        });
+        // Nobody lets one pass that has given up.
+        let reader = lock.shared(first).unwrap();
+        let writer = lock.writer(own).unwrap();
+        let gives_up = request(7, Duration::from_millis(1));
+        assert!(writer.exclusive(gives_up).is_err());
+        assert!(lock.shared(first).is_ok() && !lock.closed.load(Ordering::SeqCst));
+        drop((reader, writer));
+        assert!(lock.row_writer(first).is_ok());
     }
 }
