@@ -17,6 +17,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mysql_common::constants::CapabilityFlags;
@@ -62,6 +63,8 @@ pub struct Connection {
     /// The client has said goodbye.
     pub(crate) has_ended_well: bool,
     guard: Option<Box<dyn Send>>,
+    /// It has read commands that come after the one that it runs. Others look here.
+    has_more_commands: Arc<AtomicBool>,
 }
 
 /// How the turn of a connection ended.
@@ -195,6 +198,7 @@ fn open(
         is_timed_out: false,
         has_ended_well: false,
         guard: None,
+        has_more_commands: Arc::default(),
     }))
 }
 
@@ -210,6 +214,11 @@ impl Connection {
     /// What is dropped with the connection, after everything else.
     pub(crate) fn keep(&mut self, guard: Box<dyn Send>) {
         self.guard = Some(guard);
+    }
+
+    /// From now on it says here, when it runs a command, whether it has read more commands.
+    pub(crate) fn tell_of_commands(&mut self, has_more: Arc<AtomicBool>) {
+        self.has_more_commands = has_more;
     }
 
     /// Serves the client on a thread of its own, until it is gone. `Waits`: until `shall_share`, which is asked between two
@@ -272,7 +281,11 @@ impl Connection {
     fn serve_next(&mut self, read: fn(&mut Self, &mut Vec<u8>) -> Result<(), ReadError>) -> Served {
         let mut request = std::mem::take(&mut self.request);
         let flow = match read(self, &mut request) {
-            Ok(()) => self.run_command(&request),
+            Ok(()) => {
+                let has_more = self.packets.has_unread_command();
+                self.has_more_commands.store(has_more, Ordering::Relaxed);
+                self.run_command(&request)
+            }
             Err(error) => self.answer_read_error(&error),
         };
         self.unfinished = self.session.take_unfinished_commit();

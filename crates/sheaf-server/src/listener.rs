@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,8 +28,8 @@ use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::authentication::Origin;
 use crate::connection::{self, Connection, Served};
-use crate::packet::PacketStream;
-use crate::readiness::is_closed_by_peer;
+use crate::packet::{PacketStream, is_goodbye};
+use crate::readiness::closed_by_peers;
 use crate::response::write_error_before_greeting;
 use crate::shared_threads::SharedThreads;
 use crate::tls::TlsOptions;
@@ -52,6 +53,9 @@ const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// A client that closes its connection may leave as many bytes behind that nobody reads: its goodbye, in plain or
 /// encrypted.
 const MAX_GOODBYE_BYTES: usize = 64;
+/// Lengths of encrypted records that are no command: the end of TLS 1.3, and the packet of a goodbye in TLS 1.3 and in 1.2, or
+/// compressed in TLS 1.3.
+const GOODBYE_RECORD_BYTES: [usize; 3] = [2 + 1 + 16, 5 + 1 + 16, 5 + 8 + 16];
 /// The default of [`ServerOptions::own_threads`]. So many threads stay in the processor's caches.
 const OWN_THREADS: usize = 64;
 /// The longest wait for a stranger to leave whose connection was ended.
@@ -123,6 +127,25 @@ struct OpenClient {
     session: Option<u64>,
     /// When it came, until it has said who it is.
     stranger_since: Option<Instant>,
+    /// Its connection has read commands that come after the one that it runs.
+    has_more_commands: Arc<AtomicBool>,
+}
+
+/// What is looked at to learn whether a client has hung up.
+struct Watched {
+    session: u64,
+    socket: Arc<Socket>,
+    has_more_commands: Arc<AtomicBool>,
+}
+
+impl OpenClient {
+    fn watched(&self) -> Option<Watched> {
+        Some(Watched {
+            session: self.session?,
+            socket: Arc::clone(&self.socket),
+            has_more_commands: Arc::clone(&self.has_more_commands),
+        })
+    }
 }
 
 impl OpenClients {
@@ -333,16 +356,21 @@ impl Clients {
                 socket: Arc::clone(socket),
                 session: None,
                 stranger_since: Some(Instant::now()),
+                has_more_commands: Arc::default(),
             },
         );
         self.count.store(open.by_number.len(), Ordering::Relaxed);
         Some(number)
     }
 
-    /// A client has said who it is.
-    fn note_let_in(&self, number: u64) {
-        if let Some(client) = self.lock().by_number.get_mut(&number) {
-            client.stranger_since = None;
+    /// A client has said who it is. Where it says whether it has read more commands than the one that it runs.
+    fn note_let_in(&self, number: u64) -> Arc<AtomicBool> {
+        match self.lock().by_number.get_mut(&number) {
+            Some(client) => {
+                client.stranger_since = None;
+                Arc::clone(&client.has_more_commands)
+            }
+            None => Arc::default(),
         }
     }
 
@@ -434,14 +462,12 @@ fn watch_for_hangups(clients: &Clients) {
         // It may have been woken before its time.
         if looked.elapsed() >= HANGUP_CHECK_INTERVAL {
             looked = Instant::now();
-            let gone: HashSet<u64> = open
-                .by_number
-                .values()
-                .filter(|client| has_hung_up(&client.socket))
-                .filter_map(|client| client.session)
-                .collect();
+            let watched = open.by_number.values().filter_map(OpenClient::watched);
+            let watched: Vec<Watched> = watched.collect();
             turn_away_the_slow(&open, clients.engine.connect_timeout());
             drop(open);
+            let gone = those_that_hung_up(&watched);
+            drop(watched);
             for &session in gone.intersection(&gone_before) {
                 // An error means that the session noticed and ended by itself.
                 if clients.engine.kill(session, true).is_ok() {
@@ -476,18 +502,50 @@ fn turn_away_the_slow(open: &OpenClients, connect_timeout: Duration) {
     }
 }
 
-/// Has the peer closed its side, with nothing left to read but a goodbye?
-fn has_hung_up(socket: &Socket) -> bool {
-    if !is_closed_by_peer(socket) {
-        return false;
-    }
+/// The sessions whose peers have closed their side, with nothing left to read but a goodbye.
+fn those_that_hung_up(clients: &[Watched]) -> HashSet<u64> {
+    let sockets = clients.iter().map(|client| client.socket.as_raw_fd());
+    closed_by_peers(sockets)
+        .into_iter()
+        .map(|number| &clients[number])
+        .filter(|client| !client.has_more_commands.load(Ordering::Relaxed))
+        .filter(|client| leaves_no_command(&client.socket))
+        .map(|client| client.session)
+        .collect()
+}
+
+/// Is what was sent and not read no command but the last one?
+fn leaves_no_command(socket: &Socket) -> bool {
     let mut bytes = [MaybeUninit::uninit(); MAX_GOODBYE_BYTES + 1];
     match socket.recv_with_flags(&mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT) {
-        Ok(bytes) => bytes <= MAX_GOODBYE_BYTES,
+        Ok(count) => {
+            // SAFETY: so many of them were received.
+            let sent = bytes[..count]
+                .iter()
+                .map(|byte| unsafe { byte.assume_init() });
+            is_goodbye_on_the_wire(&sent.collect::<Vec<u8>>())
+        }
         Err(error) => !matches!(
             error.kind(),
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
         ),
+    }
+}
+
+/// As [`is_goodbye`], also compressed, or encrypted: then it is known by its length.
+fn is_goodbye_on_the_wire(bytes: &[u8]) -> bool {
+    match bytes {
+        // A frame of five bytes that are not compressed.
+        [5, 0, 0, _, 0, 0, 0, packet @ ..] => packet.len() == 5 && is_goodbye(packet),
+        // Records of alerts, and of data.
+        [kind @ (21 | 23), 3, _, high, low, rest @ ..] => {
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            (*kind == 21 || GOODBYE_RECORD_BYTES.contains(&length))
+                && rest
+                    .get(length..)
+                    .is_some_and(|next| is_goodbye_on_the_wire(next))
+        }
+        _ => is_goodbye(bytes),
     }
 }
 
@@ -522,7 +580,7 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
                 }
             });
             if let Some(mut connection) = let_in {
-                clients.note_let_in(number);
+                connection.tell_of_commands(clients.note_let_in(number));
                 connection.keep(Box::new(admission));
                 serve(connection, &clients);
             }
@@ -557,4 +615,41 @@ fn refuse(socket: &Arc<Socket>, error: &SqlError) {
     let mut packets = PacketStream::new(SocketTransport::new(Arc::clone(socket), None), 0);
     // The client may be gone, which is as well.
     let _ = write_error_before_greeting(&mut packets, error).and_then(|()| packets.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goodbye_is_told_from_a_command() {
+        let record = |kind: u8, length: u8| {
+            let mut bytes = vec![kind, 3, 3, 0, length];
+            bytes.resize(5 + usize::from(length), 0);
+            bytes
+        };
+        let goodbyes = [
+            vec![],
+            vec![1, 0, 0, 0, 1],
+            vec![5, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1],
+            record(23, 22),
+            [record(23, 22), record(23, 19)].concat(),
+            [record(23, 29), record(21, 26)].concat(),
+        ];
+        for bytes in goodbyes {
+            assert!(is_goodbye_on_the_wire(&bytes), "{bytes:?}");
+        }
+        let commands = [
+            vec![1, 0, 0, 0, 14],
+            vec![7, 0, 0, 0, 3, b'c', b'o', b'm', b'm', b'i', b't'],
+            vec![
+                7, 0, 0, 0, 3, b'c', b'o', b'm', b'm', b'i', b't', 1, 0, 0, 0, 1,
+            ],
+            // COMMIT.
+            [record(23, 28), record(23, 22)].concat(),
+        ];
+        for bytes in commands {
+            assert!(!is_goodbye_on_the_wire(&bytes), "{bytes:?}");
+        }
+    }
 }

@@ -123,6 +123,18 @@ pub(crate) struct Buffers {
     pub(crate) request: Vec<u8>,
 }
 
+/// The packet by which a client says that it leaves, without the number of its frame, which is the fourth byte.
+const GOODBYE: ([u8; 3], u8) = ([1, 0, 0], 1);
+
+/// Whether this is nothing, or only what a client says when it leaves.
+pub(crate) fn is_goodbye(bytes: &[u8]) -> bool {
+    match bytes {
+        [] => true,
+        [length @ .., _, command] => (length, *command) == (&GOODBYE.0[..], GOODBYE.1),
+        _ => false,
+    }
+}
+
 /// One side of a connection.
 pub struct PacketStream<T> {
     transport: T,
@@ -260,6 +272,14 @@ impl<T: Transport> PacketStream<T> {
     /// Whether there is something of the next packet that a read would not wait for.
     pub(crate) fn has_unread(&self) -> bool {
         self.received_start < self.received_end
+    }
+
+    /// Whether a command that has come waits above the socket: it is not known to whoever looks there. Where there may be
+    /// one that cannot be seen, there is.
+    pub(crate) fn has_unread_command(&self) -> bool {
+        let unread = &self.received[self.received_start..self.received_end];
+        let is_hidden = self.may_have_more && !self.transport.is_plain();
+        is_hidden || !is_goodbye(unread)
     }
 
     /// Whether what is not read lies in the socket and nowhere above it.

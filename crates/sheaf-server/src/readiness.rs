@@ -50,17 +50,23 @@ unsafe fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Whether the peer of a socket sends no more, whatever there is still to read.
-pub(crate) fn is_closed_by_peer(socket: &impl AsRawFd) -> bool {
-    let mut asked = libc::pollfd {
-        fd: socket.as_raw_fd(),
+/// The numbers of those sockets whose peers send no more, whatever there is still to read: one call for all of them.
+pub(crate) fn closed_by_peers(sockets: impl Iterator<Item = RawFd>) -> Vec<usize> {
+    let asked = sockets.map(|fd| libc::pollfd {
+        fd,
         events: libc::POLLRDHUP,
         revents: 0,
-    };
-    // SAFETY: there is one entry, which lives during the call; a time of 0 does not wait.
-    let reported = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    });
+    let mut asked: Vec<libc::pollfd> = asked.collect();
+    // SAFETY: there are so many entries, which live during the call; a time of 0 does not wait.
+    let reported = unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) };
+    if reported <= 0 {
+        return Vec::new();
+    }
     let ends = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
-    reported > 0 && asked.revents & ends != 0
+    let numbered = asked.iter().enumerate();
+    let closed = numbered.filter(|(_, socket)| socket.revents & ends != 0);
+    closed.map(|(number, _)| number).collect()
 }
 
 impl Bell {
@@ -224,6 +230,17 @@ mod tests {
         pairs[0].0.shutdown(Shutdown::Both).expect("it is open");
         pairs[1].1.write_all(b"e").expect("there is room");
         assert_eq!(next(&readiness), input(1));
+    }
+
+    #[test]
+    fn sockets_that_were_closed_are_found_among_others() {
+        let mut pairs = [pair(), pair(), pair()];
+        pairs[0].1.write_all(b"a").expect("there is room");
+        pairs[2].1.write_all(b"a").expect("there is room");
+        pairs[2].1.shutdown(Shutdown::Write).expect("it is open");
+        let sockets = pairs.iter().map(|(ours, _)| ours.as_raw_fd());
+        assert_eq!(closed_by_peers(sockets), [2]);
+        assert!(closed_by_peers(std::iter::empty()).is_empty());
     }
 
     #[test]

@@ -158,7 +158,34 @@ fn silent_connections_keep_nobody_out() {
     let mut last = silent.pop().expect("there are some");
     last.send_response("root", 0);
     assert_eq!(last.receive_error().code, 1040);
-    server.wait_for_connections(2 + 15);
+    server.wait_for_connections(2 + 14);
+}
+
+/// What a client has sent before it left is run, as long as it is not the last command that takes long.
+#[test]
+fn commands_that_a_client_leaves_behind_are_run() {
+    let server = TestServer::start();
+    let mut root = server.connect();
+    root.query_drop("CREATE DATABASE left_behind").unwrap();
+    root.query_drop("CREATE TABLE left_behind.t (a INT)")
+        .unwrap();
+    for says_goodbye in [true, false] {
+        let mut client = RawClient::connect(server.address(), 0);
+        let mut sent = Vec::new();
+        for sql in ["SELECT SLEEP(1)", "INSERT left_behind.t VALUES (1)"] {
+            sent.extend((sql.len() as u32 + 1).to_le_bytes());
+            sent.push(COM_QUERY);
+            sent.extend(sql.as_bytes());
+        }
+        if says_goodbye {
+            sent.extend([1, 0, 0, 0, 1]);
+        }
+        client.send_raw(&sent).expect("the server listens");
+        drop(client);
+    }
+    wait_until("both rows are there", || {
+        query_text(&mut root, "SELECT COUNT(*) FROM left_behind.t") == ["2"]
+    });
 }
 
 /// Each of its bytes comes in time; all of them would take minutes.
