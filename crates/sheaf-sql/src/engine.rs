@@ -388,6 +388,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Connections of an account count as connections of it under its new name.
+    pub(crate) fn rename_account_of_sessions(&self, old: &AccountName, new: &AccountName) {
+        for handle in self.lock_sessions().values() {
+            handle.rename_account(old, new);
+        }
+    }
+
     /// Clients that may be connected at the same time, with those who have not said yet who they are.
     pub fn max_clients(&self) -> usize {
         self.max_connections().saturating_add(LOGINS)

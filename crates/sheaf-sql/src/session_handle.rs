@@ -227,6 +227,15 @@ impl SessionHandle {
         lock(&self.account).as_ref() == Some(account)
     }
 
+    /// The account has another name now.
+    pub(crate) fn rename_account(&self, old: &AccountName, new: &AccountName) {
+        if let Some(account) = &mut *lock(&self.account)
+            && account == old
+        {
+            account.clone_from(new);
+        }
+    }
+
     /// It has a place now, as a connection of this account. False: it had one before.
     pub(crate) fn take_place(&self, account: Option<&AccountName>) -> bool {
         *lock(&self.account) = account.cloned();

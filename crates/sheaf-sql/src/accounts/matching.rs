@@ -37,7 +37,7 @@ pub fn admits(accounts: &Accounts, hosts: &[&str]) -> bool {
 }
 
 /// The less, the more specific.
-fn specificity(name: &AccountName) -> (u8, Reverse<usize>, bool) {
+pub(super) fn specificity(name: &AccountName) -> (u8, Reverse<usize>, bool) {
     let first_wildcard = name.host.find(['%', '_']);
     let (rank, fixed) = match (name.host.as_str(), first_wildcard) {
         ("", _) => (4, 0),

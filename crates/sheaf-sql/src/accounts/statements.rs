@@ -9,6 +9,7 @@ use sheaf_table::{
     Account, AccountName, Accounts, AuthenticationMethod, PrivilegeLevel, Privileges,
 };
 
+use super::matching::specificity;
 use super::password;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{
@@ -53,6 +54,9 @@ impl Session {
                 (problem, code) = ("already exists", 3163);
                 let made = self.define_accounts(users, &options)?;
                 catalog.change_accounts(|accounts| {
+                    for account in &made {
+                        self.check_covers(accounts, &shadowed(accounts, &account.name))?;
+                    }
                     left_out = create(accounts, made, if_not_exists)?;
                     Ok::<(), SqlError>(())
                 })?;
@@ -72,14 +76,22 @@ impl Session {
                 accounts.retain(|name, _| !names.contains(name));
                 Ok::<(), SqlError>(())
             })?,
-            AccountStatement::Rename(pairs) => catalog.change_accounts(|accounts| {
+            AccountStatement::Rename(pairs) => {
+                let pairs = pairs.iter();
+                let pairs = pairs.map(|(old, new)| (self.name_of(old), self.name_of(new)));
+                let pairs: Vec<(AccountName, AccountName)> = pairs.collect();
+                catalog.change_accounts(|accounts| {
+                    for (old, new) in &pairs {
+                        self.check_covers(accounts, std::slice::from_ref(old))?;
+                        rename(accounts, old, new.clone())?;
+                        self.check_covers(accounts, &shadowed(accounts, new))?;
+                    }
+                    Ok::<(), SqlError>(())
+                })?;
                 for (old, new) in &pairs {
-                    let old = self.name_of(old);
-                    self.check_covers(accounts, std::slice::from_ref(&old))?;
-                    rename(accounts, &old, self.name_of(new))?;
+                    self.engine.rename_account_of_sessions(old, new);
                 }
-                Ok::<(), SqlError>(())
-            })?,
+            }
             AccountStatement::SetPassword { user, password } => {
                 let name = self.name_of(&user);
                 catalog.change_accounts(|accounts| {
@@ -473,6 +485,18 @@ fn create(accounts: &mut Accounts, made: Vec<Account>, if_not_exists: bool) -> R
         )));
     }
     Ok(left_out)
+}
+
+/// The other accounts whose clients may be taken for those of this one: of the same user, or of any if this one is of all
+/// users, and not of more specific hosts. Whoever makes an account of this name takes these over.
+fn shadowed(accounts: &Accounts, name: &AccountName) -> Vec<AccountName> {
+    let own = specificity(name);
+    let others = accounts.keys().filter(|other| *other != name);
+    let of_user = others.filter(|other| name.user.is_empty() || other.user == name.user);
+    of_user
+        .filter(|other| own <= specificity(other))
+        .cloned()
+        .collect()
 }
 
 /// Error 1396 if an account is not there or the new name is taken.

@@ -829,3 +829,49 @@ fn an_account_has_its_share_of_the_connections() {
         (1226, "42000".into())
     );
 }
+
+/// An account of a more specific host would get the clients of one that may do more.
+#[test]
+fn nobody_makes_an_account_that_takes_the_place_of_a_stronger_one() {
+    let server = TestServer::start();
+    let mut root = server.connect();
+    run(
+        &mut root,
+        &[
+            "CREATE USER clerk",
+            "GRANT CREATE USER ON *.* TO clerk",
+            "CREATE USER boss",
+            "GRANT ALL ON *.* TO boss",
+            "CREATE USER ann",
+            "CREATE USER other",
+        ],
+    );
+    let mut clerk = connect_as(&server, "clerk", "").expect("it may connect");
+    for statement in [
+        "CREATE USER boss@'127.0.0.1' IDENTIFIED BY 'x'",
+        "CREATE USER IF NOT EXISTS boss@localhost",
+        "CREATE USER ''@localhost",
+        "RENAME USER other TO boss@localhost",
+    ] {
+        assert_eq!(code(&mut clerk, statement), 1227, "{statement}");
+    }
+    assert!(connect_as(&server, "boss", "").is_ok());
+    run(
+        &mut clerk,
+        &["CREATE USER ann@localhost", "RENAME USER other TO another"],
+    );
+    run(&mut root, &["CREATE USER boss@localhost"]);
+}
+
+#[test]
+fn connections_count_for_an_account_that_gets_another_name() {
+    let server = TestServer::start();
+    let mut root = server.connect();
+    run(&mut root, &["CREATE USER one WITH MAX_USER_CONNECTIONS 1"]);
+    let first = connect_as(&server, "one", "").expect("there is a place");
+    run(&mut root, &["RENAME USER one TO two"]);
+    assert_eq!(error_of(connect_as(&server, "two", "")).0, 1226);
+    drop(first);
+    server.wait_for_connections(1);
+    assert!(connect_as(&server, "two", "").is_ok());
+}
