@@ -30,7 +30,7 @@ use crate::altered_definition::{
 use crate::auto_increment::AutoIncrementSeries;
 use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
 use crate::catalog_foreign_keys::{check_rows, parents_of};
-use crate::check_constraint::{CheckSpec, RowTest, rename_check_with_table};
+use crate::check_constraint::{CheckSpec, RowTest, rename_checks_with_table};
 use crate::collation::Collation;
 use crate::convert::Mode;
 use crate::definition_check::NO_TREE;
@@ -534,9 +534,7 @@ fn rename(definition: &mut TableDefinition, changes: &[Alteration]) {
             for key in &mut definition.foreign_keys {
                 rename_with_table(key, &definition.name, table);
             }
-            for check in &mut definition.checks {
-                rename_check_with_table(check, &definition.name, table);
-            }
+            rename_checks_with_table(&mut definition.checks, &definition.name, table);
             (definition.database, definition.name) = (database.clone(), table.clone());
         }
     }

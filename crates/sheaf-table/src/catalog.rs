@@ -30,7 +30,7 @@ use crate::catalog_records::{
     put_definition, put_statistics, read_header, table_of_key,
 };
 use crate::catalog_resource_groups::{ResourceGroupState, read_resource_group};
-use crate::check_constraint::rename_check_with_table;
+use crate::check_constraint::rename_checks_with_table;
 use crate::definition_check::{check_name, needs_overflow, resolve_table};
 use crate::definition_codec::decode_definition;
 use crate::error::{Result, TableError};
@@ -815,9 +815,7 @@ impl Catalog {
             for key in &mut definition.foreign_keys {
                 rename_with_table(key, &definition.name, &name);
             }
-            for check in &mut definition.checks {
-                rename_check_with_table(check, &definition.name, &name);
-            }
+            rename_checks_with_table(&mut definition.checks, &definition.name, &name);
             (definition.database, definition.name) = (database, name);
             let state = table.state.clone();
             renamed.push(Table::open(&self.storage, definition, state)?);

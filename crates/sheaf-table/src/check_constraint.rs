@@ -192,10 +192,32 @@ pub(crate) fn rename_column(checks: &[CheckConstraint], column: &str) -> Result<
     }
 }
 
-/// Gives a CHECK that was named after its table the name that goes with another name of the table.
-pub(crate) fn rename_check_with_table(check: &mut CheckConstraint, old: &str, new: &str) {
-    let number = check.name.strip_prefix(&format!("{old}_chk_"));
-    if let Some(number) = number.and_then(|number| number.parse::<u64>().ok()) {
-        check.name = format!("{new}_chk_{number}");
+/// Gives the CHECKs that were named after their table the names that go with another name of the table, and another number
+/// to one whose new name is that of a CHECK already.
+pub(crate) fn rename_checks_with_table(checks: &mut [CheckConstraint], old: &str, new: &str) {
+    let prefix = format!("{old}_chk_");
+    let number_in = |check: &CheckConstraint, prefix: &str| {
+        let number = check.name.strip_prefix(prefix)?;
+        number.parse::<u64>().ok()
+    };
+    let (renamed, kept): (Vec<_>, Vec<_>) = checks
+        .iter_mut()
+        .partition(|check| number_in(check, &prefix).is_some());
+    let new_prefix = format!("{new}_chk_");
+    let mut names: Vec<String> = kept.iter().map(|check| check.name.clone()).collect();
+    let numbers = renamed.iter().filter_map(|check| number_in(check, &prefix));
+    let kept_numbers = kept
+        .iter()
+        .filter_map(|check| number_in(check, &new_prefix));
+    let mut largest = numbers.chain(kept_numbers).max().unwrap_or(0);
+    for check in renamed {
+        let number = number_in(check, &prefix).unwrap_or(0);
+        let mut name = format!("{new_prefix}{number}");
+        if names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
+            largest += 1;
+            name = format!("{new_prefix}{largest}");
+        }
+        names.push(name.clone());
+        check.name = name;
     }
 }

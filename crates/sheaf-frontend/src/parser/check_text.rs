@@ -7,6 +7,9 @@
 //! ```text
 //!   t.price > 0   /* net */ AND name <> "it's"     ->     `price` > 0 AND `name` <> 'it\'s'
 //! ```
+//!
+//! Parentheses around all of it are left out: SHOW CREATE TABLE adds some, and a dump that is read again would have more
+//! of them each time.
 
 use std::ops::ControlFlow;
 
@@ -18,8 +21,35 @@ use crate::walk::{ExpressionVisitor, walk_expression};
 /// The names of columns in an expression, each once, as they are written first.
 pub fn column_names(expression: &ast::Expr) -> Vec<String> {
     let mut names = Names(Vec::new());
-    walk_expression(&mut expression.clone(), &mut names);
+    let mut expression = expression.clone();
+    walk_expression(&mut expression, &mut WithoutUnits);
+    walk_expression(&mut expression, &mut names);
     names.0
+}
+
+/// Functions whose first argument is a unit of time.
+const WITH_UNIT: [&str; 2] = ["TIMESTAMPADD", "TIMESTAMPDIFF"];
+
+/// Takes out units of time, which look like columns.
+struct WithoutUnits;
+
+impl ExpressionVisitor for WithoutUnits {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Function(function) = expression
+            && is_with_unit(&function.name.to_string())
+            && let ast::FunctionArguments::List(arguments) = &mut function.args
+            && !arguments.args.is_empty()
+        {
+            arguments.args.remove(0);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_with_unit(function: &str) -> bool {
+    WITH_UNIT
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(function))
 }
 
 struct Names(Vec<String>);
@@ -47,9 +77,11 @@ impl ExpressionVisitor for Names {
 /// What is kept of the expression that these tokens are.
 pub(super) fn kept_text(tokens: &[Token], expression: &ast::Expr) -> String {
     let columns = column_names(expression);
+    let tokens = without_parentheses(tokens);
     let mut text = String::new();
     let mut at = 0;
     let mut space = false;
+    let mut is_unit = false;
     while at < tokens.len() {
         let token = &tokens[at];
         at += 1;
@@ -60,7 +92,13 @@ pub(super) fn kept_text(tokens: &[Token], expression: &ast::Expr) -> String {
         if std::mem::take(&mut space) {
             text.push(' ');
         }
+        let may_be_unit = std::mem::take(&mut is_unit);
         match token {
+            Token::LParen => {
+                is_unit = matches!(last_word(&tokens[..at - 1]), Some(word) if is_with_unit(word));
+                text.push('(');
+            }
+            Token::Word(word) if may_be_unit => text.push_str(&word.value),
             // A table or a database before a column.
             Token::Word(_) if is_qualifier(&tokens[at..]) => at += 1,
             Token::Word(word) => {
@@ -82,6 +120,44 @@ pub(super) fn kept_text(tokens: &[Token], expression: &ast::Expr) -> String {
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+fn last_word(tokens: &[Token]) -> Option<&str> {
+    match tokens.last() {
+        Some(Token::Word(word)) if word.quote_style.is_none() => Some(&word.value),
+        _ => None,
+    }
+}
+
+/// What is between parentheses that are around all of it.
+fn without_parentheses(mut tokens: &[Token]) -> &[Token] {
+    loop {
+        let is_space = |token: &Token| matches!(token, Token::Whitespace(_));
+        while let [first, rest @ ..] = tokens
+            && is_space(first)
+        {
+            tokens = rest;
+        }
+        while let [rest @ .., last] = tokens
+            && is_space(last)
+        {
+            tokens = rest;
+        }
+        let [Token::LParen, inner @ .., Token::RParen] = tokens else {
+            return tokens;
+        };
+        let mut depth = 0_usize;
+        for token in inner {
+            match token {
+                Token::LParen => depth += 1,
+                // The first one ends before the end.
+                Token::RParen if depth == 0 => return tokens,
+                Token::RParen => depth -= 1,
+                _ => {}
+            }
+        }
+        tokens = inner;
+    }
 }
 
 fn is_qualifier(behind: &[Token]) -> bool {

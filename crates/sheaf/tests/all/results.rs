@@ -766,3 +766,55 @@ fn without_conversion_columns_keep_their_own_collations() {
         [(80, 63), (80, 63)]
     );
 }
+
+/// A dump that is read again has the same clauses, and units of time are no columns.
+#[test]
+fn the_text_of_a_check_stays_as_it_is() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("checks");
+    c.query_drop(
+        "CREATE TABLE t (year DATE, b DATE, c INT, CHECK ((((c > 0)))), CHECK ((c > 1) OR (c < 9)), \
+         CONSTRAINT age CHECK (TIMESTAMPDIFF(YEAR, year, b) >= 18), \
+         CHECK (TIMESTAMPADD( month, 1, b) > year))",
+    )
+    .unwrap();
+    let shown = |c: &mut mysql::Conn| -> String {
+        let row: (String, String) = c.query_first("SHOW CREATE TABLE t").unwrap().unwrap();
+        row.1
+    };
+    let first = shown(&mut c);
+    for clause in [
+        "CHECK ((`c` > 0))",
+        "CHECK (((`c` > 1) OR (`c` < 9)))",
+        "CHECK ((TIMESTAMPDIFF(YEAR, `year`, `b`) >= 18))",
+    ] {
+        assert!(first.contains(clause), "{first}");
+    }
+    for _ in 0..2 {
+        c.query_drop("DROP TABLE t").unwrap();
+        c.query_drop(&first).unwrap();
+        assert_eq!(shown(&mut c), first);
+    }
+    let error = error_of(c.query_drop("INSERT t VALUES ('2000-01-01', '2010-01-01', 3)"));
+    assert_eq!(error.0, 3819);
+    c.query_drop("INSERT t VALUES ('2000-01-01', '2020-01-01', 3)")
+        .unwrap();
+}
+
+/// The name that a CHECK gets with its table's new name may be that of another one, which somebody chose.
+#[test]
+fn checks_of_a_renamed_table_have_names_of_their_own() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("checks");
+    for rename in ["RENAME TABLE t TO u", "ALTER TABLE t RENAME u"] {
+        c.query_drop("CREATE TABLE t (a INT, CHECK (a > 0), CONSTRAINT u_chk_1 CHECK (a > 1))")
+            .unwrap();
+        c.query_drop(rename).unwrap();
+        let names = query_text(
+            &mut c,
+            "SELECT constraint_name FROM information_schema.check_constraints ORDER BY 1",
+        );
+        assert_eq!(names, ["u_chk_1", "u_chk_2"]);
+        c.query_drop("DROP TABLE u").unwrap();
+    }
+}
