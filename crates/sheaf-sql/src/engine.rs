@@ -388,8 +388,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Connections of an account count as connections of it under its new name.
-    pub(crate) fn rename_account_of_sessions(&self, old: &AccountName, new: &AccountName) {
+    /// The connections of an account stay its own when it gets another name.
+    pub(crate) fn rename_connections(&self, old: &AccountName, new: &AccountName) {
         for handle in self.lock_sessions().values() {
             handle.rename_account(old, new);
         }

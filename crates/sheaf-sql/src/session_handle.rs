@@ -227,12 +227,15 @@ impl SessionHandle {
         lock(&self.account).as_ref() == Some(account)
     }
 
-    /// The account has another name now.
+    /// The account that it counts as a connection of.
+    pub(crate) fn account(&self) -> Option<AccountName> {
+        lock(&self.account).clone()
+    }
+
     pub(crate) fn rename_account(&self, old: &AccountName, new: &AccountName) {
-        if let Some(account) = &mut *lock(&self.account)
-            && account == old
-        {
-            account.clone_from(new);
+        let mut account = lock(&self.account);
+        if account.as_ref() == Some(old) {
+            *account = Some(new.clone());
         }
     }
 

@@ -30,6 +30,56 @@ pub fn find<'a>(accounts: &'a Accounts, user: &str, hosts: &[&str]) -> Option<&'
         .map(|(_, account)| account)
 }
 
+/// The accounts that clients would not be any more, or not from everywhere, if there were an account of this name.
+pub fn hidden_by<'a>(
+    accounts: &'a Accounts,
+    new: &'a AccountName,
+) -> impl Iterator<Item = &'a Arc<Account>> {
+    accounts
+        .iter()
+        .filter(move |(name, _)| {
+            name.user == new.user || name.user.is_empty() || new.user.is_empty()
+        })
+        .filter(move |(name, _)| (specificity(new), new) < (specificity(name), *name))
+        .filter(move |(name, _)| may_share_client(&name.host, &new.host))
+        .map(|(_, account)| account)
+}
+
+/// Whether both may fit one client. One of this machine is `localhost` and has a loopback address, any other has an address.
+/// Of patterns with wildcards it is not known which networks they fit.
+fn may_share_client(one: &str, other: &str) -> bool {
+    let fits_some_of = |pattern: &str, of: &str| {
+        host_fits(of, pattern) || (is_pattern(pattern) && network(of).is_some())
+    };
+    fits_some_of(one, other)
+        || fits_some_of(other, one)
+        || (may_be_local(one) && may_be_local(other))
+        || have_common_address(one, other)
+}
+
+fn is_pattern(host: &str) -> bool {
+    host.is_empty() || host.contains(['%', '_'])
+}
+
+fn may_be_local(host: &str) -> bool {
+    is_pattern(host)
+        || matches!(host, "localhost" | "::1")
+        || have_common_address(host, "127.0.0.0/8")
+}
+
+fn have_common_address(one: &str, other: &str) -> bool {
+    let addresses = |host: &str| {
+        let one = || host.parse::<Ipv4Addr>().ok();
+        network(host).or_else(|| Some((one()?.to_bits(), u32::MAX)))
+    };
+    match (addresses(one), addresses(other)) {
+        (Some((one, one_mask)), Some((other, other_mask))) => {
+            (one ^ other) & one_mask & other_mask == 0
+        }
+        _ => false,
+    }
+}
+
 /// Whether anybody may connect from there.
 pub fn admits(accounts: &Accounts, hosts: &[&str]) -> bool {
     let mut patterns = accounts.keys().map(|name| &name.host);
@@ -37,7 +87,7 @@ pub fn admits(accounts: &Accounts, hosts: &[&str]) -> bool {
 }
 
 /// The less, the more specific.
-pub(super) fn specificity(name: &AccountName) -> (u8, Reverse<usize>, bool) {
+fn specificity(name: &AccountName) -> (u8, Reverse<usize>, bool) {
     let first_wildcard = name.host.find(['%', '_']);
     let (rank, fixed) = match (name.host.as_str(), first_wildcard) {
         ("", _) => (4, 0),
@@ -203,6 +253,32 @@ mod tests {
         assert_eq!(found("Bob", &["11.0.0.1"]), None);
         assert_eq!(found("root", &["11.0.0.1"]), None);
         assert!(admits(&accounts, &["11.0.0.1"]));
+    }
+
+    #[test]
+    fn a_new_account_hides_those_that_come_after_it() {
+        for (old, new, is_hidden) in [
+            (("root", "%"), ("root", "127.0.0.1"), true),
+            (("root", "localhost"), ("root", "127.0.0.1"), true),
+            (("root", "localhost"), ("root", "10.0.0.7"), false),
+            (("root", "localhost"), ("root", "%"), false),
+            (("root", "localhost"), ("ann", "localhost"), false),
+            (("root", "localhost"), ("", "127.0.0.1"), false),
+            (("root", "localhost"), ("", "localhost"), false),
+            (("root", "%"), ("", "localhost"), true),
+            (("", "%"), ("root", "localhost"), true),
+            (("root", "10.0.0.0/8"), ("root", "10.0.0.7"), true),
+            (("root", "10.0.0.0/8"), ("root", "11.0.0.7"), false),
+            (("root", "10.%"), ("root", "10.0.0.0/24"), true),
+            (("root", "10.%"), ("root", "11.0.0.7"), false),
+            (("root", "10.%"), ("root", "10.0.%"), true),
+            (("root", "10.0.0.7"), ("root", "10.0.0.7"), false),
+        ] {
+            let accounts = accounts(&[old]);
+            let new = AccountName::new(new.0, new.1);
+            let hidden = hidden_by(&accounts, &new).count();
+            assert_eq!(hidden == 1, is_hidden, "{old:?} {new}");
+        }
     }
 
     #[test]

@@ -140,15 +140,21 @@ impl Session {
     /// Takes notice of changes of accounts. A statement's rights are those at its start.
     pub(crate) fn refresh_rights(&mut self) {
         self.is_blind_change = false;
-        if let Some(name) = &self.info.account
+        if self.info.account.is_some()
             && self.rights.version != self.engine.catalog().accounts_version()
         {
-            self.rights = Rights::of(self.engine.catalog(), name);
+            self.take_rights();
         }
     }
 
     /// The rights that the session's account has.
     pub(crate) fn take_rights(&mut self) {
+        // It may have another name now. Until its client has said who it is, the handle knows of none.
+        if self.info.account.is_some()
+            && let Some(name) = self.handle.account()
+        {
+            self.info.account = Some(name);
+        }
         self.rights = match &self.info.account {
             Some(name) => Rights::of(self.engine.catalog(), name),
             None => Rights::all(),

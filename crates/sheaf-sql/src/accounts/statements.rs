@@ -9,8 +9,7 @@ use sheaf_table::{
     Account, AccountName, Accounts, AuthenticationMethod, PrivilegeLevel, Privileges,
 };
 
-use super::matching::specificity;
-use super::password;
+use super::{matching, password};
 use crate::error::{Result, SqlError};
 use crate::parser::account::{
     AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
@@ -54,8 +53,9 @@ impl Session {
                 (problem, code) = ("already exists", 3163);
                 let made = self.define_accounts(users, &options)?;
                 catalog.change_accounts(|accounts| {
-                    for account in &made {
-                        self.check_covers(accounts, &shadowed(accounts, &account.name))?;
+                    let names = made.iter().map(|account| &account.name);
+                    for name in names.filter(|name| !accounts.contains_key(name)) {
+                        self.check_covers_hidden(accounts, name)?;
                     }
                     left_out = create(accounts, made, if_not_exists)?;
                     Ok::<(), SqlError>(())
@@ -76,22 +76,7 @@ impl Session {
                 accounts.retain(|name, _| !names.contains(name));
                 Ok::<(), SqlError>(())
             })?,
-            AccountStatement::Rename(pairs) => {
-                let pairs = pairs.iter();
-                let pairs = pairs.map(|(old, new)| (self.name_of(old), self.name_of(new)));
-                let pairs: Vec<(AccountName, AccountName)> = pairs.collect();
-                catalog.change_accounts(|accounts| {
-                    for (old, new) in &pairs {
-                        self.check_covers(accounts, std::slice::from_ref(old))?;
-                        rename(accounts, old, new.clone())?;
-                        self.check_covers(accounts, &shadowed(accounts, new))?;
-                    }
-                    Ok::<(), SqlError>(())
-                })?;
-                for (old, new) in &pairs {
-                    self.engine.rename_account_of_sessions(old, new);
-                }
-            }
+            AccountStatement::Rename(pairs) => self.rename_accounts(&pairs)?,
             AccountStatement::SetPassword { user, password } => {
                 let name = self.name_of(&user);
                 catalog.change_accounts(|accounts| {
@@ -203,11 +188,49 @@ impl Session {
         Ok(left_out)
     }
 
-    /// Nobody takes an account over that may do what they may not: error 1227. One's own account is one's own.
+    /// Open connections go with their accounts, so that they count and keep their rights.
+    fn rename_accounts(&self, pairs: &[(UserName, UserName)]) -> Result<()> {
+        let name_both = |(old, new): &(UserName, UserName)| (self.name_of(old), self.name_of(new));
+        let pairs: Vec<(AccountName, AccountName)> = pairs.iter().map(name_both).collect();
+        let mut have_followed = false;
+        let renamed = self.engine.catalog().change_accounts(|accounts| {
+            for (old, new) in &pairs {
+                self.check_covers(accounts, std::slice::from_ref(old))?;
+                rename(accounts, old, new.clone())?;
+                self.check_covers_hidden(accounts, new)?;
+            }
+            // Before the accounts have a new version, at which sessions look for theirs.
+            for (old, new) in &pairs {
+                self.engine.rename_connections(old, new);
+            }
+            have_followed = true;
+            Ok::<(), SqlError>(())
+        });
+        if renamed.is_err() && have_followed {
+            for (old, new) in pairs.iter().rev() {
+                self.engine.rename_connections(new, old);
+            }
+        }
+        renamed
+    }
+
+    /// Nobody takes an account over that may do what they may not: error 1227.
     fn check_covers(&self, accounts: &Accounts, names: &[AccountName]) -> Result<()> {
+        self.check_covers_each(names.iter().filter_map(|name| accounts.get(name)))
+    }
+
+    /// Nor do they take its clients from it by an account that comes before it.
+    fn check_covers_hidden(&self, accounts: &Accounts, new: &AccountName) -> Result<()> {
+        self.check_covers_each(matching::hidden_by(accounts, new))
+    }
+
+    /// One's own account is one's own.
+    fn check_covers_each<'a>(
+        &self,
+        accounts: impl Iterator<Item = &'a Arc<Account>>,
+    ) -> Result<()> {
         let own = self.account_name();
-        let others = names.iter().filter(|name| **name != own);
-        for account in others.filter_map(|name| accounts.get(name)) {
+        for account in accounts.filter(|account| account.name != own) {
             let missing = self.missing_rights(account);
             if !missing.is_empty() {
                 let mut names: Vec<&str> = missing.names().take(MAX_SHOWN_PRIVILEGES + 1).collect();
@@ -485,18 +508,6 @@ fn create(accounts: &mut Accounts, made: Vec<Account>, if_not_exists: bool) -> R
         )));
     }
     Ok(left_out)
-}
-
-/// The other accounts whose clients may be taken for those of this one: of the same user, or of any if this one is of all
-/// users, and not of more specific hosts. Whoever makes an account of this name takes these over.
-fn shadowed(accounts: &Accounts, name: &AccountName) -> Vec<AccountName> {
-    let own = specificity(name);
-    let others = accounts.keys().filter(|other| *other != name);
-    let of_user = others.filter(|other| name.user.is_empty() || other.user == name.user);
-    of_user
-        .filter(|other| own <= specificity(other))
-        .cloned()
-        .collect()
 }
 
 /// Error 1396 if an account is not there or the new name is taken.

@@ -756,6 +756,23 @@ fn an_account_with_more_rights_is_left_alone() {
         refusal(&mut porter, "SET PASSWORD FOR clerk = 'mine'").1,
         "Access denied; you need the INSERT privilege(s), which 'clerk'@'%' has, for this operation"
     );
+    // Clients of these accounts would be those of the new ones.
+    for statement in [
+        "CREATE USER root@'127.0.0.1' IDENTIFIED BY 'mine'",
+        "CREATE USER IF NOT EXISTS guest, boss@localhost",
+        "CREATE USER ''@'127.0.0.1'",
+        "RENAME USER guest TO boss@'127.0.0.%'",
+    ] {
+        assert_eq!(code(&mut porter, statement), 1227, "{statement}");
+    }
+    run(
+        &mut porter,
+        &[
+            "CREATE USER root@'10.0.0.7', guest@localhost",
+            "RENAME USER root@'10.0.0.7' TO root@'10.0.0.8'",
+            "DROP USER root@'10.0.0.8', guest@localhost",
+        ],
+    );
     // Nobody was locked or dropped on the way.
     connect_as(&server, "guest", "g").expect("the password");
     run(
@@ -792,6 +809,34 @@ fn an_account_has_its_share_of_the_connections() {
         ]
     );
     let one = connect_as(&server, "one", "").expect("the first");
+    assert_eq!(
+        error_of(connect_as(&server, "one", "")),
+        (1226, "42000".into())
+    );
+    // By another name it has the same share, and the same rights.
+    let mut one = one;
+    run(
+        &mut root,
+        &[
+            "GRANT CREATE ON made.* TO one",
+            "RENAME USER one TO first",
+            "CREATE USER one",
+        ],
+    );
+    assert_eq!(
+        error_of(connect_as(&server, "first", "")),
+        (1226, "42000".into())
+    );
+    run(&mut one, &["CREATE DATABASE made"]);
+    assert_eq!(query_text(&mut one, "SELECT CURRENT_USER()"), ["first@%"]);
+    run(
+        &mut root,
+        &[
+            "DROP USER one",
+            "RENAME USER first TO one",
+            "DROP DATABASE made",
+        ],
+    );
     assert_eq!(
         error_of(connect_as(&server, "one", "")),
         (1226, "42000".into())
