@@ -25,6 +25,7 @@ use sheaf_storage::{Direction, KeyRange, Lsn, ReadAhead, Storage, Transaction, T
 
 use crate::catalog_accounts::{AccountReader, AccountState};
 use crate::catalog_databases::{Database, decode_database};
+use crate::catalog_foreign_keys::check_own_names;
 use crate::catalog_records::{
     database_key, delete_definition, delete_statistics, header, key_of_table, kind, put,
     put_definition, put_statistics, read_header, table_of_key,
@@ -820,6 +821,7 @@ impl Catalog {
             let state = table.state.clone();
             renamed.push(Table::open(&self.storage, definition, state)?);
         }
+        self.check_renamed_constraints(&renamed)?;
         self.change(|tree, transaction| {
             for (table, _) in &locked {
                 let TableDefinition { database, name, .. } = &table.definition;
@@ -907,6 +909,9 @@ impl Catalog {
             // Other tables may have got foreign keys of these names meanwhile.
             let (old, new) = (&entry.table.definition, &entry.definition);
             let moves = old.database != new.database;
+            if entry.is_renamed() {
+                check_own_names(new)?;
+            }
             let known = if moves { &[][..] } else { &old.foreign_keys };
             self.check_foreign_key_names(new, known)?;
             let known = if moves { &[][..] } else { &old.checks };

@@ -22,6 +22,51 @@ use crate::value::Value;
 /// Pages that the check of a new foreign key reads ahead.
 const READ_AHEAD_PAGES: usize = 64;
 
+/// Errors `DuplicateForeignKey` and `DuplicateCheck` if two of a table's own constraints have one name.
+pub(crate) fn check_own_names(definition: &TableDefinition) -> Result<()> {
+    let keys = definition.foreign_keys.iter().map(|key| &key.name);
+    let checks = definition.checks.iter().map(|check| &check.name);
+    if let Some(name) = first_double(keys) {
+        return Err(TableError::DuplicateForeignKey { name });
+    }
+    match first_double(checks) {
+        Some(name) => Err(TableError::DuplicateCheck { name }),
+        None => Ok(()),
+    }
+}
+
+fn first_double<'a>(names: impl Iterator<Item = &'a String> + Clone) -> Option<String> {
+    let mut places = names.clone().enumerate();
+    let is_double = |(at, name): &(usize, &String)| {
+        let mut before = names.clone().take(*at);
+        before.any(|other| same_name(other, name))
+    };
+    places.find(is_double).map(|(_, name)| name.clone())
+}
+
+/// The same of constraints of two tables of a database.
+fn check_distinct_names(own: &TableDefinition, other: &TableDefinition) -> Result<()> {
+    let taken = |key: &&ForeignKey| {
+        let mut keys = other.foreign_keys.iter();
+        keys.any(|other| same_name(&other.name, &key.name))
+    };
+    if let Some(key) = own.foreign_keys.iter().find(taken) {
+        let name = key.name.clone();
+        return Err(TableError::DuplicateForeignKey { name });
+    }
+    let taken = |check: &&CheckConstraint| {
+        let mut checks = other.checks.iter();
+        checks.any(|other| same_name(&other.name, &check.name))
+    };
+    match own.checks.iter().find(taken) {
+        Some(check) => {
+            let name = check.name.clone();
+            Err(TableError::DuplicateCheck { name })
+        }
+        None => Ok(()),
+    }
+}
+
 impl Catalog {
     /// Checks a foreign key against its parent, which is returned: `None` for the table itself.
     pub(crate) fn check_foreign_key(
@@ -95,6 +140,30 @@ impl Catalog {
                 if let Some(check) = new.find(|check| same_name(&check.name, &other.name)) {
                     let name = check.name.clone();
                     return Err(TableError::DuplicateCheck { name });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Errors `DuplicateForeignKey` and `DuplicateCheck` if constraints of a database would have one name once these
+    /// tables have their new names: names of constraints may follow those of tables.
+    pub(crate) fn check_renamed_constraints(&self, renamed: &[Table]) -> Result<()> {
+        for (at, table) in renamed.iter().enumerate() {
+            let own = &table.definition;
+            if own.foreign_keys.is_empty() && own.checks.is_empty() {
+                continue;
+            }
+            check_own_names(own)?;
+            for other in &renamed[..at] {
+                if other.definition.database == own.database {
+                    check_distinct_names(own, &other.definition)?;
+                }
+            }
+            for other in self.tables(&own.database)? {
+                let goes = |gone: &Table| gone.definition.id == other.definition.id;
+                if !renamed.iter().any(goes) {
+                    check_distinct_names(own, &other.definition)?;
                 }
             }
         }

@@ -27,8 +27,8 @@ pub fn column_names(expression: &ast::Expr) -> Vec<String> {
     names.0
 }
 
-/// Functions whose first argument is a unit of time.
-const WITH_UNIT: [&str; 2] = ["TIMESTAMPADD", "TIMESTAMPDIFF"];
+/// Functions that begin with a unit of time.
+const WITH_UNIT: [&str; 3] = ["TIMESTAMPADD", "TIMESTAMPDIFF", "EXTRACT"];
 
 /// Takes out units of time, which look like columns.
 struct WithoutUnits;
