@@ -133,6 +133,44 @@ impl TruncatedTexts {
         Ok(())
     }
 
+    /// How many messages there are so far, for [`Self::messages_after`].
+    pub fn messages(&self) -> usize {
+        match self.0.is_used.load(Ordering::Acquire) {
+            true => self.write().messages.len(),
+            false => 0,
+        }
+    }
+
+    /// What was noted after so many messages: of constants, where only planning happened since.
+    pub fn messages_after(&self, known: usize) -> Vec<(u16, String)> {
+        if !self.0.is_used.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let noted = self.write();
+        noted.messages.get(known..).unwrap_or_default().to_vec()
+    }
+
+    /// Notes what planning noted of constants, for a plan that is kept; each once in a statement. False where it is
+    /// refused.
+    pub fn note_again(&self, constants: &[(u16, String)]) -> bool {
+        if constants.is_empty() {
+            return true;
+        }
+        let mut noted = self.write();
+        if noted.is_refused {
+            return false;
+        }
+        for constant in constants {
+            if !noted.messages.contains(constant) {
+                noted.count += 1;
+                if noted.messages.len() < MAX_MESSAGES {
+                    noted.messages.push(constant.clone());
+                }
+            }
+        }
+        true
+    }
+
     /// A constant text that is compared with a number.
     ///
     /// # Errors

@@ -565,6 +565,8 @@ pub(super) struct Instance {
     columns: Vec<(usize, usize, ColumnType)>,
     /// The inputs that are columns behind these.
     free: SmallVec<[usize; 4]>,
+    /// What planning noted of constants. Each statement is told.
+    noted: Vec<(u16, String)>,
 }
 
 struct Entry {
@@ -607,6 +609,9 @@ impl Session {
         }
         let entry = self.entry_of(expressions, &values);
         let instance = Arc::clone(entry.instance.as_ref()?);
+        if !self.truncated_texts.note_again(&instance.noted) {
+            return None;
+        }
         let arrays = instance.free.iter();
         let inputs = arrays.map(|number| array_of_input(&values[*number]));
         Some(Evaluator {
@@ -697,6 +702,7 @@ impl Session {
         if expressions.are_shown {
             self.watch_divisions();
         }
+        let noted_before = self.truncated_texts.messages();
         let mut kinds: Vec<(&str, SchemaRef)> = Vec::with_capacity(expressions.kinds.len() + 1);
         for kind in &expressions.kinds {
             let columns = kind.columns.iter();
@@ -772,6 +778,7 @@ impl Session {
             fields: planned.fields,
             columns: columns.collect(),
             free,
+            noted: self.truncated_texts.messages_after(noted_before),
         })
     }
 }

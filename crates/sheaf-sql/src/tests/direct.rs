@@ -185,3 +185,24 @@ fn the_columns_of_a_plan_count_in_the_cache() {
     bench.ok("SELECT * FROM t WHERE c0 = 1");
     assert!(bytes(&mut bench) > narrow + 300 * 300);
 }
+
+#[test]
+fn a_kept_expression_tells_of_its_constants_each_time() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 0), (2, 0)");
+    for way in ["direct=on", "direct=off"] {
+        bench.ok(&format!("SET optimizer_switch = '{way}'"));
+        for time in 1..=3 {
+            let answer = bench.ok("SELECT a = 'x1' FROM t WHERE id = 1");
+            assert_eq!(
+                (answer.rows, answer.warnings),
+                (vec!["1".into()], 1),
+                "{way}, time {time}"
+            );
+            assert_eq!(
+                bench.rows("SHOW WARNINGS"),
+                ["Warning|1292|Truncated incorrect DOUBLE value: 'x1'"]
+            );
+        }
+    }
+}
