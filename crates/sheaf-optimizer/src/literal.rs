@@ -302,7 +302,8 @@ pub(crate) fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
             i8::try_from(*scale).ok()?,
         ),
         Value::Float(value) => ScalarValue::Float32(Some(*value)),
-        Value::Double(value) => ScalarValue::Float64(Some(*value)),
+        // Adding zero makes 0.0 of -0.0.
+        Value::Double(value) => ScalarValue::Float64(Some(*value + 0.0)),
         Value::Date(days) => ScalarValue::Date32(Some(*days)),
         Value::DateTime(micros) | Value::Timestamp(micros) => {
             ScalarValue::TimestampMicrosecond(Some(*micros), None)

@@ -4,6 +4,7 @@
 //! argument as text, `call.int(1)` the second as an integer, whatever they were, by MySQL's rules. A literal stays a
 //! single value; [`Argument::get`] hides the difference.
 
+use std::ops::Add;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -13,8 +14,9 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
-    Int64Type, TimeUnit, TimestampMicrosecondType, UInt16Type, UInt64Type,
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field,
+    Float32Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType, UInt16Type,
+    UInt64Type,
 };
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
@@ -162,8 +164,14 @@ impl<'a> Call<'a> {
         Ok(common_collation(&[self.sql_type(0), self.sql_type(1)], operation)?.0)
     }
 
-    /// The kernel's array as the call's value.
+    /// The kernel's array as the call's value. Zero has no sign in it, as in columns: operators that sort or tell values
+    /// apart take -0.0 for another value than 0.0.
     pub fn finish(&self, mut array: ArrayRef) -> Result<ColumnarValue> {
+        array = match array.data_type() {
+            DataType::Float64 => unsigned_zeros::<Float64Type>(array),
+            DataType::Float32 => unsigned_zeros::<Float32Type>(array),
+            _ => array,
+        };
         if self.bytewise && array.data_type() == &DataType::Utf8View {
             array = Arc::new(bytes_of_characters(array.as_string_view()));
         }
@@ -500,6 +508,21 @@ pub fn to_unsigned(array: &ArrayRef, field: &Field) -> Result<UInt64Array> {
         return Ok(numbers.collect());
     }
     Ok(to_int(array, field)?.unary(|value| value as u64))
+}
+
+/// The same numbers with 0.0 for -0.0.
+fn unsigned_zeros<T>(array: ArrayRef) -> ArrayRef
+where
+    T: ArrowPrimitiveType<Native: Add<Output = T::Native> + Default>,
+{
+    let numbers = array.as_primitive::<T>().clone();
+    drop(array);
+    // Adding zero makes 0.0 of -0.0.
+    let plus_zero = |number| number + T::Native::default();
+    Arc::new(match numbers.unary_mut(plus_zero) {
+        Ok(numbers) => numbers,
+        Err(shared) => shared.unary::<_, T>(plus_zero),
+    })
 }
 
 /// Any value as a double.
