@@ -20,7 +20,7 @@ use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableSo
 
 use sheaf_access::cancel;
 
-use super::choose::{as_column_of, as_shown};
+use super::choose::{as_column_of, as_shown, with_metadata};
 use super::compare::join_key;
 use super::single_row::with_single_rows;
 use super::subquery::{
@@ -717,7 +717,7 @@ fn restore(groups: LogicalPlan, columns: &[Output], old_schema: &DFSchema) -> Re
                         Box::new(column(*key).is_not_null()),
                         Box::new(column(*position)),
                     );
-                    Expr::Case(Case::new(None, vec![present], None))
+                    with_metadata(Expr::Case(Case::new(None, vec![present], None)), field)
                 }
             };
             renamed(value, relation.cloned(), field.name())

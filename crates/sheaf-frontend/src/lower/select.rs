@@ -125,14 +125,15 @@ fn is_position(expr: &Expr) -> bool {
 }
 
 /// The grouping sets of WITH ROLLUP. Within them SqlToRel knows no positions of items, and nothing may come twice: what
-/// does gets another name, and the items show it as it comes last.
+/// does gets another name. The items show it as it comes first: a column is summed up where no group has it any more. So
+/// say the standard and MySQL; MariaDB shows NULL in one of its items.
 ///
 /// ```text
-///   a, b, a WITH ROLLUP   -->   ROLLUP($again(a), b, a)
+///   a, b, a WITH ROLLUP   -->   ROLLUP(a, b, $again(a))
 /// ```
 fn rollup(groups: Vec<Expr>, items: &[SelectItem]) -> Expr {
     let mut known: Vec<Expr> = Vec::with_capacity(groups.len());
-    for group in groups.into_iter().rev() {
+    for group in groups {
         let position = number_digits(&group).and_then(|digits| digits.parse::<usize>().ok());
         let is_wildcard = |item: &SelectItem| {
             matches!(
@@ -153,7 +154,7 @@ fn rollup(groups: Vec<Expr>, items: &[SelectItem]) -> Expr {
         }
         known.push(group);
     }
-    Expr::Rollup(known.into_iter().rev().map(|group| vec![group]).collect())
+    Expr::Rollup(known.into_iter().map(|group| vec![group]).collect())
 }
 
 fn is_beyond_all_rows(expr: &Expr) -> bool {
