@@ -71,10 +71,17 @@ fn flat(union: Union, is_distinct: bool) -> Result<Transformed<LogicalPlan>> {
             let only = flattened.remove(0);
             return Ok(Transformed::yes(under_names_of(only, &schema)?));
         }
-        _ => LogicalPlan::Union(Union {
-            inputs: flattened,
-            schema,
-        }),
+        _ => {
+            // The operator calls its columns as its first input does.
+            if changed && !has_names_of(flattened[0].schema(), &schema) {
+                let first = flattened.remove(0);
+                flattened.insert(0, Arc::new(under_names_of(first, &schema)?));
+            }
+            LogicalPlan::Union(Union {
+                inputs: flattened,
+                schema,
+            })
+        }
     };
     Ok(Transformed::new_transformed(plan, changed))
 }
@@ -141,6 +148,14 @@ fn projected(
         expr,
         Arc::clone(input),
     )?))
+}
+
+/// True where both call their columns the same.
+fn has_names_of(input: &DFSchema, union: &DFSchema) -> bool {
+    let fields = input.fields().iter().zip(union.fields());
+    fields
+        .into_iter()
+        .all(|(one, other)| one.name() == other.name())
 }
 
 /// The same rows under the names of a union.
