@@ -253,7 +253,13 @@ impl Applies {
             Expr::OuterReferenceColumn(_, column) => schema.has_column(column),
             _ => true,
         };
-        let is_correlated_here = !subquery.outer_ref_columns.is_empty()
+        // What IN looks for becomes a part of the subquery. It may be of a query further out, too.
+        let is_sought_here = match &expr {
+            Expr::InSubquery(in_subquery) => !in_subquery.expr.contains_outer(),
+            _ => true,
+        };
+        let is_correlated_here = is_sought_here
+            && !subquery.outer_ref_columns.is_empty()
             && subquery.outer_ref_columns.iter().all(has_outer);
         if !is_correlated_here || becomes_join(&rewritten, schema)? {
             let changed = plan.transformed;
