@@ -161,7 +161,7 @@ impl Lowering<'_> {
                 {
                     return Ok(Value(user));
                 }
-                Value(self.column(ident))
+                Value(self.column(ident)?)
             }
             Expr::CompoundIdentifier(mut parts) => {
                 let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
@@ -173,7 +173,8 @@ impl Lowering<'_> {
                     parts.remove(0);
                 }
                 if let Some(column) = parts.pop() {
-                    parts.push(self.column_ident(column));
+                    let table = parts.last().map(|table| table.value.clone());
+                    parts.push(self.read_column(table.as_deref(), column)?);
                 }
                 Value(Expr::CompoundIdentifier(parts))
             }

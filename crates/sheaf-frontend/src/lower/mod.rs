@@ -94,6 +94,7 @@ pub fn lower(query: &Query, context: &QueryContext<'_>, any_rows: bool) -> Resul
         context,
         text: &text,
         names: HashMap::new(),
+        many_spellings: false,
         tables: Vec::new(),
         ctes: Vec::new(),
         scopes: Vec::new(),
@@ -134,6 +135,9 @@ struct Lowering<'a> {
     /// How each column name that occurred is spelled, by its lower-case form: columns by their definition, aliases
     /// by their first occurrence.
     names: HashMap<String, String>,
+    /// A table spells a column otherwise than `names` does: `Id` and `id`. Then each block's own tables tell how a column is
+    /// spelled that is read, and `names` how one is that a query gives.
+    many_spellings: bool,
     tables: Vec<TableReference>,
     /// The common table expressions in scope.
     ctes: Vec<CommonTable>,
@@ -216,12 +220,28 @@ impl Lowering<'_> {
         }
     }
 
+    /// A column that is read, of `table` if that is named.
+    fn read_column(&mut self, table: Option<&str>, ident: Ident) -> Result<Ident> {
+        let spelled = match self.many_spellings {
+            true => scope::spelling(&self.scopes, table, &ident.value)?,
+            false => None,
+        };
+        Ok(match spelled {
+            Some(value) => Ident {
+                value,
+                quote_style: Some('`'),
+                span: ident.span,
+            },
+            None => self.column_ident(ident),
+        })
+    }
+
     /// A column by its name alone.
-    fn column(&mut self, ident: Ident) -> Expr {
-        match scope::meaning(&self.scopes, &ident.value) {
+    fn column(&mut self, ident: Ident) -> Result<Expr> {
+        Ok(match scope::meaning(&self.scopes, &ident.value) {
             Some(column) => column,
-            None => Expr::Identifier(self.column_ident(ident)),
-        }
+            None => Expr::Identifier(self.read_column(None, ident)?),
+        })
     }
 
     /// A condition that rows are tested by.

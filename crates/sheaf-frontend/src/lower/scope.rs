@@ -298,6 +298,28 @@ pub fn meaning(scopes: &[Scope], name: &str) -> Option<Expr> {
     None
 }
 
+/// How the innermost table that has a column of this name spells it.
+///
+/// # Errors
+/// 1052 where tables of a block have it in different spellings, which SqlToRel takes for different names.
+pub fn spelling(scopes: &[Scope], table: Option<&str>, name: &str) -> Result<Option<String>> {
+    for scope in scopes.iter().rev() {
+        let tables = scope.tables.iter();
+        let tables = tables.filter(|known| table.is_none_or(|table| is_same(&known.alias, table)));
+        let columns = tables.flat_map(|table| table.columns.iter());
+        let mut columns = columns.filter(|known| is_same(known, name));
+        if let Some(first) = columns.next() {
+            return match columns.all(|other| other == first) {
+                true => Ok(Some(first.to_string())),
+                // It may be that of an item.
+                false if scope.names_items => Ok(None),
+                false => Err(SqlError::non_unique_column(name, "field list")),
+            };
+        }
+    }
+    Ok(None)
+}
+
 fn window_error(code: u16, message: String) -> SqlError {
     SqlError::new(code, "HY000", message)
 }

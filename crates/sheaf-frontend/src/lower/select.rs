@@ -351,7 +351,7 @@ impl Lowering<'_> {
     fn query_of_table(&mut self, query: Query) -> Result<(Query, Headers, bool)> {
         let outer = std::mem::take(&mut self.sets_apart);
         let lowered = self.query(query, Use::Table);
-        let sets_apart = std::mem::replace(&mut self.sets_apart, outer);
+        let sets_apart = std::mem::replace(&mut self.sets_apart, outer) || self.many_spellings;
         let (query, headers) = lowered?;
         Ok((query, headers, sets_apart))
     }
@@ -582,12 +582,18 @@ impl Lowering<'_> {
                 return Err(SqlError::duplicate_field_name(&header));
             }
             // A wildcard may bring the same name again.
-            let hidden = !is_new || (has_wildcard && purpose == Use::Result && plain && !is_alias);
+            let beside_wildcard = has_wildcard && purpose == Use::Result;
+            let hidden = !is_new || (beside_wildcard && !is_alias);
             // ORDER BY goes by a column that has the same name.
-            let is_ordered = is_alias && !hidden && ordered_by.contains(&name.to_lowercase());
+            let lowercase = name.to_lowercase();
+            let is_ordered = is_alias
+                && !hidden
+                && (ordered_by.contains(&lowercase)
+                    || (beside_wildcard && self.is_column_name(&lowercase)));
             self.sets_apart |= is_ordered;
             let value = self.value(expr)?;
-            let item = if plain && !is_alias && !hidden {
+            let is_spelled_so = is_plain_column(&value).is_none_or(|column| column.value == name);
+            let item = if plain && !is_alias && !hidden && is_spelled_so {
                 SelectItem::UnnamedExpr(value)
             } else {
                 let value = if plain {
@@ -618,6 +624,13 @@ impl Lowering<'_> {
         }
         self.name_items(named, &lowered);
         Ok((lowered, headers))
+    }
+
+    /// Whether a table of the query has a column of this name, in small letters.
+    fn is_column_name(&self, name: &str) -> bool {
+        let columns = self.scopes.last().map(Scope::columns);
+        let mut columns = columns.into_iter().flatten();
+        columns.any(|column| column.name.to_lowercase() == name)
     }
 
     /// Tells what ORDER BY and HAVING mean by the items' names, where that takes more than SqlToRel.
@@ -1072,7 +1085,7 @@ impl Lowering<'_> {
             }
         };
         for field in source.schema().fields() {
-            self.column_name(field.name());
+            self.many_spellings |= self.column_name(field.name()) != *field.name();
         }
         self.blocks.add_table(&known_as);
         let names = Scope::of_table(&known_as, ColumnNames::Schema(source.schema()));
