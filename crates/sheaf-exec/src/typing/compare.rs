@@ -184,6 +184,17 @@ fn compare(
     }
     let (schema, texts) = surroundings;
     let (left, right) = (Operand::new(left, schema)?, Operand::new(right, schema)?);
+    let is_constant = |operand: &Operand| literal(&operand.expr).is_some();
+    let are_constant = is_constant(&left) && is_constant(&right);
+    // Of two constants the text is the literal, so that it is compared digit by digit, as with a column.
+    let are_number_and_text = |one: &Operand, other: &Operand| {
+        are_constant && one.ty.is_exact_number() && other.ty.is_text()
+    };
+    if are_number_and_text(&right, &left)
+        && let Some(swapped) = op.swap()
+    {
+        return compare(swapped, right.expr, left.expr, surroundings, no_date);
+    }
     let is_number = |ty: &SqlType| ty.is_exact_number() || ty.is_float();
     if is_hybrid(&left.expr) && is_number(&right.ty) {
         let number = number_of_hybrid(left.expr);
@@ -204,7 +215,7 @@ fn compare(
     right.note_text(&left.ty, texts)?;
     if let Some(value) = literal(&right.expr)
         && !value.is_null()
-        && literal(&left.expr).is_none()
+        && (literal(&left.expr).is_none() || are_number_and_text(&left, &right))
         && let Some(exact) = with_literal(op, &left, (value, &right.ty), texts, no_date)?
     {
         return Ok(exact);
