@@ -230,6 +230,10 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
         };
         resolve(expr, &schema, texts, purpose)
     };
+    if let LogicalPlan::Aggregate(aggregate) = &plan {
+        // Before expressions are folded: COALESCE(1, o.x) names a column of the query o is in.
+        refuse_outer_aggregates(aggregate)?;
+    }
     let plan = plan
         .map_expressions(|expr| {
             Ok(Transformed::yes(match is_sort {
@@ -510,7 +514,6 @@ fn refuse_outer_aggregates(aggregate: &Aggregate) -> Result<()> {
 /// Strings are grouped by their sort keys; what is shown is some string of the group. Columns that the other group
 /// columns determine (a customer's name, given his key) are not grouped by at all.
 fn group_by_key(mut aggregate: Aggregate) -> Result<LogicalPlan> {
-    refuse_outer_aggregates(&aggregate)?;
     // What is named twice is one column of the schema, so it has to be one group expression too.
     let mut named = Vec::with_capacity(aggregate.group_expr.len());
     for expr in aggregate.group_expr {
