@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use datafusion_common::config::ConfigOptions;
+use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::{Expr, LogicalPlan, TableSource};
 use datafusion_optimizer::AnalyzerRule;
@@ -20,6 +21,7 @@ use sheaf_access::{CancelFlag, cancel};
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::functions::calendar::split_datetime;
 use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::group_keys::has_doubtful_keys;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Texts, resolve_plan};
 use sheaf_table::{Catalog, Collation, Value};
@@ -173,6 +175,11 @@ fn planned(query: &Query, context: &QueryContext<'_>, any_rows: AnyRows) -> Resu
             check_plan_size(&plan)?;
             Ok(plan)
         })
+        .map_err(|error| planning_error(error, query))?;
+    if any_rows == AnyRows::Refused && has_doubtful_groups(&plan) {
+        return planned(query, context, AnyRows::Determined);
+    }
+    let plan = Ok(plan)
         .and_then(|plan| match any_rows {
             AnyRows::Refused => check_outer_columns(&plan).map(|()| plan),
             any_rows => with_any_rows(plan, any_rows),
@@ -192,6 +199,25 @@ fn planned(query: &Query, context: &QueryContext<'_>, any_rows: AnyRows) -> Resu
         locking: lowered.locking,
         hint_warnings: lowered.hint_warnings,
     })
+}
+
+/// True where a plan groups rows whose schema may say too much of keys. SqlToRel groups by what it takes for determined by
+/// the group columns as well, which would divide groups then. With a mark behind the columns that the query groups by, what it
+/// adds is dropped ([`with_any_rows`]).
+fn has_doubtful_groups(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    // Nothing fails here.
+    let _ = plan.apply_with_subqueries(|node| {
+        found |= match node {
+            LogicalPlan::Aggregate(aggregate) => has_doubtful_keys(&aggregate.input),
+            _ => false,
+        };
+        Ok(match found {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    });
+    found
 }
 
 fn parser_options() -> ParserOptions {
