@@ -26,7 +26,7 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
-use sheaf_exec::less_order_exec::{in_streamed_order, without_order};
+use sheaf_exec::less_order_exec::{in_streamed_order, without_constants, without_order};
 
 use crate::bounded_regret::Risk;
 use crate::connection::{Connections, Equality, equalities};
@@ -726,7 +726,14 @@ impl<'p> Builder<'_, '_, 'p> {
             .collect();
         let projection = (kept.len() < full_layout.len()).then_some(kept);
 
-        let (left_plan, right_plan) = (Arc::clone(&left.plan), Arc::clone(&right.plan));
+        let (mut left_plan, mut right_plan) = (Arc::clone(&left.plan), Arc::clone(&right.plan));
+        // What is constant in a side is NULL besides where the side has no row. DataFusion forgets that.
+        if matches!(join_type, JoinType::Left | JoinType::Full) {
+            right_plan = without_constants(right_plan)?;
+        }
+        if matches!(join_type, JoinType::Right | JoinType::Full) {
+            left_plan = without_constants(left_plan)?;
+        }
         let null_aware = matches!(relation.kind, RelationKind::Anti { null_aware: true });
         let (plan, note): (Arc<dyn ExecutionPlan>, ExtraNote) = match method {
             Method::Merge => {
