@@ -317,6 +317,8 @@ impl AnyRow {
             _ => Some(self.is_unknown(schema)?),
         };
         let is_met = match self.op {
+            // NOT may come to stand before it, and NOT IN would be asked about NULL once more.
+            Operator::Eq if is_correlated && may_be.is_some() => self.row_that_meets(schema)?,
             Operator::Eq => self.into_in_subquery(false)?,
             _ => self.row_that_meets(schema)?,
         };
