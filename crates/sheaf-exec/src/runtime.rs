@@ -169,6 +169,37 @@ impl QueryRuntime {
         ))
     }
 
+    /// Runs `plan` on the calling thread to its end: for one over a few rows in memory, whose start on another thread would
+    /// take longer than the plan.
+    pub fn run_here(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        task: Arc<TaskContext>,
+        cancel: &CancelFlag,
+    ) -> Result<Vec<RecordBatch>, ExecError> {
+        let all = async {
+            let mut batches = Vec::new();
+            let mut stream = execute_stream(plan, task)?;
+            while let Some(batch) = stream.next().await {
+                batches.push(batch.map_err(unwrap_panic)?);
+                if cancel.is_cancelled() {
+                    return Err(ExecError::Cancelled);
+                }
+            }
+            Ok(batches)
+        };
+        let workers = self
+            .workers
+            .as_ref()
+            .expect("the runtime is shut down only by drop");
+        match workers.block_on(AssertUnwindSafe(all).catch_unwind()) {
+            Ok(outcome) => outcome,
+            Err(panic) => Err(ExecError::Panic {
+                message: panic_message(&*panic),
+            }),
+        }
+    }
+
     /// Starts `plan` and returns its rows as they come. A plan runs once: build a new one for a second run.
     pub fn run(
         &self,

@@ -189,7 +189,7 @@ fn fields(columns: &[Column]) -> Vec<Field> {
         .collect()
 }
 
-fn table_of(name: &str) -> ast::TableWithJoins {
+pub(crate) fn table_of(name: &str) -> ast::TableWithJoins {
     ast::TableWithJoins {
         relation: ast::TableFactor::Table {
             // The database only keeps the name from being looked up in the current one.

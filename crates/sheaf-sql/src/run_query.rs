@@ -513,7 +513,7 @@ impl Session {
             .collect()
     }
 
-    fn planner_context(&mut self, view: ReadView) -> PlannerContext {
+    pub(crate) fn planner_context(&mut self, view: ReadView) -> PlannerContext {
         let settings = PlannerSettings {
             switch: self.variables.optimizer_switch(),
             mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),

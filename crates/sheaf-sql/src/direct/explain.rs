@@ -50,6 +50,11 @@ impl DirectPlan {
                     read(joined.from, &joined.table, &joined.access)?;
                 }
             }
+            Action::OverRows(query) => {
+                for joined in &query.rows.tables {
+                    read(joined.from, &joined.table, &joined.access)?;
+                }
+            }
             Action::Insert(_) | Action::Constants(_) => return None,
         }
         if order.len() > 1 {

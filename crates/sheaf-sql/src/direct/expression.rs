@@ -32,14 +32,15 @@ use arrow::datatypes::{
 use datafusion_physical_expr::{PhysicalExpr, split_conjunction};
 use sheaf_access::arrow_field;
 use sheaf_exec::functions::types::{Coercibility, field};
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
 use sheaf_table::{Collation, Column, ColumnType, TableDefinition, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 
 use super::Circumstances;
 use super::given::{Clock, ClockPart, Given, local_day};
-use super::names::{ColumnNames, Names};
+use super::names::{ColumnNames, Names, column_of};
+use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled, is_aggregate_name};
 use crate::error::{Result, SqlError};
 use crate::on_duplicate::{NEW, OLD};
@@ -58,21 +59,37 @@ const MAX_INSTANCES: usize = 8;
 const MAX_KEPT_VALUE_BYTES: usize = 1024;
 
 /// The kind of row that inputs are columns of. No identifier is written like this, nor like [`INPUT`].
-const INPUTS: &str = "\0inputs";
+pub(super) const INPUTS: &str = "\0inputs";
 /// What the name of an input begins with; its number follows.
 const INPUT: &str = "\0i";
 
 /// Expressions of one plan, with names in the places of their inputs.
 #[derive(Debug)]
 pub(super) struct Expressions {
-    /// Of all plans of the process.
-    id: u64,
     kinds: Vec<Kind>,
     items: Vec<ast::Expr>,
     condition: Option<ast::Expr>,
-    inputs: Vec<Input>,
+    inputs: Inputs,
     /// A client is told of their types.
     are_shown: bool,
+}
+
+/// What the expressions of a plan are given.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    /// Of all plans of the process.
+    id: u64,
+    list: Vec<Input>,
+}
+
+impl Inputs {
+    fn new(list: Vec<Input>) -> Inputs {
+        static IDS: AtomicU64 = AtomicU64::new(0);
+        Inputs {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            list,
+        }
+    }
 }
 
 /// One kind of row: its name, and the columns that are read.
@@ -199,6 +216,8 @@ pub(super) struct Collector<'a> {
     inputs: Vec<Input>,
     is_refused: bool,
     are_unfinished: bool,
+    /// Of a whole query: what its items are called.
+    aliases: Option<BTreeSet<String>>,
 }
 
 /// An expression that was collected.
@@ -224,6 +243,7 @@ impl<'a> Collector<'a> {
             inputs: Vec::new(),
             is_refused: false,
             are_unfinished: false,
+            aliases: None,
         }
     }
 
@@ -252,6 +272,17 @@ impl<'a> Collector<'a> {
         Collector::new(vec![(names.alias, names.definition())], Box::new(resolve))
     }
 
+    /// Over the joined rows of tables, for a query whose items have such aliases.
+    pub(super) fn of_query(names: &'a [Names<'a>], aliases: BTreeSet<String>) -> Collector<'a> {
+        let resolve = |expr: &ast::Expr| column_of(names, expr);
+        let kinds = names.iter();
+        let kinds = kinds.map(|names| (names.alias, names.definition()));
+        Collector {
+            aliases: Some(aliases),
+            ..Collector::new(kinds.collect(), Box::new(resolve))
+        }
+    }
+
     /// Over no rows.
     pub(super) fn of_constants() -> Collector<'static> {
         Collector::new(Vec::new(), Box::new(|_: &ast::Expr| None))
@@ -273,6 +304,28 @@ impl<'a> Collector<'a> {
             item: self.items.len() - 1,
             columns,
         })
+    }
+
+    /// Puts names in the places of the inputs of a part of a query; `None` if it is not computed from rows.
+    pub(super) fn take_part(&mut self, part: &mut ast::Expr) -> Option<()> {
+        *part = self.taken(part)?;
+        Some(())
+    }
+
+    /// Reads a column, whether or not an expression does.
+    pub(super) fn read(&mut self, kind: usize, column: usize) {
+        self.columns.insert((kind, column));
+    }
+
+    /// The columns that a query reads, with their tables, and its inputs. `constant`: these are parts of the query
+    /// and no columns, which would have to be grouped by.
+    pub(super) fn finish_query(mut self, constant: bool) -> (Vec<(usize, usize)>, Inputs) {
+        if constant {
+            self.inputs
+                .iter_mut()
+                .for_each(|input| input.free = Free::None);
+        }
+        (self.columns.into_iter().collect(), Inputs::new(self.inputs))
     }
 
     /// Takes the condition that rows have to fulfil, as its conjuncts.
@@ -301,7 +354,6 @@ impl<'a> Collector<'a> {
 
     /// `None` if there are none.
     pub(super) fn finish(self) -> Option<Expressions> {
-        static IDS: AtomicU64 = AtomicU64::new(0);
         if self.items.is_empty() && self.condition.is_none() {
             return None;
         }
@@ -320,11 +372,10 @@ impl<'a> Collector<'a> {
                 }
             });
         Some(Expressions {
-            id: IDS.fetch_add(1, Ordering::Relaxed),
             kinds: kinds.filter(|kind| !kind.columns.is_empty()).collect(),
             items: self.items,
             condition: self.condition,
-            inputs: self.inputs,
+            inputs: Inputs::new(self.inputs),
             are_shown: false,
         })
     }
@@ -342,13 +393,22 @@ impl<'a> Collector<'a> {
         ast::Expr::Identifier(ast::Ident::with_quote('`', name))
     }
 
+    fn is_alias(&self, expr: &ast::Expr) -> bool {
+        match (expr, &self.aliases) {
+            (ast::Expr::Identifier(name), Some(aliases)) => {
+                aliases.contains(&name.value.to_lowercase())
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a function is none of one row, or does more than to compute.
-    fn refuses(function: &ast::Function) -> bool {
+    fn refuses(&self, function: &ast::Function) -> bool {
         let name = function.name.to_string().to_ascii_lowercase();
         let has_arguments = matches!(&function.args, ast::FunctionArguments::List(list)
             if !list.args.is_empty());
-        function.over.is_some()
-            || is_aggregate_name(&name)
+        let is_of_many = function.over.is_some() || is_aggregate_name(&name);
+        is_of_many && self.aliases.is_none()
             // A sequence of numbers, one for each row.
             || name == "rand" && has_arguments
             || matches!(name.as_str(), "sleep" | "benchmark" | "values" | "value" | "default")
@@ -426,11 +486,11 @@ impl ExpressionVisitor for Collector<'_> {
                     Some(column) => {
                         self.columns.insert(column);
                     }
-                    None => self.is_refused |= !is_unit(expression),
+                    None => self.is_refused |= !is_unit(expression) && !self.is_alias(expression),
                 }
             }
             ast::Expr::Function(function) => {
-                self.is_refused |= Self::refuses(function);
+                self.is_refused |= self.refuses(function);
                 let name = function.name.to_string().to_ascii_lowercase();
                 if let ast::FunctionArguments::List(list) = &function.args
                     && matches!(name.as_str(), "concat" | "concat_ws")
@@ -569,21 +629,24 @@ pub(super) struct Instance {
     noted: Vec<(u16, String)>,
 }
 
-struct Entry {
+struct Entry<I> {
     key: SmallVec<[KeyPart; 4]>,
     /// `None`: they cannot be planned, or not so that they need nothing but their row.
-    instance: Option<Arc<Instance>>,
+    instance: Option<Arc<I>>,
     /// How results were described last.
     shown: Option<Arc<ShownColumns>>,
 }
+
+/// By the number of the plan's inputs; what was used last comes first.
+type Known<I> = BTreeMap<u64, Vec<Entry<I>>>;
 
 /// The expressions of a session.
 #[derive(Default)]
 pub(crate) struct ExpressionCache {
     circumstances: Option<Circumstances>,
     day: i32,
-    /// By the number of the plan's expressions; what was used last comes first.
-    known: BTreeMap<u64, Vec<Entry>>,
+    known: Known<Instance>,
+    queries: Known<QueryInstance>,
     /// All entries together.
     kept: usize,
 }
@@ -602,22 +665,50 @@ impl Session {
         expressions: &Expressions,
         parameters: &[Value],
     ) -> Option<Evaluator> {
-        let values = self.inputs_of(expressions, parameters);
-        let mut inputs = expressions.inputs.iter().zip(&values);
-        if inputs.any(|(input, value)| is_long(value) && input.class(value).is_none()) {
-            return None;
-        }
-        let entry = self.entry_of(expressions, &values);
-        let instance = Arc::clone(entry.instance.as_ref()?);
+        let values = self.inputs_of(&expressions.inputs, parameters)?;
+        let make = |session: &mut Session| session.instance_of(expressions, &values);
+        let given = (&expressions.inputs, values.as_slice());
+        let instance = self.kept_instance(given, |cache| &mut cache.known, make)?;
         if !self.truncated_texts.note_again(&instance.noted) {
             return None;
         }
-        let arrays = instance.free.iter();
-        let inputs = arrays.map(|number| array_of_input(&values[*number]));
-        Some(Evaluator {
-            inputs: inputs.collect::<Option<_>>()?,
-            instance,
-        })
+        let inputs = free_arrays(&instance.free, &values)?;
+        Some(Evaluator { inputs, instance })
+    }
+
+    /// The plan of a query over rows for a run with these parameters, and the inputs that are its columns.
+    pub(super) fn query_instance(
+        &mut self,
+        inputs: &Inputs,
+        parameters: &[Value],
+        make: impl FnOnce(&mut Session, PlanInputs) -> Option<QueryInstance>,
+    ) -> Option<(Arc<QueryInstance>, SmallVec<[ArrayRef; 4]>)> {
+        let values = self.inputs_of(inputs, parameters)?;
+        let make = |session: &mut Session| {
+            let given = PlanInputs::new(session, inputs, &values)?;
+            make(session, given)
+        };
+        let given = (inputs, values.as_slice());
+        let instance = self.kept_instance(given, |cache| &mut cache.queries, make)?;
+        let arrays = free_arrays(&instance.free, &values)?;
+        Some((instance, arrays))
+    }
+
+    /// How the columns of a query over rows are described whose plan was found last.
+    pub(super) fn shown_of_query(
+        &mut self,
+        inputs: &Inputs,
+        names: Vec<String>,
+        make: impl FnOnce(Vec<String>) -> ShownColumns,
+    ) -> Option<Arc<ShownColumns>> {
+        let entries = self.expressions.queries.get_mut(&inputs.id)?;
+        let entry = entries.first_mut()?;
+        let shown = match entry.shown.take() {
+            Some(shown) if shown.has_names(&names) => shown,
+            _ => Arc::new(make(names)),
+        };
+        entry.shown = Some(Arc::clone(&shown));
+        Some(shown)
     }
 
     /// As [`Self::evaluator`], for a select list: with how its columns are described.
@@ -629,7 +720,8 @@ impl Session {
     ) -> Option<(Evaluator, Arc<ShownColumns>)> {
         let evaluator = self.evaluator(&computed.expressions, parameters)?;
         let names = computed.names(parameters, spelled)?;
-        let entries = self.expressions.known.get_mut(&computed.expressions.id)?;
+        let id = computed.expressions.inputs.id;
+        let entries = self.expressions.known.get_mut(&id)?;
         let entry = entries.first_mut()?;
         let shown = match entry.shown.take() {
             Some(shown) if shown.has_names(&names) => shown,
@@ -642,15 +734,25 @@ impl Session {
         Some((evaluator, shown))
     }
 
-    fn inputs_of(&self, expressions: &Expressions, parameters: &[Value]) -> SmallVec<[Value; 4]> {
-        let inputs = expressions.inputs.iter();
-        inputs
+    /// `None`: a value is too long to be a part of an expression.
+    fn inputs_of(&self, inputs: &Inputs, parameters: &[Value]) -> Option<SmallVec<[Value; 4]>> {
+        let values: SmallVec<[Value; 4]> = inputs
+            .list
+            .iter()
             .map(|input| input.given.value(self, parameters))
-            .collect()
+            .collect();
+        let mut given = inputs.list.iter().zip(&values);
+        let fits = given.all(|(input, value)| !is_long(value) || input.class(value).is_some());
+        fits.then_some(values)
     }
 
-    /// The entry that fits the values of the inputs, first of its plan.
-    fn entry_of(&mut self, expressions: &Expressions, values: &[Value]) -> &Entry {
+    /// What fits the values of the inputs, and is first of its plan then; what `make` makes if there is nothing.
+    fn kept_instance<I>(
+        &mut self,
+        (inputs, values): (&Inputs, &[Value]),
+        kept: impl Fn(&mut ExpressionCache) -> &mut Known<I>,
+        make: impl FnOnce(&mut Session) -> Option<I>,
+    ) -> Option<Arc<I>> {
         let day = local_day(self);
         let mut cache = std::mem::take(&mut self.expressions);
         let holds = cache.day == day
@@ -665,36 +767,36 @@ impl Session {
                 ..ExpressionCache::default()
             };
         }
-        let entries = cache.known.entry(expressions.id).or_default();
-        let fits = |entry: &Entry| {
-            let parts = entry.key.iter().zip(&expressions.inputs).zip(values);
+        let fits = |entry: &Entry<I>| {
+            let parts = entry.key.iter().zip(&inputs.list).zip(values);
             parts
                 .into_iter()
                 .all(|((part, input), value)| part.fits(input, value))
         };
+        let entries = kept(&mut cache).entry(inputs.id).or_default();
         match entries.iter().position(fits) {
             Some(found) => entries[..=found].rotate_right(1),
             None => {
-                if entries.len() == MAX_INSTANCES {
+                let is_full = entries.len() == MAX_INSTANCES;
+                if is_full {
                     entries.pop();
-                } else {
-                    cache.kept += 1;
                 }
-                let inputs = expressions.inputs.iter().zip(values);
-                entries.insert(
-                    0,
-                    Entry {
-                        key: inputs
-                            .map(|(input, value)| KeyPart::of(input, value))
-                            .collect(),
-                        instance: self.instance_of(expressions, values).map(Arc::new),
-                        shown: None,
-                    },
-                );
+                let key = inputs.list.iter().zip(values);
+                let entry = Entry {
+                    key: key
+                        .map(|(input, value)| KeyPart::of(input, value))
+                        .collect(),
+                    instance: make(self).map(Arc::new),
+                    shown: None,
+                };
+                entries.insert(0, entry);
+                cache.kept += usize::from(!is_full);
             }
         }
+        let entries = kept(&mut cache).get(&inputs.id);
+        let instance = entries.and_then(|entries| entries.first()?.instance.clone());
         self.expressions = cache;
-        &self.expressions.known[&expressions.id][0]
+        instance
     }
 
     fn instance_of(&self, expressions: &Expressions, values: &[Value]) -> Option<Instance> {
@@ -713,39 +815,22 @@ impl Session {
             let fields: Vec<Field> = columns.map(|(_, column)| field(column)).collect();
             kinds.push((&kind.name, Arc::new(Schema::new(fields))));
         }
-        let mut written = Vec::with_capacity(values.len());
-        let mut free = SmallVec::new();
-        let mut fields = Vec::new();
-        for (number, (input, value)) in expressions.inputs.iter().zip(values).enumerate() {
-            let class = input.class(value);
-            written.push(match (class, &input.given) {
-                (Some(class), _) => {
-                    free.push(number);
-                    fields.push(class.field(format!("{INPUT}{number}"), self));
-                    None
-                }
-                (None, Given::Parameter(_)) => Some(literal_of(value)?),
-                (None, _) => Some(input.written.clone()),
-            });
-        }
+        let inputs = &expressions.inputs;
+        let PlanInputs {
+            written,
+            free,
+            fields,
+            constants,
+        } = PlanInputs::new(self, inputs, values)?;
         let one = ast::Expr::value(ast::Value::Number("1".into(), false));
         let items = match expressions.items.is_empty() {
             true => std::slice::from_ref(&one),
             false => expressions.items.as_slice(),
         };
-        let has_clock =
-            |number: &usize| matches!(expressions.inputs[*number].given, Given::Clock(_));
+        let has_clock = |number: &usize| matches!(inputs.list[*number].given, Given::Clock(_));
         // Constants are never NULL, to a client, also where they are computed from the clock.
         let shown = match expressions.are_shown && free.iter().any(has_clock) {
             true => {
-                let inputs = expressions.inputs.iter().zip(values).zip(&written);
-                let constants =
-                    inputs.map(|((input, value), written)| match (written, &input.given) {
-                        (Some(_), _) => written.clone(),
-                        (None, Given::Parameter(_)) => literal_of(value),
-                        (None, _) => Some(input.written.clone()),
-                    });
-                let constants: Vec<Option<ast::Expr>> = constants.collect();
                 let items = with_inputs(items, &constants);
                 Some(self.plan_over_rows((items, None), &kinds, "").ok()?.metas)
             }
@@ -781,6 +866,67 @@ impl Session {
             noted: self.truncated_texts.messages_after(noted_before),
         })
     }
+}
+
+/// What a plan that is made is given.
+pub(super) struct PlanInputs {
+    /// For each input what takes its place, if it is no column.
+    written: Vec<Option<ast::Expr>>,
+    pub(super) free: SmallVec<[usize; 4]>,
+    /// The fields of the inputs that are columns.
+    pub(super) fields: Vec<Field>,
+    /// For each input what a client would have written in its place.
+    constants: Vec<Option<ast::Expr>>,
+}
+
+impl PlanInputs {
+    fn new(session: &Session, inputs: &Inputs, values: &[Value]) -> Option<PlanInputs> {
+        let mut made = PlanInputs {
+            written: Vec::with_capacity(values.len()),
+            free: SmallVec::new(),
+            fields: Vec::new(),
+            constants: Vec::with_capacity(values.len()),
+        };
+        for (number, (input, value)) in inputs.list.iter().zip(values).enumerate() {
+            let constant = match &input.given {
+                Given::Parameter(_) => literal_of(value),
+                _ => Some(input.written.clone()),
+            };
+            made.written.push(match input.class(value) {
+                Some(class) => {
+                    made.free.push(number);
+                    let name = format!("{INPUT}{number}");
+                    made.fields.push(class.field(name, session));
+                    None
+                }
+                None => Some(constant.clone()?),
+            });
+            made.constants.push(constant);
+        }
+        Some(made)
+    }
+
+    /// A query with what takes the places of its inputs.
+    pub(super) fn put_into(&self, query: &ast::Query) -> ast::Query {
+        with_inputs_of_query(query, &self.written)
+    }
+
+    /// The same with constants in all of them: so a client is told of its columns.
+    pub(super) fn put_constants_into(&self, query: &ast::Query) -> ast::Query {
+        with_inputs_of_query(query, &self.constants)
+    }
+}
+
+fn with_inputs_of_query(query: &ast::Query, written: &[Option<ast::Expr>]) -> ast::Query {
+    let mut query = query.clone();
+    walk_query(&mut query, &mut Substitution { written });
+    query
+}
+
+/// The values of the inputs that are columns, as arrays of one.
+fn free_arrays(free: &[usize], values: &[Value]) -> Option<SmallVec<[ArrayRef; 4]>> {
+    let arrays = free.iter().map(|number| array_of_input(&values[*number]));
+    arrays.collect()
 }
 
 /// An expression with what takes the places of its inputs.

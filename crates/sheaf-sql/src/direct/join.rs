@@ -9,8 +9,8 @@
 //!
 //! The first table is read by constants and parameters. What the keys of another take from the tables before it are
 //! parameters to it as well, which stand behind those of the statement ([`Operand::Outer`]) and change from row to row. A
-//! plan is made where every table but the first can be read so by a complete unique key, or, of the tables before it there
-//! being one row, by any.
+//! plan is made where every table but the first can be read so by a complete unique key, or, the tables before it being
+//! read by unique keys, by any.
 //!
 //! The right side of a LEFT JOIN is read like that, too: where it has no row, the joined row goes on without one. If
 //! the WHERE compares one of its columns, which NULL does not pass, it is an inner join.
@@ -86,10 +86,20 @@ impl Link {
     }
 }
 
+/// Tables of a FROM that can be read by keys, one after the other.
+pub(super) struct Source<'a> {
+    pub(super) names: Vec<Names<'a>>,
+    conditions: Conditions<'a>,
+    steps: Vec<(usize, Access)>,
+    slots: Vec<(usize, usize)>,
+}
+
 /// What a WHERE says, by table of the FROM.
-struct Conditions {
+struct Conditions<'a> {
     own: Vec<Vec<Comparison>>,
     links: Vec<Link>,
+    /// Conjuncts that no key and no test of a row says.
+    rest: Vec<&'a ast::Expr>,
     /// Tables whose rows may be missing.
     outer: Vec<bool>,
 }
@@ -135,23 +145,19 @@ impl Join {
             return None;
         }
         let plain = plain_select(select)?;
-        let From {
-            names,
-            conditions: mut conjuncts,
-            outer,
-        } = tables_of(session, &select.from)?;
-        if names.len() == 1 && plain.group_by.is_empty() {
+        let source = Source::of(session, &select.from, Some(plain.selection?))?;
+        if source.names.len() == 1 && plain.group_by.is_empty() || !source.rest().is_empty() {
             return None;
         }
-        conjuncts.push(plain.selection?);
-        let conditions = Conditions::of(&conjuncts, &outer, &names)?;
-        let Order { steps, slots } = conditions.order(&names)?;
-        let place = |table: usize| steps.iter().position(|(step, _)| *step == table);
+        let Source {
+            names, conditions, ..
+        } = &source;
+        let place = |table: usize| source.place(table);
         let ordered = match order_by {
-            Some(order_by) => ordered_columns(order_by, select, &names)?,
+            Some(order_by) => ordered_columns(order_by, select, names)?,
             None => Vec::new(),
         };
-        let list = List::of(session, (select, text), &plain, (&names, &ordered), place)?;
+        let list = List::of(session, (select, text), &plain, (names, &ordered), place)?;
         if matches!(list.shown, Shown::Aggregates(_))
             && (limit_clause.is_some() || order_by.is_some())
         {
@@ -161,7 +167,8 @@ impl Join {
         let is_missing = |(table, ..): &KeyColumn| conditions.outer[*table];
         if ordered.iter().any(is_missing)
             || outer_is_needed(&list.shown, |place| {
-                steps
+                source
+                    .steps
                     .get(place)
                     .is_some_and(|(table, _)| conditions.outer[*table])
             })
@@ -170,40 +177,15 @@ impl Join {
         }
         let order = match ordered.as_slice() {
             [] => None,
-            columns => Some(JoinedKey::new(columns, &names, place)?),
+            columns => Some(JoinedKey::new(columns, names, place)?),
         };
         let (limit, offset) = match limit_clause {
             Some(clause) => limit_and_offset(clause)?,
             None => (None, None),
         };
-        let given = |table: usize| {
-            let slots = slots.iter().enumerate();
-            let own = slots.filter(move |(_, (from, _))| *from == table);
-            own.map(|(slot, (_, column))| (*column, slot)).collect()
-        };
         let mut read = list.shown.columns();
         read.extend(order.iter().flat_map(JoinedKey::columns));
-        let pushes = session.variables.pushes_index_conditions();
-        let tables = steps
-            .into_iter()
-            .enumerate()
-            .map(|(place, (table, access))| {
-                let mut joined = Joined {
-                    from: table,
-                    table: Arc::clone(&names[table].table),
-                    access,
-                    is_outer: conditions.outer[table],
-                    gives: given(table),
-                };
-                let read = read.iter().filter(|(of, _)| *of == place);
-                let read = read.map(|(_, column)| *column);
-                let given = joined.gives.iter().map(|(column, _)| *column);
-                let read: Vec<usize> = read.chain(given).collect();
-                let again = joined.access.again(&joined.table, pushes, &read);
-                joined.access = again.unwrap_or(joined.access);
-                joined
-            });
-        let tables = tables.collect();
+        let tables = source.into_tables(session, &read);
         Some(Join {
             tables,
             columns: list.columns,
@@ -215,6 +197,19 @@ impl Join {
         })
     }
 
+    /// The rows alone, with these columns by their tables' places.
+    pub(super) fn of_rows(session: &Session, source: Source<'_>, read: &[(usize, usize)]) -> Join {
+        Join {
+            columns: Vec::new(),
+            schema: Arc::new(Schema::empty()),
+            shown: Shown::Columns(Vec::new()),
+            tables: source.into_tables(session, read),
+            order: None,
+            limit: None,
+            offset: None,
+        }
+    }
+
     pub(super) fn tables(&self) -> impl Iterator<Item = &Table> {
         self.tables.iter().map(|joined| joined.table.as_ref())
     }
@@ -222,6 +217,64 @@ impl Join {
     /// Whether all tables are what the plan was made for.
     pub(super) fn is_current(&self) -> bool {
         self.tables.iter().all(|joined| joined.table.is_current())
+    }
+}
+
+impl<'a> Source<'a> {
+    /// `None` if its tables cannot be read by keys, one after the other.
+    pub(super) fn of(
+        session: &Session,
+        from: &'a [ast::TableWithJoins],
+        selection: Option<&'a ast::Expr>,
+    ) -> Option<Source<'a>> {
+        let From {
+            names,
+            conditions: mut conjuncts,
+            outer,
+        } = tables_of(session, from)?;
+        conjuncts.extend(selection);
+        let conditions = Conditions::of(&conjuncts, &outer, &names)?;
+        let Order { steps, slots } = conditions.order(&names)?;
+        Some(Source {
+            names,
+            conditions,
+            steps,
+            slots,
+        })
+    }
+
+    /// The conjuncts of the WHERE, and of inner joins, that the rows are still to be tested by.
+    pub(super) fn rest(&self) -> &[&'a ast::Expr] {
+        &self.conditions.rest
+    }
+
+    /// Where a table of the FROM is read.
+    pub(super) fn place(&self, table: usize) -> Option<usize> {
+        self.steps.iter().position(|(step, _)| *step == table)
+    }
+
+    /// The tables in the order in which they are read. `read`: the columns that are, by their tables' places.
+    fn into_tables(self, session: &Session, read: &[(usize, usize)]) -> Vec<Joined> {
+        let pushes = session.variables.pushes_index_conditions();
+        let joined = |(place, (table, access)): (usize, (usize, Access))| {
+            let slots = self.slots.iter().enumerate();
+            let own = slots.filter(|(_, (from, _))| *from == table);
+            let mut joined = Joined {
+                from: table,
+                table: Arc::clone(&self.names[table].table),
+                access,
+                is_outer: self.conditions.outer[table],
+                gives: own.map(|(slot, (_, column))| (*column, slot)).collect(),
+            };
+            let read = read.iter().filter(|(of, _)| *of == place);
+            let read = read.map(|(_, column)| *column);
+            let given = joined.gives.iter().map(|(column, _)| *column);
+            let read: Vec<usize> = read.chain(given).collect();
+            let again = joined.access.again(&joined.table, pushes, &read);
+            joined.access = again.unwrap_or(joined.access);
+            joined
+        };
+        self.steps.into_iter().enumerate().map(joined).collect()
     }
 }
 
@@ -414,26 +467,27 @@ fn tables_of<'a>(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<F
     })
 }
 
-impl Conditions {
+impl<'a> Conditions<'a> {
     fn of(
-        conjuncts: &[&ast::Expr],
-        outer: &[(usize, &ast::Expr)],
+        conjuncts: &[&'a ast::Expr],
+        outer: &[(usize, &'a ast::Expr)],
         names: &[Names<'_>],
-    ) -> Option<Conditions> {
+    ) -> Option<Conditions<'a>> {
         let nothing = || Conditions {
             own: vec![Vec::new(); names.len()],
             links: Vec::new(),
+            rest: Vec::new(),
             outer: vec![false; names.len()],
         };
         let mut conditions = nothing();
         for conjunct in conjuncts {
-            conditions.add(conjunct, names)?;
+            conditions.add(conjunct, names);
         }
         let mut left = Vec::with_capacity(outer.len());
         for (table, condition) in outer {
             let mut own = nothing();
-            own.add(condition, names)?;
-            own.is_of(*table).then_some(())?;
+            own.add(condition, names);
+            (own.rest.is_empty() && own.is_of(*table)).then_some(())?;
             left.push((*table, own));
         }
         // Nothing that is compared is NULL: a table of which the condition says something has a row.
@@ -464,14 +518,14 @@ impl Conditions {
         !self.own[table].is_empty() || self.links.iter().any(|link| link.of(table).is_some())
     }
 
-    fn take(&mut self, others: Conditions) {
+    fn take(&mut self, others: Conditions<'a>) {
         for (own, other) in self.own.iter_mut().zip(others.own) {
             own.extend(other);
         }
         self.links.extend(others.links);
     }
 
-    fn add(&mut self, condition: &ast::Expr, names: &[Names<'_>]) -> Option<()> {
+    fn add(&mut self, condition: &'a ast::Expr, names: &[Names<'_>]) {
         match condition {
             ast::Expr::Nested(inner) => return self.add(inner, names),
             ast::Expr::BinaryOp {
@@ -479,7 +533,7 @@ impl Conditions {
                 op: ast::BinaryOperator::And,
                 right,
             } => {
-                self.add(left, names)?;
+                self.add(left, names);
                 return self.add(right, names);
             }
             ast::Expr::BinaryOp {
@@ -492,10 +546,14 @@ impl Conditions {
                     let column = |(table, column): (usize, usize)| {
                         &names[table].definition().columns[column]
                     };
-                    let sides = [one, other];
                     let is_link = one.0 != other.0 && are_comparable(column(one), column(other));
-                    self.links.extend(is_link.then_some(Link { sides }));
-                    return is_link.then_some(());
+                    match is_link {
+                        true => self.links.push(Link {
+                            sides: [one, other],
+                        }),
+                        false => self.rest.push(condition),
+                    }
+                    return;
                 }
             }
             _ => {}
@@ -504,26 +562,34 @@ impl Conditions {
             let found = comparisons(condition, &OneOf { names, table })?;
             Some((table, found))
         });
-        let (table, found) = own?;
-        self.own[table].extend(found);
-        Some(())
+        match own {
+            Some((table, found)) => self.own[table].extend(found),
+            None => self.rest.push(condition),
+        }
     }
 
-    /// The first order that needs no optimizer.
+    /// The first order that needs no optimizer. One that begins with a single row comes before others.
     fn order(&self, names: &[Names<'_>]) -> Option<Order> {
-        let mut first = (0..names.len()).filter(|table| !self.outer[*table]);
-        first.find_map(|first| self.order_from(first, names))
+        let first = (0..names.len()).filter(|table| !self.outer[*table]);
+        let mut best = None;
+        for order in first.filter_map(|first| self.order_from(first, names)) {
+            if order.steps[0].1.is_single() {
+                return Some(order);
+            }
+            best.get_or_insert(order);
+        }
+        best
     }
 
     /// The order that begins with `first` and goes on to tables that have one row for each row so far; several rows may
-    /// come from one table only.
+    /// come from one table only, besides those of a list of unique keys.
     fn order_from(&self, first: usize, names: &[Names<'_>]) -> Option<Order> {
         let mut order = Order {
             steps: Vec::new(),
             slots: Vec::new(),
         };
         let access = Access::choose(&names[first].table, &self.own[first], true, None)?;
-        let mut has_one_row = access.is_single();
+        let mut has_few_rows = access.is_unique;
         order.steps.push((first, access));
         while order.steps.len() < names.len() {
             let is_read =
@@ -542,7 +608,7 @@ impl Conditions {
                     continue;
                 };
                 let is_single = access.is_single();
-                if is_single || has_one_row && next.is_none() {
+                if is_single || has_few_rows && next.is_none() {
                     next = Some((table, access, slots));
                 }
                 if is_single {
@@ -550,7 +616,7 @@ impl Conditions {
                 }
             }
             let (table, access, slots) = next?;
-            has_one_row &= access.is_single();
+            has_few_rows &= access.is_single();
             order.slots = slots;
             order.steps.push((table, access));
         }

@@ -3,9 +3,8 @@
 use std::ops::ControlFlow;
 
 use sheaf_storage::{Direction, ReadView};
-use sheaf_table::{RowView, Value};
+use sheaf_table::{BorrowedReadGuard, RowView, Value};
 
-use super::access::MAX_ROWS;
 use super::join::{Join, Joined};
 use super::joined_result::{Found, FoundRow, Shown, Window};
 use super::read::row_count;
@@ -13,6 +12,10 @@ use super::row::{RowReader, long_value};
 use crate::error::Result;
 use crate::result::ResultSink;
 use crate::session::Session;
+
+/// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches pay
+/// for themselves.
+const MAX_JOINED_ROWS: u64 = 2_000;
 
 /// How the reading went.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,11 +28,11 @@ enum Progress {
 }
 
 /// A join while it is read.
-struct Walk<'a> {
-    join: &'a Join,
-    session: &'a Session,
-    view: &'a ReadView,
-    found: Found<'a>,
+struct Walk<'s, 'j> {
+    join: &'j Join,
+    session: &'s Session,
+    view: &'j ReadView,
+    found: Found<'j>,
     /// The statement's parameters, and behind them what the tables give each other.
     parameters: Vec<Value>,
     /// The rows that the tables stand at, by place.
@@ -43,7 +46,7 @@ struct Walk<'a> {
     bound: usize,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     fn read(&mut self, place: usize) -> Result<Progress> {
         let join = self.join;
         let Some(joined) = join.tables.get(place) else {
@@ -56,7 +59,7 @@ impl Walk<'_> {
         let is_short = bound
             .keys
             .estimated_rows(&joined.table, joined.access.index)?
-            <= MAX_ROWS;
+            <= MAX_JOINED_ROWS;
         if !is_short {
             return Ok(Progress::NotDirect);
         }
@@ -73,7 +76,7 @@ impl Walk<'_> {
         reader.for_each(&bound, Direction::Forward, |_, row| {
             self.examined += 1;
             is_missing = false;
-            progress = match self.examined > MAX_ROWS {
+            progress = match self.examined > MAX_JOINED_ROWS {
                 true => Progress::NotDirect,
                 false => self.descend(place, joined, &row)?,
             };
@@ -131,16 +134,17 @@ impl Walk<'_> {
     }
 }
 
+/// The tables of a join, opened to be read.
+pub(super) struct OpenTables<'t> {
+    pub(super) view: ReadView,
+    _guards: Vec<BorrowedReadGuard<'t>>,
+}
+
 impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_join(
-        &mut self,
-        join: &Join,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        if !sink.takes_rows() || self.reads_lock() {
-            return Ok(false);
+    /// `None`: a table is not what the plan was made for, or the read takes locks.
+    pub(super) fn open_to_join<'j>(&mut self, join: &'j Join) -> Result<Option<OpenTables<'j>>> {
+        if self.reads_lock() {
+            return Ok(None);
         }
         let is_free = self.holds_no_table();
         let mut guards = Vec::with_capacity(join.tables.len());
@@ -148,12 +152,65 @@ impl Session {
             self.keep_definition(&joined.table)?;
             match self.borrow_for_read(&joined.table, is_free && guards.is_empty())? {
                 Some(guard) => guards.push(guard),
-                None => return Ok(false),
+                None => return Ok(None),
             }
         }
         let view = self.read_view()?;
         for joined in &join.tables {
             joined.table.check_view(&view)?;
+        }
+        Ok(Some(OpenTables {
+            view,
+            _guards: guards,
+        }))
+    }
+
+    /// Goes through the tables until so many joined rows are found. `None`: the vectorised path has to do it.
+    pub(super) fn walk_join<'j>(
+        &self,
+        join: &'j Join,
+        view: &'j ReadView,
+        parameters: &[Value],
+        wanted: u64,
+    ) -> Result<Option<Found<'j>>> {
+        let slots: usize = join.tables.iter().map(|joined| joined.gives.len()).sum();
+        let mut all = parameters.to_vec();
+        all.resize(parameters.len() + slots, Value::Null);
+        let mut walk = Walk {
+            join,
+            session: self,
+            view,
+            found: Found::nothing(&join.shown),
+            parameters: all,
+            rows: vec![Vec::new(); join.tables.len()],
+            number: 0,
+            wanted,
+            examined: 0,
+            bound: 0,
+        };
+        if walk.wanted > 0 && walk.read(0)? == Progress::NotDirect {
+            return Ok(None);
+        }
+        // A constant that is none of its column's type is an error, also where no row has led to the table.
+        let mut unread = join.tables[walk.bound..].iter();
+        let is_bound = unread.all(|joined| {
+            joined
+                .access
+                .bind(&joined.table, &walk.parameters)
+                .is_some()
+        });
+        Ok(is_bound.then_some(walk.found))
+    }
+
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_join(
+        &mut self,
+        join: &Join,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        if !sink.takes_rows() {
+            return Ok(false);
         }
         let (Some(limit), Some(offset)) = (
             row_count(
@@ -165,39 +222,18 @@ impl Session {
         ) else {
             return Ok(false);
         };
-        let slots: usize = join.tables.iter().map(|joined| joined.gives.len()).sum();
-        let mut all = parameters.to_vec();
-        all.resize(parameters.len() + slots, Value::Null);
-        let mut walk = Walk {
-            join,
-            session: self,
-            view: &view,
-            found: Found::nothing(&join.shown),
-            parameters: all,
-            rows: vec![Vec::new(); join.tables.len()],
-            number: 0,
-            wanted: match (&join.shown, &join.order) {
-                (Shown::Columns(_), None) => limit.saturating_add(offset),
-                _ => u64::MAX,
-            },
-            examined: 0,
-            bound: 0,
+        let Some(open) = self.open_to_join(join)? else {
+            return Ok(false);
         };
-        if walk.wanted > 0 && walk.read(0)? == Progress::NotDirect {
+        let wanted = match (&join.shown, &join.order) {
+            (Shown::Columns(_), None) => limit.saturating_add(offset),
+            _ => u64::MAX,
+        };
+        let view = &open.view;
+        let Some(found) = self.walk_join(join, view, parameters, wanted)? else {
             return Ok(false);
-        }
-        // A constant that is none of its column's type is an error, also where no row has led to the table.
-        let mut unread = join.tables[walk.bound..].iter();
-        if unread.any(|joined| {
-            joined
-                .access
-                .bind(&joined.table, &walk.parameters)
-                .is_none()
-        }) {
-            return Ok(false);
-        }
-        let found = walk.found;
-        let sent = join.send(found, &view, Window { limit, offset }, sink)?;
+        };
+        let sent = join.send(found, view, Window { limit, offset }, sink)?;
         self.end_direct_read(sent, sink)
     }
 }
@@ -217,6 +253,6 @@ impl Join {
         let rows = bound
             .keys
             .estimated_rows(&first.table, first.access.index)?;
-        Ok(rows <= MAX_ROWS && !session.reads_lock())
+        Ok(rows <= MAX_JOINED_ROWS && !session.reads_lock())
     }
 }

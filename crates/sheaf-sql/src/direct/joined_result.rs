@@ -297,6 +297,14 @@ impl Rows {
         Ok(used <= MAX_SORTED_BYTES)
     }
 
+    /// The joined rows one after the other: of each table its row, or `None`.
+    pub(super) fn each<'r>(
+        &'r self,
+        join: &'r Join,
+    ) -> impl Iterator<Item = Result<Vec<Option<RowView<'r>>>>> {
+        self.rows.iter().map(|at| self.views(join, *at))
+    }
+
     fn sort(&mut self) {
         let bytes = &self.bytes;
         self.rows

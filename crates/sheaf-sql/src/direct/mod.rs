@@ -9,8 +9,8 @@
 //!
 //! **What is direct.** SELECT of columns by a complete unique key, a list of them, a short range of an index, or in
 //! the order of an index with a LIMIT that is reached soon, with ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE,
-//! COUNT, SUM, MIN and MAX over these, also by groups; joins by key of few rows, with the same; UPDATE and DELETE of
-//! such rows; INSERT and REPLACE. Operands of keys are constants and parameters, and only those whose comparison is
+//! COUNT, SUM, MIN and MAX over these, also by groups; joins by key of few rows, with the same; whatever else a SELECT
+//! does with such rows ([`over_rows`]); UPDATE and DELETE of such rows; INSERT and REPLACE. Operands of keys are constants and parameters, and only those whose comparison is
 //! plain by MySQL's typing rule ([`operand`]). Whatever else is computed from one row, in select lists, in
 //! assignments, in VALUES and in the rest of a condition, is computed by the expressions of the vectorised path
 //! ([`expression`]). Whoever meets anything else, while compiling, binding, or later before anything was sent or
@@ -37,6 +37,7 @@
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`] | the statements |
+//! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`explain`] | the operators' plan that does the same |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
@@ -56,6 +57,7 @@ mod locking;
 mod names;
 mod operand;
 mod order;
+mod over_rows;
 mod read;
 mod row;
 mod select_list;
@@ -130,6 +132,7 @@ pub(crate) struct DirectPlan {
 enum Action {
     Read(Box<read::Read>, Arc<Table>),
     Join(Box<join::Join>),
+    OverRows(Box<over_rows::OverRows>),
     Constants(Box<constants::Constants>),
     Update(Box<change::Update>, Arc<Table>),
     Delete(Box<change::Delete>, Arc<Table>),
@@ -144,6 +147,7 @@ impl DirectPlan {
                 table.is_current()
             }
             Action::Join(join) => join.is_current(),
+            Action::OverRows(query) => query.rows.is_current(),
             Action::Constants(_) => true,
             Action::Insert(insert) => insert.table().is_current(),
         }
@@ -154,6 +158,7 @@ impl DirectPlan {
         match &self.action {
             Action::Read(read, _) => read.result_columns(),
             Action::Join(join) => join.columns.len(),
+            Action::OverRows(query) => query.result_columns(),
             Action::Constants(constants) => constants.result_columns(),
             Action::Update(..) | Action::Delete(..) | Action::Insert(_) => 0,
         }
@@ -161,7 +166,9 @@ impl DirectPlan {
 
     fn command(&self) -> Command {
         match self.action {
-            Action::Read(..) | Action::Join(_) | Action::Constants(_) => Command::Select,
+            Action::Read(..) | Action::Join(_) | Action::OverRows(_) | Action::Constants(_) => {
+                Command::Select
+            }
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
             Action::Insert(_) => Command::Insert,
@@ -188,6 +195,12 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         }],
         (Action::Join(join), _) => {
             let tables = join.tables();
+            tables
+                .map(|table| need(table, Privileges::SELECT))
+                .collect()
+        }
+        (Action::OverRows(query), _) => {
+            let tables = query.rows.tables();
             tables
                 .map(|table| need(table, Privileges::SELECT))
                 .collect()
@@ -289,10 +302,14 @@ impl Session {
         if let Some(constants) = constants::Constants::compile(self, query, text) {
             return Some(Action::Constants(Box::new(constants)));
         }
-        Some(match read::Read::compile(self, query, text) {
-            Some((read, table)) => Action::Read(Box::new(read), table),
-            None => Action::Join(Box::new(join::Join::compile(self, query, text)?)),
-        })
+        if let Some((read, table)) = read::Read::compile(self, query, text) {
+            return Some(Action::Read(Box::new(read), table));
+        }
+        if let Some(join) = join::Join::compile(self, query, text) {
+            return Some(Action::Join(Box::new(join)));
+        }
+        let query = over_rows::OverRows::compile(self, query, text)?;
+        Some(Action::OverRows(Box::new(query)))
     }
 
     /// How a plan without parameters would run, for EXPLAIN; `None`: it would not. Error 1142 if the session may not read its
@@ -307,6 +324,10 @@ impl Session {
         match &plan.action {
             Action::Read(read, table) => self.would_read(read, table, &given),
             Action::Join(join) => Ok(join.would_run(self, &given)?.then_some(Way::Through)),
+            Action::OverRows(query) => {
+                let would_run = query.rows.would_run(self, &given)?;
+                Ok(would_run.then_some(Way::Through))
+            }
             // There is nothing to read.
             Action::Constants(_) => Ok(None),
             Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(Some(Way::Through)),
@@ -359,6 +380,9 @@ impl Session {
                 None => self.run_direct_read(read, table, (&parameters, spelled), sink),
             },
             Action::Join(join) => self.run_direct_join(join, &parameters, sink),
+            Action::OverRows(query) => {
+                self.run_direct_over_rows(query, (&parameters, spelled), sink)
+            }
             Action::Constants(constants) => {
                 self.run_direct_constants(constants, (&parameters, spelled), sink)
             }

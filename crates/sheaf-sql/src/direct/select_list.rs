@@ -216,6 +216,90 @@ pub(super) struct Computed {
     items: Vec<(usize, HeaderName)>,
 }
 
+/// The headers of the computed items of a query, which are not known before it runs: their places in the list.
+#[derive(Debug)]
+pub(super) struct Headers {
+    items: Vec<(usize, HeaderName)>,
+    /// All columns.
+    pub(super) columns: usize,
+}
+
+impl Headers {
+    /// `None` if an item is no expression.
+    pub(super) fn of(
+        (select, text): (&ast::Select, &str),
+        tables: &[Names<'_>],
+    ) -> Option<Headers> {
+        let statement = StatementText::new(text);
+        let written = statement.select_items(select.select_token.0.span.start);
+        if written.len() != select.projection.len() {
+            return None;
+        }
+        let mut headers = Headers {
+            items: Vec::new(),
+            columns: 0,
+        };
+        for (item, written) in select.projection.iter().zip(written) {
+            match item {
+                ast::SelectItem::UnnamedExpr(expr) => {
+                    if column_of(tables, expr).is_none() || written_name(expr).is_none() {
+                        let header = HeaderName::of(expr, written, text);
+                        headers.items.push((headers.columns, header));
+                    }
+                    headers.columns += 1;
+                }
+                ast::SelectItem::ExprWithAlias { .. } => headers.columns += 1,
+                item => {
+                    let shown = shown_whole(item, tables)?;
+                    let columns = |table: usize| tables[table].definition().columns.len();
+                    headers.columns += shown.map(columns).sum::<usize>();
+                }
+            }
+        }
+        Some(headers)
+    }
+
+    /// Those of a run with these parameters; `None` if they cannot be told.
+    pub(super) fn names(&self, parameters: &[Value], spelled: Spelled<'_>) -> Option<Vec<String>> {
+        let items = self.items.iter();
+        items
+            .map(|(_, header)| header.name(parameters, spelled))
+            .collect()
+    }
+
+    /// The columns of the result under these names.
+    pub(super) fn shown(&self, metas: &[ColumnMeta], names: Vec<String>) -> ShownColumns {
+        let mut columns = metas.to_vec();
+        for ((place, _), name) in self.items.iter().zip(&names) {
+            columns[*place].name.clone_from(name);
+        }
+        ShownColumns {
+            names,
+            columns,
+            schema: Arc::new(Schema::empty()),
+        }
+    }
+}
+
+/// The tables all of whose columns an item shows; `None` if it is something else.
+pub(super) fn shown_whole(item: &ast::SelectItem, tables: &[Names<'_>]) -> Option<Range<usize>> {
+    match item {
+        ast::SelectItem::Wildcard(options) if is_plain_wildcard(options) => Some(0..tables.len()),
+        ast::SelectItem::QualifiedWildcard(
+            ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+            options,
+        ) if is_plain_wildcard(options) => {
+            let [part] = name.0.as_slice() else {
+                return None;
+            };
+            let alias = &part.as_ident()?.value;
+            let table = tables.iter().position(|names| names.alias == alias)?;
+            Some(table..table + 1)
+        }
+        _ => None,
+    }
+}
+
 /// The header of a computed item.
 #[derive(Debug)]
 enum HeaderName {

@@ -8,6 +8,7 @@ mod clients;
 mod command_line;
 mod connections;
 mod direct;
+mod direct_over_rows;
 mod direct_statements;
 mod embedded;
 mod failed_commits;

@@ -1,0 +1,310 @@
+//! SELECT over rows that keys have found: groups, orders, aggregates and filters of expressions, all direct and with the
+//! answers of the vectorised path.
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Value};
+
+use crate::harness::{TestServer, query_text};
+
+const SETUP: [&str; 8] = [
+    "create table author (id int primary key, name varchar(40) not null, email varchar(60) collate utf8mb4_bin unique, \
+     team int, key (team))",
+    "create table post (id int primary key, author int not null, title varchar(60), status varchar(10) not null, \
+     score decimal(8,2), views int unsigned not null, ratio double, at datetime(3), key (author, at), key (status))",
+    "create table tag (post int not null, tag int not null, primary key (post, tag))",
+    "insert into author values (1, 'Ann', 'ann@x', 1), (2, 'bob', 'Bob@x', 1), (3, 'Cy', null, null), (4, 'Dora', 'd@x', 2)",
+    "insert into post values (1, 1, 'one', 'draft', 1.25, 10, 0.5, '2024-01-01 10:00:00.250'), \
+     (2, 1, 'Two', 'public', null, 20, null, '2024-01-02'), (3, 1, 'two', 'public', 9.5, 5, 0.25, null), \
+     (4, 2, null, 'draft', 3.75, 0, 2, '2024-02-29'), (5, 2, 'five', 'public', 3.75, 4000000000, 8, '2023-12-31 23:59:59'), \
+     (6, 9, 'lost', 'draft', 0, 1, 1, '2024-01-01')",
+    "insert into tag values (1, 7), (1, 8), (2, 7), (3, 9), (5, 7), (5, 8)",
+    "analyze table author, post, tag",
+    "set timestamp = 1700000000, @n = 2",
+];
+
+/// With the parameters of the prepared form, which has `?` in the places of `$`.
+const STATEMENTS: [(&str, &[&str]); 37] = [
+    (
+        "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
+        &["1"],
+    ),
+    (
+        "select p.id, coalesce(a.name, 'nobody') as who, date(p.at) from post p left join author a on a.id = p.author where p.id in ($, $, $) order by p.id",
+        &["1", "6", "4"],
+    ),
+    (
+        "select p.id from post p left join author a on a.id = p.author where p.id in ($, $) and a.id is null",
+        &["6", "1"],
+    ),
+    (
+        "select a.* from author a join post p on p.author = a.id and p.score is null where p.author = $",
+        &["1"],
+    ),
+    (
+        "select a.id, a.name, count(p.id) as posts from author a left join post p on p.author = a.id where a.id = $ group by a.id, a.name",
+        &["3"],
+    ),
+    (
+        "select a.id, count(p.id), sum(p.views) from author a left join post p on p.author = a.id where a.id in ($, $, $) group by a.id order by a.id",
+        &["1", "2", "3"],
+    ),
+    (
+        "select id, title from post where author = $ order by coalesce(score, 0) desc, id limit 2",
+        &["1"],
+    ),
+    (
+        "select id, views * 2 + 1 as v from post where author = $ order by v desc limit 1 offset 1",
+        &["1"],
+    ),
+    (
+        "select count(*), sum(views), avg(score), max(at), min(title), avg(ratio) from post where author = $",
+        &["1"],
+    ),
+    (
+        "select count(*), sum(views), avg(score), max(at), min(title) from post where author = $",
+        &["77"],
+    ),
+    (
+        "select count(case when status = 'draft' then 1 end) as drafts, sum(if(views > 5, 1, 0)) from post where author = $",
+        &["1"],
+    ),
+    (
+        "select status, count(*) as n from post where author = $ group by status order by n desc, status",
+        &["1"],
+    ),
+    (
+        "select status, count(*) as n from post where author = $ group by status having n > $ order by n",
+        &["1", "1"],
+    ),
+    (
+        "select date(at) as day, count(*) from post where author = $ group by date(at) order by day",
+        &["1"],
+    ),
+    (
+        "select year(at), month(at), count(*) from post where author = $ group by year(at), month(at) order by 1, 2",
+        &["2"],
+    ),
+    (
+        "select coalesce(sum(views), 0) as total from post where author = $",
+        &["42"],
+    ),
+    (
+        "select coalesce(max(score), -1) + 1 from post where author = $",
+        &["1"],
+    ),
+    (
+        "select distinct lower(title) as t from post where author = $ order by t",
+        &["1"],
+    ),
+    (
+        "select count(distinct lower(title)) from post where author = $",
+        &["1"],
+    ),
+    (
+        "select group_concat(title order by id separator '/') from post where author = $",
+        &["1"],
+    ),
+    (
+        "select a.name, p.views + $ from post p join author a on a.id = p.author where p.author = $ order by p.views",
+        &["3", "1"],
+    ),
+    (
+        "select a.name, p.score / 0, p.views % $ from post p, author a where a.id = p.author and p.id = $",
+        &["3", "1"],
+    ),
+    (
+        "select p.id, a.name from post p join author a on a.id = p.author where p.author = $ and (p.title like $ or a.name = 'bob')",
+        &["1", "'%w%'"],
+    ),
+    (
+        "select p.id, a.name from post p join author a on a.id = p.author where p.author = $ and p.status <> $ order by p.id",
+        &["1", "'draft'"],
+    ),
+    (
+        "select p.id, t.tag from post p join tag t on t.post = p.id where p.id = $ and t.tag not in ($, $)",
+        &["1", "7", "99"],
+    ),
+    (
+        "select p.title + 1 from post p join author a on a.id = p.author where p.id = $",
+        &["2"],
+    ),
+    (
+        "select p.author, sum(p.score) as s from post p where p.author in ($, $) group by p.author having sum(p.score) > $ order by s",
+        &["1", "2", "1"],
+    ),
+    (
+        "select a.team, count(*), max(p.score) from author a join post p on p.author = a.id where a.id = $ group by a.team",
+        &["1"],
+    ),
+    (
+        "select p.id, timestampdiff(day, p.at, now()) from post p where p.author = $ order by timestampdiff(day, p.at, now()), p.id",
+        &["1"],
+    ),
+    (
+        "select sum(views) + @n, count(*) from post where author = $",
+        &["1"],
+    ),
+    (
+        "select p.*, a.name from post p left join author a on a.id = p.author and a.team = $ where p.author = $ order by lower(p.title), p.id",
+        &["1", "1"],
+    ),
+    (
+        "select if(count(*) > $, 'many', 'few'), any_value(status) from post where id = $",
+        &["1", "1"],
+    ),
+    (
+        "select std(views), bit_or(views), var_samp(views) from post where author = $",
+        &["1"],
+    ),
+    (
+        "select p.status, t.tag, count(*) + 0 from post p join tag t on t.post = p.id where p.id = $ group by p.status, t.tag order by t.tag desc limit $",
+        &["1", "1"],
+    ),
+    (
+        "select a.email, min(p.at) from author a join post p on p.author = a.id where a.email = $ group by a.email",
+        &["'Bob@x'"],
+    ),
+    (
+        "select a.email from author a join post p on p.author = a.id where a.email = $ and p.views >= 0 order by concat(p.title, 'x') limit 1",
+        &["'bob@x'"],
+    ),
+    (
+        "select id, title, row_number() over (order by id desc) from post where author = $ order by id",
+        &["1"],
+    ),
+];
+
+fn described(columns: &[mysql::Column]) -> Vec<String> {
+    let length = |column: &mysql::Column| match column.column_type() {
+        mysql::consts::ColumnType::MYSQL_TYPE_VAR_STRING if column.org_name_str().is_empty() => 0,
+        _ => column.column_length(),
+    };
+    let describe = |column: &mysql::Column| {
+        format!(
+            "{} {} {} {} {:?} {} {:?} {} {}",
+            column.name_str(),
+            column.org_name_str(),
+            column.table_str(),
+            column.org_table_str(),
+            column.column_type(),
+            length(column),
+            column.flags(),
+            column.character_set(),
+            column.decimals(),
+        )
+    };
+    columns.iter().map(describe).collect()
+}
+
+fn answer<P: mysql::prelude::Protocol>(
+    result: mysql::Result<mysql::QueryResult<'_, '_, '_, P>>,
+    ordered: bool,
+) -> String {
+    let mut result = match result {
+        Ok(result) => result,
+        Err(error) => return error.to_string(),
+    };
+    let columns = described(result.columns().as_ref());
+    let mut rows: Vec<String> = result
+        .by_ref()
+        .map(|row| format!("{:?}", row.map(mysql::Row::unwrap)))
+        .collect();
+    if !ordered {
+        rows.sort();
+    }
+    format!("{columns:?}\n{rows:?}")
+}
+
+fn direct_count(c: &mut Conn) -> u64 {
+    let row: Option<(String, u64)> = c
+        .query_first("show session status like 'Statements_direct'")
+        .expect("a status variable");
+    row.expect("it is listed").1
+}
+
+fn literal(text: &str) -> Value {
+    match text.strip_prefix('\'') {
+        Some(text) => Value::from(text.trim_end_matches('\'')),
+        None => Value::from(text.parse::<i64>().expect("a number")),
+    }
+}
+
+/// Each statement as text and prepared, twice, so that what was kept is used too.
+#[test]
+fn rows_found_by_keys_are_computed_with_directly() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("over_rows");
+    for sql in SETUP {
+        c.query_drop(sql).expect(sql);
+    }
+    for mode in [
+        "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,ONLY_FULL_GROUP_BY",
+        "",
+    ] {
+        c.query_drop(format!("set sql_mode = '{mode}'"))
+            .expect("a mode");
+        for (sql, values) in STATEMENTS {
+            let ordered = sql.contains(" order by ");
+            let mut text = String::new();
+            for (number, piece) in sql.split('$').enumerate() {
+                text.push_str(if number > 0 { values[number - 1] } else { "" });
+                text.push_str(piece);
+            }
+            let parameters: Vec<Value> = values.iter().map(|value| literal(value)).collect();
+            let mut answers: Vec<Vec<String>> = Vec::new();
+            for direct in ["off", "on"] {
+                c.query_drop(format!("set optimizer_switch = 'direct={direct}'"))
+                    .expect("a switch");
+                let prepared = c.prep(sql.replace('$', "?")).expect(sql);
+                let mut shown = Vec::new();
+                for _ in 0..2 {
+                    let before = direct_count(&mut c);
+                    let as_text = answer(c.query_iter(&text), ordered);
+                    shown.push(format!(
+                        "{as_text} {:?}",
+                        query_text(&mut c, "show warnings")
+                    ));
+                    let as_prepared = answer(c.exec_iter(&prepared, parameters.clone()), ordered);
+                    shown.push(format!(
+                        "{as_prepared} {:?}",
+                        query_text(&mut c, "show warnings")
+                    ));
+                    let count = direct_count(&mut c) - before;
+                    assert_eq!(count, if direct == "on" { 2 } else { 0 }, "{text}");
+                }
+                answers.push(shown);
+            }
+            for (vectorised, direct) in answers[0].iter().zip(&answers[1]) {
+                assert_eq!(vectorised, direct, "{text}");
+            }
+        }
+    }
+}
+
+/// A table changes, and so does what groups may show: plans over rows follow.
+#[test]
+fn a_plan_over_rows_follows_its_table_and_its_mode() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("over_rows_followed");
+    c.query_drop("create table t (id int primary key, k int, v int, key (k))")
+        .expect("a table");
+    c.query_drop("insert into t values (1, 1, 5), (2, 1, 6), (3, 2, 7)")
+        .expect("rows");
+    let sql = "select k, sum(v + 1) as s from t where k = 1 group by k order by s";
+    for _ in 0..2 {
+        assert_eq!(query_text(&mut c, sql), ["1\t13"]);
+    }
+    c.query_drop("insert into t values (4, 1, 100)")
+        .expect("a row");
+    assert_eq!(query_text(&mut c, sql), ["1\t114"]);
+    c.query_drop("alter table t modify v decimal(8,2)")
+        .expect("another type");
+    assert_eq!(query_text(&mut c, sql), ["1\t114.00"]);
+    let any = "select v, count(*) + 0 from t where k = 1 group by k";
+    c.query_drop("set sql_mode = 'ONLY_FULL_GROUP_BY'")
+        .expect("a mode");
+    let refused = c.query_drop(any).expect_err("v is not grouped by");
+    assert!(refused.to_string().contains("1055"), "{refused}");
+    c.query_drop("set sql_mode = ''").expect("a mode");
+    assert_eq!(query_text(&mut c, any).len(), 1);
+}
