@@ -22,7 +22,8 @@ use super::expression::{Collector, Evaluator, Expressions};
 use super::given::Given;
 use super::names::{ColumnNames, Names};
 use super::operand::Operand;
-use super::read::{condition, row_count};
+use super::order::{OrderItem, descends};
+use super::read::{condition, index_order, row_count};
 use super::row::RowReader;
 use crate::change_query::position_of;
 use crate::error::{Result, SqlError};
@@ -41,8 +42,7 @@ const MAX_BIGINT_DIGITS: u8 = 20;
 /// `UPDATE table SET column = value, ... WHERE key = ...`
 #[derive(Debug)]
 pub(super) struct Update {
-    access: Access,
-    limit: Option<Operand>,
+    rows: Rows,
     assignments: Vec<Assignment>,
     /// What new values are computed by, and what they are given.
     expressions: Option<Expressions>,
@@ -83,44 +83,67 @@ enum NewValue {
 /// `DELETE FROM table WHERE key = ...`
 #[derive(Debug)]
 pub(super) struct Delete {
+    rows: Rows,
+}
+
+/// Which rows a statement changes, and in which order.
+#[derive(Debug)]
+struct Rows {
     access: Access,
+    direction: Direction,
+    /// What is left over where more are found; without an order it may be any.
     limit: Option<Operand>,
 }
 
-/// The rows of a statement that changes rows.
-fn access_of(
-    session: &Session,
-    tables: &[ast::TableWithJoins],
-    selection: Option<&ast::Expr>,
-) -> Option<(Access, Arc<Table>)> {
-    let names = Names::of(session, tables)?;
-    let (comparisons, filter) = condition(Some(selection?), &names)?;
-    let pushes = session.variables.pushes_index_conditions();
-    // Rows that are changed are looked up.
-    let access = Access::choose(&names.table, &comparisons, pushes, None)?;
-    Some((access.filtered_by(filter), names.table))
-}
+impl Rows {
+    /// With their table; `None` if an index does not give them in the wanted order.
+    fn of(
+        session: &Session,
+        (tables, selection): (&[ast::TableWithJoins], Option<&ast::Expr>),
+        order_by: &[ast::OrderByExpr],
+        limit: Option<&ast::Expr>,
+    ) -> Option<(Rows, Arc<Table>)> {
+        let names = Names::of(session, tables)?;
+        let (comparisons, filter) = condition(Some(selection?), &names)?;
+        let pushes = session.variables.pushes_index_conditions();
+        // Rows that are changed are looked up.
+        let access = Access::choose(&names.table, &comparisons, pushes, None)?;
+        let item = |item: &ast::OrderByExpr| {
+            let descending = descends(item)?;
+            let column = names.column(&item.expr)?;
+            Some(OrderItem { column, descending })
+        };
+        let wanted = order_by.iter().map(item).collect::<Option<Vec<_>>>()?;
+        let direction = index_order(&names.table, &access, &wanted)?;
+        let limit = match limit {
+            None => None,
+            Some(limit) => Some(Operand::of(limit)?),
+        };
+        let rows = Rows {
+            access: access.filtered_by(filter),
+            direction,
+            limit,
+        };
+        Some((rows, names.table))
+    }
 
-/// The LIMIT of a change: of one row, it takes it or not. `None` if it may choose.
-fn limit_of(access: &Access, limit: Option<&ast::Expr>) -> Option<Option<Operand>> {
-    match limit {
-        None => Some(None),
-        Some(limit) => access
-            .is_single()
-            .then(|| Operand::of(limit))
-            .flatten()
-            .map(Some),
+    /// The most that are changed; `None`: none, or the operand is no number of rows.
+    fn most(&self, parameters: &[Value]) -> Option<u64> {
+        row_count(self.limit.as_ref(), parameters, u64::MAX).filter(|rows| *rows > 0)
     }
 }
 
-/// Whether a LIMIT takes the only row there may be.
-fn takes_a_row(limit: Option<&Operand>, parameters: &[Value]) -> bool {
-    row_count(limit, parameters, 1).is_some_and(|rows| rows > 0)
+/// What is found in a run.
+struct Found<'a> {
+    rows: &'a Rows,
+    bound: &'a BoundAccess,
+    /// The most that are changed.
+    most: u64,
 }
 
 impl Update {
     pub(super) fn access(&self) -> &Access {
-        &self.access
+        &self.rows.access
     }
 
     /// The plan of an UPDATE, and its table; `None` if it is not one by keys of an index.
@@ -140,14 +163,14 @@ impl Update {
         else {
             return None;
         };
-        let (access, table) = access_of(session, tables, selection.as_ref())?;
-        let limit = limit_of(&access, limit.as_ref())?;
+        let found = (tables.as_slice(), selection.as_ref());
+        let (rows, table) = Rows::of(session, found, order_by, limit.as_ref())?;
         let names = Names::of(session, tables)?;
         let sql_mode = session.variables.sql_mode();
         let mut compiler = Compiler {
             names: &names,
             reports_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
-            collector: Collector::of_table(&names),
+            collector: Collector::of_table(&names).for_values(),
             given: Vec::new(),
             compiled: Vec::with_capacity(assignments.len()),
         };
@@ -161,7 +184,7 @@ impl Update {
             ..
         } = compiler;
         let definition = &table.definition;
-        if !hints.is_empty() || !order_by.is_empty() || definition.has_enforced_checks() {
+        if !hints.is_empty() || definition.has_enforced_checks() {
             return None;
         }
         let is_stamped = |column: &usize| {
@@ -181,8 +204,7 @@ impl Update {
             is_in_row_only: expressions.is_none()
                 && columns.iter().all(|column| table.is_in_row_only(*column)),
             moves_rows: columns.iter().any(is_of_key),
-            access,
-            limit,
+            rows,
             assignments: compiled,
             expressions,
             given,
@@ -518,7 +540,7 @@ fn decimal_sum(
 
 impl Delete {
     pub(super) fn access(&self) -> &Access {
-        &self.access
+        &self.rows.access
     }
 
     /// The plan of a DELETE, and its table; `None` if it is not one by keys of an index.
@@ -539,12 +561,12 @@ impl Delete {
         else {
             return None;
         };
-        if !hints.is_empty() || !targets.is_empty() || !order_by.is_empty() {
+        if !hints.is_empty() || !targets.is_empty() {
             return None;
         }
-        let (access, table) = access_of(session, tables, selection.as_ref())?;
-        let limit = limit_of(&access, limit.as_ref())?;
-        Some((Delete { access, limit }, table))
+        let found = (tables.as_slice(), selection.as_ref());
+        let (rows, table) = Rows::of(session, found, order_by, limit.as_ref())?;
+        Some((Delete { rows }, table))
     }
 }
 
@@ -689,13 +711,14 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        self.refuse_bad_texts(&update.access, update.expressions.is_some());
-        let Some(bound) = self.bind_access(&update.access, table, parameters) else {
+        let rows = &update.rows;
+        self.refuse_bad_texts(&rows.access, update.expressions.is_some());
+        let Some(bound) = self.bind_access(&rows.access, table, parameters) else {
             return Ok(false);
         };
-        if !takes_a_row(update.limit.as_ref(), parameters) {
+        let Some(most) = rows.most(parameters) else {
             return Ok(false);
-        }
+        };
         let Some(inputs) = self.inputs_of_update(update, parameters) else {
             return Ok(false);
         };
@@ -703,7 +726,9 @@ impl Session {
             update,
             inputs: &inputs,
         };
-        let changed = self.change_directly((&update.access, &bound), table, &work)?;
+        let bound = &bound;
+        let found = Found { rows, bound, most };
+        let changed = self.change_directly(&found, table, &work)?;
         let Some(Changed { matched, changed }) = changed else {
             return Ok(false);
         };
@@ -733,15 +758,17 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        self.refuse_bad_texts(&delete.access, false);
-        let Some(bound) = self.bind_access(&delete.access, table, parameters) else {
+        let rows = &delete.rows;
+        self.refuse_bad_texts(&rows.access, false);
+        let Some(bound) = self.bind_access(&rows.access, table, parameters) else {
             return Ok(false);
         };
-        if !takes_a_row(delete.limit.as_ref(), parameters) {
+        let Some(most) = rows.most(parameters) else {
             return Ok(false);
-        }
-        let access = (&delete.access, &bound);
-        let changed = self.change_directly(access, table, &Work::Delete)?;
+        };
+        let bound = &bound;
+        let found = Found { rows, bound, most };
+        let changed = self.change_directly(&found, table, &Work::Delete)?;
         let Some(Changed { changed, .. }) = changed else {
             return Ok(false);
         };
@@ -754,7 +781,7 @@ impl Session {
     /// vectorised path has to do it.
     fn change_directly(
         &mut self,
-        access: (&Access, &BoundAccess),
+        found: &Found<'_>,
         table: &Arc<Table>,
         work: &Work<'_>,
     ) -> Result<Option<Changed>> {
@@ -763,9 +790,10 @@ impl Session {
             return Ok(None);
         };
         // Workers and batches pay for themselves beyond.
-        let outcome = match access.1.keys.estimated_rows(table, access.0.index) {
-            Ok(rows) if rows > access.0.most_rows() => Ok(None),
-            Ok(_) => self.change_locked(access, (&locked, table), work),
+        let access = &found.rows.access;
+        let outcome = match found.bound.keys.estimated_rows(table, access.index) {
+            Ok(rows) if rows > access.most_rows() => Ok(None),
+            Ok(_) => self.change_locked(found, (&locked, table), work),
             Err(error) => Err(error),
         };
         self.keep_tables(locked);
@@ -774,7 +802,7 @@ impl Session {
 
     fn change_locked(
         &mut self,
-        access: (&Access, &BoundAccess),
+        found: &Found<'_>,
         tables: (&ChangeSet, &Arc<Table>),
         work: &Work<'_>,
     ) -> Result<Option<Changed>> {
@@ -782,7 +810,7 @@ impl Session {
         let before = self.warnings.clone();
         let outcome = self.until_stable(&mut statement, |session, statement| {
             let mut warnings = std::mem::take(&mut session.warnings);
-            let attempt = session.attempt(access, tables, work, statement, &mut warnings);
+            let attempt = session.attempt(found, tables, work, statement, &mut warnings);
             session.warnings = warnings;
             Ok(match attempt? {
                 Attempt::Done(changed) => Some(Some(changed)),
@@ -807,12 +835,13 @@ impl Session {
 
     fn attempt(
         &self,
-        (access, bound): (&Access, &BoundAccess),
+        &Found { rows, bound, most }: &Found<'_>,
         (locked, table): (&ChangeSet, &Arc<Table>),
         work: &Work<'_>,
         statement: &mut StatementTransaction,
         warnings: &mut Warnings,
     ) -> Result<Attempt> {
+        let (access, direction) = (&rows.access, rows.direction);
         let view = statement.changes().read_view()?;
         table.check_view(&view)?;
         let reader = RowReader {
@@ -821,21 +850,22 @@ impl Session {
             access,
             handle: &self.handle,
             counters: &self.handle.counters,
-            wanted: u64::MAX,
+            wanted: most,
         };
         // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by then.
         let known = reader.known_keys(bound);
-        let known = known.filter(|keys| keys.len() == 1 || !work.moves_rows());
+        let is_in_order = direction == Direction::Forward && rows.limit.is_none();
+        let known = known.filter(|keys| keys.len() == 1 || is_in_order && !work.moves_rows());
         let (keys, are_found) = match known {
             Some(keys) => (Cow::Borrowed(keys), false),
-            None => (Cow::Owned(reader.keys(bound)?), true),
+            None => (Cow::Owned(reader.keys(bound, direction, most)?), true),
         };
         let ranges = || bound.keys.ranges();
         let search = DirectSearch {
             index: access.index,
             is_filtered: bound.is_filtered(),
-            limit: None,
-            direction: Direction::Forward,
+            limit: rows.limit.as_ref().and(usize::try_from(most).ok()),
+            direction,
         };
         let mut searches = statement.search_to_lock(table, search, ranges);
         let mut done = Changed::default();

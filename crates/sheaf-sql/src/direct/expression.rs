@@ -218,6 +218,8 @@ pub(super) struct Collector<'a> {
     are_unfinished: bool,
     /// Of a whole query: what its items are called.
     aliases: Option<BTreeSet<String>>,
+    /// Items are stored, and nobody is told of their types.
+    are_stored: bool,
 }
 
 /// An expression that was collected.
@@ -244,6 +246,15 @@ impl<'a> Collector<'a> {
             is_refused: false,
             are_unfinished: false,
             aliases: None,
+            are_stored: false,
+        }
+    }
+
+    /// For items that are stored, so that nobody is told of their types.
+    pub(super) fn for_values(self) -> Collector<'a> {
+        Collector {
+            are_stored: true,
+            ..self
         }
     }
 
@@ -296,7 +307,7 @@ impl<'a> Collector<'a> {
             // It is given out as it is.
             self.inputs[number].free = Free::All;
         }
-        self.free_sums(&item);
+        self.free_item(&item);
         let columns = std::mem::replace(&mut self.columns, before);
         self.columns.extend(&columns);
         self.items.push(item);
@@ -429,27 +440,51 @@ impl<'a> Collector<'a> {
 }
 
 impl Collector<'_> {
-    /// Sees to it that the numbers are columns of which an item is a sum or a product, also of constants only: nobody
-    /// asks whether an item is constant.
-    fn free_sums(&mut self, item: &ast::Expr) {
-        use ast::BinaryOperator::{Minus, Multiply, Plus};
+    /// Sees to it that inputs are columns which an item is put together of, also where it has no column: nobody asks
+    /// whether an item is constant.
+    fn free_item(&mut self, item: &ast::Expr) {
+        use ast::BinaryOperator::{Divide, Minus, Modulo, Multiply, MyIntegerDivide, Plus};
         match item {
-            ast::Expr::Nested(inner) => self.free_sums(inner),
-            ast::Expr::BinaryOp {
-                left,
-                op: Plus | Minus | Multiply,
-                right,
-            } => {
-                for operand in [left, right] {
-                    match input_number(operand) {
-                        Some(number) if self.inputs[number].free == Free::None => {
-                            self.inputs[number].free = Free::Numbers;
-                        }
-                        _ => self.free_sums(operand),
-                    }
+            ast::Expr::Nested(inner) => self.free_item(inner),
+            ast::Expr::BinaryOp { left, op, right }
+                if matches!(op, Plus | Minus | Multiply)
+                    || self.are_stored && matches!(op, Divide | Modulo | MyIntegerDivide) =>
+            {
+                self.free_operand(left, Free::Numbers);
+                self.free_operand(right, Free::Numbers);
+            }
+            ast::Expr::Case {
+                conditions,
+                else_result,
+                ..
+            } if self.are_stored => {
+                for condition in conditions {
+                    self.free_operand(&condition.result, Free::All);
+                }
+                if let Some(result) = else_result {
+                    self.free_operand(result, Free::All);
+                }
+            }
+            ast::Expr::Function(function) if self.are_stored => {
+                let results = match function.name.to_string().to_ascii_lowercase().as_str() {
+                    "concat" | "coalesce" | "ifnull" => 0,
+                    "if" => 1,
+                    _ => return,
+                };
+                for result in arguments_of(function).into_iter().skip(results) {
+                    self.free_operand(result, Free::All);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn free_operand(&mut self, operand: &ast::Expr, free: Free) {
+        match input_number(operand) {
+            Some(number) if self.inputs[number].free == Free::None => {
+                self.inputs[number].free = free;
+            }
+            _ => self.free_item(operand),
         }
     }
 
@@ -492,15 +527,18 @@ impl ExpressionVisitor for Collector<'_> {
             ast::Expr::Function(function) => {
                 self.is_refused |= self.refuses(function);
                 let name = function.name.to_string().to_ascii_lowercase();
-                if let ast::FunctionArguments::List(list) = &function.args
-                    && matches!(name.as_str(), "concat" | "concat_ws")
-                {
-                    let arguments = list.args.iter().filter_map(|argument| match argument {
-                        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
-                        _ => None,
-                    });
-                    let arguments: Vec<&ast::Expr> = arguments.collect();
-                    self.free_inputs(&arguments, Free::All);
+                if matches!(name.as_str(), "concat" | "concat_ws") {
+                    self.free_inputs(&arguments_of(function), Free::All);
+                }
+            }
+            // Each is compared with the operand.
+            ast::Expr::Case {
+                operand: Some(operand),
+                conditions,
+                ..
+            } => {
+                for condition in conditions {
+                    self.free_compared(operand, &condition.condition);
                 }
             }
             ast::Expr::BinaryOp { left, op, right } => {
@@ -519,6 +557,18 @@ impl ExpressionVisitor for Collector<'_> {
             false => ControlFlow::Continue(()),
         }
     }
+}
+
+/// The arguments of a function that are expressions.
+fn arguments_of(function: &ast::Function) -> Vec<&ast::Expr> {
+    let ast::FunctionArguments::List(list) = &function.args else {
+        return Vec::new();
+    };
+    let arguments = list.args.iter().filter_map(|argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    arguments.collect()
 }
 
 /// The input that an expression is.

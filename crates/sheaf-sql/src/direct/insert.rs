@@ -22,7 +22,7 @@ use crate::result::ResultSink;
 use crate::session::Session;
 use crate::table_writer::{RowShape, TableWriter, WriteOptions};
 use crate::update::is_default;
-use crate::values::{divisors, hybrid_number, literal, shown_in};
+use crate::values::{divisors as divisors_of, hybrid_number, literal, shown_in};
 use crate::warnings::Warnings;
 
 /// See the module's comment.
@@ -34,6 +34,8 @@ pub(super) struct Insert {
     /// For each of them its value, row by row.
     rows: Vec<Vec<Place>>,
     expressions: Option<Expressions>,
+    /// What they divide by.
+    divisors: Vec<Operand>,
     /// ON DUPLICATE KEY UPDATE.
     duplicates: Option<Duplicates>,
     /// What the session needs to be allowed to.
@@ -92,7 +94,7 @@ impl Duplicates {
         alias: Option<&ast::InsertAliases>,
     ) -> Option<Duplicates> {
         let definition = &table.definition;
-        let mut collector = Collector::of_duplicates(definition);
+        let mut collector = Collector::of_duplicates(definition).for_values();
         let mut compiled = Vec::with_capacity(assignments.len());
         for assignment in assignments {
             let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
@@ -156,7 +158,12 @@ enum Place {
 }
 
 impl Place {
-    fn of(expr: &ast::Expr, collector: &mut Collector<'_>) -> Option<Place> {
+    /// `divisors` gets what an expression divides by.
+    fn of(
+        expr: &ast::Expr,
+        collector: &mut Collector<'_>,
+        divisors: &mut Vec<Operand>,
+    ) -> Option<Place> {
         if is_default(expr) {
             return Some(Place::Default);
         }
@@ -167,11 +174,10 @@ impl Place {
         if let Some(given) = Given::of(expr) {
             return Some(Place::Given(given));
         }
-        // Division by 0 is told of each divisor.
         let mut divided_by = Vec::new();
-        divisors(expr, &mut divided_by);
-        if !divided_by.is_empty() {
-            return None;
+        divisors_of(expr, &mut divided_by);
+        for divisor in divided_by {
+            divisors.push(Operand::of(divisor)?);
         }
         Some(Place::Computed(collector.add(expr)?.item))
     }
@@ -200,14 +206,13 @@ impl Insert {
             return None;
         }
         let (columns, values) = given_rows(insert)?;
-        let mut collector = Collector::of_constants();
-        let rows: Vec<Vec<Place>> = values
-            .iter()
-            .map(|row| {
-                let places = row.iter();
-                places.map(|expr| Place::of(expr, &mut collector)).collect()
-            })
-            .collect::<Option<_>>()?;
+        let mut collector = Collector::of_constants().for_values();
+        let (mut rows, mut divisors) = (Vec::with_capacity(values.len()), Vec::new());
+        for row in &values {
+            let places = row.iter();
+            let places = places.map(|expr| Place::of(expr, &mut collector, &mut divisors));
+            rows.push(places.collect::<Option<Vec<Place>>>()?);
+        }
         let destination = Destination {
             columns,
             ..session.plain_destination(insert)?
@@ -244,6 +249,7 @@ impl Insert {
             targets,
             rows,
             expressions: collector.finish(),
+            divisors,
             duplicates,
             needs: insert_needs(insert),
         })
@@ -259,6 +265,14 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         let options = insert.destination.options;
+        // Division by 0 is told of each divisor, and of a text what it is cut to.
+        let is_plain = |divisor: &Operand| match divisor.value(parameters) {
+            value @ (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }) => !value.is_zero(),
+            _ => false,
+        };
+        if !insert.divisors.iter().all(is_plain) {
+            return Ok(false);
+        }
         let Some(values) = self.values_of_insert(insert, parameters)? else {
             return Ok(false);
         };

@@ -493,7 +493,11 @@ impl Walk {
 }
 
 /// The direction in which the index gives the wanted order; `None` if it does not.
-fn index_order(table: &Table, access: &Access, wanted: &[OrderItem]) -> Option<Direction> {
+pub(super) fn index_order(
+    table: &Table,
+    access: &Access,
+    wanted: &[OrderItem],
+) -> Option<Direction> {
     let constant: Vec<usize> = access.constant_columns().collect();
     let mut wanted = wanted
         .iter()
@@ -502,8 +506,9 @@ fn index_order(table: &Table, access: &Access, wanted: &[OrderItem]) -> Option<D
     if access.is_single() || wanted.peek().is_none() {
         return Some(Direction::Forward);
     }
-    // Keys of an IN list are ascending, but in a secondary index each stands for several entries of any order behind it.
-    if !access.is_one_range() {
+    // Keys of an IN list are ascending, but each of an index that is not unique stands for several entries of any order
+    // behind it.
+    if !access.is_one_range() && !access.is_unique {
         return None;
     }
     let descending = wanted.peek().is_some_and(|item| item.descending);

@@ -275,12 +275,20 @@ impl RowReader<'_> {
         !counts.is_given_up
     }
 
-    /// The encoded clustered keys of the rows that pass the tests.
-    pub(super) fn keys(&self, access: &BoundAccess) -> Result<Vec<Vec<u8>>> {
+    /// The encoded clustered keys of the rows that pass the tests, at most so many.
+    pub(super) fn keys(
+        &self,
+        access: &BoundAccess,
+        direction: Direction,
+        most: u64,
+    ) -> Result<Vec<Vec<u8>>> {
         let mut keys = Vec::new();
-        self.for_each(access, Direction::Forward, |key, _| {
+        self.for_each(access, direction, |key, _| {
             keys.push(key.to_vec());
-            Ok(ControlFlow::Continue(()))
+            Ok(match (keys.len() as u64) < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
         })?;
         Ok(keys)
     }

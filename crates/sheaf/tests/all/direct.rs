@@ -638,6 +638,17 @@ fn what_is_computed_from_a_row_is_direct() {
         "update t set k = k + @n where id = 3 and (c = 'x' or k = 7)",
         "update t set d = 1 / 0 where id = 3",
         "delete from t where id = 12 and k <> 3",
+        "insert into t (id, k, d, c) values (15, 17 % 5, 7 / 4, concat('c', 9 % 4)), (16, 17 div 5, 1.5 / 3, concat('x', 16))",
+        "insert into t (id, k, d, c) values (17, 18 % 5, 8 / 3, concat('d', 9 % 5)), (18, 19 div 5, 2.5 / 7, concat('y', 17))",
+        "update t set k = case id when 15 then 5 when 16 then 6 else k end, c = case when id = 15 then 'fifteen' when id = 16 then '16' end where id in (15, 16)",
+        "update t set k = case id when 17 then 7 when 18 then 8 else k end, c = case when id = 17 then null when id = 18 then 18 end where id in (17, 18)",
+        "update t set c = if(k > 5, 'large', coalesce(c, 'none')), d = ifnull(d, 1) + 0.5 where id in (15, 17)",
+        "update t set c = concat(c, '!'), k = k + 10 where k between 0 and 9 order by k limit 2",
+        "update t set k = 1000 where id > 14 order by id desc limit 1",
+        "update t set c = 'limited' where id in (1, 2, 3) order by id limit 2",
+        "delete from t where k > 5 order by k desc limit 1",
+        "delete from t where id between 15 and 18 order by id limit 1",
+        "delete from t where id between 15 and 18 order by id desc limit 100",
         "select * from t where id between 1 and 20",
     ];
     let mut answers: Vec<Vec<String>> = Vec::new();
