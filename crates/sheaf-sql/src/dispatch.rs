@@ -21,6 +21,8 @@ impl Session {
             self.limit_lock_waits_of_statement(seconds);
             return self.dispatch(*statement, text, sink);
         }
+        // A panic may have left it.
+        self.statement_view = None;
         self.begin_trace(properties_of(&statement).is_traced);
         let outcome = self.run_statement(statement, text, sink);
         self.end_trace(text);

@@ -150,6 +150,8 @@ pub struct Session {
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
     pub(crate) expressions: ExpressionCache,
+    /// What subqueries of the running statement see, where they run on their own.
+    pub(crate) statement_view: Option<sheaf_storage::ReadView>,
     pub(crate) unrelated_tables: UnrelatedTables,
     pub(crate) traces: OptimizerTraces,
     /// LAST_INSERT_ID().
@@ -215,6 +217,7 @@ impl Session {
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
             expressions: ExpressionCache::default(),
+            statement_view: None,
             unrelated_tables: UnrelatedTables::default(),
             traces: OptimizerTraces::default(),
             last_insert_id: 0,

@@ -393,6 +393,9 @@ impl Session {
     /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET TRANSACTION
     /// said was about it.
     pub(crate) fn read_view(&mut self) -> Result<ReadView> {
+        if let Some(view) = &self.statement_view {
+            return Ok(view.clone());
+        }
         let Some(open) = &mut self.transaction else {
             self.next_transaction = NextTransaction::default();
             return Ok(self.engine.storage().read_view()?);

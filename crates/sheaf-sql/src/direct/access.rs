@@ -302,13 +302,7 @@ impl Access {
         pushes: bool,
         read: Option<&[usize]>,
     ) -> Option<Access> {
-        let candidates: Vec<Access> = indexes(table)
-            .filter_map(|index| {
-                let mut access = Access::by_index(table, index, comparisons)?;
-                access.use_entries(table, pushes, read);
-                Some(access)
-            })
-            .collect();
+        let candidates = Access::candidates(table, comparisons, pushes, read);
         let single = |access: &&Access| access.is_unique && matches!(access.next, Next::Anything);
         let binds_all = |access: &&Access| {
             candidates
@@ -324,6 +318,31 @@ impl Access {
                 candidates.min_by_key(|access| access.lookups())
             })?;
         Some(best.clone())
+    }
+
+    /// The uses of all indexes that the comparisons bind.
+    pub(super) fn candidates(
+        table: &Table,
+        comparisons: &[Comparison],
+        pushes: bool,
+        read: Option<&[usize]>,
+    ) -> Vec<Access> {
+        let candidate = |index| {
+            let mut access = Access::by_index(table, index, comparisons)?;
+            access.use_entries(table, pushes, read);
+            Some(access)
+        };
+        indexes(table).filter_map(candidate).collect()
+    }
+
+    /// [`Self::candidates`] of the same comparisons, now that the columns are known that are read besides.
+    pub(super) fn candidates_again(
+        &self,
+        table: &Table,
+        pushes: bool,
+        read: &[usize],
+    ) -> Vec<Access> {
+        Access::candidates(table, &self.comparisons, pushes, Some(read))
     }
 
     /// The choice for the same comparisons, now that the columns are known that are read besides.

@@ -42,6 +42,7 @@ use super::given::{Clock, ClockPart, Given, local_day};
 use super::names::{ColumnNames, Names, column_of};
 use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled, is_aggregate_name};
+use super::subquery::SUBQUERY;
 use crate::error::{Result, SqlError};
 use crate::on_duplicate::{NEW, OLD};
 use crate::query::SessionValues;
@@ -515,7 +516,8 @@ impl ExpressionVisitor for Collector<'_> {
             return ControlFlow::Continue(());
         }
         match expression {
-            ast::Expr::Identifier(name) if name.value.starts_with(INPUT) => {}
+            ast::Expr::Identifier(name)
+                if name.value.starts_with(INPUT) || name.value.starts_with(SUBQUERY) => {}
             ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => {
                 match (self.resolve)(expression) {
                     Some(column) => {

@@ -62,6 +62,8 @@ pub(super) struct Joined {
     pub(super) from: usize,
     pub(super) table: Arc<Table>,
     pub(super) access: Access,
+    /// Uses of other indexes, of the first table: what reads fewest rows by estimate is taken when it runs.
+    pub(super) others: Vec<Access>,
     /// A row without a match here goes on without one.
     pub(super) is_outer: bool,
     /// Columns whose values later tables take, with their places behind the statement's parameters.
@@ -243,6 +245,22 @@ impl<'a> Source<'a> {
         })
     }
 
+    /// One row without columns.
+    pub(super) fn of_nothing(selection: Option<&'a ast::Expr>) -> Source<'a> {
+        let conditions = Conditions {
+            own: Vec::new(),
+            links: Vec::new(),
+            rest: selection.into_iter().collect(),
+            outer: Vec::new(),
+        };
+        Source {
+            names: Vec::new(),
+            conditions,
+            steps: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+
     /// The conjuncts of the WHERE, and of inner joins, that the rows are still to be tested by.
     pub(super) fn rest(&self) -> &[&'a ast::Expr] {
         &self.conditions.rest
@@ -263,6 +281,7 @@ impl<'a> Source<'a> {
                 from: table,
                 table: Arc::clone(&self.names[table].table),
                 access,
+                others: Vec::new(),
                 is_outer: self.conditions.outer[table],
                 gives: own.map(|(slot, (_, column))| (*column, slot)).collect(),
             };
@@ -270,8 +289,17 @@ impl<'a> Source<'a> {
             let read = read.map(|(_, column)| *column);
             let given = joined.gives.iter().map(|(column, _)| *column);
             let read: Vec<usize> = read.chain(given).collect();
-            let again = joined.access.again(&joined.table, pushes, &read);
-            joined.access = again.unwrap_or(joined.access);
+            match joined.access.again(&joined.table, pushes, &read) {
+                Some(again) => joined.access = again,
+                None if place == 0 => {
+                    let mut all = joined.access.candidates_again(&joined.table, pushes, &read);
+                    if let Some(last) = all.pop() {
+                        joined.access = last;
+                    }
+                    joined.others = all;
+                }
+                None => {}
+            }
             joined
         };
         self.steps.into_iter().enumerate().map(joined).collect()
@@ -523,6 +551,7 @@ impl<'a> Conditions<'a> {
             own.extend(other);
         }
         self.links.extend(others.links);
+        self.rest.extend(others.rest);
     }
 
     fn add(&mut self, condition: &'a ast::Expr, names: &[Names<'_>]) {
@@ -588,7 +617,14 @@ impl<'a> Conditions<'a> {
             steps: Vec::new(),
             slots: Vec::new(),
         };
-        let access = Access::choose(&names[first].table, &self.own[first], true, None)?;
+        let (table, own) = (&names[first].table, &self.own[first]);
+        let access = match Access::choose(table, own, true, None) {
+            Some(access) => access,
+            // Which of several is decided when the operands are known.
+            None => Access::candidates(table, own, true, None)
+                .into_iter()
+                .next()?,
+        };
         let mut has_few_rows = access.is_unique;
         order.steps.push((first, access));
         while order.steps.len() < names.len() {
@@ -655,7 +691,7 @@ impl<'a> Conditions<'a> {
 }
 
 /// Whether MySQL compares two columns as either of them is ordered.
-fn are_comparable(one: &Column, other: &Column) -> bool {
+pub(super) fn are_comparable(one: &Column, other: &Column) -> bool {
     let (one, other) = (&one.ty, &other.ty);
     let is_same = one == other || one.is_character() && one.collation() == other.collation();
     is_comparable(one)

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{BorrowedReadGuard, RowView, Value};
 
+use super::access::{Access, BoundAccess};
 use super::join::{Join, Joined};
 use super::joined_result::{Found, FoundRow, Shown, Window};
 use super::read::row_count;
@@ -53,20 +54,13 @@ impl Walk<'_, '_> {
             return self.take();
         };
         self.bound = self.bound.max(place + 1);
-        let Some(bound) = joined.access.bind(&joined.table, &self.parameters) else {
+        let Some((access, bound)) = joined.best(&self.parameters)? else {
             return Ok(Progress::NotDirect);
         };
-        let is_short = bound
-            .keys
-            .estimated_rows(&joined.table, joined.access.index)?
-            <= MAX_JOINED_ROWS;
-        if !is_short {
-            return Ok(Progress::NotDirect);
-        }
         let reader = RowReader {
             table: &joined.table,
             view: self.view,
-            access: &joined.access,
+            access,
             handle: &self.session.handle,
             counters: &self.session.handle.counters,
             wanted: u64::MAX,
@@ -146,7 +140,7 @@ impl Session {
         if self.reads_lock() {
             return Ok(None);
         }
-        let is_free = self.holds_no_table();
+        let is_free = self.holds_no_table() && self.statement_view.is_none();
         let mut guards = Vec::with_capacity(join.tables.len());
         for joined in &join.tables {
             self.keep_definition(&joined.table)?;
@@ -238,6 +232,23 @@ impl Session {
     }
 }
 
+impl Joined {
+    /// What reads fewest rows by estimate; `None` if these are many, or an operand has no place among a column's values.
+    fn best(&self, parameters: &[Value]) -> Result<Option<(&Access, BoundAccess)>> {
+        let (mut best, mut fewest) = (None, MAX_JOINED_ROWS);
+        for access in std::iter::once(&self.access).chain(&self.others) {
+            let Some(bound) = access.bind(&self.table, parameters) else {
+                return Ok(None);
+            };
+            let rows = bound.keys.estimated_rows(&self.table, access.index)?;
+            if rows <= fewest {
+                (best, fewest) = (Some((access, bound)), rows);
+            }
+        }
+        Ok(best)
+    }
+}
+
 impl Join {
     /// Whether a plan without parameters would run, as far as the rows of its first table tell.
     pub(super) fn would_run(&self, session: &Session, parameters: &[Value]) -> Result<bool> {
@@ -247,12 +258,6 @@ impl Join {
         let Some(_guard) = session.borrow_for_read(&first.table, false)? else {
             return Ok(false);
         };
-        let Some(bound) = first.access.bind(&first.table, parameters) else {
-            return Ok(false);
-        };
-        let rows = bound
-            .keys
-            .estimated_rows(&first.table, first.access.index)?;
-        Ok(rows <= MAX_JOINED_ROWS && !session.reads_lock())
+        Ok(first.best(parameters)?.is_some() && !session.reads_lock())
     }
 }

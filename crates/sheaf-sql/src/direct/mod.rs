@@ -38,6 +38,7 @@
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`] | the statements |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
+//! | [`subquery`] | EXISTS and scalar subqueries of these |
 //! | [`explain`] | the operators' plan that does the same |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
@@ -63,6 +64,7 @@ mod row;
 mod select_list;
 mod shared_plans;
 mod statement_cache;
+mod subquery;
 mod waiting_rows;
 
 use std::borrow::Cow;
@@ -147,7 +149,7 @@ impl DirectPlan {
                 table.is_current()
             }
             Action::Join(join) => join.is_current(),
-            Action::OverRows(query) => query.rows.is_current(),
+            Action::OverRows(query) => query.is_current(),
             Action::Constants(_) => true,
             Action::Insert(insert) => insert.table().is_current(),
         }
@@ -201,9 +203,8 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         }
         (Action::OverRows(query), _) => {
             let tables = query.rows.tables();
-            tables
-                .map(|table| need(table, Privileges::SELECT))
-                .collect()
+            let own = tables.map(|table| need(table, Privileges::SELECT));
+            own.chain(query.needs_of_subqueries()).collect()
         }
         (Action::Constants(_), _) => Vec::new(),
         (Action::Update(_, table), Statement::Update(update)) => {
@@ -276,7 +277,7 @@ impl Session {
         let (rewritten, given) = given::with_places(statement, (text, parameters));
         let statement = rewritten.as_ref().unwrap_or(statement);
         let action = match statement {
-            Statement::Query(query) => self.query_action(query, text)?,
+            Statement::Query(query) => self.query_action(query, text, parameters + given.len())?,
             Statement::Update(update) => {
                 let (update, table) = change::Update::compile(self, update)?;
                 Action::Update(Box::new(update), table)
@@ -298,7 +299,8 @@ impl Session {
         })
     }
 
-    fn query_action(&self, query: &ast::Query, text: &str) -> Option<Action> {
+    /// `parameters`: those of the statement, with what its session gives besides.
+    fn query_action(&self, query: &ast::Query, text: &str, parameters: usize) -> Option<Action> {
         if let Some(constants) = constants::Constants::compile(self, query, text) {
             return Some(Action::Constants(Box::new(constants)));
         }
@@ -308,7 +310,7 @@ impl Session {
         if let Some(join) = join::Join::compile(self, query, text) {
             return Some(Action::Join(Box::new(join)));
         }
-        let query = over_rows::OverRows::compile(self, query, text)?;
+        let query = over_rows::OverRows::compile(self, (query, text), parameters)?;
         Some(Action::OverRows(Box::new(query)))
     }
 
@@ -364,6 +366,8 @@ impl Session {
         };
         let warnings = self.warnings.clone();
         self.clear_warnings();
+        // A panic may have left it.
+        self.statement_view = None;
         if !self.has_all_rights() {
             self.check_needs(&plan.needs)?;
         }
@@ -371,29 +375,7 @@ impl Session {
         let parameters = operand::as_literals(&parameters);
         let is_query = plan.command() == Command::Select;
         let _timer = self.limit_time(is_query);
-        let outcome = match &plan.action {
-            Action::Read(read, table) => match read.locking {
-                Some(locking) => {
-                    let read = (read.as_ref(), locking);
-                    self.run_direct_locking_read(read, table, (&parameters, spelled), sink)
-                }
-                None => self.run_direct_read(read, table, (&parameters, spelled), sink),
-            },
-            Action::Join(join) => self.run_direct_join(join, &parameters, sink),
-            Action::OverRows(query) => {
-                self.run_direct_over_rows(query, (&parameters, spelled), sink)
-            }
-            Action::Constants(constants) => {
-                self.run_direct_constants(constants, (&parameters, spelled), sink)
-            }
-            Action::Update(update, table) => {
-                self.run_direct_update(update, table, &parameters, sink)
-            }
-            Action::Delete(delete, table) => {
-                self.run_direct_delete(delete, table, &parameters, sink)
-            }
-            Action::Insert(insert) => self.run_direct_insert(insert, &parameters, sink),
-        };
+        let outcome = self.run_action(&plan.action, (&parameters, spelled), sink);
         match outcome {
             Ok(false) => self.warnings = warnings,
             _ => {
@@ -405,5 +387,34 @@ impl Session {
             }
         }
         outcome
+    }
+
+    /// False: the vectorised path has to do it.
+    fn run_action(
+        &mut self,
+        action: &Action,
+        given: (&[Value], Spelled<'_>),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let (parameters, _) = given;
+        match action {
+            Action::Read(read, table) => match read.locking {
+                Some(locking) => {
+                    let read = (read.as_ref(), locking);
+                    self.run_direct_locking_read(read, table, given, sink)
+                }
+                None => self.run_direct_read(read, table, given, sink),
+            },
+            Action::Join(join) => self.run_direct_join(join, parameters, sink),
+            Action::OverRows(query) => self.run_direct_over_rows(query, given, sink),
+            Action::Constants(constants) => self.run_direct_constants(constants, given, sink),
+            Action::Update(update, table) => {
+                self.run_direct_update(update, table, parameters, sink)
+            }
+            Action::Delete(delete, table) => {
+                self.run_direct_delete(delete, table, parameters, sink)
+            }
+            Action::Insert(insert) => self.run_direct_insert(insert, parameters, sink),
+        }
     }
 }

@@ -19,13 +19,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::compute::take;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema, DataFusionError, ScalarValue, TableReference};
 use datafusion_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::MemoryTableSource;
 use sheaf_exec::values_exec::ValuesExec;
+use sheaf_frontend::walk::walk_query;
 use sheaf_optimizer::{Trace, optimize_logical, plan_physical};
 use sheaf_storage::ReadView;
 use sheaf_table::{ColumnType, Value};
@@ -34,15 +35,22 @@ use sqlparser::ast;
 
 use super::expression::{Collector, INPUTS, Inputs, PlanInputs};
 use super::join::{Join, Source};
+use super::join_walk::OpenTables;
 use super::joined_result::{Found, Rows};
+use super::names::Names;
 use super::operand::Operand;
 use super::read::{limit_and_offset, plain_select, row_count};
 use super::row::value_of;
 use super::select_list::{Headers, Spelled, shown_whole};
+use super::subquery::{Restored, Subqueries, Subquery, joined};
+use crate::accounts::TableNeed;
 use crate::error::Result;
 use crate::result::{ColumnMeta, ResultSink};
 use crate::row_evaluator::{array_of, table_of};
 use crate::session::Session;
+
+/// Subqueries of a statement are run so often, at most.
+const MAX_SUBQUERY_RUNS: usize = 200;
 
 /// The table that the rows are in the plan. No identifier is written like this.
 const ROWS: &str = "\0rows";
@@ -53,6 +61,11 @@ pub(super) struct OverRows {
     pub(super) rows: Join,
     /// With names in the places of its inputs, without what finds the rows.
     query: ast::Query,
+    /// The same with its subqueries, in whose places columns stand there.
+    described: ast::Query,
+    subqueries: Vec<Subquery>,
+    /// The columns that these take from a row, by their places in what is read.
+    outer: Vec<usize>,
     /// The statement's own text.
     text: String,
     inputs: Inputs,
@@ -84,7 +97,12 @@ pub(super) struct QueryInstance {
 
 impl OverRows {
     /// The plan of a query; `None` if its rows are not found by keys. `text` is what was parsed.
-    pub(super) fn compile(session: &Session, query: &ast::Query, text: &str) -> Option<OverRows> {
+    /// `parameters`: how many the statement has, with what its session gives besides.
+    pub(super) fn compile(
+        session: &Session,
+        (query, text): (&ast::Query, &str),
+        parameters: usize,
+    ) -> Option<OverRows> {
         let ast::Query {
             with: None,
             body,
@@ -111,7 +129,11 @@ impl OverRows {
             ..select.as_ref().clone()
         };
         plain_select(&without_having)?;
-        let source = Source::of(session, &select.from, select.selection.as_ref())?;
+        let selection = select.selection.as_ref();
+        let source = match select.from.as_slice() {
+            [] => Source::of_nothing(selection),
+            from => Source::of(session, from, selection)?,
+        };
         let names = &source.names;
         let headers = Headers::of((select, text), names)?;
         let (limit, offset) = match limit_clause {
@@ -122,10 +144,15 @@ impl OverRows {
         let mut collector = Collector::of_query(names, aliases_of(select));
         let mut taken = select.as_ref().clone();
         let mut has_wildcard = false;
+        let mut subqueries = Subqueries::new(session, (names, text), parameters);
+        let mut take = |expr: &mut ast::Expr, collector: &mut Collector<'_>| {
+            subqueries.take_from(expr)?;
+            collector.take_part(expr)
+        };
         for item in &mut taken.projection {
             match item {
                 ast::SelectItem::UnnamedExpr(expr)
-                | ast::SelectItem::ExprWithAlias { expr, .. } => collector.take_part(expr)?,
+                | ast::SelectItem::ExprWithAlias { expr, .. } => take(expr, &mut collector)?,
                 item => {
                     has_wildcard = true;
                     for table in shown_whole(item, names)? {
@@ -138,7 +165,7 @@ impl OverRows {
         taken.selection = None;
         for conjunct in source.rest() {
             let mut conjunct = ast::Expr::Nested(Box::new((*conjunct).clone()));
-            collector.take_part(&mut conjunct)?;
+            take(&mut conjunct, &mut collector)?;
             taken.selection = Some(match taken.selection.take() {
                 None => conjunct,
                 Some(before) => ast::Expr::BinaryOp {
@@ -150,11 +177,11 @@ impl OverRows {
         }
         if let ast::GroupByExpr::Expressions(by, _) = &mut taken.group_by {
             for expr in by {
-                collector.take_part(expr)?;
+                take(expr, &mut collector)?;
             }
         }
         if let Some(having) = &mut taken.having {
-            collector.take_part(having)?;
+            take(having, &mut collector)?;
         }
         let mut order_by = order_by.clone();
         if let Some(order_by) = &mut order_by {
@@ -162,10 +189,20 @@ impl OverRows {
                 return None;
             };
             for item in items {
-                collector.take_part(&mut item.expr)?;
+                take(&mut item.expr, &mut collector)?;
             }
         }
         without_conditions(&mut taken.from)?;
+        let subqueries = subqueries.found;
+        if names.is_empty() && subqueries.is_empty() {
+            return None;
+        }
+        for (table, column) in subqueries.iter().flat_map(|subquery| &subquery.outer) {
+            collector.read(*table, *column);
+        }
+        if has_wildcard && !subqueries.is_empty() {
+            qualify_wildcard(&mut taken.projection, names)?;
+        }
         // What is no constant any more would have to be grouped by, or to be shown.
         let is_plain = select.projection.iter().all(|item| !has_aggregate(item))
             && matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
@@ -189,13 +226,26 @@ impl OverRows {
             .iter()
             .map(|column| (column.place, column.column))
             .collect();
+        let query = ast::Query {
+            body: Box::new(ast::SetExpr::Select(Box::new(taken))),
+            order_by,
+            limit_clause: None,
+            ..query.clone()
+        };
+        let mut described = query.clone();
+        walk_query(&mut described, &mut Restored(&subqueries));
+        let outer = subqueries.iter().flat_map(|subquery| &subquery.outer);
+        let is_read = |(table, column): &(usize, usize)| {
+            let place = source.place(*table)?;
+            read.iter()
+                .position(|read| (read.place, read.column) == (place, *column))
+        };
+        let outer = outer.map(is_read).collect::<Option<Vec<usize>>>()?;
         Some(OverRows {
-            query: ast::Query {
-                body: Box::new(ast::SetExpr::Select(Box::new(taken))),
-                order_by,
-                limit_clause: None,
-                ..query.clone()
-            },
+            query,
+            described,
+            subqueries,
+            outer,
             rows: Join::of_rows(session, source, &places),
             text: text.to_string(),
             inputs,
@@ -210,40 +260,73 @@ impl OverRows {
         self.headers.columns
     }
 
-    /// The batch of the rows that were found, with the inputs as columns.
-    fn batch(
-        &self,
-        rows: &Rows,
-        view: &ReadView,
-        (schema, inputs): (&SchemaRef, &[ArrayRef]),
-    ) -> Result<RecordBatch> {
-        let mut values: Vec<Vec<Value>> = self.read.iter().map(|_| Vec::new()).collect();
-        let mut count = 0;
+    /// Whether all tables are what the plan was made for.
+    pub(super) fn is_current(&self) -> bool {
+        let mut subqueries = self.subqueries.iter();
+        self.rows.is_current() && subqueries.all(Subquery::is_current)
+    }
+
+    /// What subqueries need of their tables.
+    pub(super) fn needs_of_subqueries(&self) -> impl Iterator<Item = TableNeed> {
+        let subqueries = self.subqueries.iter();
+        subqueries.flat_map(|subquery| subquery.needs().iter().cloned())
+    }
+
+    /// The values of the columns that are read, row by row.
+    fn values(&self, rows: &Rows, view: &ReadView) -> Result<Vec<Vec<Value>>> {
+        let mut values = Vec::new();
         for row in rows.each(&self.rows) {
             let row = row?;
-            count += 1;
-            for (read, values) in self.read.iter().zip(&mut values) {
+            let of_column = |read: &ReadColumn| {
                 let from = (self.rows.tables[read.place].table.as_ref(), view);
-                values.push(match &row[read.place] {
-                    Some(row) => value_of(from, row, read.column)?,
-                    None => Value::Null,
-                });
-            }
+                match &row[read.place] {
+                    Some(row) => value_of(from, row, read.column),
+                    None => Ok(Value::Null),
+                }
+            };
+            values.push(self.read.iter().map(of_column).collect::<Result<_>>()?);
         }
+        Ok(values)
+    }
+
+    /// The batch of these rows, with the inputs and the values of subqueries as columns.
+    fn batch(
+        &self,
+        rows: &[Vec<Value>],
+        schema: &SchemaRef,
+        inputs: &[ArrayRef],
+        subqueries: Vec<ArrayRef>,
+    ) -> Result<RecordBatch> {
         let mut arrays = Vec::with_capacity(schema.fields().len());
-        for (read, values) in self.read.iter().zip(&values) {
-            arrays.push(array_of(&read.ty, &values.iter().collect::<Vec<_>>())?);
+        for (column, read) in self.read.iter().enumerate() {
+            let values: Vec<&Value> = rows.iter().map(|row| &row[column]).collect();
+            arrays.push(array_of(&read.ty, &values)?);
         }
-        if !inputs.is_empty() {
-            let first = UInt64Array::from(vec![0; count]);
-            for input in inputs {
-                arrays.push(take(input.as_ref(), &first, None)?);
-            }
+        let first = UInt64Array::from(vec![0; rows.len()]);
+        for input in inputs {
+            arrays.push(take(input.as_ref(), &first, None)?);
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        arrays.extend(subqueries);
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let schema = Arc::clone(schema);
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
+}
+
+/// Names the only table of a wildcard, which would show the columns of inputs and subqueries, too.
+fn qualify_wildcard(projection: &mut [ast::SelectItem], names: &[Names<'_>]) -> Option<()> {
+    for item in projection {
+        if let ast::SelectItem::Wildcard(options) = item {
+            let [names] = names else {
+                return None;
+            };
+            let alias = ast::Ident::with_quote('`', names.alias);
+            let name = ast::ObjectName::from(vec![alias]);
+            let kind = ast::SelectItemQualifiedWildcardKind::ObjectName(name);
+            *item = ast::SelectItem::QualifiedWildcard(kind, options.clone());
+        }
+    }
+    Some(())
 }
 
 /// What the items of a select list are called by ORDER BY and its like.
@@ -290,6 +373,7 @@ fn with_rows(
         LogicalPlan::Join(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::TableScan(_) => {
             rows(plan.schema())
         }
+        LogicalPlan::EmptyRelation(_) => rows(plan.schema()),
         plan if plan.inputs().len() == 1 => {
             let changed = plan.map_children(|input| with_rows(input, rows).map(Transformed::yes));
             Ok(changed?.data)
@@ -334,7 +418,13 @@ impl Session {
         let Some(Found::Rows(rows)) = found else {
             return Ok(false);
         };
-        let batch = query.batch(&rows, &open.view, (&instance.schema, &inputs))?;
+        let rows = query.values(&rows, &open.view)?;
+        let Some(values) =
+            self.values_of_subqueries(query, &instance, (&rows, parameters), &open)?
+        else {
+            return Ok(false);
+        };
+        let batch = query.batch(&rows, &instance.schema, &inputs, values)?;
         let plan = instance.over(batch)?;
         let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
         let batches = self.runtime()?.run_here(plan, task, &cancel)?;
@@ -353,14 +443,57 @@ impl Session {
         self.end_direct_read(sent, sink)
     }
 
+    /// The values of the subqueries for each row. `None`: the vectorised path has to do it.
+    fn values_of_subqueries(
+        &mut self,
+        query: &OverRows,
+        instance: &QueryInstance,
+        (rows, parameters): (&[Vec<Value>], &[Value]),
+        open: &OpenTables<'_>,
+    ) -> Result<Option<Vec<ArrayRef>>> {
+        if rows.len() * query.subqueries.len() > MAX_SUBQUERY_RUNS {
+            return Ok(None);
+        }
+        let fields = instance.schema.fields();
+        let fields = &fields[fields.len() - query.subqueries.len()..];
+        let before = self.statement_view.replace(open.view.clone());
+        let mut of_each = || {
+            let mut arrays = Vec::with_capacity(fields.len());
+            let mut outer = query.outer.as_slice();
+            for (subquery, field) in query.subqueries.iter().zip(fields) {
+                let (own, others) = outer.split_at(subquery.outer.len());
+                outer = others;
+                let ty = field.data_type();
+                let mut values = Vec::with_capacity(rows.len());
+                for row in rows {
+                    let mut given = parameters.to_vec();
+                    given.extend(own.iter().map(|column| row[*column].clone()));
+                    match subquery.value(self, &given, ty)? {
+                        Some(value) => values.push(value),
+                        None => return Ok(None),
+                    }
+                }
+                arrays.push(joined(&values, ty)?);
+            }
+            Ok(Some(arrays))
+        };
+        let outcome = of_each();
+        self.statement_view = before;
+        outcome
+    }
+
     /// The plan over rows, for what it is given; `None` if it cannot be made.
     fn query_over_rows(
         &mut self,
         query: &OverRows,
-        inputs: PlanInputs,
+        mut inputs: PlanInputs,
         view: ReadView,
     ) -> Option<QueryInstance> {
         self.watch_divisions();
+        for (number, subquery) in query.subqueries.iter().enumerate() {
+            let field = subquery.field(number, self, &query.text)?;
+            inputs.fields.push(field);
+        }
         let mut written = inputs.put_into(&query.query);
         if !inputs.fields.is_empty()
             && let ast::SetExpr::Select(select) = written.body.as_mut()
@@ -372,12 +505,18 @@ impl Session {
         let lowered = self
             .lower(&written, &query.text, Some(&Arc::new(given)), false)
             .ok()?;
-        let metas = match inputs.fields.is_empty() {
-            true => self.columns_of(&lowered.plan, &lowered.headers),
+        let (metas, types) = match inputs.fields.is_empty() {
+            true => (
+                self.columns_of(&lowered.plan, &lowered.headers),
+                types_of(&lowered.plan),
+            ),
             false => {
-                let constant = inputs.put_constants_into(&query.query);
+                let constant = inputs.put_constants_into(&query.described);
                 let lowered = self.lower(&constant, &query.text, None, false).ok()?;
-                self.columns_of(&lowered.plan, &lowered.headers)
+                (
+                    self.columns_of(&lowered.plan, &lowered.headers),
+                    types_of(&lowered.plan),
+                )
             }
         };
         let mut schema = None;
@@ -391,13 +530,22 @@ impl Session {
         context.trace = Trace::default();
         let optimized = optimize_logical(plan.ok()?, &context).ok()?;
         let physical = plan_physical(&optimized, &context).ok()?;
-        (metas.len() == query.headers.columns).then_some(QueryInstance {
+        // A client is told of the columns of the query as it is written.
+        let made = physical.plan.schema();
+        let made = made.fields().iter().map(|field| field.data_type());
+        let is_as_told = made.eq(types.iter()) && metas.len() == query.headers.columns;
+        is_as_told.then_some(QueryInstance {
             plan: physical.plan,
             schema: schema?,
             free: inputs.free,
             metas,
         })
     }
+}
+
+fn types_of(plan: &LogicalPlan) -> Vec<DataType> {
+    let fields = plan.schema().fields().iter();
+    fields.map(|field| field.data_type().clone()).collect()
 }
 
 /// The rows in the place of a FROM, and their columns.

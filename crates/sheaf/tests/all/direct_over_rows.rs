@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 37] = [
+const STATEMENTS: [(&str, &[&str]); 51] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -167,6 +167,62 @@ const STATEMENTS: [(&str, &[&str]); 37] = [
     (
         "select a.email from author a join post p on p.author = a.id where a.email = $ and p.views >= 0 order by concat(p.title, 'x') limit 1",
         &["'bob@x'"],
+    ),
+    (
+        "select exists(select * from author where email = $) as `exists`",
+        &["'Bob@x'"],
+    ),
+    (
+        "select exists(select * from author where email = $) as `exists`",
+        &["'nobody'"],
+    ),
+    (
+        "select not exists(select 1 from post where author = $ and status = $ limit 1)",
+        &["1", "'draft'"],
+    ),
+    (
+        "select (select count(*) from post where author = $) + 1, (select name from author where id = $)",
+        &["1", "2"],
+    ),
+    (
+        "select (select max(at) from post where author = $), (select score from post where id = $)",
+        &["1", "4"],
+    ),
+    (
+        "select a.id, (select count(*) from post p where p.author = a.id) as posts from author a where a.id in ($, $, $)",
+        &["1", "2", "3"],
+    ),
+    (
+        "select a.*, (select sum(p.score) from post p where p.author = a.id and p.status = $) as s from author a where a.team = $ order by s desc",
+        &["'draft'", "1"],
+    ),
+    (
+        "select * from author a where a.id in ($, $, $) and exists (select * from post p where p.author = a.id and p.views > $)",
+        &["1", "2", "3", "5"],
+    ),
+    (
+        "select a.id from author a where a.id in ($, $, $) and not exists (select 1 from post p where a.id = p.author) order by a.id",
+        &["1", "3", "4"],
+    ),
+    (
+        "select p.id from post p where p.author = $ and exists (select 1 from tag t where t.post = p.id) order by p.id limit 1",
+        &["1"],
+    ),
+    (
+        "select id from post where author = $ and views > (select min(views) from post where author = $) order by id",
+        &["1", "2"],
+    ),
+    (
+        "select p.id, (select a.email from author a where a.id = p.author) as who from post p where p.id in ($, $) order by who",
+        &["1", "6"],
+    ),
+    (
+        "select p.id, (select upper(a.name) from author a where a.id = p.author and a.team is not null) from post p where p.author in ($, $) order by p.id",
+        &["2", "9"],
+    ),
+    (
+        "select a.id, coalesce((select p.title from post p where p.author = a.id order by p.id desc limit 1), 'none') from author a where a.id in ($, $) order by 1",
+        &["1", "3"],
     ),
     (
         "select id, title, row_number() over (order by id desc) from post where author = $ order by id",

@@ -1,0 +1,357 @@
+//! Subqueries of a query over rows: each is a direct plan of its own, which runs once for each row.
+//!
+//! ```text
+//!   SELECT p.id, (SELECT COUNT(*) FROM c WHERE c.post = p.id) FROM p WHERE p.user = ?
+//!                 SELECT COUNT(*) FROM c WHERE c.post = ?n     a parameter behind those of the statement
+//! ```
+//!
+//! What a subquery takes from the row are operands of comparisons with its own columns. Its value is one more column of
+//! the row. EXISTS and scalar subqueries are such; others are left to the vectorised path.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, new_null_array};
+use arrow::compute::concat;
+use arrow::datatypes::{DataType, Field, SchemaRef};
+use sheaf_exec::functions::types::field;
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_table::Value;
+use sqlparser::ast;
+
+use super::join::are_comparable;
+use super::names::{Names, column_of};
+use super::select_list::Spelled;
+use super::{DirectPlan, needs_of};
+use crate::batch_builder::BatchBuilder;
+use crate::error::Result;
+use crate::parser::statement::Statement;
+use crate::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::session::Session;
+
+/// What the name of a subquery's column begins with; its number follows.
+pub(super) const SUBQUERY: &str = "\0s";
+
+/// A subquery in the place of which a column stands.
+pub(super) struct Subquery {
+    plan: DirectPlan,
+    /// The columns of the row that are its parameters, with their tables' positions in the FROM.
+    pub(super) outer: Vec<(usize, usize)>,
+    is_exists: bool,
+    query: ast::Query,
+    /// As the statement has it.
+    written: ast::Expr,
+}
+
+impl std::fmt::Debug for Subquery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.written)
+    }
+}
+
+/// Takes subqueries out of expressions.
+pub(super) struct Subqueries<'a> {
+    pub(super) session: &'a Session,
+    pub(super) names: &'a [Names<'a>],
+    pub(super) text: &'a str,
+    /// Parameters of the statement, and what its session gives besides.
+    pub(super) parameters: usize,
+    pub(super) found: Vec<Subquery>,
+    depth: usize,
+    is_refused: bool,
+}
+
+impl<'a> Subqueries<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        (names, text): (&'a [Names<'a>], &'a str),
+        parameters: usize,
+    ) -> Subqueries<'a> {
+        Subqueries {
+            session,
+            names,
+            text,
+            parameters,
+            found: Vec::new(),
+            depth: 0,
+            is_refused: false,
+        }
+    }
+
+    /// Puts columns in the places of subqueries; `None` if there is one that has no direct plan.
+    pub(super) fn take_from(&mut self, expr: &mut ast::Expr) -> Option<()> {
+        walk_expression(expr, self);
+        (!self.is_refused).then_some(())
+    }
+
+    fn subquery(&self, written: &ast::Expr) -> Option<Subquery> {
+        let (query, is_exists) = match written {
+            ast::Expr::Exists { subquery, .. } => (subquery, true),
+            ast::Expr::Subquery(query) => (query, false),
+            _ => return None,
+        };
+        let mut query = query.as_ref().clone();
+        if is_exists && query.limit_clause.is_none() {
+            query.limit_clause = Some(ast::LimitClause::LimitOffset {
+                limit: Some(ast::Expr::value(ast::Value::Number("1".into(), false))),
+                offset: None,
+                limit_by: Vec::new(),
+            });
+        }
+        let mut outer = Vec::new();
+        let ast::SetExpr::Select(select) = query.body.as_mut() else {
+            return None;
+        };
+        let mut inner = Vec::new();
+        for part in &select.from {
+            inner.push(Names::of_factor(self.session, &part.relation)?);
+            for join in &part.joins {
+                inner.push(Names::of_factor(self.session, &join.relation)?);
+            }
+        }
+        if let Some(selection) = &mut select.selection {
+            self.correlate(selection, &inner, &mut outer);
+        }
+        drop(inner);
+        let action = self
+            .session
+            .query_action(&query, self.text, self.parameters + outer.len())?;
+        let plan = DirectPlan {
+            needs: needs_of(&action, &Statement::Query(Box::new(query.clone()))),
+            action,
+            parameters: self.parameters + outer.len(),
+            given: Vec::new(),
+        };
+        let is_plain = plan.needs.iter().all(|need| !need.locks);
+        (is_plain && (is_exists || plan.result_columns() == 1)).then_some(Subquery {
+            plan,
+            outer,
+            is_exists,
+            query,
+            written: written.clone(),
+        })
+    }
+
+    /// Puts parameters in the places of the row's columns that conjuncts compare with the subquery's own.
+    fn correlate(
+        &self,
+        conjunct: &mut ast::Expr,
+        inner: &[Names<'_>],
+        outer: &mut Vec<(usize, usize)>,
+    ) {
+        match conjunct {
+            ast::Expr::Nested(nested) => self.correlate(nested, inner, outer),
+            ast::Expr::BinaryOp {
+                left,
+                op: ast::BinaryOperator::And,
+                right,
+            } => {
+                self.correlate(left, inner, outer);
+                self.correlate(right, inner, outer);
+            }
+            ast::Expr::BinaryOp {
+                left,
+                op: ast::BinaryOperator::Eq,
+                right,
+            } => {
+                let (own, other) = match column_of(inner, left) {
+                    Some(own) => (own, right),
+                    None => match column_of(inner, right) {
+                        Some(own) => (own, left),
+                        None => return,
+                    },
+                };
+                let column = |names: &[Names<'_>], (table, column): (usize, usize)| {
+                    names[table].definition().columns[column].clone()
+                };
+                if column_of(inner, other).is_none()
+                    && let Some(of_row) = column_of(self.names, other)
+                    && are_comparable(&column(inner, own), &column(self.names, of_row))
+                {
+                    let place = format!("?{}", self.parameters + outer.len());
+                    **other = ast::Expr::value(ast::Value::Placeholder(place));
+                    outer.push(of_row);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ExpressionVisitor for Subqueries<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.depth += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if self.depth > 0
+            || !matches!(
+                expression,
+                ast::Expr::Exists { .. } | ast::Expr::Subquery(_)
+            )
+        {
+            return ControlFlow::Continue(());
+        }
+        let Some(subquery) = self.subquery(expression) else {
+            self.is_refused = true;
+            return ControlFlow::Break(());
+        };
+        let name = format!("{SUBQUERY}{}", self.found.len());
+        let column = ast::Expr::Identifier(ast::Ident::with_quote('`', name));
+        *expression = match expression {
+            ast::Expr::Exists { negated: true, .. } => ast::Expr::UnaryOp {
+                op: ast::UnaryOperator::Not,
+                expr: Box::new(column),
+            },
+            _ => column,
+        };
+        self.found.push(subquery);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Puts subqueries back into the places of their columns.
+pub(super) struct Restored<'a>(pub(super) &'a [Subquery]);
+
+impl ExpressionVisitor for Restored<'_> {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        let is_column = |expr: &ast::Expr| match expr {
+            ast::Expr::Identifier(name) => {
+                let number: usize = name.value.strip_prefix(SUBQUERY)?.parse().ok()?;
+                self.0.get(number)
+            }
+            _ => None,
+        };
+        if let Some(subquery) = is_column(expression) {
+            *expression = match &subquery.written {
+                // NOT stands before the column.
+                ast::Expr::Exists { subquery, .. } => ast::Expr::Exists {
+                    subquery: subquery.clone(),
+                    negated: false,
+                },
+                written => written.clone(),
+            };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Keeps the rows of a subquery.
+#[derive(Default)]
+struct Values {
+    builder: Option<BatchBuilder>,
+    batches: Vec<RecordBatch>,
+}
+
+impl ResultSink for Values {
+    fn columns(&mut self, _columns: &[ColumnMeta]) -> Result<()> {
+        Ok(())
+    }
+
+    fn row_columns(&mut self, _columns: &[ColumnMeta], schema: &SchemaRef) -> Result<()> {
+        self.builder = Some(BatchBuilder::new(schema)?);
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.batches.push(batch.clone());
+        Ok(())
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
+    }
+
+    fn row(&mut self, _columns: &[ColumnMeta], row: &dyn CellRow) -> Result<()> {
+        match &mut self.builder {
+            Some(builder) => builder.append(row),
+            None => Ok(()),
+        }
+    }
+
+    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
+        if let Some(builder) = &mut self.builder
+            && builder.rows() > 0
+        {
+            self.batches.push(builder.finish()?);
+        }
+        Ok(())
+    }
+
+    fn ok(&mut self, _ok: OkInfo) -> Result<()> {
+        Ok(())
+    }
+
+    fn local_infile(&mut self, _name: &str) -> Result<Box<dyn std::io::Read + '_>> {
+        Ok(Box::new(std::io::empty()))
+    }
+}
+
+impl Subquery {
+    pub(super) fn is_current(&self) -> bool {
+        self.plan.is_current()
+    }
+
+    pub(super) fn needs(&self) -> &[crate::accounts::TableNeed] {
+        &self.plan.needs
+    }
+
+    /// The column of its values; `None` if its type cannot be told.
+    pub(super) fn field(&self, number: usize, session: &Session, text: &str) -> Option<Field> {
+        let name = format!("{SUBQUERY}{number}");
+        if self.is_exists {
+            // As a number, which it is to MySQL.
+            return Some(field::bigint().with_name(name).with_nullable(false));
+        }
+        let lowered = session.lower(&self.query, text, None, false).ok()?;
+        let field = lowered.plan.schema().field(0).as_ref().clone();
+        Some(field.with_name(name).with_nullable(true))
+    }
+
+    /// Its value for a row that gives these parameters, as an array of one. `None`: the vectorised path has to do it.
+    pub(super) fn value(
+        &self,
+        session: &mut Session,
+        parameters: &[Value],
+        ty: &DataType,
+    ) -> Result<Option<ArrayRef>> {
+        let mut values = Values::default();
+        let before = (session.found_rows, session.row_count);
+        let given = (parameters, Spelled::AsWritten);
+        let is_done = session.run_action(&self.plan.action, given, &mut values)?;
+        (session.found_rows, session.row_count) = before;
+        let rows: usize = values.batches.iter().map(RecordBatch::num_rows).sum();
+        if !is_done {
+            return Ok(None);
+        }
+        if self.is_exists {
+            return Ok(Some(Arc::new(Int64Array::from_value(
+                i64::from(rows > 0),
+                1,
+            ))));
+        }
+        Ok(
+            match values.batches.iter().find(|batch| batch.num_rows() > 0) {
+                None => Some(new_null_array(ty, 1)),
+                Some(batch) => {
+                    let value = batch.column(0).slice(0, 1);
+                    // More than one row is an error that has a text.
+                    (rows == 1 && value.data_type() == ty).then_some(value)
+                }
+            },
+        )
+    }
+}
+
+/// Values of one column, row by row, as one array.
+pub(super) fn joined(values: &[ArrayRef], ty: &DataType) -> Result<ArrayRef> {
+    if values.is_empty() {
+        return Ok(new_null_array(ty, 0));
+    }
+    let arrays: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
+    Ok(concat(&arrays)?)
+}
