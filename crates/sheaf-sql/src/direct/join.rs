@@ -62,7 +62,7 @@ pub(super) struct Joined {
     pub(super) from: usize,
     pub(super) table: Arc<Table>,
     pub(super) access: Access,
-    /// Uses of other indexes, of the first table: what reads fewest rows by estimate is taken when it runs.
+    /// Uses of other indexes: what reads fewest rows by estimate is taken when it runs.
     pub(super) others: Vec<Access>,
     /// A row without a match here goes on without one.
     pub(super) is_outer: bool,
@@ -291,14 +291,13 @@ impl<'a> Source<'a> {
             let read: Vec<usize> = read.chain(given).collect();
             match joined.access.again(&joined.table, pushes, &read) {
                 Some(again) => joined.access = again,
-                None if place == 0 => {
+                None => {
                     let mut all = joined.access.candidates_again(&joined.table, pushes, &read);
                     if let Some(last) = all.pop() {
                         joined.access = last;
                     }
                     joined.others = all;
                 }
-                None => {}
             }
             joined
         };
@@ -618,13 +617,7 @@ impl<'a> Conditions<'a> {
             slots: Vec::new(),
         };
         let (table, own) = (&names[first].table, &self.own[first]);
-        let access = match Access::choose(table, own, true, None) {
-            Some(access) => access,
-            // Which of several is decided when the operands are known.
-            None => Access::candidates(table, own, true, None)
-                .into_iter()
-                .next()?,
-        };
+        let access = best_or_any(table, own)?;
         let mut has_few_rows = access.is_unique;
         order.steps.push((first, access));
         while order.steps.len() < names.len() {
@@ -686,8 +679,16 @@ impl<'a> Conditions<'a> {
             };
             conditions.push(Comparison::equal(column, Operand::Outer(slot)));
         }
-        Access::choose(&names[table].table, &conditions, true, None)
+        best_or_any(&names[table].table, &conditions)
     }
+}
+
+/// The best use of an index, or one of several: which, is decided when the operands are known.
+fn best_or_any(table: &Table, comparisons: &[Comparison]) -> Option<Access> {
+    Access::choose(table, comparisons, true, None).or_else(|| {
+        let candidates = Access::candidates(table, comparisons, true, None);
+        candidates.into_iter().next()
+    })
 }
 
 /// Whether MySQL compares two columns as either of them is ordered.

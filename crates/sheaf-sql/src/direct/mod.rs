@@ -92,6 +92,7 @@ use shared_plans::PlanKey;
 pub(crate) use shared_plans::{Known, SharedPlans, SharedPlansGauges};
 use statement_cache::MAX_STATEMENT_BYTES;
 pub(crate) use statement_cache::{Cached, StatementCache};
+use subquery::Subquery;
 
 /// `Last_query_cost` of a query that ran directly and was not estimated: what MySQL says of a lookup by key.
 const COST_WITHOUT_ESTIMATE: f64 = 1.0;
@@ -127,6 +128,8 @@ pub(crate) struct DirectPlan {
     parameters: usize,
     /// What takes the places behind the parameters.
     given: Vec<Given>,
+    /// What takes the places behind these.
+    subqueries: Vec<Subquery>,
     /// What its sessions need to be allowed to.
     needs: Vec<TableNeed>,
 }
@@ -144,6 +147,9 @@ enum Action {
 impl DirectPlan {
     /// Whether the table is what the plan was made for.
     pub(crate) fn is_current(&self) -> bool {
+        if !self.subqueries.iter().all(Subquery::is_current) {
+            return false;
+        }
         match &self.action {
             Action::Read(_, table) | Action::Update(_, table) | Action::Delete(_, table) => {
                 table.is_current()
@@ -276,8 +282,18 @@ impl Session {
         }
         let (rewritten, given) = given::with_places(statement, (text, parameters));
         let statement = rewritten.as_ref().unwrap_or(statement);
+        let places = parameters + given.len();
+        let with_places = match statement {
+            Statement::Query(query) => subquery::with_places(self, query, (text, places)),
+            _ => None,
+        };
+        let (rewritten, subqueries) = match with_places {
+            Some((query, found)) => (Some(Statement::Query(Box::new(query))), found),
+            None => (None, Vec::new()),
+        };
+        let statement = rewritten.as_ref().unwrap_or(statement);
         let action = match statement {
-            Statement::Query(query) => self.query_action(query, text, parameters + given.len())?,
+            Statement::Query(query) => self.query_action(query, text, places + subqueries.len())?,
             Statement::Update(update) => {
                 let (update, table) = change::Update::compile(self, update)?;
                 Action::Update(Box::new(update), table)
@@ -291,11 +307,16 @@ impl Session {
             }
             _ => return None,
         };
+        let mut needs = needs_of(&action, statement);
+        for subquery in &subqueries {
+            needs.extend_from_slice(subquery.needs());
+        }
         Some(DirectPlan {
-            needs: needs_of(&action, statement),
+            needs,
             action,
             parameters,
             given,
+            subqueries,
         })
     }
 
@@ -323,6 +344,10 @@ impl Session {
         let Some(given) = self.given_of(plan, &[]) else {
             return Ok(None);
         };
+        // What they come to decides.
+        if !plan.subqueries.is_empty() {
+            return Ok(None);
+        }
         match &plan.action {
             Action::Read(read, table) => self.would_read(read, table, &given),
             Action::Join(join) => Ok(join.would_run(self, &given)?.then_some(Way::Through)),
@@ -375,7 +400,21 @@ impl Session {
         let parameters = operand::as_literals(&parameters);
         let is_query = plan.command() == Command::Select;
         let _timer = self.limit_time(is_query);
-        let outcome = self.run_action(&plan.action, (&parameters, spelled), sink);
+        let outcome = match plan.subqueries.as_slice() {
+            [] => self.run_action(&plan.action, (&parameters, spelled), sink),
+            subqueries => {
+                let view = self.read_view()?;
+                self.statement_view = Some(view);
+                let outcome = self
+                    .numbers_of(subqueries, &parameters)
+                    .and_then(|all| match all {
+                        Some(all) => self.run_action(&plan.action, (&all, spelled), sink),
+                        None => Ok(false),
+                    });
+                self.statement_view = None;
+                outcome
+            }
+        };
         match outcome {
             Ok(false) => self.warnings = warnings,
             _ => {
@@ -387,6 +426,22 @@ impl Session {
             }
         }
         outcome
+    }
+
+    /// Parameters with what subqueries come to. `None`: the vectorised path has to do it.
+    fn numbers_of(
+        &mut self,
+        subqueries: &[Subquery],
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>> {
+        let mut all = parameters.to_vec();
+        for subquery in subqueries {
+            match subquery.number(self, parameters)? {
+                Some(value) => all.push(value),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(all))
     }
 
     /// False: the vectorised path has to do it.

@@ -468,7 +468,7 @@ impl Session {
                 for row in rows {
                     let mut given = parameters.to_vec();
                     given.extend(own.iter().map(|column| row[*column].clone()));
-                    match subquery.value(self, &given, ty)? {
+                    match subquery.array(self, &given, ty)? {
                         Some(value) => values.push(value),
                         None => return Ok(None),
                     }

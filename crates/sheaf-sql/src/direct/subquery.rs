@@ -7,6 +7,9 @@
 //!
 //! What a subquery takes from the row are operands of comparisons with its own columns. Its value is one more column of
 //! the row. EXISTS and scalar subqueries are such; others are left to the vectorised path.
+//!
+//! A scalar subquery that a WHERE compares with runs before the statement, and what it comes to, if that is a whole
+//! number, is a parameter ([`with_places`]): so it is an operand of keys as well.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,6 +30,7 @@ use crate::batch_builder::BatchBuilder;
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::rows::value_at;
 use crate::session::Session;
 
 /// What the name of a subquery's column begins with; its number follows.
@@ -121,6 +125,7 @@ impl<'a> Subqueries<'a> {
             action,
             parameters: self.parameters + outer.len(),
             given: Vec::new(),
+            subqueries: Vec::new(),
         };
         let is_plain = plan.needs.iter().all(|need| !need.locks);
         (is_plain && (is_exists || plan.result_columns() == 1)).then_some(Subquery {
@@ -312,13 +317,40 @@ impl Subquery {
         Some(field.with_name(name).with_nullable(true))
     }
 
-    /// Its value for a row that gives these parameters, as an array of one. `None`: the vectorised path has to do it.
-    pub(super) fn value(
+    /// Its value for a row that gives these parameters, as an array of one of this type. `None`: the vectorised path has
+    /// to do it.
+    pub(super) fn array(
         &self,
         session: &mut Session,
         parameters: &[Value],
         ty: &DataType,
     ) -> Result<Option<ArrayRef>> {
+        Ok(match self.run(session, parameters)? {
+            Outcome::NotDirect => None,
+            Outcome::NoRow => Some(new_null_array(ty, 1)),
+            Outcome::Value(value) => (value.data_type() == ty).then_some(value),
+        })
+    }
+
+    /// The same as a value that is an operand like a literal of it; `None` of others, too.
+    pub(super) fn number(
+        &self,
+        session: &mut Session,
+        parameters: &[Value],
+    ) -> Result<Option<Value>> {
+        Ok(match self.run(session, parameters)? {
+            Outcome::NotDirect => None,
+            Outcome::NoRow => Some(Value::Null),
+            Outcome::Value(value) if value.data_type().is_integer() => {
+                let value = value_at(value.as_ref(), 0)?;
+                let is_plain = matches!(value, Value::Int(_) | Value::UInt(_) | Value::Null);
+                is_plain.then_some(value)
+            }
+            Outcome::Value(_) => None,
+        })
+    }
+
+    fn run(&self, session: &mut Session, parameters: &[Value]) -> Result<Outcome> {
         let mut values = Values::default();
         let before = (session.found_rows, session.row_count);
         let given = (parameters, Spelled::AsWritten);
@@ -326,24 +358,98 @@ impl Subquery {
         (session.found_rows, session.row_count) = before;
         let rows: usize = values.batches.iter().map(RecordBatch::num_rows).sum();
         if !is_done {
-            return Ok(None);
+            return Ok(Outcome::NotDirect);
         }
         if self.is_exists {
-            return Ok(Some(Arc::new(Int64Array::from_value(
-                i64::from(rows > 0),
-                1,
-            ))));
+            let exists = Int64Array::from_value(i64::from(rows > 0), 1);
+            return Ok(Outcome::Value(Arc::new(exists)));
         }
-        Ok(
-            match values.batches.iter().find(|batch| batch.num_rows() > 0) {
-                None => Some(new_null_array(ty, 1)),
-                Some(batch) => {
-                    let value = batch.column(0).slice(0, 1);
-                    // More than one row is an error that has a text.
-                    (rows == 1 && value.data_type() == ty).then_some(value)
+        let mut batches = values.batches.iter();
+        Ok(match batches.find(|batch| batch.num_rows() > 0) {
+            None => Outcome::NoRow,
+            Some(batch) if rows == 1 => Outcome::Value(batch.column(0).slice(0, 1)),
+            // That is an error, which has a text.
+            Some(_) => Outcome::NotDirect,
+        })
+    }
+}
+
+/// What a subquery has come to.
+enum Outcome {
+    NotDirect,
+    NoRow,
+    /// An array of one.
+    Value(ArrayRef),
+}
+
+/// A query whose WHERE has places, behind so many parameters, for scalar subqueries that it compares with: they are
+/// operands of its keys then. With these subqueries, which take nothing from a row.
+pub(super) fn with_places(
+    session: &Session,
+    query: &ast::Query,
+    (text, parameters): (&str, usize),
+) -> Option<(ast::Query, Vec<Subquery>)> {
+    let is_candidate = |select: &ast::Select| {
+        let selection = select.selection.as_ref();
+        query.locks.is_empty() && selection.is_some_and(|selection| compares(selection))
+    };
+    match query.body.as_ref() {
+        ast::SetExpr::Select(select) if is_candidate(select) => {}
+        _ => return None,
+    }
+    let mut query = query.clone();
+    let mut found = Vec::new();
+    if let ast::SetExpr::Select(select) = query.body.as_mut()
+        && let Some(selection) = &mut select.selection
+    {
+        let subqueries = Subqueries::new(session, (&[], text), parameters);
+        put_places(selection, &subqueries, &mut found);
+    }
+    (!found.is_empty()).then_some((query, found))
+}
+
+/// Whether a conjunct is a comparison with a subquery.
+fn compares(condition: &ast::Expr) -> bool {
+    match condition {
+        ast::Expr::Nested(inner) => compares(inner),
+        ast::Expr::BinaryOp { left, op, right } => match op {
+            ast::BinaryOperator::And => compares(left) || compares(right),
+            _ => [left, right]
+                .iter()
+                .any(|side| matches!(side.as_ref(), ast::Expr::Subquery(_))),
+        },
+        _ => false,
+    }
+}
+
+fn put_places(condition: &mut ast::Expr, subqueries: &Subqueries<'_>, found: &mut Vec<Subquery>) {
+    use ast::BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq};
+    match condition {
+        ast::Expr::Nested(inner) => put_places(inner, subqueries, found),
+        ast::Expr::BinaryOp {
+            left,
+            op: And,
+            right,
+        } => {
+            put_places(left, subqueries, found);
+            put_places(right, subqueries, found);
+        }
+        ast::Expr::BinaryOp {
+            left,
+            op: Eq | Gt | GtEq | Lt | LtEq,
+            right,
+        } => {
+            for side in [left, right] {
+                if let ast::Expr::Subquery(_) = side.as_ref()
+                    && let Some(subquery) = subqueries.subquery(side)
+                {
+                    let place = format!("?{}", subqueries.parameters + found.len());
+                    **side = ast::Expr::value(ast::Value::Placeholder(place));
+                    found.push(subquery);
                 }
-            },
-        )
+            }
+        }
+        _ => {}
     }
 }
 

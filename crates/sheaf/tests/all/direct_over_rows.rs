@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 51] = [
+const STATEMENTS: [(&str, &[&str]); 58] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -223,6 +223,34 @@ const STATEMENTS: [(&str, &[&str]); 51] = [
     (
         "select a.id, coalesce((select p.title from post p where p.author = a.id order by p.id desc limit 1), 'none') from author a where a.id in ($, $) order by 1",
         &["1", "3"],
+    ),
+    (
+        "select title from post where id = (select max(post) from tag where tag.post = $)",
+        &["5"],
+    ),
+    (
+        "select name from author where id = (select author from post where id = $)",
+        &["4"],
+    ),
+    (
+        "select name from author where id = (select author from post where id = $) and team = $",
+        &["77", "1"],
+    ),
+    (
+        "select a.name, p.title from author a join post p on p.author = a.id where a.id = (select author from post where id = $) and p.views < (select views from post where id = $)",
+        &["1", "2"],
+    ),
+    (
+        "select count(*) from post where author = (select id from author where email = $) and views >= 0",
+        &["'Bob@x'"],
+    ),
+    (
+        "select p.id from post p join author a on a.id = p.author where a.id = $ and p.status = $",
+        &["1", "'public'"],
+    ),
+    (
+        "select id from post where author = $ and status = $ order by id",
+        &["2", "'draft'"],
     ),
     (
         "select id, title, row_number() over (order by id desc) from post where author = $ order by id",
