@@ -21,6 +21,7 @@ mod plans;
 mod ranges;
 mod readiness;
 mod reference;
+mod statements;
 mod tpcc;
 mod tpch;
 
@@ -57,6 +58,8 @@ enum Command {
     Ranges(ranges::Options),
     /// Each query under every plan that it can be forced into, and under the free choice.
     Plans(plans::Options),
+    /// Statements that object-relational mappers send, new and repeated, against MariaDB.
+    Statements(statements::Options),
     /// What planning costs: a point query and the 22 queries of TPC-H.
     Planning(planning::Options),
     /// The 22 queries of TPC-H, warm, against MariaDB and PostgreSQL.
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Command::Ranges(options) => ranges::run(&options),
         Command::Concurrency(options) => concurrency::run(&options),
         Command::Plans(options) => plans::run(&options),
+        Command::Statements(options) => statements::run(&options),
         Command::Planning(options) => planning::run(&options),
         Command::Tpch(options) => tpch::run(&options),
         Command::RecordAnswers {
