@@ -55,7 +55,7 @@ impl DirectPlan {
                     read(joined.from, &joined.table, &joined.access)?;
                 }
             }
-            Action::Insert(_) | Action::Constants(_) => return None,
+            Action::Insert(_) | Action::InsertSelect(_) | Action::Constants(_) => return None,
         }
         if order.len() > 1 {
             text.push_str(&format!(" JOIN_ORDER({})", order.join(", ")));

@@ -36,7 +36,7 @@
 //! | [`statement_cache`] | a session's statements that come as text |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
-//! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`] | the statements |
+//! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`subquery`] | EXISTS and scalar subqueries of these |
 //! | [`explain`] | the operators' plan that does the same |
@@ -51,6 +51,7 @@ mod explain;
 mod expression;
 mod given;
 mod insert;
+mod insert_select;
 mod join;
 mod join_walk;
 mod joined_result;
@@ -142,15 +143,12 @@ enum Action {
     Update(Box<change::Update>, Arc<Table>),
     Delete(Box<change::Delete>, Arc<Table>),
     Insert(Box<insert::Insert>),
+    InsertSelect(Box<insert_select::InsertSelect>),
 }
 
-impl DirectPlan {
-    /// Whether the table is what the plan was made for.
-    pub(crate) fn is_current(&self) -> bool {
-        if !self.subqueries.iter().all(Subquery::is_current) {
-            return false;
-        }
-        match &self.action {
+impl Action {
+    fn is_current(&self) -> bool {
+        match self {
             Action::Read(_, table) | Action::Update(_, table) | Action::Delete(_, table) => {
                 table.is_current()
             }
@@ -158,18 +156,34 @@ impl DirectPlan {
             Action::OverRows(query) => query.is_current(),
             Action::Constants(_) => true,
             Action::Insert(insert) => insert.table().is_current(),
+            Action::InsertSelect(insert) => insert.table.is_current() && insert.query.is_current(),
         }
     }
 
     /// How many columns its result has.
     fn result_columns(&self) -> usize {
-        match &self.action {
+        match self {
             Action::Read(read, _) => read.result_columns(),
             Action::Join(join) => join.columns.len(),
             Action::OverRows(query) => query.result_columns(),
             Action::Constants(constants) => constants.result_columns(),
-            Action::Update(..) | Action::Delete(..) | Action::Insert(_) => 0,
+            Action::Update(..)
+            | Action::Delete(..)
+            | Action::Insert(_)
+            | Action::InsertSelect(_) => 0,
         }
+    }
+}
+
+impl DirectPlan {
+    /// Whether the tables are what the plan was made for.
+    pub(crate) fn is_current(&self) -> bool {
+        self.action.is_current() && self.subqueries.iter().all(Subquery::is_current)
+    }
+
+    /// How many columns its result has.
+    fn result_columns(&self) -> usize {
+        self.action.result_columns()
     }
 
     fn command(&self) -> Command {
@@ -180,6 +194,7 @@ impl DirectPlan {
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
             Action::Insert(_) => Command::Insert,
+            Action::InsertSelect(_) => Command::InsertSelect,
         }
     }
 }
@@ -230,6 +245,7 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
             vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
         }
         (Action::Insert(insert), _) => vec![need(insert.table(), insert.needs)],
+        (Action::InsertSelect(insert), _) => insert.needs.clone(),
     }
 }
 
@@ -302,9 +318,14 @@ impl Session {
                 let (delete, table) = change::Delete::compile(self, delete)?;
                 Action::Delete(Box::new(delete), table)
             }
-            Statement::Insert(insert) => {
-                Action::Insert(Box::new(insert::Insert::compile(self, insert)?))
-            }
+            Statement::Insert(insert) => match insert::Insert::compile(self, insert) {
+                Some(insert) => Action::Insert(Box::new(insert)),
+                None => {
+                    let given = (text, places);
+                    let insert = insert_select::InsertSelect::compile(self, insert, given)?;
+                    Action::InsertSelect(Box::new(insert))
+                }
+            },
             _ => return None,
         };
         let mut needs = needs_of(&action, statement);
@@ -357,7 +378,10 @@ impl Session {
             }
             // There is nothing to read.
             Action::Constants(_) => Ok(None),
-            Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(Some(Way::Through)),
+            Action::Update(..)
+            | Action::Delete(..)
+            | Action::Insert(_)
+            | Action::InsertSelect(_) => Ok(Some(Way::Through)),
         }
     }
 
@@ -470,6 +494,7 @@ impl Session {
                 self.run_direct_delete(delete, table, parameters, sink)
             }
             Action::Insert(insert) => self.run_direct_insert(insert, parameters, sink),
+            Action::InsertSelect(insert) => self.run_direct_insert_select(insert, parameters, sink),
         }
     }
 }

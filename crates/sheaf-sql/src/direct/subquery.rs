@@ -245,19 +245,23 @@ impl ExpressionVisitor for Restored<'_> {
     }
 }
 
-/// Keeps the rows of a subquery.
+/// Keeps the rows of a query.
 #[derive(Default)]
-struct Values {
+pub(super) struct Values {
     builder: Option<BatchBuilder>,
-    batches: Vec<RecordBatch>,
+    pub(super) batches: Vec<RecordBatch>,
+    /// The digits after the point that each column shows.
+    pub(super) decimals: Vec<u8>,
 }
 
 impl ResultSink for Values {
-    fn columns(&mut self, _columns: &[ColumnMeta]) -> Result<()> {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.decimals = columns.iter().map(|column| column.decimals).collect();
         Ok(())
     }
 
-    fn row_columns(&mut self, _columns: &[ColumnMeta], schema: &SchemaRef) -> Result<()> {
+    fn row_columns(&mut self, columns: &[ColumnMeta], schema: &SchemaRef) -> Result<()> {
+        self.columns(columns)?;
         self.builder = Some(BatchBuilder::new(schema)?);
         Ok(())
     }

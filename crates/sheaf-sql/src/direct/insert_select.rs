@@ -1,0 +1,159 @@
+//! INSERT and REPLACE of what a direct plan of a query finds.
+//!
+//! The rows wait in memory until the query is done, so that it does not meet what was inserted, and are written as the
+//! vectorised path writes its rows.
+
+use std::sync::Arc;
+
+use sheaf_table::{Table, Value};
+use sqlparser::ast;
+
+use super::Action;
+use super::select_list::Spelled;
+use super::subquery::Values;
+use crate::accounts::{TableNeed, insert_needs};
+use crate::error::Result;
+use crate::insert::Destination;
+use crate::on_duplicate::last_part;
+use crate::parser::statement::Statement;
+use crate::result::ResultSink;
+use crate::rows::value_at;
+use crate::session::Session;
+use crate::table_writer::{RowShape, TableWriter};
+use crate::values::shown_in;
+
+/// See the module's comment.
+pub(super) struct InsertSelect {
+    destination: Destination,
+    pub(super) table: Arc<Table>,
+    /// Positions of the columns that are given.
+    targets: Vec<usize>,
+    pub(super) query: Action,
+    pub(super) needs: Vec<TableNeed>,
+}
+
+impl InsertSelect {
+    /// The plan of an INSERT; `None` if it is not one of a query with a direct plan. `text` is what was parsed,
+    /// `parameters` how many it has.
+    pub(super) fn compile(
+        session: &Session,
+        insert: &ast::Insert,
+        (text, parameters): (&str, usize),
+    ) -> Option<InsertSelect> {
+        let is_plain = insert.optimizer_hints.is_empty()
+            && insert.returning.is_none()
+            && insert.on.is_none()
+            && insert.assignments.is_empty();
+        let source = insert.source.as_deref().filter(|_| is_plain)?;
+        let ast::SetExpr::Select(select) = source.body.as_ref() else {
+            return None;
+        };
+        // Divisions by 0 are errors here.
+        let written = select.to_string().to_ascii_lowercase();
+        if ["/", "%", " div ", "mod"]
+            .iter()
+            .any(|division| written.contains(division))
+        {
+            return None;
+        }
+        let query = session.query_action(source, text, parameters)?;
+        let mut destination = Destination {
+            columns: insert.columns.iter().map(last_part).collect(),
+            ..session.plain_destination(insert)?
+        };
+        destination.options.bulk = true;
+        let (database, name) = (&destination.database, &destination.table);
+        let table = session.engine.catalog().table(database, name).ok()?;
+        let targets = Session::target_columns(&table, &destination.columns).ok()?;
+        let mut needs = super::needs_of(&query, &Statement::Query(Box::new(source.clone())));
+        if query.result_columns() != targets.len() || needs.iter().any(|need| need.locks) {
+            return None;
+        }
+        needs.push(TableNeed {
+            database: table.definition.database.clone(),
+            table: table.definition.name.clone(),
+            privileges: insert_needs(insert),
+            locks: false,
+        });
+        Some(InsertSelect {
+            destination,
+            table,
+            targets,
+            query,
+            needs,
+        })
+    }
+}
+
+impl Session {
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_insert_select(
+        &mut self,
+        insert: &InsertSelect,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let options = insert.destination.options;
+        if options.mode.strict {
+            self.truncated_texts.refuse();
+            self.oversized_results.refuse();
+        }
+        self.statement_view = Some(self.current_view()?);
+        let mut found = Values::default();
+        let given = (parameters, Spelled::AsWritten);
+        let before = (self.found_rows, self.row_count);
+        let is_done = self.run_action(&insert.query, given, &mut found);
+        self.statement_view = None;
+        if !is_done? {
+            (self.found_rows, self.row_count) = before;
+            return Ok(false);
+        }
+        let next = self.next_transaction;
+        let opened = self.begin_for_reads_that_lock();
+        let inserted = match self.open_known_writer(&insert.table, options) {
+            Ok(Some(mut writer)) => {
+                let done = self.write_found(insert, &found, &mut writer);
+                self.close_inserted(writer, done)
+            }
+            Ok(None) => {
+                if opened {
+                    self.roll_back_open()?;
+                    // What SET TRANSACTION said is for the other way.
+                    self.next_transaction = next;
+                }
+                return Ok(false);
+            }
+            Err(error) => Err(error),
+        };
+        let inserted = self.end_implicit(opened, inserted)?;
+        self.warn_of_truncated_texts();
+        let info = inserted.info(self.warnings.count());
+        self.insert_done(&insert.destination, inserted, info, "", sink)?;
+        Ok(true)
+    }
+
+    fn write_found(
+        &mut self,
+        insert: &InsertSelect,
+        found: &Values,
+        writer: &mut TableWriter,
+    ) -> Result<()> {
+        let (now, options) = (self.local_now_micros(), insert.destination.options);
+        let columns = &insert.table.definition.columns;
+        let warnings = &mut self.warnings;
+        let shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
+        let mut row = shape.new_row();
+        for batch in &found.batches {
+            for position in 0..batch.num_rows() {
+                let number = writer.rows_seen() + 1;
+                for (at, target) in insert.targets.iter().enumerate() {
+                    let value = value_at(batch.column(at).as_ref(), position)?;
+                    let value = shown_in(&value, found.decimals[at], &columns[*target].ty);
+                    shape.put(&mut row, *target, &value, number, warnings)?;
+                }
+                writer.write(&row, warnings)?;
+            }
+        }
+        Ok(())
+    }
+}
