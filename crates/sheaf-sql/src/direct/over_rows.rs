@@ -530,6 +530,12 @@ impl Session {
         context.trace = Trace::default();
         let optimized = optimize_logical(plan.ok()?, &context).ok()?;
         let physical = plan_physical(&optimized, &context).ok()?;
+        // What was wrong with constants is to be told by each run.
+        let (texts, _) = self.truncated_texts.take();
+        let (oversized, _) = self.oversized_results.take();
+        if !texts.is_empty() || !oversized.is_empty() {
+            return None;
+        }
         // A client is told of the columns of the query as it is written.
         let made = physical.plan.schema();
         let made = made.fields().iter().map(|field| field.data_type());

@@ -395,7 +395,7 @@ pub(super) fn with_places(
 ) -> Option<(ast::Query, Vec<Subquery>)> {
     let is_candidate = |select: &ast::Select| {
         let selection = select.selection.as_ref();
-        query.locks.is_empty() && selection.is_some_and(|selection| compares(selection))
+        query.locks.is_empty() && selection.is_some_and(compares)
     };
     match query.body.as_ref() {
         ast::SetExpr::Select(select) if is_candidate(select) => {}

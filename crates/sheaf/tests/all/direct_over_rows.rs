@@ -365,6 +365,21 @@ fn rows_found_by_keys_are_computed_with_directly() {
     }
 }
 
+/// What is wrong with a constant is told by each execution, also where no row is found.
+#[test]
+fn constants_that_are_cut_are_told_of_each_time() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("over_rows_warned");
+    c.query_drop("create table t (id int primary key, v double, key (v))")
+        .expect("a table");
+    let sql = "select id, count(*) + 0 from t where id = 1 and v = 'A ' group by id";
+    for _ in 0..3 {
+        assert!(query_text(&mut c, sql).is_empty());
+        let warnings = query_text(&mut c, "show warnings");
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+    }
+}
+
 /// A table changes, and so does what groups may show: plans over rows follow.
 #[test]
 fn a_plan_over_rows_follows_its_table_and_its_mode() {
