@@ -18,6 +18,7 @@ pub mod collation;
 pub mod detached_exec;
 pub mod error;
 pub mod functions;
+pub mod grace_join;
 pub mod group_keys;
 pub mod hints;
 mod input_handed_on;

@@ -38,6 +38,7 @@ use sheaf_access::{Fetch, IndexRef};
 use sheaf_exec::apply_exec::ApplyExec;
 use sheaf_exec::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::detached_exec::DetachedExec;
+use sheaf_exec::grace_join::GraceJoinExec;
 use sheaf_exec::interruptible_exec::InterruptibleExec;
 use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::less_order_exec::LessOrderExec;
@@ -335,8 +336,8 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     if let Some(join) = plan.downcast_ref::<KeyedJoinExec>() {
         return keyed_join(join, note, children(), shown);
     }
-    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        return hash_join(join, note, children());
+    if let Some(join) = plan.downcast_ref::<GraceJoinExec>() {
+        return hash_join(join.join(), note, children());
     }
     if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
         return line(limit_text(limit.skip(), limit.fetch()));

@@ -25,7 +25,7 @@ use sheaf_exec::scan_exec::access_error;
 
 use crate::PlannerContext;
 use crate::connection::{Connection, Connections, is_connected};
-use crate::cost::hash_join::{hash_build_us, hash_probe_us, nested_loop_us};
+use crate::cost::hash_join::{hash_build_us, hash_probe_us, nested_loop_us, spilled_join_us};
 use crate::cost::sort::merge_join_us;
 use crate::cost::work::Work;
 use crate::hints::JoinHints;
@@ -496,27 +496,29 @@ impl Chooser<'_, '_> {
             let new_bytes = new_rows * (entry.row_bytes + HASH_ROW_BYTES);
             let held_bytes = before.rows * (joined_bytes + HASH_ROW_BYTES);
             let null_aware = matches!(entry.kind, RelationKind::Anti { null_aware: true });
-            let mut fits = false;
-            if before.held_bytes + new_bytes <= grant && !null_aware && !in_order {
-                fits = true;
+            // A build side that does not fit goes to files, and the other side with it.
+            let spilling = |bytes: f64| match before.held_bytes + bytes <= grant {
+                true => (0.0, bytes),
+                false => (spilled_join_us(constants, before.rows, new_rows), 0.0),
+            };
+            if !null_aware && !in_order {
+                let (spilled_us, held_bytes) = spilling(new_bytes);
                 consider(
                     Method::Hash { build_new: true },
-                    scan_us + hash_build_us(constants, new_rows),
+                    scan_us + hash_build_us(constants, new_rows) + spilled_us,
                     Work::of_workers(hash_probe_us(constants, before.rows)),
-                    new_bytes,
-                );
-            }
-            if before.held_bytes + held_bytes <= grant || null_aware {
-                fits = true;
-                consider(
-                    Method::Hash { build_new: false },
-                    scan_us + hash_build_us(constants, before.rows),
-                    Work::of_workers(hash_probe_us(constants, new_rows)),
                     held_bytes,
                 );
             }
+            let (spilled_us, held_bytes) = spilling(held_bytes);
+            consider(
+                Method::Hash { build_new: false },
+                scan_us + hash_build_us(constants, before.rows) + spilled_us,
+                Work::of_workers(hash_probe_us(constants, new_rows)),
+                held_bytes,
+            );
             let without_hash = !wanted.hash && !null_aware && entry.kind != RelationKind::Mark;
-            if !fits || without_hash {
+            if without_hash {
                 let merge_us = merge_join_us(constants, before.rows, new_rows);
                 consider(Method::Merge, scan_us + merge_us, Work::default(), 0.0);
             }

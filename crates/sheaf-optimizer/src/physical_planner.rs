@@ -49,6 +49,7 @@ use sheaf_exec::bounded_expr::bounded;
 use sheaf_exec::bounded_projection::bound_projections;
 use sheaf_exec::detached_exec::detach_below_top_k;
 use sheaf_exec::functions::limits::ResultLimits;
+use sheaf_exec::grace_join::spill_hash_joins;
 use sheaf_exec::interruptible_exec::make_interruptible;
 use sheaf_exec::less_order_exec::without_constants;
 use sheaf_exec::recursion_limit_exec::RecursionLimitExec;
@@ -99,6 +100,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     };
     let plan = make_interruptible(plan, &context.cancel)?;
     let plan = checked(plan, logical, &planner.properties, context)?;
+    let plan = spill_hash_joins(plan, is_sorted(logical))?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.
@@ -127,6 +129,17 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
 /// What the expressions of the session's statements may make.
 fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
     context.task.session_config().options().extensions.get()
+}
+
+/// Whether the rows of a statement come in an order that it asks for.
+fn is_sorted(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
+            plan.inputs().into_iter().any(is_sorted)
+        }
+        _ => false,
+    }
 }
 
 /// The columns of the outer rows as they come, which may be NULL where the logical plan rules that out, and the value.

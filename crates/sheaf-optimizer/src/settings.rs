@@ -249,7 +249,7 @@ pub struct PlannerSettings {
     /// Into how many parts a big scan is split, at most.
     pub target_partitions: usize,
     /// Memory that one statement should get along with, in bytes: a hash join whose build side is estimated to
-    /// be bigger is not chosen. 0: little must do, see `is_thrifty`.
+    /// be bigger pays for going to files. 0: little must do, see `is_thrifty`.
     pub query_memory_bytes: usize,
     /// Pages that a scan reads ahead: 4 MiB keep a device of 1.5 GB/s busy between two requests, 1 MiB did so to three quarters.
     pub read_ahead_pages: usize,

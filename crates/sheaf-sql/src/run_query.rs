@@ -94,8 +94,8 @@ pub(crate) struct PlannedQuery {
     _guards: Vec<ReadGuard>,
 }
 
-/// A query that may be planned once more, without tables in memory and with small batches. Estimates of what such tables take
-/// are often low, and joins that sort both sides can spill.
+/// A query that may be planned once more, with small batches and sorts of all rows where the first ones are wanted. Estimates
+/// of what operators keep are often low.
 struct ThriftyPlan {
     query: LogicalPlan,
     context: PlannerContext,

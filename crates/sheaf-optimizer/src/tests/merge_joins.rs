@@ -52,11 +52,12 @@ fn lab() -> Lab {
 fn check(statements: &[String]) {
     let mut lab = lab();
     for sql in statements {
-        (lab.settings.query_memory_bytes, lab.settings.batch_rows) = (64 << 20, 8192);
+        lab.settings.switch.apply("default").unwrap();
+        lab.settings.batch_rows = 8192;
         lab.settings.target_partitions = 1;
         let hashed = lab.run(sql);
         assert!(!hashed.shown.contains("SortMergeJoin"), "{}", hashed.shown);
-        lab.settings.query_memory_bytes = 1;
+        lab.settings.switch.apply("hash_join=off").unwrap();
         for (partitions, batch_rows) in [(1, 8192), (1, 7), (2, 8192), (3, 16)] {
             lab.settings.target_partitions = partitions;
             lab.settings.batch_rows = batch_rows;
@@ -102,7 +103,7 @@ fn rows_come_in_the_wanted_order() {
 #[test]
 fn joins_promise_the_order_that_they_have() {
     let mut lab = lab();
-    lab.settings.query_memory_bytes = 1;
+    lab.settings.switch.apply("hash_join=off").unwrap();
     for join in [
         "a JOIN b ON k = kb",
         "a LEFT JOIN b ON k = kb",

@@ -49,19 +49,17 @@ const CONDITIONS: [&str; 7] = [
 /// Runs statements by hash joins, merge joins and lookups.
 fn check(lab: &mut Lab, sql: &str, expected_of: &str) {
     lab.ignore_all("y");
-    (
-        lab.settings.query_memory_bytes,
-        lab.settings.target_partitions,
-    ) = (64 << 20, 1);
+    lab.settings.target_partitions = 1;
     let expected = lab.run(expected_of).sorted();
-    for memory in [64 << 20, 1] {
+    for switch in ["default", "hash_join=off"] {
+        lab.settings.switch.apply(switch).unwrap();
         for partitions in [1, 3] {
-            lab.settings.query_memory_bytes = memory;
             lab.settings.target_partitions = partitions;
             let rows = lab.run(sql);
             assert_eq!(rows.sorted(), expected, "{sql}\n{}", rows.shown);
         }
     }
+    lab.settings.switch.apply("default").unwrap();
     for index in ["by_a", "by_b", "by_c"] {
         lab.no_hints();
         lab.force_index("y", index);

@@ -245,18 +245,21 @@ fn many_partitions_give_the_same_rows() {
 }
 
 #[test]
-fn a_build_side_beyond_the_memory_is_merged() {
+fn a_build_side_beyond_the_memory_is_hashed_in_files() {
     let mut lab = lab();
-    lab.settings.query_memory_bytes = 1;
-    let rows = lab.run("SELECT t.a, e FROM t, u, v WHERE t.a = u.a AND u.d = v.d ORDER BY e");
-    assert_eq!(rows.text(), "1 p\n2 q\n2 r");
-    assert!(rows.shown.contains("SortMergeJoin"), "{}", rows.shown);
+    for (switch, join) in [("default", "HashJoin"), ("hash_join=off", "SortMergeJoin")] {
+        lab.settings.switch.apply(switch).unwrap();
+        lab.settings.query_memory_bytes = 1;
+        let rows = lab.run("SELECT t.a, e FROM t, u, v WHERE t.a = u.a AND u.d = v.d ORDER BY e");
+        assert_eq!(rows.text(), "1 p\n2 q\n2 r");
+        assert!(rows.shown.contains(join), "{}", rows.shown);
+    }
 }
 
 #[test]
 fn merged_rows_meet_the_rest_of_their_condition() {
     let mut lab = lab();
-    lab.settings.query_memory_bytes = 1;
+    lab.settings.switch.apply("hash_join=off").unwrap();
     // A column that only the condition needs, and sides whose names are not in their order.
     for (sql, expected) in [
         (

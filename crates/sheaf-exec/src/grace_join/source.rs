@@ -1,0 +1,169 @@
+//! The inputs that a join gets instead of its own: rows that were read already, and an input that runs in the memory of the
+//! statement while the join runs in what was granted for it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use arrow::datatypes::SchemaRef;
+use datafusion_common::{Result, internal_datafusion_err, internal_err};
+use datafusion_execution::TaskContext;
+use datafusion_physical_expr::{EquivalenceProperties, Partitioning};
+use datafusion_physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+};
+use futures::{StreamExt, stream};
+
+use super::build::Grant;
+use super::lock;
+use crate::input_handed_on::input_handed_on;
+
+/// Rows that can be read once.
+pub(super) struct SourceExec {
+    rows: Mutex<Option<SendableRecordBatchStream>>,
+    properties: Arc<PlanProperties>,
+}
+
+impl SourceExec {
+    pub(super) fn new(schema: SchemaRef, rows: SendableRecordBatchStream) -> SourceExec {
+        SourceExec {
+            rows: Mutex::new(Some(rows)),
+            ..SourceExec::without_rows(schema)
+        }
+    }
+
+    /// Stands for rows where a plan is only described.
+    pub(super) fn without_rows(schema: SchemaRef) -> SourceExec {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        SourceExec {
+            rows: Mutex::new(None),
+            properties: Arc::new(properties),
+        }
+    }
+}
+
+impl fmt::Debug for SourceExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceExec").finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for SourceExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "SourceExec")
+    }
+}
+
+impl ExecutionPlan for SourceExec {
+    fn name(&self) -> &'static str {
+        "SourceExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(
+            &Arc<dyn datafusion_physical_expr::PhysicalExpr>,
+        ) -> Result<datafusion_common::tree_node::TreeNodeRecursion>,
+    ) -> Result<datafusion_common::tree_node::TreeNodeRecursion> {
+        Ok(datafusion_common::tree_node::TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let rows = lock(&self.rows).take();
+        rows.ok_or_else(|| internal_datafusion_err!("rows of a join's side are read twice"))
+    }
+}
+
+/// Runs its input in another context than the operator above it.
+pub(super) struct InContextExec {
+    input: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    grant: Arc<Grant>,
+}
+
+impl InContextExec {
+    /// The join above has made its hash table when it asks for the first row: what was granted beyond that is given back.
+    pub(super) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+        grant: &Arc<Grant>,
+    ) -> InContextExec {
+        InContextExec {
+            input,
+            context,
+            grant: Arc::clone(grant),
+        }
+    }
+}
+
+impl fmt::Debug for InContextExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InContextExec")
+            .field("input", &self.input)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for InContextExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "InContextExec")
+    }
+}
+
+impl ExecutionPlan for InContextExec {
+    fn name(&self) -> &'static str {
+        "InContextExec"
+    }
+
+    input_handed_on!();
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) => Ok(Arc::new(InContextExec {
+                input,
+                context: Arc::clone(&self.context),
+                grant: Arc::clone(&self.grant),
+            })),
+            None => internal_err!("a plan in a context without its input"),
+        }
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let rows = self.input.execute(partition, Arc::clone(&self.context))?;
+        let grant = Arc::clone(&self.grant);
+        let settled = stream::once(async move {
+            grant.settle();
+            None
+        });
+        let rows = settled.chain(rows.map(Some));
+        let rows = rows.filter_map(|row| async move { row });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            self.input.schema(),
+            rows.boxed(),
+        )))
+    }
+}
