@@ -30,6 +30,7 @@ pub mod less_order_exec;
 pub mod lookup_record;
 pub mod lookup_switch;
 pub mod measuring_exec;
+pub mod memory_consumers;
 mod memory_pool;
 pub mod plan_size;
 pub mod recursion_limit_exec;

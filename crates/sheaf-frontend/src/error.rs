@@ -13,6 +13,7 @@ use datafusion_common::DataFusionError;
 use sheaf_access::AccessError;
 use sheaf_exec::ExecError;
 use sheaf_exec::functions::EvaluationError;
+use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_storage::StorageError;
 use sheaf_table::{ColumnIssue, TableError};
 
@@ -762,9 +763,12 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
             DataFusionError::Shared(error) => of_source(error.as_ref()),
             DataFusionError::Collection(errors) => errors.iter().find_map(|error| of_source(error)),
             DataFusionError::IoError(error) => of_io(error),
-            DataFusionError::ResourcesExhausted(text) => Some(SqlError::out_of_memory(&format!(
-                "the statement needs more query memory than there is; raise --memory ({text})"
-            ))),
+            DataFusionError::ResourcesExhausted(text) => {
+                let operator = out_of_memory_in(text).unwrap_or("the statement");
+                Some(SqlError::out_of_memory(&format!(
+                    "{operator} needs more query memory than there is; raise --memory"
+                )))
+            }
             // ScalarSubqueryExec has no error of its own to recognise.
             DataFusionError::Execution(text) if text.contains("returned more than one row") => {
                 Some(SqlError::new(

@@ -1,0 +1,74 @@
+//! What the operators that take memory are called in SQL, for the error of a statement that has run out of it.
+//!
+//! The error that an operator of DataFusion fails with begins with the name of its consumer and goes on with a list of
+//! all consumers. Neither says anything to the one who wrote the statement.
+
+/// Names of consumers, and what they do in words of SQL.
+const IN_SQL: &[(&str, &str)] = &[
+    ("ExternalSorter", "a sort"),
+    ("SortPreservingMerge", "a sort"),
+    ("PartitionedTopK", "a window function"),
+    ("TopK", "ORDER BY with LIMIT"),
+    ("AggregateStream", "an aggregate function"),
+    ("FinalHashAggregateStream", GROUPS),
+    ("OrderedFinalAggregateStream", GROUPS),
+    ("OrderedPartialAggregateStream", GROUPS),
+    ("PartialHashAggregateStream", GROUPS),
+    ("PartialReduceHashAggregateStream", GROUPS),
+    ("SingleHashAggregateStream", GROUPS),
+    ("GroupedHashAggregateStream", GROUPS),
+    ("GroupedTopKAggregateStream", GROUPS),
+    ("HashJoinInput", "a hash join"),
+    ("hash join", "a hash join"),
+    ("SMJStream", "a sort-merge join"),
+    ("NestedLoopJoin", "a join without an equality"),
+    ("CrossJoinExec", "a join without a condition"),
+    ("KeyedJoinExec", "a join that looks keys up"),
+    ("RepartitionExec", "an exchange between workers"),
+    ("RecursiveQuery", "a recursive WITH"),
+    ("SharedExec", "a subquery that is read in several places"),
+];
+
+const GROUPS: &str = "GROUP BY, DISTINCT or UNION";
+
+/// Stands before the name of the consumer that got nothing more.
+const BEFORE_NAME: [&str; 2] = ["allocation failed for ", "additional "];
+
+/// Which part of a statement ran out of memory, as far as the error's text tells.
+pub fn out_of_memory_in(text: &str) -> Option<&'static str> {
+    let name = BEFORE_NAME
+        .iter()
+        .find_map(|before| Some(text.split_once(before)?.1));
+    let name = name.unwrap_or(text);
+    IN_SQL
+        .iter()
+        .find(|(consumer, _)| name.starts_with(consumer))
+        .map(|(_, in_sql)| *in_sql)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_named_in_words_of_sql() {
+        for (text, expected) in [
+            (
+                "Additional allocation failed for ExternalSorter[1] with top memory consumers (across reservations) as:\n  \
+                 AggregateStream[1]#49(can spill: false) consumed 5.4 MB",
+                Some("a sort"),
+            ),
+            (
+                "Additional allocation failed for FinalHashAggregateStream[0] with top memory consumers",
+                Some("GROUP BY, DISTINCT or UNION"),
+            ),
+            (
+                "AggregateStream[0] has 10 bytes of query memory, and 5 more are not left",
+                Some("an aggregate function"),
+            ),
+            ("something else", None),
+        ] {
+            assert_eq!(out_of_memory_in(text), expected, "{text}");
+        }
+    }
+}
