@@ -35,6 +35,7 @@ mod condition;
 mod connect_joins;
 mod connection;
 pub mod cost;
+mod distinct_aggregates;
 mod distinct_semijoin;
 mod explain;
 mod explain_json;

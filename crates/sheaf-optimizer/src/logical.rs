@@ -45,6 +45,7 @@ use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 use crate::PlannerContext;
 use crate::apply::with_applies;
 use crate::connect_joins::{ConnectJoins, is_above_joins};
+use crate::distinct_aggregates::DistinctAggregates;
 use crate::flat_unions::FlatUnions;
 use crate::forgotten_keys::{keys_mislead, without_keys};
 use crate::join_keys::ExtractJoinKeys;
@@ -144,6 +145,7 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         ),
         Rule::on(is_join, EliminateJoin::new()),
         Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
+        Rule::on(is_aggregate, DistinctAggregates),
         Rule::on(is_aggregate, EliminateGroupByConstant::new()),
         Rule::on(|_| true, OptimizeProjections::new()).at_once(),
     ]

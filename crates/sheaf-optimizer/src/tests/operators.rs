@@ -44,6 +44,14 @@ fn aggregates() {
         lab.rows("SELECT COUNT(DISTINCT b), COUNT(DISTINCT c) FROM t"),
         "2 3"
     );
+    assert_eq!(
+        lab.rows("SELECT b, COUNT(DISTINCT c), COUNT(*), MAX(a) FROM t GROUP BY b ORDER BY b"),
+        "NULL 1 1 4\n10 1 1 1\n20 2 2 3"
+    );
+    assert_eq!(
+        lab.rows("SELECT COUNT(DISTINCT c), COUNT(*), COUNT(b) FROM t WHERE a > 9"),
+        "0 0 0"
+    );
     assert_eq!(lab.run("SELECT DISTINCT b FROM t").sorted(), "10\n20\nNULL");
     assert_eq!(
         lab.run("SELECT c, b, COUNT(*) FROM t WHERE b = 20 GROUP BY ROLLUP (c, b)")

@@ -120,6 +120,10 @@ impl TestServer {
         self.address.port()
     }
 
+    pub fn engine(&self) -> &Arc<Engine> {
+        self.engine.as_ref().expect("the database is open")
+    }
+
     pub fn directory(&self) -> &TempDir {
         &self.directory
     }

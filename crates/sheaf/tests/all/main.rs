@@ -29,6 +29,7 @@ mod resource_groups;
 mod results;
 mod rewrite_rules;
 mod shared_threads;
+mod spilling;
 mod sqllogic;
 mod tpch;
 mod transactions;

@@ -1,0 +1,145 @@
+//! Statements whose rows do not fit in the query memory have the rows that they have where they fit.
+//!
+//! A server with 4 MiB of query memory beside one with 96: the same tables, each of about as much as the small one has.
+//! After each statement no file and no memory is left.
+
+use std::time::Duration;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+use sheaf_sql::EngineOptions;
+use sheaf_storage::StorageOptions;
+
+use crate::harness::{TestServer, error_of, query_text, wait_until};
+
+const ROWS: usize = 30_000;
+
+fn server(memory_bytes: usize, pool_bytes: usize, max_temp_bytes: u64) -> TestServer {
+    let server = TestServer::start_with(
+        EngineOptions {
+            memory_bytes,
+            pool_bytes: Some(pool_bytes),
+            threads: Some(2),
+            storage: StorageOptions {
+                max_temp_bytes,
+                ..StorageOptions::default()
+            },
+            ..EngineOptions::default()
+        },
+        |_, _| {},
+    );
+    let mut connection = server.connect_to_new("d");
+    for table in ["a", "b"] {
+        let create = format!(
+            "CREATE TABLE {table} (id INT PRIMARY KEY, k INT, g INT, s VARCHAR(100) NOT NULL)"
+        );
+        connection.query_drop(create).expect("a table");
+    }
+    for (table, factor) in [("a", 7919), ("b", 104_729)] {
+        for first in (0..ROWS).step_by(3_000) {
+            let rows = (first..first + 3_000).map(|id| {
+                let k = match id % 19 {
+                    0 => "NULL".to_string(),
+                    _ => (id * factor % 40_009).to_string(),
+                };
+                let g = if id % 10 < 7 { 1 } else { id % 10 };
+                format!(
+                    "({id}, {k}, {g}, CONCAT('{}', REPEAT('x', 60)))",
+                    id * factor % 20_011
+                )
+            });
+            let rows: Vec<String> = rows.collect();
+            let insert = format!("INSERT INTO {table} VALUES {}", rows.join(", "));
+            connection.query_drop(insert).expect("rows");
+        }
+    }
+    connection
+        .query_drop("ANALYZE TABLE a, b")
+        .expect("statistics");
+    server
+}
+
+fn small(max_temp_bytes: u64) -> TestServer {
+    server(32 << 20, 24 << 20, max_temp_bytes)
+}
+
+/// Holds that nothing is left of a statement.
+fn nothing_is_left(server: &TestServer, sql: &str) {
+    let engine = server.engine();
+    wait_until(sql, || {
+        let files = engine.storage().temp_space().used_bytes();
+        (files, engine.runtime().reserved_bytes()) == (0, 0)
+    });
+}
+
+fn check(statements: &[&str]) {
+    let (large, small) = (server(256 << 20, 64 << 20, 1 << 30), small(1 << 30));
+    let mut expected: Conn = large.connect();
+    let mut found: Conn = small.connect();
+    for connection in [&mut expected, &mut found] {
+        connection.query_drop("USE d").expect("the database");
+    }
+    for sql in statements {
+        let expected = query_text(&mut expected, sql);
+        let found = query_text(&mut found, sql);
+        assert!(
+            found == expected,
+            "{sql}: {} rows of {}, {:?} for {:?}",
+            found.len(),
+            expected.len(),
+            found.first(),
+            expected.first()
+        );
+        nothing_is_left(&small, sql);
+    }
+}
+
+#[test]
+fn rows_are_the_same() {
+    check(&[
+        "SELECT a.id, b.id, a.s, b.s FROM a JOIN b ON a.k = b.k ORDER BY a.id, b.id",
+        "SELECT a.id, b.id, b.s FROM a LEFT JOIN b ON a.k = b.k AND a.g < b.g ORDER BY a.id, b.id",
+        "SELECT a.id, b.id FROM a RIGHT JOIN b ON a.s = b.s ORDER BY b.id, a.id",
+        "SELECT id, s FROM a WHERE k IN (SELECT k FROM b WHERE g > 1) ORDER BY id",
+        "SELECT id FROM a WHERE k NOT IN (SELECT k FROM b) ORDER BY id",
+        "SELECT id FROM a WHERE k NOT IN (SELECT k FROM b WHERE k IS NOT NULL) ORDER BY id",
+        "SELECT COUNT(DISTINCT s), COUNT(*), SUM(id), MAX(id) FROM b",
+        "SELECT COUNT(DISTINCT s, id, CONCAT(s, s)), COUNT(k) FROM b",
+        "SELECT g, COUNT(DISTINCT s), COUNT(k), SUM(k) FROM b GROUP BY g ORDER BY g",
+        "SELECT CONCAT('g', g) AS h, COUNT(DISTINCT s), COUNT(*) FROM b GROUP BY h ORDER BY h",
+        "SELECT COUNT(DISTINCT s), COUNT(*), SUM(k), COUNT(k) FROM b WHERE id < 0",
+        "SELECT g, COUNT(DISTINCT s), COUNT(*) FROM b WHERE id < 0 GROUP BY g",
+    ]);
+}
+
+/// Error 1021 where files may take 256 KiB.
+#[test]
+fn a_full_disk_and_a_kill_leave_nothing() {
+    let small = small(256 << 10);
+    let mut killer = small.connect();
+    let mut connection = small.connect();
+    connection.query_drop("USE d").expect("the database");
+    for sql in [
+        "SELECT COUNT(*), MAX(a.s), MAX(b.s) FROM a JOIN b ON a.s = b.s",
+        "SELECT COUNT(DISTINCT s, id, CONCAT(s, s)), COUNT(k) FROM b",
+    ] {
+        let failed = connection.query_drop(sql);
+        assert!(failed.is_err(), "it needs no files: {sql}");
+        let (code, _) = error_of(failed);
+        assert_eq!(code, 1021, "{sql}");
+        nothing_is_left(&small, sql);
+    }
+    let id = connection.connection_id();
+    let sql = "SELECT COUNT(*) FROM a JOIN b ON a.g = b.g AND a.s < b.s";
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            killer
+                .query_drop(format!("KILL QUERY {id}"))
+                .expect("it is there");
+        });
+        // It may have ended before.
+        let _ = connection.query_drop(sql);
+    });
+    nothing_is_left(&small, sql);
+}
