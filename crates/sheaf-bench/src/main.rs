@@ -29,13 +29,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use mimalloc::MiMalloc;
+use tikv_jemallocator::Jemalloc;
 
 use crate::error::BenchError;
 
 /// As in the `sheaf` program.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 #[derive(Parser)]
 #[command(name = "sheaf-bench", about = "Benchmarks of Sheaf against its peers")]

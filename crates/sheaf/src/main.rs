@@ -14,14 +14,20 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use mimalloc::MiMalloc;
 use sheaf::serve;
+use tikv_jemallocator::Jemalloc;
 use tracing_subscriber::EnvFilter;
 
 /// Statements are prepared on one thread and end on another, and allocate a little on each: glibc's allocator takes a lock
 /// for that. A program that has the library inside chooses its own.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
+
+/// Memory that was freed goes back to the system half a second later, by a thread that does nothing else: what one
+/// statement has freed is not there for the next, and the process takes about what it has allocated.
+#[unsafe(export_name = "_rjem_malloc_conf")]
+pub static ALLOCATOR_OPTIONS: &[u8; 84] =
+    b"background_thread:true,max_background_threads:1,dirty_decay_ms:500,muzzy_decay_ms:0\0";
 
 /// A relational database for tables that outgrow memory.
 #[derive(Debug, Parser)]
