@@ -541,9 +541,7 @@ fn is_goodbye_on_the_wire(bytes: &[u8]) -> bool {
         [kind @ (21 | 23), 3, _, high, low, rest @ ..] => {
             let length = usize::from(u16::from_be_bytes([*high, *low]));
             (*kind == 21 || GOODBYE_RECORD_BYTES.contains(&length))
-                && rest
-                    .get(length..)
-                    .is_some_and(|next| is_goodbye_on_the_wire(next))
+                && rest.get(length..).is_some_and(is_goodbye_on_the_wire)
         }
         _ => is_goodbye(bytes),
     }

@@ -63,7 +63,9 @@ const KNOWN_CIRCLES: &[(&str, &[&str])] = &[
             "catalog",
             "catalog_accounts",
             "catalog_databases",
+            "catalog_foreign_keys",
             "catalog_resource_groups",
+            "change_set",
             "check_constraint",
             "collation",
             "foreign_key",
@@ -113,6 +115,7 @@ const KNOWN_CIRCLES: &[(&str, &[&str])] = &[
         "sheaf-sql",
         &[
             "accounts",
+            "batch_builder",
             "change_query",
             "column_statistics",
             "ddl",
@@ -216,7 +219,7 @@ fn collect(path: &Path, found: &mut BTreeSet<String>) {
     if path.is_dir() {
         for entry in fs::read_dir(path).expect("a folder") {
             let path = entry.expect("an entry").path();
-            if !path.file_stem().is_some_and(|name| name == "tests") {
+            if path.file_stem().is_none_or(|name| name != "tests") {
                 collect(&path, found);
             }
         }
