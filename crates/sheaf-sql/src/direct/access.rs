@@ -1,15 +1,16 @@
 //! Which rows: from the conjuncts of a WHERE to keys of one index.
 //!
-//! The conjuncts compare columns with operands. Those on the leading parts of an index become its keys once the operands
-//! are known; the rest is tested on each row:
+//! The conjuncts compare columns with operands. Those on the leading parts of an index become its keys once the
+//! operands are known; the rest is tested on each row:
 //!
 //! ```text
 //!   KEY (a, b, c)      a = ? AND b = ? AND c BETWEEN ? AND ? AND d > ?
 //!                      |-- equal ----|     |---- next -----|     |---|  tested
 //! ```
 //!
-//! A plan is direct only where the choice of the index needs no optimizer: a unique key is bound completely, or one index
-//! is bound by everything that binds any other. If several are, the one is best whose entries save most lookups of rows.
+//! A plan is direct only where the choice of the index needs no optimizer: a unique key is bound completely, or one
+//! index is bound by everything that binds any other. If several are, the one is best whose entries save most lookups
+//! of rows.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -452,8 +453,8 @@ impl Access {
         Some(access)
     }
 
-    /// Says how entries of the index are used: whether they are tested before their rows are looked up, and which columns
-    /// are read besides, if that is known and entries may stand for their rows.
+    /// Says how entries of the index are used: whether they are tested before their rows are looked up, and which
+    /// columns are read besides, if that is known and entries may stand for their rows.
     pub(super) fn use_entries(&mut self, table: &Table, pushes: bool, read: Option<&[usize]>) {
         if let IndexRef::Secondary(position) = self.index {
             let tested = self.tested.iter();
@@ -749,7 +750,8 @@ fn encode(layout: &KeyLayout, values: &[Value], key: &mut Vec<u8>) {
 /// Encoded keys of the index, ascending and disjoint.
 #[derive(Debug)]
 pub(super) enum Keys {
-    /// Complete unique keys: of the clustered index the keys themselves, of a secondary index what its entries begin with.
+    /// Complete unique keys: of the clustered index the keys themselves, of a secondary index what its entries begin
+    /// with.
     Points(SmallVec<[Vec<u8>; 1]>),
     Ranges(Vec<KeyRange>),
 }

@@ -1,11 +1,12 @@
 //! UPDATE and DELETE of rows by a unique key, or of a short range of an index.
 //!
-//! They run as their vectorised forms do (`update.rs`, `delete.rs`): rows are found through a view, locked one by one, and
-//! if one of them has changed since, the statement takes back what it did and begins again with a newer view. Only the
-//! finding is short, and new values are computed here instead of by a query.
+//! They run as their vectorised forms do (`update.rs`, `delete.rs`): rows are found through a view, locked one by one,
+//! and if one of them has changed since, the statement takes back what it did and begins again with a newer view. Only
+//! the finding is short, and new values are computed here instead of by a query.
 //!
-//! An UPDATE of columns that no index has looks, locks and changes in one visit of the row's leaf, if the row is what the view
-//! shows and nobody is in the way ([`sheaf_table::Table::amend`]); a row whose key is known is not even found before.
+//! An UPDATE of columns that no index has looks, locks and changes in one visit of the row's leaf, if the row is what
+//! the view shows and nobody is in the way ([`sheaf_table::Table::amend`]); a row whose key is known is not even found
+//! before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -468,8 +469,8 @@ fn approximate(value: &Value) -> Option<f64> {
     .filter(|number| number.is_finite())
 }
 
-/// A column's value plus or minus a number, as MySQL's arithmetic gives it: exact, or approximate where the operand is a
-/// text or a DOUBLE. `None` where that is not so plain.
+/// A column's value plus or minus a number, as MySQL's arithmetic gives it: exact, or approximate where the operand is
+/// a text or a DOUBLE. `None` where that is not so plain.
 fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<Value> {
     if old.is_null() || operand.is_null() {
         let is_number = operand.is_null() || approximate(operand).is_some();
@@ -629,8 +630,8 @@ impl Work<'_> {
         Ok(Some(row != old))
     }
 
-    /// Changes a row that nobody has locked yet, if it is what the view shows and only the row itself changes. False: nothing
-    /// has happened, and the row is to be found, locked and changed one after the other.
+    /// Changes a row that nobody has locked yet, if it is what the view shows and only the row itself changes. False:
+    /// nothing has happened, and the row is to be found, locked and changed one after the other.
     fn amend(
         &self,
         (locked, table): (&ChangeSet, &Arc<Table>),
@@ -852,7 +853,8 @@ impl Session {
             counters: &self.handle.counters,
             wanted: most,
         };
-        // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by then.
+        // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by
+        // then.
         let known = reader.known_keys(bound);
         let is_in_order = direction == Direction::Forward && rows.limit.is_none();
         let known = known.filter(|keys| keys.len() == 1 || is_in_order && !work.moves_rows());

@@ -8,7 +8,7 @@ use sheaf_table::Value;
 use sqlparser::ast;
 
 use super::expression::cell_of;
-use super::read::{PlainSelect, plain_select};
+use super::read::{PlainQuery, PlainSelect, plain_query, plain_select};
 use super::select_list::{self, Computed, SelectList, Spelled};
 use crate::error::Result;
 use crate::result::{Cell, CellRow, ColumnMeta, ResultSink};
@@ -34,22 +34,13 @@ impl CellRow for Row {
 impl Constants {
     /// The plan of a query; `None` if there is more to it than a select list. `text` is what was parsed.
     pub(super) fn compile(session: &Session, query: &ast::Query, text: &str) -> Option<Constants> {
-        let ast::Query {
-            with: None,
-            body,
+        let PlainQuery {
+            select,
             order_by: None,
             limit_clause: None,
-            fetch: None,
             locks,
-            for_clause: None,
-            settings: None,
-            format_clause: None,
-            pipe_operators,
-        } = query
+        } = plain_query(query)?
         else {
-            return None;
-        };
-        let ast::SetExpr::Select(select) = body.as_ref() else {
             return None;
         };
         let PlainSelect {
@@ -60,7 +51,7 @@ impl Constants {
         else {
             return None;
         };
-        if !select.from.is_empty() || !locks.is_empty() || !pipe_operators.is_empty() {
+        if !select.from.is_empty() || !locks.is_empty() {
             return None;
         }
         let (list, computed) = select_list::constants(session, (select, text))?;

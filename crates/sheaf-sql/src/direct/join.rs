@@ -1,5 +1,5 @@
-//! SELECT from several tables, each row of one leading to few rows of the next by a key; and SELECT with groups, from one
-//! table or several.
+//! SELECT from several tables, each row of one leading to few rows of the next by a key; and SELECT with groups, from
+//! one table or several.
 //!
 //! ```text
 //!   FROM orders, lines  WHERE o.id = ?  AND l.order = o.id
@@ -8,15 +8,16 @@
 //! ```
 //!
 //! The first table is read by constants and parameters. What the keys of another take from the tables before it are
-//! parameters to it as well, which stand behind those of the statement ([`Operand::Outer`]) and change from row to row. A
-//! plan is made where every table but the first can be read so by a complete unique key, or, the tables before it being
-//! read by unique keys, by any.
+//! parameters to it as well, which stand behind those of the statement ([`Operand::Outer`]) and change from row to row.
+//! A plan is made where every table but the first can be read so by a complete unique key, or, the tables before it
+//! being read by unique keys, by any.
 //!
 //! The right side of a LEFT JOIN is read like that, too: where it has no row, the joined row goes on without one. If
 //! the WHERE compares one of its columns, which NULL does not pass, it is an inner join.
 //!
-//! The result waits in memory until it is complete ([`super::joined_result`]): so the plan can still find that it is too large
-//! for it, and leave it to the vectorised path. How the tables are gone through is told in [`super::join_walk`].
+//! The result waits in memory until it is complete ([`super::joined_result`]): so the plan can still find that it is
+//! too large for it, and leave it to the vectorised path. How the tables are gone through is told in
+//! [`super::join_walk`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use super::joined_result::{
 use super::names::{Names, OneOf, column_of};
 use super::operand::{Operand, is_comparable};
 use super::order::{OrderItem, SortKey, descends};
-use super::read::{PlainSelect, limit_and_offset, plain_select};
+use super::read::{PlainQuery, PlainSelect, limit_and_offset, plain_query, plain_select};
 use super::select_list::{self, GroupedItem, is_function};
 use crate::result::ColumnMeta;
 use crate::session::Session;
@@ -125,25 +126,13 @@ struct Order {
 impl Join {
     /// The plan of a query; `None` if it is not a join of this kind. `text` is what was parsed.
     pub(super) fn compile(session: &Session, query: &ast::Query, text: &str) -> Option<Join> {
-        let ast::Query {
-            with: None,
-            body,
+        let PlainQuery {
+            select,
             order_by,
             limit_clause,
-            fetch: None,
             locks,
-            for_clause: None,
-            settings: None,
-            format_clause: None,
-            pipe_operators,
-        } = query
-        else {
-            return None;
-        };
-        let ast::SetExpr::Select(select) = body.as_ref() else {
-            return None;
-        };
-        if !locks.is_empty() || !pipe_operators.is_empty() {
+        } = plain_query(query)?;
+        if !locks.is_empty() {
             return None;
         }
         let plain = plain_select(select)?;

@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::result::ResultSink;
 use crate::session::Session;
 
-/// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches pay
-/// for themselves.
+/// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches
+/// pay for themselves.
 const MAX_JOINED_ROWS: u64 = 2_000;
 
 /// How the reading went.
@@ -233,7 +233,8 @@ impl Session {
 }
 
 impl Joined {
-    /// What reads fewest rows by estimate; `None` if these are many, or an operand has no place among a column's values.
+    /// What reads fewest rows by estimate; `None` if these are many, or an operand has no place among a column's
+    /// values.
     fn best(&self, parameters: &[Value]) -> Result<Option<(&Access, BoundAccess)>> {
         let (mut best, mut fewest) = (None, MAX_JOINED_ROWS);
         for access in std::iter::once(&self.access).chain(&self.others) {

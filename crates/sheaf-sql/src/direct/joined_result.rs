@@ -1,12 +1,13 @@
-//! What a join has found: rows, totals of all rows, or groups. It waits in memory until it is complete, and is put in order.
+//! What a join has found: rows, totals of all rows, or groups. It waits in memory until it is complete, and is put in
+//! order.
 //!
 //! ```text
 //!   rows     sort key | row of each table       sorted by the key, if there is ORDER BY
 //!   groups   group key -> first row, totals     a map; sorted by another key, if there is ORDER BY
 //! ```
 //!
-//! Keys are made of the columns' sort keys, so that collations decide what is equal, as in an index. Of a group the first
-//! row is shown that was found. DISTINCT is a grouping by all that is shown.
+//! Keys are made of the columns' sort keys, so that collations decide what is equal, as in an index. Of a group the
+//! first row is shown that was found. DISTINCT is a grouping by all that is shown.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;

@@ -1,12 +1,12 @@
 //! SELECT … FOR UPDATE and FOR SHARE of columns of one table.
 //!
-//! It goes as the vectorised form does (`locking_read.rs`): rows are found through a view and locked one by one; if one of
-//! them is not what the view shows, the statement begins again with a newer one. What was found waits in memory until its
-//! rows are locked. A LIMIT that the index serves ends the search, so rows behind it stay free. A row whose key is known is
-//! locked and read in one visit, if nobody is about.
+//! It goes as the vectorised form does (`locking_read.rs`): rows are found through a view and locked one by one; if one
+//! of them is not what the view shows, the statement begins again with a newer one. What was found waits in memory
+//! until its rows are locked. A LIMIT that the index serves ends the search, so rows behind it stay free. A row whose
+//! key is known is locked and read in one visit, if nobody is about.
 //!
-//! SKIP LOCKED locks rows as it finds them, without waiting, and leaves out those that are locked or have changed since the
-//! view. LIMIT and OFFSET count the rows that it could lock. No gaps are locked, so nothing is begun again.
+//! SKIP LOCKED locks rows as it finds them, without waiting, and leaves out those that are locked or have changed since
+//! the view. LIMIT and OFFSET count the rows that it could lock. No gaps are locked, so nothing is begun again.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ impl Locking {
     }
 }
 
-/// The locks of a query on the table of this alias: none, or one kind for all its rows. The outer `None`: something else.
+/// The locks of a query on the table of this alias: none, or one kind for all its rows. The outer `None`: something
+/// else.
 pub(super) fn locking(locks: &[ast::LockClause], alias: &str) -> Option<Option<Locking>> {
     let [lock] = locks else {
         return locks.is_empty().then_some(None);

@@ -10,17 +10,18 @@
 //! **What is direct.** SELECT of columns by a complete unique key, a list of them, a short range of an index, or in
 //! the order of an index with a LIMIT that is reached soon, with ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE,
 //! COUNT, SUM, MIN and MAX over these, also by groups; joins by key of few rows, with the same; whatever else a SELECT
-//! does with such rows ([`over_rows`]); UPDATE and DELETE of such rows; INSERT and REPLACE. Operands of keys are constants and parameters, and only those whose comparison is
-//! plain by MySQL's typing rule ([`operand`]). Whatever else is computed from one row, in select lists, in
-//! assignments, in VALUES and in the rest of a condition, is computed by the expressions of the vectorised path
-//! ([`expression`]). Whoever meets anything else, while compiling, binding, or later before anything was sent or
-//! changed, leaves the statement to the vectorised path, which can do everything. So both paths give the same
-//! results, and a test runs each statement through both: `optimizer_switch='direct=off'` closes this one.
+//! does with such rows ([`over_rows`]); UPDATE and DELETE of such rows; INSERT and REPLACE. Operands of keys are
+//! constants and parameters, and only those whose comparison is plain by MySQL's typing rule ([`operand`]). Whatever
+//! else is computed from one row, in select lists, in assignments, in VALUES and in the rest of a condition, is
+//! computed by the expressions of the vectorised path ([`expression`]). Whoever meets anything else, while compiling,
+//! binding, or later before anything was sent or changed, leaves the statement to the vectorised path, which can do
+//! everything. So both paths give the same results, and a test runs each statement through both:
+//! `optimizer_switch='direct=off'` closes this one.
 //!
-//! **When a plan holds.** It is made for one version of a table's definition, and for the variables and the database that
-//! the session had; sharing the variables' memory with the session it notices each SET. It is compared with all of these
-//! before each execution, and the definition once more under the table's lock. Sessions share plans, and each has those
-//! that it uses at hand: finding one of these writes nothing that another session reads.
+//! **When a plan holds.** It is made for one version of a table's definition, and for the variables and the database
+//! that the session had; sharing the variables' memory with the session it notices each SET. It is compared with all of
+//! these before each execution, and the definition once more under the table's lock. Sessions share plans, and each has
+//! those that it uses at hand: finding one of these writes nothing that another session reads.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -356,8 +357,8 @@ impl Session {
         Some(Action::OverRows(Box::new(query)))
     }
 
-    /// How a plan without parameters would run, for EXPLAIN; `None`: it would not. Error 1142 if the session may not read its
-    /// tables.
+    /// How a plan without parameters would run, for EXPLAIN; `None`: it would not. Error 1142 if the session may not
+    /// read its tables.
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
         for need in &plan.needs {
             self.require_on_table(&need.database, &need.table, need.privileges)?;

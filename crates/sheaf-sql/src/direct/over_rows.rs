@@ -39,7 +39,7 @@ use super::join_walk::OpenTables;
 use super::joined_result::{Found, Rows};
 use super::names::Names;
 use super::operand::Operand;
-use super::read::{limit_and_offset, plain_select, row_count};
+use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select, row_count};
 use super::row::value_of;
 use super::select_list::{Headers, Spelled, shown_whole};
 use super::subquery::{Restored, Subqueries, Subquery, joined};
@@ -103,30 +103,18 @@ impl OverRows {
         (query, text): (&ast::Query, &str),
         parameters: usize,
     ) -> Option<OverRows> {
-        let ast::Query {
-            with: None,
-            body,
+        let PlainQuery {
+            select,
             order_by,
             limit_clause,
-            fetch: None,
             locks,
-            for_clause: None,
-            settings: None,
-            format_clause: None,
-            pipe_operators,
-        } = query
-        else {
-            return None;
-        };
-        let ast::SetExpr::Select(select) = body.as_ref() else {
-            return None;
-        };
-        if !locks.is_empty() || !pipe_operators.is_empty() {
+        } = plain_query(query)?;
+        if !locks.is_empty() {
             return None;
         }
         let without_having = ast::Select {
             having: None,
-            ..select.as_ref().clone()
+            ..select.clone()
         };
         plain_select(&without_having)?;
         let selection = select.selection.as_ref();
@@ -142,7 +130,7 @@ impl OverRows {
         };
 
         let mut collector = Collector::of_query(names, aliases_of(select));
-        let mut taken = select.as_ref().clone();
+        let mut taken = select.clone();
         let mut has_wildcard = false;
         let mut subqueries = Subqueries::new(session, (names, text), parameters);
         let mut take = |expr: &mut ast::Expr, collector: &mut Collector<'_>| {
@@ -183,7 +171,7 @@ impl OverRows {
         if let Some(having) = &mut taken.having {
             take(having, &mut collector)?;
         }
-        let mut order_by = order_by.clone();
+        let mut order_by = order_by.cloned();
         if let Some(order_by) = &mut order_by {
             let ast::OrderByKind::Expressions(items) = &mut order_by.kind else {
                 return None;

@@ -1,9 +1,9 @@
 //! SELECT of columns of one table, or of aggregates over them.
 //!
 //! Rows go from the leaf to the client's buffer as they are found. Only ORDER BY against the order of the index, and
-//! DISTINCT, hold them in memory first. Where no index finds the rows by few keys, but one has the order of a LIMIT, a plan
-//! walks along it for a while and sees whether it meets rows enough. Until a plan has sent its first byte it may still find that its operands or the
-//! number of rows do not suit it, and leave the statement to the vectorised path.
+//! DISTINCT, hold them in memory first. Where no index finds the rows by few keys, but one has the order of a LIMIT, a
+//! plan walks along it for a while and sees whether it meets rows enough. Until a plan has sent its first byte it may
+//! still find that its operands or the number of rows do not suit it, and leave the statement to the vectorised path.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -76,33 +76,19 @@ enum Shown {
 }
 
 impl Read {
-    /// The plan of a query, and its table; `None` if it is not one of a few rows of one table. `text` is what was parsed.
+    /// The plan of a query, and its table; `None` if it is not one of a few rows of one table. `text` is what was
+    /// parsed.
     pub(super) fn compile(
         session: &Session,
         query: &ast::Query,
         text: &str,
     ) -> Option<(Read, Arc<Table>)> {
-        let ast::Query {
-            with: None,
-            body,
+        let PlainQuery {
+            select,
             order_by,
             limit_clause,
-            fetch: None,
             locks,
-            for_clause: None,
-            settings: None,
-            format_clause: None,
-            pipe_operators,
-        } = query
-        else {
-            return None;
-        };
-        let ast::SetExpr::Select(select) = body.as_ref() else {
-            return None;
-        };
-        if !pipe_operators.is_empty() {
-            return None;
-        }
+        } = plain_query(query)?;
         let PlainSelect {
             distinct,
             selection,
@@ -376,6 +362,42 @@ fn with_columns_of(filter: &Option<Arc<Expressions>>, mut read: Vec<usize>) -> V
         read.extend(filter.columns());
     }
     read
+}
+
+/// A query that is one SELECT, with its order, its limit and its locks.
+pub(super) struct PlainQuery<'a> {
+    pub(super) select: &'a ast::Select,
+    pub(super) order_by: Option<&'a ast::OrderBy>,
+    pub(super) limit_clause: Option<&'a ast::LimitClause>,
+    pub(super) locks: &'a [ast::LockClause],
+}
+
+/// `None` if there is more to a query.
+pub(super) fn plain_query(query: &ast::Query) -> Option<PlainQuery<'_>> {
+    let ast::Query {
+        with: None,
+        body,
+        order_by,
+        limit_clause,
+        fetch: None,
+        locks,
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators,
+    } = query
+    else {
+        return None;
+    };
+    let ast::SetExpr::Select(select) = body.as_ref() else {
+        return None;
+    };
+    pipe_operators.is_empty().then_some(PlainQuery {
+        select,
+        order_by: order_by.as_ref(),
+        limit_clause: limit_clause.as_ref(),
+        locks,
+    })
 }
 
 /// A SELECT that has nothing but a list, FROM, WHERE and GROUP BY.

@@ -16,7 +16,8 @@ use crate::error::Result;
 use crate::result::{Cell, CellRow};
 use crate::session_handle::SessionHandle;
 
-/// A direct plan's rows are few and nearly always in memory. Where they are not, they are read ahead like those of any scan.
+/// A direct plan's rows are few and nearly always in memory. Where they are not, they are read ahead like those of any
+/// scan.
 const READ_AHEAD: ReadAhead = ReadAhead::AfterMiss(64);
 
 /// Pages that a walk waits for that is not to take long.
@@ -556,8 +557,8 @@ impl RowReader<'_> {
     }
 }
 
-/// Gives each key of an index to `each`, in this direction, until it has enough. Lookups of several keys wait for memory
-/// together.
+/// Gives each key of an index to `each`, in this direction, until it has enough. Lookups of several keys wait for
+/// memory together.
 fn each_key(
     tree: &Tree,
     keys: &[Vec<u8>],

@@ -321,8 +321,8 @@ impl Subquery {
         Some(field.with_name(name).with_nullable(true))
     }
 
-    /// Its value for a row that gives these parameters, as an array of one of this type. `None`: the vectorised path has
-    /// to do it.
+    /// Its value for a row that gives these parameters, as an array of one of this type. `None`: the vectorised path
+    /// has to do it.
     pub(super) fn array(
         &self,
         session: &mut Session,
