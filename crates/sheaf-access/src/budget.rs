@@ -1,17 +1,17 @@
 //! [`Budget`]: what a part of a plan may spend before another plan is tried in its place.
 //!
 //! A plan that may turn out badly, such as a walk in order that hopes to meet its LIMIT soon, is allowed to spend what
-//! another plan is estimated to cost. While its scans run they price what they have done by the constants by which plans are
-//! compared:
+//! another plan is estimated to cost. While its scans run they price what they have done by the constants by which
+//! plans are compared:
 //!
 //! ```text
 //!   spent = keys x key + entries x entry + rows x row + tested entries x condition + jumps x jump + lookups x lookup
 //!         + pages waited for x random read + pages requested ahead x sequential read
 //! ```
 //!
-//! All scans and keyed lookups of the part add to one sum, once for each leaf or batch. The scan that finds the sum beyond the limit fails with
-//! [`AccessError::BudgetSpent`], and whoever set the limit takes it from there. No clock is read: how far a plan gets
-//! does not depend on how busy the machine is.
+//! All scans and keyed lookups of the part add to one sum, once for each leaf or batch. The scan that finds the sum
+//! beyond the limit fails with [`AccessError::BudgetSpent`], and whoever set the limit takes it from there. No clock is
+//! read: how far a plan gets does not depend on how busy the machine is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -53,8 +53,8 @@ impl Budget {
         state.store(LIMITED, Ordering::Release);
     }
 
-    /// Takes the limit away: what runs may go on to its end. False: a scan has failed already, whether that is known or not,
-    /// and the others will.
+    /// Takes the limit away: what runs may go on to its end. False: a scan has failed already, whether that is known or
+    /// not, and the others will.
     pub fn lift(&self) -> bool {
         self.leave_limited(UNLIMITED) != USED_UP
     }

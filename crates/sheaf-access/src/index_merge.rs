@@ -1,8 +1,8 @@
 //! Index merge: rows that several indexes lead to, by the union or the intersection of their primary keys.
 //!
 //! `a = 1 OR b = 2` with an index on each of the columns is neither's range, and `a = 1 AND b = 2` is more than either
-//! knows. Here each index is walked for its own condition; the primary keys are collected, sorted, and kept once (union) or
-//! if every index has them (intersection); the rows are then read in primary key order by a
+//! knows. Here each index is walked for its own condition; the primary keys are collected, sorted, and kept once
+//! (union) or if every index has them (intersection); the rows are then read in primary key order by a
 //! [multi-range read](crate::multi_range_read), and tested for the whole condition.
 //!
 //! ```text

@@ -161,7 +161,8 @@ impl KeyWindows {
         Ok(Some(self.current.first + self.taken - 1))
     }
 
-    /// The key that [`advance`](Self::advance) went to and some that follow it, unless it was among these the last time.
+    /// The key that [`advance`](Self::advance) went to and some that follow it, unless it was among these the last
+    /// time.
     #[inline]
     pub(crate) fn group_to_come(&mut self) -> Option<impl Iterator<Item = &[u8]>> {
         if self.taken <= self.told {

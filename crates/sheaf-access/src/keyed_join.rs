@@ -11,8 +11,8 @@
 //!
 //! On the clustered index the first read gives the rows, and there is no second step.
 //!
-//! It wins when some outer rows meet a large inner table that has an index on the join columns: against a hash join when
-//! the inner table would have to be read whole, against lookups one by one when the inner table is not in memory.
+//! It wins when some outer rows meet a large inner table that has an index on the join columns: against a hash join
+//! when the inner table would have to be read whole, against lookups one by one when the inner table is not in memory.
 //! With `batched` off each key is looked up as it came, and no page is requested ahead.
 //!
 //! Counts: `Handler_read_key` per distinct key of a buffer, `Handler_read_next` per entry found;
@@ -183,7 +183,8 @@ impl KeyedLookup {
         self.walk.buffer.is_full()
     }
 
-    /// Starts to look up the keys pushed so far. After an error, here or in `next_batch`, the lookup can only be dropped.
+    /// Starts to look up the keys pushed so far. After an error, here or in `next_batch`, the lookup can only be
+    /// dropped.
     pub fn run(&mut self) -> Result<()> {
         self.running = true;
         self.tally.resume();
@@ -373,8 +374,8 @@ struct KeyWalk {
     buffer: KeyBuffer,
     windows: KeyWindows,
     cancel: CancelFlag,
-    /// Goes to each key in turn. One cursor for all: it keeps its copy of a leaf, and needs no bound, because the entries
-    /// tell where a key ends.
+    /// Goes to each key in turn. One cursor for all: it keeps its copy of a leaf, and needs no bound, because the
+    /// entries tell where a key ends.
     cursor: LeafCursor,
     /// Entries of the key being looked up may follow on the next leaf.
     more: bool,
@@ -403,8 +404,8 @@ impl KeyWalk {
         }
     }
 
-    /// Gives `visit` some entries that begin with the key being looked up, or with the next one. False when all keys are
-    /// looked up.
+    /// Gives `visit` some entries that begin with the key being looked up, or with the next one. False when all keys
+    /// are looked up.
     fn next_matches(
         &mut self,
         tally: &mut Tally,

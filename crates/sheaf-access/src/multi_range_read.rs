@@ -6,9 +6,10 @@
 //!
 //! It wins when the rows are not in memory. When they are, requesting pages buys nothing, so with [`SortKeys::Auto`] a
 //! sample of the keys decides each time the buffer is full: if all their leaves are resident, no page is requested, and
-//! the keys are sorted only if they are so many that neighbours often share a leaf, which the processor then has at hand,
-//! and the tree is larger than its caches (rows of 800 MiB came 1.1 to 1.2 times as fast with sorted keys, rows of 200 MiB as
-//! fast, rows of 55 MiB 0.85 times). Otherwise rows are looked up in the order of collection, as without multi-range read.
+//! the keys are sorted only if they are so many that neighbours often share a leaf, which the processor then has at
+//! hand, and the tree is larger than its caches (rows of 800 MiB came 1.1 to 1.2 times as fast with sorted keys, rows
+//! of 200 MiB as fast, rows of 55 MiB 0.85 times). Otherwise rows are looked up in the order of collection, as without
+//! multi-range read.
 //!
 //! Counts: reading S bytes of keys takes ceil(S / N) buffers; those after the first of a read are
 //! `Handler_mrr_rowid_refills`. Each row read counts `Handler_read_rnd`.
@@ -30,7 +31,8 @@ use crate::spec::SortKeys;
 /// Leaves of the tree per key of the buffer up to which sorting pays for keys whose rows are in memory.
 const DENSE_LEAVES_PER_KEY: u64 = 4;
 
-/// Leaves of trees that the processor's caches hold well enough for lookups in no order, which ask for memory ahead: 150 MiB.
+/// Leaves of trees that the processor's caches hold well enough for lookups in no order, which ask for memory ahead:
+/// 150 MiB.
 const CACHED_LEAVES: u64 = 9_600;
 
 /// Collects primary keys and reads their rows.

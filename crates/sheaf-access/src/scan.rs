@@ -64,8 +64,8 @@ impl Scan {
         })
     }
 
-    /// The same scan, which pays for its work and fails with [`AccessError::BudgetSpent`](crate::AccessError::BudgetSpent)
-    /// when the budget is used up.
+    /// The same scan, which pays for its work and fails with
+    /// [`AccessError::BudgetSpent`](crate::AccessError::BudgetSpent) when the budget is used up.
     pub fn with_budget(mut self, budget: Budget, prices: Prices) -> Self {
         let tree = Arc::clone(&self.tree);
         self.tally.set_meter(Meter::new(budget, prices, tree));

@@ -186,7 +186,8 @@ impl ScanSpec {
 }
 
 impl ScanSpec {
-    /// Whether two reads are sure to deliver the same rows in the same order, so that a statement can do with one of them.
+    /// Whether two reads are sure to deliver the same rows in the same order, so that a statement can do with one of
+    /// them.
     pub fn reads_the_same(&self, other: &Self) -> bool {
         let Self {
             table,

@@ -198,7 +198,8 @@ impl Bench<'_> {
         Ok(connection)
     }
 
-    /// Reads on a thread of its own, by turns and each for the given time; returns units for a second of processor time.
+    /// Reads on a thread of its own, by turns and each for the given time; returns units for a second of processor
+    /// time.
     fn read_rates<const READS: usize>(
         &self,
         reads: [Read; READS],
@@ -313,10 +314,11 @@ impl Bench<'_> {
         Ok(line)
     }
 
-    /// What it takes to open a snapshot beside one active transaction, and beside many. Tens of nanoseconds are less than
-    /// what goes on in the machine adds to a single measurement, and the clock of other threads goes by scheduler ticks. So
-    /// one thread opens them in short turns by its own clock, and the median of the turns counts; one and many take turns
-    /// more often than other comparisons do; and what was done to make transactions active is over when they begin.
+    /// What it takes to open a snapshot beside one active transaction, and beside many. Tens of nanoseconds are less
+    /// than what goes on in the machine adds to a single measurement, and the clock of other threads goes by scheduler
+    /// ticks. So one thread opens them in short turns by its own clock, and the median of the turns counts; one and
+    /// many take turns more often than other comparisons do; and what was done to make transactions active is over when
+    /// they begin.
     fn snapshots(&self) -> Result<Line, BenchError> {
         /// Snapshots of one turn: half a millisecond, so that most turns are not interrupted.
         const OPENED: u32 = 16_384;

@@ -1,9 +1,10 @@
-//! What planning costs: processor time from a statement's text to its plan, of the 22 queries of TPC-H and of a point query.
+//! What planning costs: processor time from a statement's text to its plan, of the 22 queries of TPC-H and of a point
+//! query.
 //!
 //! The statements run in this process, on one thread, whose own processor time is read around each; so the numbers mean
 //! something on a machine that others use, too. A query of TPC-H is planned by EXPLAIN, which keeps no plan. The point
-//! query runs, by a direct plan, and has another column alias each time, so that no session knows it: the time has its one
-//! row in it.
+//! query runs, by a direct plan, and has another column alias each time, so that no session knows it: the time has its
+//! one row in it.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Statements that object-relational mappers send: what each takes when it is new to a server, and when it is not.
 //!
-//! The statements are in `statements/statements.sql`, with the tables in `schema.sql` beside it; `{n}` is another number
-//! each time, `{t}` a smaller one. The servers take turns at each execution. Before the first execution of a statement a
-//! table is created and dropped, so that no server has a plan of it, and the connection is new.
+//! The statements are in `statements/statements.sql`, with the tables in `schema.sql` beside it; `{n}` is another
+//! number each time, `{t}` a smaller one. The servers take turns at each execution. Before the first execution of a
+//! statement a table is created and dropped, so that no server has a plan of it, and the connection is new.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -38,9 +38,9 @@ pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     }
 }
 
-/// The rows of `plan` in their order, without columns that are said to be constant. Of a union, DataFusion takes a column for
-/// one constant where every input computes it without reading anything, whatever comes out of it. Of an outer join, it does
-/// so where the side has no row, and the column is NULL.
+/// The rows of `plan` in their order, without columns that are said to be constant. Of a union, DataFusion takes a
+/// column for one constant where every input computes it without reading anything, whatever comes out of it. Of an
+/// outer join, it does so where the side has no row, and the column is NULL.
 pub fn without_constants(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match plan.equivalence_properties().constants().is_empty() {
         true => Ok(plan),

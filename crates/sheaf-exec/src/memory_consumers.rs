@@ -1,7 +1,7 @@
 //! What the operators that take memory are called in SQL, for the error of a statement that has run out of it.
 //!
 //! The error that an operator of DataFusion fails with begins with the name of its consumer and goes on with a list of
-//! all consumers. Neither says anything to the one who wrote the statement.
+//! all consumers. Neither says anything to the author of the statement.
 
 /// Names of consumers, and what they do in words of SQL.
 const IN_SQL: &[(&str, &str)] = &[

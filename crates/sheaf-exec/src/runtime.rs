@@ -49,8 +49,8 @@ const CHANNEL_BATCHES: usize = 2;
 /// How many consumers of memory the "resources exhausted" error lists.
 const REPORTED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
 
-/// Spilled runs that a sort merges at a time. Without a bound, the first merge takes all memory that is left, and the other
-/// operators of its plan fail for want of it. With it, a sort of many runs merges in several passes.
+/// Spilled runs that a sort merges at a time. Without a bound, the first merge takes all memory that is left, and the
+/// other operators of its plan fail for want of it. With it, a sort of many runs merges in several passes.
 const MAX_MERGED_RUNS: usize = 8;
 
 /// Stack of a worker thread. Plans and expressions are trees that operators walk recursively; address space only.
@@ -169,8 +169,8 @@ impl QueryRuntime {
         ))
     }
 
-    /// Runs `plan` on the calling thread to its end: for one over a few rows in memory, whose start on another thread would
-    /// take longer than the plan.
+    /// Runs `plan` on the calling thread to its end: for one over a few rows in memory, whose start on another thread
+    /// would take longer than the plan.
     pub fn run_here(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -270,8 +270,8 @@ pub fn planning_options() -> &'static Arc<ConfigOptions> {
     &OPTIONS
 }
 
-/// Does something that blocks, such as a long wait, inside of a plan. A worker thread that does is replaced meanwhile, so that
-/// other statements go on.
+/// Does something that blocks, such as a long wait, inside of a plan. A worker thread that does is replaced meanwhile,
+/// so that other statements go on.
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     let is_worker = Handle::try_current()

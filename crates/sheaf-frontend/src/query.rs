@@ -80,8 +80,8 @@ pub trait SessionValues {
     fn merges_derived_tables(&self) -> bool {
         true
     }
-    /// Whether a query with groups names nothing but these, what they determine, and aggregates (`sql_mode`). Otherwise all
-    /// else is that of any row of the group.
+    /// Whether a query with groups names nothing but these, what they determine, and aggregates (`sql_mode`). Otherwise
+    /// all else is that of any row of the group.
     fn only_full_group_by(&self) -> bool {
         true
     }
@@ -201,9 +201,9 @@ fn planned(query: &Query, context: &QueryContext<'_>, any_rows: AnyRows) -> Resu
     })
 }
 
-/// True where a plan groups rows whose schema may say too much of keys. SqlToRel groups by what it takes for determined by
-/// the group columns as well, which would divide groups then. With a mark behind the columns that the query groups by, what it
-/// adds is dropped ([`with_any_rows`]).
+/// True where a plan groups rows whose schema may say too much of keys. SqlToRel groups by what it takes for determined
+/// by the group columns as well, which would divide groups then. With a mark behind the columns that the query groups
+/// by, what it adds is dropped ([`with_any_rows`]).
 fn has_doubtful_groups(plan: &LogicalPlan) -> bool {
     let mut found = false;
     // Nothing fails here.

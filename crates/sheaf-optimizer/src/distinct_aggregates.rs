@@ -9,8 +9,9 @@
 //!   outer:  g, COUNT(d), SUM(n), MAX(m)        GROUP BY g
 //! ```
 //!
-//! DataFusion's rule does this for one column, but not under an alias, which an aggregate of strings has: they are counted
-//! by their collation's keys. Nor does it know COUNT beside it. Neither of them knows several columns of distinct values.
+//! DataFusion's rule does this for one column, but not under an alias, which an aggregate of strings has: they are
+//! counted by their collation's keys. Nor does it know COUNT beside it. Neither of them knows several columns of
+//! distinct values.
 
 use std::sync::Arc;
 
@@ -70,8 +71,9 @@ fn function_of(output: &Expr) -> Option<&AggregateFunction> {
     }
 }
 
-/// Whether the rewrite knows how to go on with a function's results for parts of a group, and these cost little for each
-/// of many groups. MIN and MAX of strings do not: each group has an object of its own, and 1,000,000 of them took 36 seconds.
+/// Whether the rewrite knows how to go on with a function's results for parts of a group, and these cost little for
+/// each of many groups. MIN and MAX of strings do not: each group has an object of its own, and 1,000,000 of them took
+/// 36 seconds.
 fn is_mergeable(function: &AggregateFunction, input: &DFSchema) -> Result<bool> {
     if !is_plain(function) {
         return Ok(false);

@@ -249,8 +249,8 @@ pub(crate) fn plan_tree(
     node
 }
 
-/// Adds what the operator counted. A keyed join's counts are its lookups', and those of what may take their place; both have
-/// lines of their own.
+/// Adds what the operator counted. A keyed join's counts are its lookups', and those of what may take their place; both
+/// have lines of their own.
 fn add_counters(plan: &Arc<dyn ExecutionPlan>, node: &mut PlanNode) {
     let counters = counters_of(plan);
     let Some(join) = plan.downcast_ref::<KeyedJoinExec>() else {

@@ -4,9 +4,9 @@
 //! the set without one relation, joined with that relation. Beyond [`MAX_DYNAMIC`] relations the next relation is
 //! chosen greedily. A cross product is considered only where nothing else connects.
 //!
-//! Where lookups in a tree that does not fit in the pool are still to come, the best plan of each [order](crate::row_order)
-//! that serves them is kept beside the best of all (Selinger et al., "Access Path Selection in a Relational Database
-//! Management System", SIGMOD 1979, calls these interesting orders).
+//! Where lookups in a tree that does not fit in the pool are still to come, the best plan of each
+//! [order](crate::row_order) that serves them is kept beside the best of all (Selinger et al., "Access Path Selection
+//! in a Relational Database Management System", SIGMOD 1979, calls these interesting orders).
 //!
 //! For each step the candidates are a keyed join through each index of the new relation that the join's equalities
 //! bind from the left, a hash join with either side in memory (if it fits the memory that the statement may use), a
@@ -403,8 +403,8 @@ impl Chooser<'_, '_> {
         })
     }
 
-    /// The cheapest way to join `relation` to the plan of `set` that ends with `before`, if any serves the goal; `prefix`
-    /// tells its relations, for the trace.
+    /// The cheapest way to join `relation` to the plan of `set` that ends with `before`, if any serves the goal;
+    /// `prefix` tells its relations, for the trace.
     fn step(
         &self,
         set: RelationSet,

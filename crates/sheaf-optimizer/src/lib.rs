@@ -16,7 +16,7 @@
 //!                                                     |    |- [ranges]  filters -> key ranges of an index
 //!                                                     |    |- [selectivity], [filter_shares]  how many rows pass
 //!                                                     |    |- [path_cost], [cost]  what a path costs
-//!                                                     |- [bounded_regret], [lookup_regret]  what is done if that was wrong
+//!                                                     |- [bounded_regret], [lookup_regret]  what if that was wrong
 //!                                                     |- [shared_subplans]  what a plan has twice runs once
 //!                                                     |- [trace]        what was considered, and why it lost
 //!                                                     |- [physical_rules] DataFusion's physical rules that we keep

@@ -92,8 +92,8 @@ pub fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     rewrite_changed(plan, &coerce_types)
 }
 
-/// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left that to
-/// DataFusion. Inputs have been coerced.
+/// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left
+/// that to DataFusion. Inputs have been coerced.
 fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let schema = schema_of_operands(&plan)?;
     let plan = match plan {
@@ -117,8 +117,8 @@ fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first. But EliminateJoin comes when conditions have
-/// been pushed down: they stand in its way.
+/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first. But EliminateJoin comes when
+/// conditions have been pushed down: they stand in its way.
 ///
 /// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join_order`] begins: later
 /// passes leave it as it is, unless a join still lacks its condition.

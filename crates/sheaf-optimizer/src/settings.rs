@@ -251,15 +251,16 @@ pub struct PlannerSettings {
     /// Memory that one statement should get along with, in bytes: a hash join whose build side is estimated to
     /// be bigger pays for going to files. 0: little must do, see `is_thrifty`.
     pub query_memory_bytes: usize,
-    /// Pages that a scan reads ahead: 4 MiB keep a device of 1.5 GB/s busy between two requests, 1 MiB did so to three quarters.
+    /// Pages that a scan reads ahead: 4 MiB keep a device of 1.5 GB/s busy between two requests, 1 MiB did so to three
+    /// quarters.
     pub read_ahead_pages: usize,
     /// Rounds that a recursive CTE may take (`cte_max_recursion_depth`).
     pub max_recursion_rounds: u64,
-    /// What a plan that may be given up may spend, in microseconds, in place of the cost of the other plan; every plan that
-    /// can be given up is one then. For tests.
+    /// What a plan that may be given up may spend, in microseconds, in place of the cost of the other plan; every plan
+    /// that can be given up is one then. For tests.
     pub regret_budget_us: Option<f64>,
-    /// What the lookups of each keyed join may cost, in microseconds, in place of the cost of a hash join; every keyed join that
-    /// can become one does then. For tests.
+    /// What the lookups of each keyed join may cost, in microseconds, in place of the cost of a hash join; every keyed
+    /// join that can become one does then. For tests.
     pub lookup_budget_us: Option<f64>,
     /// Bytes of rows that a shared subplan keeps; if they are more, its readers run it for themselves.
     pub kept_bytes: usize,

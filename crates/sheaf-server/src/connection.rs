@@ -9,8 +9,8 @@
 //! `wait_timeout`, when it takes longer than `net_write_timeout` to take an answer, when it is killed, and after a
 //! statement that panicked, because what the panic left in the session is not known.
 //!
-//! A connection that waits for its client for longer than a moment keeps its thread and its session, and gives back what it
-//! can do without: its buffers, and the stack that statements have used.
+//! A connection that waits for its client for longer than a moment keeps its thread and its session, and gives back
+//! what it can do without: its buffers, and the stack that statements have used.
 
 use std::collections::HashMap;
 use std::io;
@@ -221,8 +221,8 @@ impl Connection {
         self.has_more_commands = has_more;
     }
 
-    /// Serves the client on a thread of its own, until it is gone. `Waits`: until `shall_share`, which is asked between two
-    /// commands.
+    /// Serves the client on a thread of its own, until it is gone. `Waits`: until `shall_share`, which is asked between
+    /// two commands.
     pub(crate) fn serve_alone(&mut self, shall_share: &dyn Fn() -> bool) -> Served {
         if self.packets.expect_commands().is_err() {
             return Served::Over;
@@ -238,7 +238,8 @@ impl Connection {
         }
     }
 
-    /// Runs the commands that one read finds. Whether there may be more is told by [`may_have_more`](Self::may_have_more).
+    /// Runs the commands that one read finds. Whether there may be more is told by
+    /// [`may_have_more`](Self::may_have_more).
     pub(crate) fn serve_ready(&mut self) -> Served {
         match self.packets.flush_at_once() {
             Ok(true) => {}
@@ -327,7 +328,8 @@ impl Connection {
         let _ = write_error(&mut self.packets, &error);
     }
 
-    /// Waits for the log, for a connection that [owes](Served::Owes) its answer, and sends it without a wait for the client.
+    /// Waits for the log, for a connection that [owes](Served::Owes) its answer, and sends it without a wait for the
+    /// client.
     pub(crate) fn settle(&mut self) -> Served {
         self.finish_commit();
         match self.packets.flush_at_once() {
@@ -382,8 +384,8 @@ impl Connection {
         buffers.request = std::mem::take(&mut self.request);
     }
 
-    /// It begins to wait for its client, without a thread, when the clock shows this. A client that takes nothing of an answer
-    /// is still waited for, whatever it has sent meanwhile.
+    /// It begins to wait for its client, without a thread, when the clock shows this. A client that takes nothing of an
+    /// answer is still waited for, whatever it has sent meanwhile.
     pub(crate) fn note_wait(&mut self, clock_seconds: u64) {
         let unsent = self.packets.unsent_bytes();
         if unsent == 0 || unsent != self.unsent_at_wait {

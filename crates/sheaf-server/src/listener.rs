@@ -1,8 +1,8 @@
 //! Accepting clients, bounding how many, and ending well.
 //!
 //! One thread accepts on each address. The first clients get a thread each, those beyond [`ServerOptions::own_threads`]
-//! share some ([`SharedThreads`]). Shutting down goes in steps, each bounded in time, so that a statement that is about to
-//! finish may do so and nothing holds the process for ever:
+//! share some ([`SharedThreads`]). Shutting down goes in steps, each bounded in time, so that a statement that is about
+//! to finish may do so and nothing holds the process for ever:
 //!
 //! ```text
 //!   stop accepting -> no more commands are read, running statements end by themselves (drain time)
@@ -45,16 +45,16 @@ const KEEPALIVE_AFTER: Duration = Duration::from_secs(300);
 const KILL_TIME: Duration = Duration::from_secs(5);
 /// When accepting fails for want of file descriptors or memory, it is tried again after this.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// A client that hangs up while its statement runs is noticed after at most this; if it is still so at the next look, the
-/// statement is ended.
+/// A client that hangs up while its statement runs is noticed after at most this; if it is still so at the next look,
+/// the statement is ended.
 const HANGUP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How often connections without a thread are told the time.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// A client that closes its connection may leave as many bytes behind that nobody reads: its goodbye, in plain or
 /// encrypted.
 const MAX_GOODBYE_BYTES: usize = 64;
-/// Lengths of encrypted records that are no command: the end of TLS 1.3, and the packet of a goodbye in TLS 1.3 and in 1.2, or
-/// compressed in TLS 1.3.
+/// Lengths of encrypted records that are no command: the end of TLS 1.3, and the packet of a goodbye in TLS 1.3 and in
+/// 1.2, or compressed in TLS 1.3.
 const GOODBYE_RECORD_BYTES: [usize; 3] = [2 + 1 + 16, 5 + 1 + 16, 5 + 8 + 16];
 /// The default of [`ServerOptions::own_threads`]. So many threads stay in the processor's caches.
 const OWN_THREADS: usize = 64;
@@ -72,8 +72,8 @@ pub struct ServerOptions {
     pub socket: Option<PathBuf>,
     /// Without it clients cannot use TLS.
     pub tls: Option<TlsOptions>,
-    /// Up to so many connections, each has a thread of its own; with more, they share threads. Those with TLS or compression
-    /// always have their own.
+    /// Up to so many connections, each has a thread of its own; with more, they share threads. Those with TLS or
+    /// compression always have their own.
     pub own_threads: usize,
 }
 
@@ -329,8 +329,8 @@ impl Clients {
         true
     }
 
-    /// A number for a new client; `None` if there are enough. Those that have not said who they are do not count as such:
-    /// the oldest of them has to go, or a few silent connections would take the administrator's place.
+    /// A number for a new client; `None` if there are enough. Those that have not said who they are do not count as
+    /// such: the oldest of them has to go, or a few silent connections would take the administrator's place.
     fn admit(&self, socket: &Arc<Socket>) -> Option<u64> {
         let deadline = Instant::now() + STRANGER_LEAVES;
         let mut open = self.lock();
@@ -456,7 +456,8 @@ fn accept_until_stopped(listener: &Socket, clients: &Arc<Clients>) {
 fn watch_for_hangups(clients: &Clients) {
     let mut open = clients.lock();
     let (mut looked, mut ticked) = (Instant::now(), Instant::now());
-    // Those of the last look. Who has sent a command and nothing after it is to get its answer, if it does not take long.
+    // Those of the last look. A client that has sent a command and nothing after it is to get its answer, if it does not take
+    // long.
     let mut gone_before: HashSet<u64> = HashSet::new();
     while !clients.stopping.load(Ordering::Acquire) {
         // It may have been woken before its time.

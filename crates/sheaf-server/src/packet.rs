@@ -18,9 +18,9 @@
 //! full or when the answer is complete. So a short answer is one system call, and a row is encoded where it
 //! leaves from. Receiving reads what is there, which for a short request is one system call too.
 //!
-//! A connection that waits longer than [`IDLE_AFTER`] for a command gives its buffers back. The wait for the first byte is a
-//! read that ends after that time, so a busy connection has no other system call for it; an idle one then waits without a
-//! buffer ([`PacketStream::wait_without_buffers`]).
+//! A connection that waits longer than [`IDLE_AFTER`] for a command gives its buffers back. The wait for the first byte
+//! is a read that ends after that time, so a busy connection has no other system call for it; an idle one then waits
+//! without a buffer ([`PacketStream::wait_without_buffers`]).
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -31,8 +31,8 @@ use sheaf_sql::{Encryption, SqlError};
 pub const MAX_FRAME_BYTES: usize = 0xFF_FFFF;
 const HEADER_BYTES: usize = 4;
 const RECEIVE_BUFFER_BYTES: usize = 16 << 10;
-/// The send buffer goes out when it holds this much, so that the client reads the beginning of a long answer while the rest is
-/// made. One packet may make it longer.
+/// The send buffer goes out when it holds this much, so that the client reads the beginning of a long answer while the
+/// rest is made. One packet may make it longer.
 const SEND_BUFFER_BYTES: usize = 16 << 10;
 /// A connection that has waited so long for a command is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -59,8 +59,8 @@ pub trait Transport: Read + Write {
     /// The next byte begins a command.
     fn begin_command(&mut self) {}
 
-    /// Waits until there is something to read, or the end; false: not in this time (`None`: for ever). The timeout of reads
-    /// may change.
+    /// Waits until there is something to read, or the end; false: not in this time (`None`: for ever). The timeout of
+    /// reads may change.
     fn wait(&mut self, _timeout: Option<Duration>) -> io::Result<bool> {
         Ok(true)
     }
@@ -263,8 +263,8 @@ impl<T: Transport> PacketStream<T> {
         self.has_end = true;
     }
 
-    /// Whether something that has come may lie below, unread: the last read has not come to its end. Where that read found
-    /// less than it had room for, it has taken all that there was.
+    /// Whether something that has come may lie below, unread: the last read has not come to its end. Where that read
+    /// found less than it had room for, it has taken all that there was.
     pub(crate) fn may_have_more(&self) -> bool {
         self.may_have_more || self.has_end
     }
@@ -274,8 +274,8 @@ impl<T: Transport> PacketStream<T> {
         self.received_start < self.received_end
     }
 
-    /// Whether a command that has come waits above the socket: it is not known to whoever looks there. Where there may be
-    /// one that cannot be seen, there is.
+    /// Whether a command that has come waits above the socket: it is not known to whoever looks there. Where there may
+    /// be one that cannot be seen, there is.
     pub(crate) fn has_unread_command(&self) -> bool {
         let unread = &self.received[self.received_start..self.received_end];
         let is_hidden = self.may_have_more && !self.transport.is_plain();
@@ -587,8 +587,8 @@ impl<T: Transport> PacketStream<T> {
         })
     }
 
-    /// Sends what is buffered as far as the peer takes it without a wait; false: there is something left. After an error the
-    /// connection can only be closed.
+    /// Sends what is buffered as far as the peer takes it without a wait; false: there is something left. After an
+    /// error the connection can only be closed.
     pub(crate) fn flush_at_once(&mut self) -> Result<bool, SqlError> {
         while self.has_unsent() && !self.broken {
             match self.transport.write_at_once(&self.send) {

@@ -573,7 +573,8 @@ impl Engine {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What SHUTDOWN calls: it is to make the program close the engine, and must not wait for that. The first one stays.
+    /// What SHUTDOWN calls: it is to make the program close the engine, and must not wait for that. The first one
+    /// stays.
     pub fn on_shutdown_request(&self, request: impl Fn() + Send + Sync + 'static) {
         let _ = self.shutdown_request.set(Box::new(request));
     }

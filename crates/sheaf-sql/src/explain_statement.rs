@@ -80,8 +80,8 @@ impl Session {
         })
     }
 
-    /// The statement with hints that make the optimizer's plan like the direct one, if that would run and reads a table; and
-    /// whether it would run.
+    /// The statement with hints that make the optimizer's plan like the direct one, if that would run and reads a
+    /// table; and whether it would run.
     fn hinted_as_direct(
         &self,
         statement: &Statement,

@@ -6,18 +6,18 @@
 //!   FLUSH TABLES WITH READ LOCK others may read; statements that change something, and commits, wait
 //! ```
 //!
-//! The locks are those of the tables ([`SessionLock`]) and that of the catalog ([`GlobalReadLocked`]). A session that has locked
-//! tables may use no others, and those under the names only that it has locked them by, each once in a statement: MySQL opens
-//! a table for each, and statements that do it otherwise fail there. `information_schema` and `mysql.user` need no lock.
-//! FOR UPDATE writes a table, and ANALYZE changes something, for all of these locks but LOCK TABLES ... READ, which ANALYZE
-//! passes by.
+//! The locks are those of the tables ([`SessionLock`]) and that of the catalog ([`GlobalReadLocked`]). A session that
+//! has locked tables may use no others, and those under the names only that it has locked them by, each once in a
+//! statement: MySQL opens a table for each, and statements that do it otherwise fail there. `information_schema` and
+//! `mysql.user` need no lock. FOR UPDATE writes a table, and ANALYZE changes something, for all of these locks but LOCK
+//! TABLES ... READ, which ANALYZE passes by.
 //!
-//! Tables that foreign keys connect with those for WRITE are locked with them, as far as a change may reach, but no statement
-//! may name them. Whoever waits for LOCK TABLES holds nothing meanwhile, so it is part of no deadlock.
+//! Tables that foreign keys connect with those for WRITE are locked with them, as far as a change may reach, but no
+//! statement may name them. Whoever waits for LOCK TABLES holds nothing meanwhile, so it is part of no deadlock.
 //!
-//! Statements of such a session take the long way: direct plans name no aliases. A statement that changes something has a
-//! [ticket](sheaf_table::ChangeTicket) while it runs, which FLUSH TABLES WITH READ LOCK waits for, and a session that has
-//! locked a table for WRITE has one until it unlocks it.
+//! Statements of such a session take the long way: direct plans name no aliases. A statement that changes something has
+//! a [ticket](sheaf_table::ChangeTicket) while it runs, which FLUSH TABLES WITH READ LOCK waits for, and a session that
+//! has locked a table for WRITE has one until it unlocks it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -260,8 +260,8 @@ impl Session {
 
 /// What statements may use while tables are locked.
 impl Session {
-    /// Errors 1100 for a table that a statement names and the session has not locked by this name, 1099 for one to change
-    /// that it has locked for READ, 1192 for what cannot be done while tables are locked.
+    /// Errors 1100 for a table that a statement names and the session has not locked by this name, 1099 for one to
+    /// change that it has locked for READ, 1192 for what cannot be done while tables are locked.
     pub(crate) fn check_locked_tables(&self, used: UnderLockTables<'_>) -> Result<()> {
         let Some(locked) = &self.locked_tables else {
             return Ok(());

@@ -1,21 +1,22 @@
 //! SELECT … FOR UPDATE and FOR SHARE.
 //!
-//! A locking read of tables goes as UPDATE does: one query finds the rows' keys through a snapshot, they are locked one by
-//! one, and if one is not what the snapshot shows, the statement begins again with a newer one. Then the query itself is
-//! run through the same snapshot, which shows the rows as they are now.
+//! A locking read of tables goes as UPDATE does: one query finds the rows' keys through a snapshot, they are locked one
+//! by one, and if one is not what the snapshot shows, the statement begins again with a newer one. Then the query
+//! itself is run through the same snapshot, which shows the rows as they are now.
 //!
 //! ```text
-//!   SELECT <keys> FROM … WHERE … [ORDER BY … LIMIT …]   -> lock -> lock what was searched -> SELECT … through the same view
+//!   SELECT <keys> FROM … WHERE … [ORDER BY … LIMIT …]   -> lock -> lock what was searched
+//!                                                       -> SELECT … through the same view
 //! ```
 //!
-//! With LIMIT two queries might choose different rows. There one query delivers the keys and the items, and what it has found is
-//! shown once it is locked.
+//! With LIMIT two queries might choose different rows. There one query delivers the keys and the items, and what it has
+//! found is shown once it is locked.
 //!
-//! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it searches:
-//! FOR SHARE against all changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
+//! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it
+//! searches: FOR SHARE against all changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
 //!
-//! SKIP LOCKED goes row by row: the query delivers keys and items, a row is locked without waiting, and is left out if that
-//! fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take the
+//! SKIP LOCKED goes row by row: the query delivers keys and items, a row is locked without waiting, and is left out if
+//! that fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take the
 //! next jobs of a queue. It locks no gaps.
 
 use std::ops::{ControlFlow, Range};
@@ -159,9 +160,9 @@ impl Session {
         Err(SqlError::definition_changed())
     }
 
-    /// FOR UPDATE counts as a change of the table, as in MySQL: it waits while another session has locked the table for READ,
-    /// or everything, and LOCK TABLES waits for the end of the transaction. This comes before anything else is done with the
-    /// table, so that nobody waits for this session meanwhile. False: its definition has changed.
+    /// FOR UPDATE counts as a change of the table, as in MySQL: it waits while another session has locked the table for
+    /// READ, or everything, and LOCK TABLES waits for the end of the transaction. This comes before anything else is
+    /// done with the table, so that nobody waits for this session meanwhile. False: its definition has changed.
     pub(crate) fn begin_for_update(&mut self, table: &Arc<Table>) -> Result<bool> {
         self.check_no_read_lock()?;
         self.begin_change()?;
@@ -177,8 +178,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Locks the rows that a locking read finds, for as long as the transaction lasts. `None` for a query that is not of
-    /// this kind.
+    /// Locks the rows that a locking read finds, for as long as the transaction lasts. `None` for a query that is not
+    /// of this kind.
     pub(crate) fn lock_rows_of(
         &mut self,
         query: &ast::Query,
@@ -221,8 +222,8 @@ impl Session {
         self.end_changes(statement, outcome).map(Some)
     }
 
-    /// Finds what a query shows and locks its rows, again and again until no other transaction comes between. The result
-    /// waits in memory.
+    /// Finds what a query shows and locks its rows, again and again until no other transaction comes between. The
+    /// result waits in memory.
     fn lock_what_is_shown(
         &mut self,
         statement: &mut StatementTransaction,
@@ -283,8 +284,8 @@ impl Session {
         })
     }
 
-    /// Runs a query to its end and keeps its result in query memory. `None`: it takes more than there is, or than so many
-    /// bytes.
+    /// Runs a query to its end and keeps its result in query memory. `None`: it takes more than there is, or than so
+    /// many bytes.
     pub(crate) fn collect_result_within(
         &mut self,
         planned: PlannedQuery,
@@ -521,8 +522,8 @@ fn lock_or_skip(
     Ok(true)
 }
 
-/// Locks a row without waiting, and says whether the lock is new. `None`: it is locked, or it has changed since the view;
-/// then it is left as it was.
+/// Locks a row without waiting, and says whether the lock is new. `None`: it is locked, or it has changed since the
+/// view; then it is left as it was.
 pub(crate) fn lock_row_or_skip(
     statement: &mut StatementTransaction,
     view: &ReadView,
@@ -641,8 +642,8 @@ impl LockedRows {
         }
     }
 
-    /// The query that delivers the keys of the rows to lock and, behind them, the items of `query`, in its order. `None`: its
-    /// items cannot be told from the tables.
+    /// The query that delivers the keys of the rows to lock and, behind them, the items of `query`, in its order.
+    /// `None`: its items cannot be told from the tables.
     fn shown_query(
         &self,
         query: &ast::Query,

@@ -4,9 +4,9 @@
 //! tokens before the statement is parsed, so a parameter can stand wherever a literal can and is never read as
 //! SQL.
 //!
-//! Its first execution also compiles it to a [direct plan](crate::direct), if it has one, or keeps its syntax tree, if it
-//! has no parameters. Later executions then parse nothing, as long as the circumstances are what they were. One of them
-//! does not change: a statement runs in the database that was current at PREPARE.
+//! Its first execution also compiles it to a [direct plan](crate::direct), if it has one, or keeps its syntax tree, if
+//! it has no parameters. Later executions then parse nothing, as long as the circumstances are what they were. One of
+//! them does not change: a statement runs in the database that was current at PREPARE.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

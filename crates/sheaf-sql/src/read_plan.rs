@@ -1,6 +1,6 @@
 //! Through which view a query reads, and when what it reads is locked.
 //!
-//! Three facts decide: what the query is run for, who asks for locks, and whether a transaction is open. One table
+//! Three facts decide: what the query is run for, what asks for locks, and whether a transaction is open. One table
 //! holds all cases; the first row that fits is taken:
 //!
 //! ```text

@@ -57,8 +57,8 @@ const KEPT_ROW_BYTES: f64 = 256.0;
 pub(crate) const MAX_REPLANS: usize = 8;
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
 const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
-/// How long a statement lets those pass that wait for LOCK TABLES: they come to their turn within this time, unless they wait
-/// for a transaction that is longer.
+/// How long a statement lets those pass that wait for LOCK TABLES: they come to their turn within this time, unless
+/// they wait for a transaction that is longer.
 const MAX_COURTESY: Duration = Duration::from_secs(2);
 
 /// What a session waits for, for SHOW PROCESSLIST.
@@ -94,8 +94,8 @@ pub(crate) struct PlannedQuery {
     _guards: Vec<ReadGuard>,
 }
 
-/// A query that may be planned once more, with small batches and sorts of all rows where the first ones are wanted. Estimates
-/// of what operators keep are often low.
+/// A query that may be planned once more, with small batches and sorts of all rows where the first ones are wanted.
+/// Estimates of what operators keep are often low.
 struct ThriftyPlan {
     query: LogicalPlan,
     context: PlannerContext,
@@ -162,8 +162,8 @@ impl Session {
             Some(LockedRead::Rows(view)) if !self.reads_lock() => {
                 self.plan(query, text, None, Purpose::Locked, Some(view))?
             }
-            // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables, or in
-            // other indexes than the search for the rows.
+            // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables,
+            // or in other indexes than the search for the rows.
             locked => match self.plan_and_keep(query, text, locked.is_some())? {
                 KeptRead::Result(result) => return self.send_locked(&result, limit, sink),
                 KeptRead::Planned(planned) => planned,
@@ -252,8 +252,8 @@ impl Session {
         self.run_planned_until(planned, |batch| take(batch).map(ControlFlow::Continue))
     }
 
-    /// As [`Self::run_planned`], until `take` has enough. A plan that runs out of memory before its first rows come makes room
-    /// for one that needs less.
+    /// As [`Self::run_planned`], until `take` has enough. A plan that runs out of memory before its first rows come
+    /// makes room for one that needs less.
     pub(crate) fn run_planned_until(
         &mut self,
         mut planned: PlannedQuery,
@@ -576,8 +576,8 @@ impl Session {
         self.wait_within(limit, WaitsFor::Table, is_first, attempt)
     }
 
-    /// `limit` is asked for when the wait has begun. `is_first`: others do not wait for the session, so it lets those pass
-    /// that wait for LOCK TABLES, for a while.
+    /// `limit` is asked for when the wait has begun. `is_first`: others do not wait for the session, so it lets those
+    /// pass that wait for LOCK TABLES, for a while.
     pub(crate) fn wait_within<T>(
         &self,
         limit: impl Fn() -> Duration,
@@ -676,8 +676,8 @@ impl Session {
         })
     }
 
-    /// How long a statement waits to write a table: for LOCK TABLES as for a change of definitions, and for a load as for
-    /// rows.
+    /// How long a statement waits to write a table: for LOCK TABLES as for a change of definitions, and for a load as
+    /// for rows.
     fn write_lock_wait(&self, is_locked_by_session: bool) -> Duration {
         Duration::from_secs(match is_locked_by_session {
             true => self.variables.lock_wait_timeout_seconds(),

@@ -297,7 +297,8 @@ impl Session {
         self.handle.id()
     }
 
-    /// COMMIT RELEASE or ROLLBACK RELEASE has ended the session: its connection is to be closed once the client has the answer.
+    /// COMMIT RELEASE or ROLLBACK RELEASE has ended the session: its connection is to be closed once the client has the
+    /// answer.
     pub fn is_released(&self) -> bool {
         self.is_released
     }
@@ -759,7 +760,8 @@ impl Session {
         self.variables.result_collation_id()
     }
 
-    /// Sets a user variable; `name` in lower case. Returns what it was before. Dates and times become texts, as in MySQL.
+    /// Sets a user variable; `name` in lower case. Returns what it was before. Dates and times become texts, as in
+    /// MySQL.
     pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) -> Result<Option<Value>> {
         let value = match value {
             Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {

@@ -126,8 +126,8 @@ impl SessionHandle {
         let _ = self.client.set(is_client_there);
     }
 
-    /// How a statement that waits for a lock learns at once that it shall end: `rouse` is called each time that it is told
-    /// to, from any thread. Set once.
+    /// How a statement that waits for a lock learns at once that it shall end: `rouse` is called each time that it is
+    /// told to, from any thread. Set once.
     pub(crate) fn on_cancel(&self, rouse: RouseWaiters) {
         // A second one could only rouse the same waiters.
         let _ = self.rouse_waiters.set(rouse);

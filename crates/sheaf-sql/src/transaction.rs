@@ -13,22 +13,24 @@
 //! gives it back; a statement that fails takes back its own changes alone, and a deadlock all of them.
 //!
 //! **What is seen.** Plain reads see a snapshot and the transaction's own changes: READ COMMITTED one snapshot for each
-//! statement, REPEATABLE READ the snapshot of the first read. Statements that change rows, and locking reads, see what is
-//! committed when they have their locks.
+//! statement, REPEATABLE READ the snapshot of the first read. Statements that change rows, and locking reads, see what
+//! is committed when they have their locks.
 //!
 //! **What is locked.** The rows that a transaction changes are its own until it ends: others see what was there
-//! before, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each other are
-//! found out when the last of them begins to wait, and that one is rolled back (error 1213); so is one that waits for the
-//! change of a table's definition that waits for it (`sheaf-table/src/table_lock.rs`). FOR UPDATE and FOR SHARE
-//! (`locking_read.rs`) lock the rows they find; what else a statement locks depends on the level (`statement_locks.rs`).
+//! before, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each
+//! other are found out when the last of them begins to wait, and that one is rolled back (error 1213); so is one that
+//! waits for the change of a table's definition that waits for it (`sheaf-table/src/table_lock.rs`). FOR UPDATE and FOR
+//! SHARE (`locking_read.rs`) lock the rows they find; what else a statement locks depends on the level
+//! (`statement_locks.rs`).
 //!
-//! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a row is
-//! not what the snapshot shows, another transaction has changed it in between: the statement takes back what it did, keeps its
-//! locks, and begins again with a newer snapshot. So the whole condition is tested on the newest rows, whatever it
-//! consists of (Oracle calls this a restart to establish write consistency).
+//! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a
+//! row is not what the snapshot shows, another transaction has changed it in between: the statement takes back what it
+//! did, keeps its locks, and begins again with a newer snapshot. So the whole condition is tested on the newest rows,
+//! whatever it consists of (Oracle calls this a restart to establish write consistency).
 //!
-//! **When a commit is done.** A commit waits for the log. Whoever has better things to do with the thread meanwhile gets the
-//! rest of it as an [`UnfinishedCommit`] when the statement returns, and tells the client nothing before that is finished.
+//! **When a commit is done.** A commit waits for the log. Whoever has better things to do with the thread meanwhile
+//! gets the rest of it as an [`UnfinishedCommit`] when the statement returns, and tells the client nothing before that
+//! is finished.
 //!
 //! Definitions are changed outside of transactions: such a statement commits the open one first, as in MySQL.
 
@@ -75,8 +77,8 @@ impl Isolation {
     }
 }
 
-/// What SET TRANSACTION without a scope says about the next transaction. A statement outside of a transaction is one, if it
-/// uses tables; COMMIT and ROLLBACK without one, and what commits implicitly, end it as well.
+/// What SET TRANSACTION without a scope says about the next transaction. A statement outside of a transaction is one,
+/// if it uses tables; COMMIT and ROLLBACK without one, and what commits implicitly, end it as well.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NextTransaction {
     pub(crate) isolation: Option<Isolation>,
@@ -197,8 +199,8 @@ impl Session {
         Err(SqlError::option_prevents_statement(option))
     }
 
-    /// Waits while another session has locked everything (FLUSH TABLES WITH READ LOCK), and keeps it from doing so until the
-    /// statement ends.
+    /// Waits while another session has locked everything (FLUSH TABLES WITH READ LOCK), and keeps it from doing so
+    /// until the statement ends.
     ///
     /// # Errors
     /// 1792 in a transaction that only reads, 1223 if the session itself has locked everything; those of
@@ -360,8 +362,8 @@ impl Session {
             .is_some_and(|open| open.isolation == Isolation::Serializable && !open.read_only)
     }
 
-    /// Opens a transaction for one statement that reads and changes tables in SERIALIZABLE, so that its reads lock. True if
-    /// the statement has to [end](Self::end_implicit) it.
+    /// Opens a transaction for one statement that reads and changes tables in SERIALIZABLE, so that its reads lock.
+    /// True if the statement has to [end](Self::end_implicit) it.
     pub(crate) fn begin_for_reads_that_lock(&mut self) -> bool {
         let isolation = match self.next_transaction.isolation {
             Some(isolation) => isolation,
@@ -390,8 +392,8 @@ impl Session {
         Some(&mut open.transaction)
     }
 
-    /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET TRANSACTION
-    /// said was about it.
+    /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET
+    /// TRANSACTION said was about it.
     pub(crate) fn read_view(&mut self) -> Result<ReadView> {
         if let Some(view) = &self.statement_view {
             return Ok(view.clone());

@@ -310,8 +310,8 @@ impl Session {
 }
 
 impl Target {
-    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show so many
-    /// `decimals`.
+    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show
+    /// so many `decimals`.
     fn new_row(
         &self,
         old: &[Value],

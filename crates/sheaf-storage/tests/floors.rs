@@ -1,8 +1,8 @@
 //! Who may import whom, in the whole workspace. It stands in the lowest crate because it builds in seconds there.
 //!
 //! Crates are floors: each depends on lower ones alone. Inside a crate the modules at the top of `src` should not form
-//! circles. Those that do are named below; a module that joins a circle fails the test, and so does a name that is in no
-//! circle any more. So the lists can only shrink.
+//! circles. Those that do are named below; a module that joins a circle fails the test, and so does a name that is in
+//! no circle any more. So the lists can only shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

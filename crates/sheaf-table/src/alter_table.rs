@@ -6,15 +6,15 @@
 //!                    -> free trees that it does not name
 //! ```
 //!
-//! Writers of the tables that new foreign keys refer to are locked out as well, so that no row loses its parent between the
-//! check and the moment from which on deleting it looks for children.
+//! Writers of the tables that new foreign keys refer to are locked out as well, so that no row loses its parent between
+//! the check and the moment from which on deleting it looks for children.
 //!
-//! The definition is entered by one transaction of the catalog, and only then anybody sees the new trees. If something fails
-//! before that, they are freed; after a crash [`Catalog::open`] frees whatever no definition names, old or new.
+//! The definition is entered by one transaction of the catalog, and only then anybody sees the new trees. If something
+//! fails before that, they are freed; after a crash [`Catalog::open`] frees whatever no definition names, old or new.
 //!
-//! What is dropped goes first, then columns change, then come indexes, then foreign keys, then the new name, in whatever
-//! order the statement has them: so an index may be replaced by another one of its name, and a foreign key may use an index
-//! that comes with it. `altered_definition.rs` works that out; `table_copy.rs` copies rows.
+//! What is dropped goes first, then columns change, then come indexes, then foreign keys, then the new name, in
+//! whatever order the statement has them: so an index may be replaced by another one of its name, and a foreign key may
+//! use an index that comes with it. `altered_definition.rs` works that out; `table_copy.rs` copies rows.
 //!
 //! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
 //! entered together with it.
@@ -203,15 +203,15 @@ impl Catalog {
         Ok(altered)
     }
 
-    /// Makes all these changes of a table, or none. Indexes are built, and rows copied, while others read the table: external
-    /// sort within the memory of the options, then a sorted bulk build. Waits at most `wait` for writers, and again for
-    /// readers when all is ready.
+    /// Makes all these changes of a table, or none. Indexes are built, and rows copied, while others read the table:
+    /// external sort within the memory of the options, then a sorted bulk build. Waits at most `wait` for writers, and
+    /// again for readers when all is ready.
     ///
     /// # Errors
-    /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any more,
-    /// `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is another
-    /// version than that of the options by the time that nobody else writes it, and the MySQL error for whatever is wrong
-    /// with the request. The table is as before.
+    /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any
+    /// more, `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is
+    /// another version than that of the options by the time that nobody else writes it, and the MySQL error for
+    /// whatever is wrong with the request. The table is as before.
     pub fn alter_table(
         &self,
         (database, table): (&str, &str),
@@ -329,8 +329,8 @@ impl Catalog {
     }
 
     /// Whether the foreign keys that stay, of either side, can be kept: errors `RenamedReferencedTable`,
-    /// `ColumnNeededByChild`, `ColumnUsedByForeignKey`, `ColumnUsedByChild`, and `IndexNeededByForeignKey` if an index goes
-    /// that one of them has used, and no other one does.
+    /// `ColumnNeededByChild`, `ColumnUsedByForeignKey`, `ColumnUsedByChild`, and `IndexNeededByForeignKey` if an index
+    /// goes that one of them has used, and no other one does.
     fn check_old_keys(
         &self,
         table: &Table,
@@ -405,8 +405,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Makes the trees that the new definition lacks, and names them in it. If these are all of them, the table gets a state
-    /// of its own. `made`: the trees, also if it fails.
+    /// Makes the trees that the new definition lacks, and names them in it. If these are all of them, the table gets a
+    /// state of its own. `made`: the trees, also if it fails.
     fn make_trees(
         &self,
         table: &Arc<Table>,

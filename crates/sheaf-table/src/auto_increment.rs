@@ -1,8 +1,8 @@
 //! What AUTO_INCREMENT gives out: the counter of a table, and the series that a session takes values of.
 //!
-//! A table has two numbers, and the greater one is next: the one behind what was given out, and the one behind the largest
-//! value that a row brought with it. Values that rows bring never lead back, so a value that is given back, because its row
-//! did not go in, is not given out again to the row of another when somebody has brought it meanwhile:
+//! A table has two numbers, and the greater one is next: the one behind what was given out, and the one behind the
+//! largest value that a row brought with it. Values that rows bring never lead back, so a value that is given back,
+//! because its row did not go in, is not given out again to the row of another when somebody has brought it meanwhile:
 //!
 //! ```text
 //!   A   is given 5 (given out: 6)        fails, gives 5 back (given out: 5)
@@ -10,17 +10,17 @@
 //!   C                                                                                 is given 6
 //! ```
 //!
-//! With one number, B would find 6 there and say nothing, and A could not see B's row, which is not in the table yet. The
-//! number of what was given out may be the same before and after all of that, so who takes a value looks at both numbers,
-//! takes it, and looks again at what was brought.
+//! With one number, B would find 6 there and say nothing, and A could not see B's row, which is not in the table yet.
+//! The number of what was given out may be the same before and after all of that, so what takes a value looks at both
+//! numbers, takes it, and looks again at what was brought.
 
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 
 /// Not known yet: to be found from the largest key.
 const UNKNOWN: u64 = 0;
 
-/// The values that a session is given: `offset`, `offset + increment`, and so on (the variables `auto_increment_offset` and
-/// `auto_increment_increment`).
+/// The values that a session is given: `offset`, `offset + increment`, and so on (the variables `auto_increment_offset`
+/// and `auto_increment_increment`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutoIncrementSeries {
     increment: u64,
@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(take(&counter), second);
     }
 
-    /// One thread is given values, which rows bring before it gives them back; none of them is given to the other thread.
+    /// One thread is given values, which rows bring before it gives them back; none of them is given to the other
+    /// thread.
     #[test]
     fn a_value_that_was_brought_and_given_back_meanwhile_is_not_given_out() {
         let (counter, done) = (counter(), AtomicBool::new(false));

@@ -7,11 +7,11 @@
 //! and the map the new version of the table. Long work, such as building an index, is done before the exclusive lock
 //! is taken. Trees of a dropped table or index are freed last.
 //!
-//! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::table_lock`] tells, and DDL takes
-//! those of several tables in the order of their names; then
+//! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::table_lock`] tells, and DDL
+//! takes those of several tables in the order of their names; then
 //! `definitions`, so changes of definitions come one after the other; last `databases`, the accounts and the resource
-//! groups: who holds one of these waits for none of the others. `definitions` is held until the change is durable, that is,
-//! for a sync of the log; the last three only to look something up or to put it in its place.
+//! groups: who holds one of these waits for none of the others. `definitions` is held until the change is durable, that
+//! is, for a sync of the log; the last three only to look something up or to put it in its place.
 //!
 //! The entries of the catalog tree are specified in docs/catalog-format.md.
 
@@ -249,8 +249,8 @@ impl Catalog {
         self.schema_version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Drops a database with its tables, all or nothing, once nobody uses them, waiting at most `wait` for each; returns how
-    /// many tables it had. `check_foreign_keys`: no table of another database may refer to one of them.
+    /// Drops a database with its tables, all or nothing, once nobody uses them, waiting at most `wait` for each;
+    /// returns how many tables it had. `check_foreign_keys`: no table of another database may refer to one of them.
     ///
     /// # Errors
     /// `CannotDropDatabase` if there is none, `ReferencedTable`, `LockWaitTimeout`.
@@ -466,8 +466,8 @@ impl Catalog {
         }
     }
 
-    /// Says that a session is about to [lock](Self::lock_for_session) tables, until what is returned is dropped: on a busy
-    /// table it does not come to its turn otherwise.
+    /// Says that a session is about to [lock](Self::lock_for_session) tables, until what is returned is dropped: on a
+    /// busy table it does not come to its turn otherwise.
     ///
     /// # Errors
     /// `UnknownDatabase`, `UnknownTable`.
@@ -482,8 +482,8 @@ impl Catalog {
         wanted.iter().map(announce).collect()
     }
 
-    /// Locks tables for a session, all or none: it holds none of them while it waits for another. They are taken in the order
-    /// of their names.
+    /// Locks tables for a session, all or none: it holds none of them while it waits for another. They are taken in the
+    /// order of their names.
     ///
     /// # Errors
     /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
@@ -528,7 +528,8 @@ impl Catalog {
         self.create_table_within(request, Duration::ZERO)
     }
 
-    /// Makes an empty table. Waits at most `wait` for the writers of each of its parents, and for who changes or drops them.
+    /// Makes an empty table. Waits at most `wait` for the writers of each of its parents, and for who changes or drops
+    /// them.
     ///
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`, and the MySQL error for whatever is wrong with the request.
@@ -721,8 +722,9 @@ impl Catalog {
         }
     }
 
-    /// Puts a new, empty table of the same definition in the place of a table, once nobody uses it, waiting at most `wait`.
-    /// At every moment, and after a crash, one of them is there. `check_foreign_keys`: no other table may refer to it.
+    /// Puts a new, empty table of the same definition in the place of a table, once nobody uses it, waiting at most
+    /// `wait`. At every moment, and after a crash, one of them is there. `check_foreign_keys`: no other table may refer
+    /// to it.
     ///
     /// # Errors
     /// `UnknownTable`, `TruncatedReferencedTable`, `LockWaitTimeout`.
@@ -786,8 +788,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Renames tables, given with their databases, one after the other, all or none: so two of them change places by a third
-    /// name. Waits at most `wait` for each until nobody uses it.
+    /// Renames tables, given with their databases, one after the other, all or none: so two of them change places by a
+    /// third name. Waits at most `wait` for each until nobody uses it.
     ///
     /// # Errors
     /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `RenamedReferencedTable`, `LockWaitTimeout`.
@@ -883,8 +885,8 @@ impl Catalog {
         Ok(names)
     }
 
-    /// Puts new definitions in the places of tables', also under other names, all or none, once nobody uses the tables. The
-    /// trees that are not named any more are left to the caller.
+    /// Puts new definitions in the places of tables', also under other names, all or none, once nobody uses the tables.
+    /// The trees that are not named any more are left to the caller.
     ///
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`.
@@ -945,8 +947,8 @@ impl Catalog {
     }
 
     /// Writes down how far AUTO_INCREMENT has come in each table, so that a value is not given out again although its
-    /// row was deleted. To be called before the storage is closed; after a crash counters go on behind the largest value
-    /// in the table, or behind what was written down before, whichever is greater.
+    /// row was deleted. To be called before the storage is closed; after a crash counters go on behind the largest
+    /// value in the table, or behind what was written down before, whichever is greater.
     ///
     /// # Errors
     /// Whatever the storage reports.
@@ -970,8 +972,8 @@ impl Catalog {
         })
     }
 
-    /// Changes the catalog tree, completely or not at all. If it fails, the caller frees the trees that it has made, so the
-    /// change must not come about later.
+    /// Changes the catalog tree, completely or not at all. If it fails, the caller frees the trees that it has made, so
+    /// the change must not come about later.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&Tree, &mut Transaction) -> Result<()>,

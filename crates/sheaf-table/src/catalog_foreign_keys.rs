@@ -1,7 +1,7 @@
 //! Foreign keys in the catalog: whether they hold, and who refers to whom.
 //!
-//! A foreign key is part of its table's definition. What refers to a table is not written down: it is found by looking at
-//! the definitions, which are all in memory.
+//! A foreign key is part of its table's definition. What refers to a table is not written down: it is found by looking
+//! at the definitions, which are all in memory.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -11,28 +11,31 @@
 //!
 //! So an index is built while others read the table, and only its entry into the catalog waits for them.
 //!
-//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind; WRITE keeps
-//! out everybody. Neither keeps out the session's own statements, which say for [which session](LockRequest) they ask. A busy
-//! table has no moment without writers, so who waits for LOCK TABLES [announces](TableLock::announce) it, and statements that
-//! hold no table yet let it pass; those that hold one go on, because somebody may be waiting for what they hold. The same goes
-//! for sessions that wait to be writer, which writers of rows let pass, or exclusive, which readers let pass, too: else a
-//! definition could not change while many sessions use the table in turn.
+//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind;
+//! WRITE keeps out everybody. Neither keeps out the session's own statements, which say for [which
+//! session](LockRequest) they ask. A busy table has no moment without writers, so who waits for LOCK TABLES
+//! [announces](TableLock::announce) it, and statements that hold no table yet let it pass; those that hold one go on,
+//! because somebody may be waiting for what they hold. The same goes for sessions that wait to be writer, which writers
+//! of rows let pass, or exclusive, which readers let pass, too: else a definition could not change while many sessions
+//! use the table in turn.
 //!
 //! **Order.** Writer before shared before exclusive, and whoever takes exclusive holds writer and no longer shared.
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
-//! the lock of a table it already holds (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a limit.
+//! the lock of a table it already holds (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a
+//! limit.
 //!
-//! **Deadlocks.** A transaction keeps the tables that it has used, so it may come to wait for the writer of one while that one
-//! waits for exclusive of another, or of the same:
+//! **Deadlocks.** A transaction keeps the tables that it has used, so it may come to wait for the writer of one while
+//! that one waits for exclusive of another, or of the same:
 //!
 //! ```text
 //!   T   BEGIN; SELECT ... FROM t                          INSERT INTO t: waits for the writer
-//!   D                            ALTER TABLE t: is writer                                     waits for T, to be exclusive
+//!   D                            ALTER TABLE t: is writer                                     waits for T
 //! ```
 //!
-//! So a lock knows the session of its writer, and those that wait to be writer or exclusive. Who waits looks from time to time
-//! whether [the writer](TableLock::writer_session) is [waiting](TableLock::awaits) for a table that it holds itself, and gives
-//! up. It takes two changes of definitions at once to make a cycle that is longer; that ends with the limit.
+//! So a lock knows the session of its writer, and those that wait to be writer or exclusive. Who waits looks from time
+//! to time whether [the writer](TableLock::writer_session) is [waiting](TableLock::awaits) for a table that it holds
+//! itself, and gives up. It takes two changes of definitions at once to make a cycle that is longer; that ends with the
+//! limit.
 //!
 //! **Readers do not meet.** Every statement takes the lock shared, so shared holders are counted in shards, each in a
 //! cache line that few threads write. Who wants exclusive closes the lock, and then counts:
@@ -44,9 +47,10 @@
 //!      under the mutex
 //! ```
 //!
-//! If B misses a shard's 1, then 2 comes after A. Leaving goes the same way: who leaves takes its count back and then looks
-//! whether somebody waits; who waits says so and then counts. (All of these are sequentially consistent.) While WRITE is held
-//! or announced, or somebody waits to be exclusive, the lock stays closed, and readers ask under the mutex.
+//! If B misses a shard's 1, then 2 comes after A. Leaving goes the same way: who leaves takes its count back and then
+//! looks whether somebody waits; who waits says so and then counts. (All of these are sequentially consistent.) While
+//! WRITE is held or announced, or somebody waits to be exclusive, the lock stays closed, and readers ask under the
+//! mutex.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -231,8 +235,8 @@ impl TableLock {
         self.wake();
     }
 
-    /// Lets those who wait look again. The mutex was taken since the change, or is taken here: a waiter has either seen the
-    /// change or sleeps already.
+    /// Lets those who wait look again. The mutex was taken since the change, or is taken here: a waiter has either seen
+    /// the change or sleeps already.
     fn wake(&self) {
         // Waking nobody is a system call all the same.
         if self.waiting.load(Ordering::SeqCst) > 0 {
@@ -246,7 +250,8 @@ impl TableLock {
         (state.writer && state.writer_session != NO_SESSION).then_some(state.writer_session)
     }
 
-    /// Whether a session waits, to change what the table is, for those that change rows (`rows`), or for those that read.
+    /// Whether a session waits, to change what the table is, for those that change rows (`rows`), or for those that
+    /// read.
     pub(crate) fn awaits(&self, session: u64, rows: bool) -> bool {
         let state = self.state.lock();
         let mut definers = state.definers.iter();
@@ -584,7 +589,8 @@ mod tests {
         assert!(lock.row_writer(NO_WAIT).is_ok());
     }
 
-    /// Readers come and go all the time; who changes the definition finds a moment without them, and they find none with it.
+    /// Readers come and go all the time; who changes the definition finds a moment without them, and they find none
+    /// with it.
     #[test]
     fn nobody_reads_while_a_definition_changes() {
         let lock = Arc::new(TableLock::default());

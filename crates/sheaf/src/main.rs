@@ -18,8 +18,8 @@ use sheaf::serve;
 use tikv_jemallocator::Jemalloc;
 use tracing_subscriber::EnvFilter;
 
-/// Statements are prepared on one thread and end on another, and allocate a little on each: glibc's allocator takes a lock
-/// for that. A program that has the library inside chooses its own.
+/// Statements are prepared on one thread and end on another, and allocate a little on each: glibc's allocator takes a
+/// lock for that. A program that has the library inside chooses its own.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

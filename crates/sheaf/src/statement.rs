@@ -75,8 +75,8 @@ impl Connection {
         })
     }
 
-    /// Runs a prepared statement with a value for each `?`, and gives its rows to `take` one by one. An error of `take` ends
-    /// the statement with that error. Returns the number of rows that it changed.
+    /// Runs a prepared statement with a value for each `?`, and gives its rows to `take` one by one. An error of `take`
+    /// ends the statement with that error. Returns the number of rows that it changed.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

@@ -254,8 +254,8 @@ fn value_of(cell: Cell<'_>, column: &ColumnMeta) -> Value {
 }
 
 impl Row<'_> {
-    /// The value in a column, by number or name, as a type of Rust. Errors 1054 without such a column, and 1366 if the value
-    /// is none of this type; NULL wants an `Option`.
+    /// The value in a column, by number or name, as a type of Rust. Errors 1054 without such a column, and 1366 if the
+    /// value is none of this type; NULL wants an `Option`.
     pub fn get<T: FromValue>(&self, column: impl ColumnIndex) -> Result<T> {
         let position = column.position(self.columns())?;
         let meta = &self.columns()[position];
@@ -311,8 +311,8 @@ impl Iterator for Rows {
 impl ExactSizeIterator for Rows {}
 
 impl Connection {
-    /// Runs a statement with values for its `?` and gives its rows. They are all in your memory; for results that may be large
-    /// see [`Connection::run`] and [`Connection::query_each`].
+    /// Runs a statement with values for its `?` and gives its rows. They are all in your memory; for results that may
+    /// be large see [`Connection::run`] and [`Connection::query_each`].
     pub fn rows(&mut self, sql: &str, values: &[Value]) -> Result<Rows> {
         let statement = self.prepare(sql)?;
         self.rows_of(&statement, values)

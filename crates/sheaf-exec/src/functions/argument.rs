@@ -164,8 +164,8 @@ impl<'a> Call<'a> {
         Ok(common_collation(&[self.sql_type(0), self.sql_type(1)], operation)?.0)
     }
 
-    /// The kernel's array as the call's value. Zero has no sign in it, as in columns: operators that sort or tell values
-    /// apart take -0.0 for another value than 0.0.
+    /// The kernel's array as the call's value. Zero has no sign in it, as in columns: operators that sort or tell
+    /// values apart take -0.0 for another value than 0.0.
     pub fn finish(&self, mut array: ArrayRef) -> Result<ColumnarValue> {
         array = match array.data_type() {
             DataType::Float64 => unsigned_zeros::<Float64Type>(array),

@@ -1,9 +1,10 @@
 //! Texts of which only a part is the number that is wanted.
 //!
-//! `'5 apples' + 1` is 6, with the warning "Truncated incorrect DOUBLE value: '5 apples'". Where a strict mode stores what
-//! comes out, that is an error. Kernels convert without a word, since most conversions serve a comparison. But where a
-//! select list computes with a text, the typing rule puts a function of this module around it. The function belongs to a
-//! session: it notes in a cell what it has cut, and the session looks into that before it says how its statement ended.
+//! `'5 apples' + 1` is 6, with the warning "Truncated incorrect DOUBLE value: '5 apples'". Where a strict mode stores
+//! what comes out, that is an error. Kernels convert without a word, since most conversions serve a comparison. But
+//! where a select list computes with a text, the typing rule puts a function of this module around it. The function
+//! belongs to a session: it notes in a cell what it has cut, and the session looks into that before it says how its
+//! statement ended.
 //!
 //! Divisions by zero, which are NULL, are noted in the same way where the session watches for them (the mode
 //! ERROR_FOR_DIVISION_BY_ZERO).

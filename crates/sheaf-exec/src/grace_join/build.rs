@@ -1,8 +1,8 @@
 //! The build side of a join in memory, and the memory that the join then runs in.
 //!
-//! What a hash join will take is reserved while its rows are collected: the rows, what is there twice while its columns are
-//! put together one by one, and the hash table. When all of it was granted, the join gets a memory pool of its own, which has
-//! just that. So it does not fail for want of memory that another operator has taken in between.
+//! What a hash join will take is reserved while its rows are collected: the rows, what is there twice while its columns
+//! are put together one by one, and the hash table. When all of it was granted, the join gets a memory pool of its own,
+//! which has just that. So it does not fail for want of memory that another operator has taken in between.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -30,8 +30,8 @@ const LEAST_BYTES: usize = 512 << 10;
 const LEFT_FREE: usize = 4;
 const SMALL_BUILD: usize = 16;
 
-/// Bytes of a hash table for each row besides those of the map: the chain of rows with one hash, and the mark of those that
-/// have a match.
+/// Bytes of a hash table for each row besides those of the map: the chain of rows with one hash, and the mark of those
+/// that have a match.
 const CHAIN_BYTES: usize = 5;
 
 /// How the memory of joins is called in errors.

@@ -1,8 +1,8 @@
 //! A hash join whose build side need not fit in memory: a grace hash join.
 //!
-//! The build side (left) is collected. As long as there is memory for it and its hash table, DataFusion's [`HashJoinExec`]
-//! joins as if this operator were not there. If there is not, both sides go to files, divided by a hash of the keys, and
-//! each pair of files is a join of its own:
+//! The build side (left) is collected. As long as there is memory for it and its hash table, DataFusion's
+//! [`HashJoinExec`] joins as if this operator were not there. If there is not, both sides go to files, divided by a
+//! hash of the keys, and each pair of files is a join of its own:
 //!
 //! ```text
 //!   left  --hash of keys-->  L0 L1 .. L15          L0 joined R0
@@ -10,17 +10,17 @@
 //!   right --hash of keys-->  R0 R1 .. R15          ...
 //! ```
 //!
-//! A pair whose build side still does not fit is divided again, with another hash. Where that does not help, because the
-//! rows have one key, the build side is joined [in pieces](pairs), each with all rows of the other side.
+//! A pair whose build side still does not fit is divided again, with another hash. Where that does not help, because
+//! the rows have one key, the build side is joined [in pieces](pairs), each with all rows of the other side.
 //!
-//! - A hash join has the order of the rows of its right side. Files lose it. Where an operator above relies on it, rows of
-//!   the right side are numbered before they are divided, and the joined ones sorted by these numbers.
+//! - A hash join has the order of the rows of its right side. Files lose it. Where an operator above relies on it, rows
+//!   of the right side are numbered before they are divided, and the joined ones sorted by these numbers.
 //! - NULL in a key that is compared by `=` has no match. Such rows are spread over all files.
 //! - A null-aware antijoin (NOT IN) asks whether the right side has a NULL or no rows at all. That is known when it is
 //!   divided; what is left is a plain antijoin.
 //!
-//! Idea: Kitsuregawa et al., "Application of Hash to Data Base Machine and Its Architecture" (1983); the pieces are DeWitt's
-//! hash loops.
+//! Idea: Kitsuregawa et al., "Application of Hash to Data Base Machine and Its Architecture" (1983); the pieces are
+//! DeWitt's hash loops.
 
 mod build;
 mod pairs;
@@ -53,7 +53,8 @@ use build::{Build, Held};
 use pairs::Pairs;
 use source::{InContextExec, SourceExec};
 
-/// Has each hash join of a finished plan spill. `order_matters`: the one who reads the plan relies on the order of its rows.
+/// Has each hash join of a finished plan spill. `order_matters`: what reads the plan relies on the order of its
+/// rows.
 pub fn spill_hash_joins(
     plan: Arc<dyn ExecutionPlan>,
     order_matters: bool,
@@ -90,8 +91,8 @@ pub fn spill_hash_joins(
 
 /// Whether an operator relies on the order of its input without requiring one.
 fn relies_on_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    // Who takes the first rows, or sorts them: a sort ends early where a prefix of its order is there already. The other
-    // references to shared rows may rely on their order.
+    // It takes the first rows, or sorts them: a sort ends early where a prefix of its order is there already. The
+    // other references to shared rows may rely on their order.
     plan.fetch().is_some() || plan.is::<SharedExec>()
 }
 

@@ -1,7 +1,7 @@
 //! Pairs of files that are joined one after another.
 //!
-//! A pair is joined by building on its left rows. If they do not fit in memory, both halves are divided again; if they cannot
-//! be divided, they are taken in pieces:
+//! A pair is joined by building on its left rows. If they do not fit in memory, both halves are divided again; if they
+//! cannot be divided, they are taken in pieces:
 //!
 //! ```text
 //!   rows of the left side are kept, or wanted by themselves:   left in pieces, each joined with the whole right half

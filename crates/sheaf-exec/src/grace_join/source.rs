@@ -1,5 +1,5 @@
-//! The inputs that a join gets instead of its own: rows that were read already, and an input that runs in the memory of the
-//! statement while the join runs in what was granted for it.
+//! The inputs that a join gets instead of its own: rows that were read already, and an input that runs in the memory of
+//! the statement while the join runs in what was granted for it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -103,7 +103,8 @@ pub(super) struct InContextExec {
 }
 
 impl InContextExec {
-    /// The join above has made its hash table when it asks for the first row: what was granted beyond that is given back.
+    /// The join above has made its hash table when it asks for the first row: what was granted beyond that is given
+    /// back.
     pub(super) fn new(
         input: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,

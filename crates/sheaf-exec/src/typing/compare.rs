@@ -1,11 +1,12 @@
 //! Comparisons by MySQL's rules ("Type Conversion in Expression Evaluation" of the manual).
 //!
-//! Both operands go to one [`Domain`]: sort keys of a collation, bytes, an exact number type, doubles, dates, points in time
-//! or times. A literal compared with a column goes to the column's own type, even if it lies between two values of that
-//! type (`int < 5.5` is `int <= 5`) or outside of all of them. So it becomes keys of indexes, and nothing is rounded:
+//! Both operands go to one [`Domain`]: sort keys of a collation, bytes, an exact number type, doubles, dates, points in
+//! time or times. A literal compared with a column goes to the column's own type, even if it lies between two values of
+//! that type (`int < 5.5` is `int <= 5`) or outside of all of them. So it becomes keys of indexes, and nothing is
+//! rounded:
 //!
 //! ```text
-//!   bigint = '97716021308405775'      as integers. Doubles have 53 bits, so as doubles its neighbours were equal to it.
+//!   bigint = '97716021308405775'      as integers: as doubles, which have 53 bits, its neighbours were equal to it
 //!   bigint < '97716021308405774.5'    bigint <= 97716021308405774
 //!   bigint = '1bad'                   bigint = 1, and a warning, or an error where a strict mode changes rows by it
 //!   bigint = varchar                  two columns: as doubles
@@ -303,8 +304,8 @@ pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) ->
 
 /// `x BETWEEN low AND high`: all three are compared as one type.
 ///
-/// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number, between
-/// a string and a date a point in time.
+/// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number,
+/// between a string and a date a point in time.
 pub(super) fn between(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let [mut x, low, high] = operands(args)?;
     let types = [
@@ -732,7 +733,8 @@ pub(super) fn join_key(
     ))
 }
 
-/// The name of a subquery's column that was converted: another one than its own, which decorrelation may need beside it.
+/// The name of a subquery's column that was converted: another one than its own, which decorrelation may need beside
+/// it.
 const CONVERTED: &str = "$converted";
 
 /// The operand of IN (or ANY, ALL) and the column of its subquery in one domain.

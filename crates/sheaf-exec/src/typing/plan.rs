@@ -46,9 +46,9 @@ pub fn resolve_plan(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
 
 /// Rewrites the expressions of a plan from its leaves up, subqueries included.
 ///
-/// `rewrite` gets each node that has expressions, or whose inputs `rewrite` has had, and is to leave it with the schema that
-/// follows from these. The rest is as it was: the tables at the bottom of a plan and the joins that have no condition yet,
-/// which are most nodes of a join of many tables, and whose schemas are the widest.
+/// `rewrite` gets each node that has expressions, or whose inputs `rewrite` has had, and is to leave it with the schema
+/// that follows from these. The rest is as it was: the tables at the bottom of a plan and the joins that have no
+/// condition yet, which are most nodes of a join of many tables, and whose schemas are the widest.
 pub fn rewrite_changed(
     plan: LogicalPlan,
     rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
@@ -85,8 +85,8 @@ fn rewrite_from_below(
     Ok(Transformed::yes(rewrite(plan.data)?))
 }
 
-/// What a recursive table holds is what its first part gives, in names and types. So the second part is rewritten when these
-/// are known, and gives its rows in these types.
+/// What a recursive table holds is what its first part gives, in names and types. So the second part is rewritten when
+/// these are known, and gives its rows in these types.
 fn rewrite_recursive(
     query: RecursiveQuery,
     rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
@@ -314,7 +314,8 @@ fn sort_by_key(sort: Sort, schema: &DFSchema) -> Result<Sort> {
 }
 
 /// In a correlated subquery, `ck(inner) = ck(outer)` becomes `key = ck(outer)` with the key computed below: DataFusion
-/// pulls an equality out of an aggregated subquery only if its inner side is a column, because that is what it groups by.
+/// pulls an equality out of an aggregated subquery only if its inner side is a column, because that is what it groups
+/// by.
 fn with_correlated_keys(filter: Filter) -> Result<Filter> {
     if !filter.predicate.contains_outer() {
         return Ok(filter);

@@ -811,7 +811,8 @@ fn into_row(expr: &mut Expr) {
     }
 }
 
-/// `TIMESTAMP '2024-05-06 07:08:09.25'` and `TIME '07:08:09.25'` have as many fraction digits as are written, up to six.
+/// `TIMESTAMP '2024-05-06 07:08:09.25'` and `TIME '07:08:09.25'` have as many fraction digits as are written, up to
+/// six.
 fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataType {
     let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
     else {

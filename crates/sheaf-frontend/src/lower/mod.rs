@@ -1,7 +1,7 @@
 //! The pass over the syntax tree: MySQL's operators become markers, names become exact.
 //!
-//! DataFusion's SqlToRel would give each operator its own meaning (`/` of integers, `=` of a string and a number, AND of
-//! integers). So this pass runs first and leaves it nothing to interpret:
+//! DataFusion's SqlToRel would give each operator its own meaning (`/` of integers, `=` of a string and a number, AND
+//! of integers). So this pass runs first and leaves it nothing to interpret:
 //!
 //! - Each operator, cast and special form becomes a call of a function of [`sheaf_exec::functions`]: `a + b` is
 //!   `$add(a, b)`. Conditions and values are kept apart here, because MySQL's conditions are integers and DataFusion's
@@ -135,8 +135,8 @@ struct Lowering<'a> {
     /// How each column name that occurred is spelled, by its lower-case form: columns by their definition, aliases
     /// by their first occurrence.
     names: HashMap<String, String>,
-    /// A table spells a column otherwise than `names` does: `Id` and `id`. Then each block's own tables tell how a column is
-    /// spelled that is read, and `names` how one is that a query gives.
+    /// A table spells a column otherwise than `names` does: `Id` and `id`. Then each block's own tables tell how a
+    /// column is spelled that is read, and `names` how one is that a query gives.
     many_spellings: bool,
     tables: Vec<TableReference>,
     /// The common table expressions in scope.
@@ -180,7 +180,8 @@ struct CommonTable {
     work: Work,
 }
 
-/// What the truth value of a condition may be taken for if it is unknown, because it makes no difference where it stands.
+/// What the truth value of a condition may be taken for if it is unknown, because it makes no difference where it
+/// stands.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Unknown {
     /// For nothing else.

@@ -125,8 +125,8 @@ fn is_position(expr: &Expr) -> bool {
 }
 
 /// The grouping sets of WITH ROLLUP. Within them SqlToRel knows no positions of items, and nothing may come twice: what
-/// does gets another name. The items show it as it comes first: a column is summed up where no group has it any more. So
-/// say the standard and MySQL; MariaDB shows NULL in one of its items.
+/// does gets another name. The items show it as it comes first: a column is summed up where no group has it any more.
+/// So say the standard and MySQL; MariaDB shows NULL in one of its items.
 ///
 /// ```text
 ///   a, b, a WITH ROLLUP   -->   ROLLUP(a, b, $again(a))

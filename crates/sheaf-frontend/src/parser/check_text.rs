@@ -8,8 +8,8 @@
 //!   t.price > 0   /* net */ AND name <> "it's"     ->     `price` > 0 AND `name` <> 'it\'s'
 //! ```
 //!
-//! Parentheses around all of it are left out: SHOW CREATE TABLE adds some, and a dump that is read again would have more
-//! of them each time.
+//! Parentheses around all of it are left out: SHOW CREATE TABLE adds some, and a dump that is read again would have
+//! more of them each time.
 
 use std::ops::ControlFlow;
 

@@ -25,9 +25,9 @@ pub(crate) fn nested_loop_us(constants: &CostConstants, outer_rows: f64, inner_r
     outer_rows * inner_rows * constants.hash_probe_us
 }
 
-/// What a hash join of so many rows takes in addition if it divides both sides between files. Each row is hashed and copied,
-/// encoded, written, read and decoded: as much as looking it up a few times. Where the files lie in the system's page cache,
-/// a join of two million rows takes twice as long by files.
+/// What a hash join of so many rows takes in addition if it divides both sides between files. Each row is hashed and
+/// copied, encoded, written, read and decoded: as much as looking it up a few times. Where the files lie in the
+/// system's page cache, a join of two million rows takes twice as long by files.
 pub(crate) fn spilled_join_us(constants: &CostConstants, left_rows: f64, right_rows: f64) -> f64 {
     SPILLED_PROBES * hash_probe_us(constants, left_rows + right_rows)
 }

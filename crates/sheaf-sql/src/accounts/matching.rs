@@ -45,8 +45,8 @@ pub fn hidden_by<'a>(
         .map(|(_, account)| account)
 }
 
-/// Whether both may fit one client. One of this machine is `localhost` and has a loopback address, any other has an address.
-/// Of patterns with wildcards it is not known which networks they fit.
+/// Whether both may fit one client. One of this machine is `localhost` and has a loopback address, any other has an
+/// address. Of patterns with wildcards it is not known which networks they fit.
 fn may_share_client(one: &str, other: &str) -> bool {
     let fits_some_of = |pattern: &str, of: &str| {
         host_fits(of, pattern) || (is_pattern(pattern) && network(of).is_some())
@@ -170,8 +170,8 @@ fn places(pattern: &str) -> Vec<Place> {
     places
 }
 
-/// Whether everything that fits the pattern `asked` fits `pattern`, too. A `_` stands for one character, so not for a `%`, and
-/// a character for itself, so not for a `_`.
+/// Whether everything that fits the pattern `asked` fits `pattern`, too. A `_` stands for one character, so not for a
+/// `%`, and a character for itself, so not for a `_`.
 fn covers(pattern: &str, asked: &str) -> bool {
     let pattern = places(pattern);
     // How much of the pattern may have been used for what of `asked` was looked at.

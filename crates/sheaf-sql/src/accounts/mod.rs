@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The catalog keeps the accounts, as one value with a version. A session has a pointer to its account and the version
-//! that it looked at; a statement compares versions, which writes nothing, and whoever may do everything is asked nothing
-//! more. So a change of privileges holds from the next statement on, of all sessions.
+//! that it looked at; a statement compares versions, which writes nothing, and whoever may do everything is asked
+//! nothing more. So a change of privileges holds from the next statement on, of all sessions.
 //!
 //! Rights are checked in two places: [`requirements`] when a statement is dispatched, by what it says, and
 //! [`Session::check_read`] when a query names a table, be it in a subquery or in EXPLAIN. Direct plans are shared by
@@ -287,8 +287,8 @@ impl Session {
     }
 }
 
-/// Digests that proofs of caching_sha2_password are checked with, of users that have connected since the start. Each goes
-/// with the verifier that it was made for.
+/// Digests that proofs of caching_sha2_password are checked with, of users that have connected since the start. Each
+/// goes with the verifier that it was made for.
 #[derive(Default)]
 pub(crate) struct DigestCache(Mutex<BTreeMap<AccountName, (String, FastDigest)>>);
 

@@ -1,8 +1,8 @@
 //! Which privileges a statement needs, by what it says.
 //!
 //! Tables that are read are checked where queries are planned ([`Session::check_read`]); here it is about what a
-//! statement changes, defines or administers. The rules are those of MySQL's manual, which names the privileges with each
-//! statement.
+//! statement changes, defines or administers. The rules are those of MySQL's manual, which names the privileges with
+//! each statement.
 
 use std::ops::ControlFlow;
 
@@ -309,8 +309,8 @@ pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
     needs
 }
 
-/// Whether ON DUPLICATE KEY UPDATE looks at a column of the row in the way. The row that was to be inserted is the statement's
-/// own.
+/// Whether ON DUPLICATE KEY UPDATE looks at a column of the row in the way. The row that was to be inserted is the
+/// statement's own.
 fn duplicates_are_read(on: &ast::OnInsert, alias: Option<&ast::InsertAliases>) -> bool {
     let ast::OnInsert::DuplicateKeyUpdate(assignments) = on else {
         return true;

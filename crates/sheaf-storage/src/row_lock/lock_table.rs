@@ -5,9 +5,9 @@
 //! holder that asks for more goes to the front of those who wait: it would otherwise wait for somebody who waits for
 //! it.
 //!
-//! **Escalation.** A transaction that has locked [`ESCALATION_ROWS`] rows of a tree locks the whole tree instead, if that is
-//! in nobody's way: nobody else has locked, or changed and not committed, any of it. If somebody has, it goes on row by
-//! row and tries again later.
+//! **Escalation.** A transaction that has locked [`ESCALATION_ROWS`] rows of a tree locks the whole tree instead, if
+//! that is in nobody's way: nobody else has locked, or changed and not committed, any of it. If somebody has, it goes
+//! on row by row and tries again later.
 
 mod wait_search;
 
@@ -47,7 +47,8 @@ pub(super) enum Wait {
     End(TransactionId),
     /// The end of another transaction that waits for a key, or that it gives up.
     Turn(TransactionId),
-    /// The end of another transaction, or that its range goes or lets pass. There may be more whose ranges are in the way.
+    /// The end of another transaction, or that its range goes or lets pass. There may be more whose ranges are in the
+    /// way.
     Range(TransactionId),
     /// The end of another transaction whose locks are in the way of a range, or that it gives locks back.
     Locks(TransactionId),
@@ -238,8 +239,8 @@ impl LockTable {
         }
     }
 
-    /// Asks for a lock. If it is queued, the transaction waits for it from now on. A row in a range that the transaction
-    /// has locked as strongly is not entered. True: the lock is entered, and was not before.
+    /// Asks for a lock. If it is queued, the transaction waits for it from now on. A row in a range that the
+    /// transaction has locked as strongly is not entered. True: the lock is entered, and was not before.
     pub(super) fn request(
         &mut self,
         transaction: TransactionId,
@@ -288,8 +289,8 @@ impl LockTable {
         owners.next().cloned()
     }
 
-    /// What a range of the whole tree, in the place of the rows that the transaction has locked, would exclude. `None` if
-    /// these are few, or somebody else has locked any of that.
+    /// What a range of the whole tree, in the place of the rows that the transaction has locked, would exclude. `None`
+    /// if these are few, or somebody else has locked any of that.
     pub(super) fn may_escalate(
         &self,
         transaction: TransactionId,
@@ -570,8 +571,8 @@ impl LockTable {
         self.clear_wait(transaction);
     }
 
-    /// Among those for whom the transaction waits in the end, those who wait out of courtesy wait no longer, until they say
-    /// so. True if there are any.
+    /// Among those for whom the transaction waits in the end, those who wait out of courtesy wait no longer, until they
+    /// say so. True if there are any.
     pub(super) fn end_courtesies(&mut self, transaction: TransactionId) -> bool {
         let mut ended = false;
         for waiter in self.waited_for(transaction) {
@@ -593,8 +594,8 @@ impl LockTable {
         waiter.wanted = Some(wanted);
     }
 
-    /// Who waits for a key of this range because of somebody else's range, and should have it first. Not who comes across
-    /// a range that the transaction has already.
+    /// Who waits for a key of this range because of somebody else's range, and should have it first. Not who comes
+    /// across a range that the transaction has already.
     pub(super) fn waits_for_key_in(
         &self,
         transaction: TransactionId,
@@ -770,8 +771,8 @@ impl LockTable {
         self.reaches(transaction, transaction)
     }
 
-    /// Whose ranges are in the way of what a transaction wants. Not those that are pending: they let pass who their owners
-    /// wait for, so they are in no cycle.
+    /// Whose ranges are in the way of what a transaction wants. Not those that are pending: they let pass who their
+    /// owners wait for, so they are in no cycle.
     fn owners_against(&self, transaction: TransactionId, wanted: &WantedKey) -> Vec<TransactionId> {
         let WantedKey { tree, key, .. } = wanted;
         let ids = |owner: &Arc<StatusCell>| owner.id();

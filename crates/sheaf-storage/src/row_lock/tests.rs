@@ -855,8 +855,8 @@ fn who_locks_a_range_waits_for_locks_that_it_excludes() {
     assert_eq!(locks.count(), 0);
 }
 
-/// A lock that somebody holds while it waits for the range's owner is a place in a queue and no more, whether it began to
-/// wait before the owner came to the lock or afterwards.
+/// A lock that somebody holds while it waits for the range's owner is a place in a queue and no more, whether it began
+/// to wait before the owner came to the lock or afterwards.
 #[test]
 fn who_waits_for_the_owner_of_a_range_is_not_waited_for() {
     for waits_first in [true, false] {
@@ -917,7 +917,8 @@ fn every_range_in_the_way_of_a_key_counts_in_deadlocks() {
     end(&locks, &writer);
 }
 
-/// One writer after the other is in the way of a range: each is soon through, but the range does not wait for all of them.
+/// One writer after the other is in the way of a range: each is soon through, but the range does not wait for all of
+/// them.
 #[test]
 fn a_range_waits_no_longer_than_it_may_in_all() {
     const WRITERS: u64 = 100_000;

@@ -1,7 +1,7 @@
 //! Direct plans against vectorised ones: every statement through both, with the same results.
 //!
-//! Two databases hold the same tables. A statement runs in one with `optimizer_switch='direct=on'` and in the other with
-//! `direct=off`; rows, column descriptions, counts, warnings and errors must be the same, and so must the tables
+//! Two databases hold the same tables. A statement runs in one with `optimizer_switch='direct=on'` and in the other
+//! with `direct=off`; rows, column descriptions, counts, warnings and errors must be the same, and so must the tables
 //! afterwards. Schemas, rows and statements come from a seed.
 
 use mysql::consts::ColumnType;
@@ -125,8 +125,8 @@ fn answer_of<P: mysql::prelude::Protocol>(
     }
 }
 
-/// All that a client is told of a column, but its database. `shape_only`: and but its origin, which a vectorised DISTINCT
-/// has lost.
+/// All that a client is told of a column, but its database. `shape_only`: and but its origin, which a vectorised
+/// DISTINCT has lost.
 /// A computed text is announced with the longest that it can be. Its literals tell that, and a direct plan serves all
 /// literals, so it may announce the longest of any text.
 fn length_of(column: &Column, shape_only: bool) -> u32 {
@@ -1089,8 +1089,8 @@ fn entries_are_read_as_their_rows_are() {
     }
 }
 
-/// Others have changed the rows since the snapshot, and what comes on top of that is the transaction's own: each row is seen
-/// once, by every index as it is by the primary key.
+/// Others have changed the rows since the snapshot, and what comes on top of that is the transaction's own: each row is
+/// seen once, by every index as it is by the primary key.
 #[test]
 fn own_changes_hide_what_the_snapshot_has_of_the_row() {
     let server = TestServer::start();

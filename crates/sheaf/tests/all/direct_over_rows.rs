@@ -1,5 +1,5 @@
-//! SELECT over rows that keys have found: groups, orders, aggregates and filters of expressions, all direct and with the
-//! answers of the vectorised path.
+//! SELECT over rows that keys have found: groups, orders, aggregates and filters of expressions, all direct and with
+//! the answers of the vectorised path.
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, Value};

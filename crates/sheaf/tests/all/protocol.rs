@@ -134,7 +134,7 @@ fn one_client_too_many_is_told_so() {
     RawClient::connect(server.address(), 0).succeed(COM_PING, b"");
 }
 
-/// Connections that say nothing do not take the place of somebody who logs in: the oldest of them has to go.
+/// Connections that say nothing do not take the place of a client that logs in: the oldest of them has to go.
 #[test]
 fn silent_connections_keep_nobody_out() {
     let options = EngineOptions {

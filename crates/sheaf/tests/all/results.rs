@@ -249,7 +249,8 @@ fn fill_with_wide_rows(connection: &mut Conn) {
     }
 }
 
-/// Sorts of operators, rows to change and cursors have one limit; what exceeds it fails alone, and leaves nothing behind.
+/// Sorts of operators, rows to change and cursors have one limit; what exceeds it fails alone, and leaves nothing
+/// behind.
 #[test]
 fn temporary_files_have_a_limit() {
     let mut options = EngineOptions {

@@ -1,7 +1,8 @@
-//! Who waits for whom, along a chain of waits: one walk over the table, in time that hardly grows faster than what it meets.
+//! Which transaction waits for which, along a chain of waits. One walk over the table takes time that hardly grows
+//! faster than what it meets.
 //!
-//! A queue of a popular row has thousands of transactions that wait, and each of them waits for all before it. So a walk
-//! that comes to a queue writes down once where everybody stands, and follows a chain from there:
+//! A queue of a popular row has thousands of transactions that wait, and each of them waits for all before it. So a
+//! walk that comes to a queue writes down once where everybody stands, and follows a chain from there:
 //!
 //! ```text
 //!   holders H1 H2 | waiting  X1  S2  S3  X4  S5            X exclusive, S shared
@@ -9,9 +10,9 @@
 //!   X1 -> H1, H2      S2 -> X1      S3 -> X1      X4 -> S3, S2, X1      S5 -> X4
 //! ```
 //!
-//! Those who want the lock alone wait for all before them, so whoever stands behind such a one need not be led to what comes
-//! before it: each place is told of once or twice. Transactions that are leaving (see [`LockTable::is_leaving`]) wait for
-//! nobody and are in nobody's way for long, so no chain leads to them.
+//! A transaction that wants the lock alone waits for all before it. What stands behind it need not be led to what comes
+//! before it, so each place is told of once or twice. Transactions that are leaving (see [`LockTable::is_leaving`])
+//! wait for nobody and are in nobody's way for long, so no chain leads to them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,13 +20,13 @@ use super::{LockTable, Party, Queue, Wait};
 use crate::row_lock::{LockMode, LockName};
 use crate::transaction::TransactionId;
 
-/// Where those who wait in a queue stand.
+/// Where the waiting transactions of a queue stand.
 struct Places {
-    /// By transaction, in the queue of those who wait.
+    /// By transaction, in the queue of waiting ones.
     place_of: BTreeMap<TransactionId, usize>,
     /// By place: the nearest one before it that wants the lock alone and is not leaving.
     alone_before: Vec<Option<usize>>,
-    /// The holders were told of to one who wants the lock alone, for whom all of them are in the way.
+    /// The holders were told of to one that wants the lock alone: all of them are in its way.
     are_holders_told: bool,
 }
 
@@ -151,7 +152,7 @@ impl LockTable {
         false
     }
 
-    /// All for whom a transaction waits in the end, and between whom the search has found waits: who waits, for whom.
+    /// All for whom a transaction waits in the end, and the waits that the search has found: a waiter, and what it waits for.
     fn waits_from(
         &self,
         transaction: TransactionId,
@@ -179,7 +180,7 @@ impl LockTable {
         self.waits_from(transaction).0
     }
 
-    /// The others in all cycles through a transaction: those for whom it waits in the end and who wait for it.
+    /// The others in all cycles through a transaction: it waits for them in the end, and they for it.
     pub(in crate::row_lock) fn others_in_cycles(
         &self,
         transaction: TransactionId,
@@ -201,8 +202,8 @@ impl LockTable {
         found
     }
 
-    /// The others in a cycle, of those through the transaction the shortest: of who waits before it in a queue and who
-    /// holds the lock that all of them wait for, the cycle that matters has only the latter.
+    /// The others in the shortest cycle through the transaction. Some may wait before it in a queue for a lock that one
+    /// of them holds: the cycle that matters has only the holder.
     pub(in crate::row_lock) fn shortest_cycle(
         &self,
         transaction: TransactionId,
