@@ -116,7 +116,7 @@ impl Session {
         (query, text): (&ast::Query, &str),
     ) -> Result<(u64, Option<Returned>)> {
         self.until_stable(statement, |session, statement| {
-            let view = statement.changes().read_view()?;
+            let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, tables)?;
             let (rows, returned) = match &delete.returning {

@@ -232,7 +232,7 @@ impl Session {
     ) -> Result<LockedResult> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
-            let view = statement.changes().read_view()?;
+            let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let mut result = session.collect_result(planned)?;
@@ -342,7 +342,7 @@ impl Session {
     ) -> Result<ReadView> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
-            let view = statement.changes().read_view()?;
+            let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(keys, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let mut rows = session.collect_rows(planned)?;
@@ -406,7 +406,7 @@ impl Session {
         mut window: Window,
         sink: &mut dyn ResultSink,
     ) -> Result<u64> {
-        let view = statement.changes().read_view()?;
+        let view = statement.changes().view_to_lock()?;
         let planned = self.plan_change(query, text, view.clone())?;
         sink.columns(&planned.columns[targets.len()..])?;
         let items: Vec<usize> = (targets.len()..planned.columns.len()).collect();

@@ -213,7 +213,7 @@ impl Session {
     ) -> Result<Updated> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
-            let view = statement.changes().read_view()?;
+            let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let decimals = planned.decimals();

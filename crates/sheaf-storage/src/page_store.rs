@@ -497,11 +497,15 @@ impl PageStore {
 
     /// Makes all durable that has committed so far, and lets snapshots that are taken from now on see it.
     pub(crate) fn show_commits(&self) -> Result<()> {
+        self.show_commits_to(self.transactions.newest_commit())
+    }
+
+    /// As [`Self::show_commits`], up to a commit that somebody has seen.
+    pub(crate) fn show_commits_to(&self, lsn: Lsn) -> Result<()> {
         // The status of each is set where its record is appended, so all before the newest have theirs.
-        let newest = self.transactions.newest_commit();
-        if newest > self.transactions.snapshots.newest() {
-            self.make_commit_durable(newest)?;
-            self.transactions.snapshots.advance_to(newest);
+        if lsn > self.transactions.snapshots.newest() {
+            self.make_commit_durable(lsn)?;
+            self.transactions.snapshots.advance_to(lsn);
         }
         Ok(())
     }

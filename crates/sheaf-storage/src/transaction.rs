@@ -103,6 +103,8 @@ pub struct Transaction {
     visited: VisitedLeaves,
     /// What its reads see that have one view to its end.
     kept_view: Option<ReadView>,
+    /// Commits up to here it may have seen, though they were not durable then.
+    seen: Lsn,
     /// Something about this transaction is in the log.
     is_logged: bool,
     /// Why a rollback has failed: only the next start can take the rest back.
@@ -128,6 +130,7 @@ impl Transaction {
             undo: UndoStack::default(),
             visited: VisitedLeaves::default(),
             kept_view: None,
+            seen: Lsn(0),
             is_logged: false,
             broken: None,
             limit,
@@ -157,6 +160,7 @@ impl Transaction {
             undo,
             visited: VisitedLeaves::default(),
             kept_view: None,
+            seen: Lsn(0),
             is_logged: true,
             broken: None,
             limit: usize::MAX,
@@ -178,13 +182,28 @@ impl Transaction {
         &mut self.visited
     }
 
-    /// A view of what has committed by now, and of everything that this transaction has changed and will change.
+    /// A view of what has committed by now, durably, and of everything that this transaction has changed and will change.
+    /// It shows at least what [`Self::view_to_lock`] and the locks of rows have shown.
     ///
     /// # Errors
     /// `TooManySnapshots`.
     pub fn read_view(&self) -> Result<ReadView> {
-        let snapshots = &self.store.transactions.snapshots;
-        ReadView::take(snapshots, Some(self.status.clone()))
+        let transactions = &self.store.transactions;
+        match self.seen > transactions.snapshots.newest() {
+            true => transactions.view_ahead(&self.status, self.seen),
+            false => ReadView::take(&transactions.snapshots, Some(self.status.clone())),
+        }
+    }
+
+    /// As [`Self::read_view`], also of what has committed and is not durable yet: for a statement that locks or changes what
+    /// it finds. The transaction does not end before that is durable.
+    ///
+    /// # Errors
+    /// `TooManySnapshots`.
+    pub fn view_to_lock(&mut self) -> Result<ReadView> {
+        let view = (self.store.transactions).view_ahead(&self.status, self.seen)?;
+        self.seen = self.seen.max(view.timestamp().unwrap_or_default());
+        Ok(view)
     }
 
     /// The view that the transaction's reads keep to its end, taken at the first call. Who changes an entry that others have
@@ -263,9 +282,10 @@ impl Transaction {
         transaction.check_whole()?;
         if !transaction.is_logged {
             transaction.end_without_changes();
-            // Its locks may have shown it what others had committed and the log had not made durable.
-            if transaction.has_locks {
-                transaction.store.show_commits()?;
+            match transaction.has_locks {
+                // They may have shown it anything.
+                true => transaction.store.show_commits()?,
+                false => transaction.store.show_commits_to(transaction.seen)?,
             }
             return Ok(None);
         }
@@ -285,7 +305,10 @@ impl Transaction {
     /// # Errors
     /// A page, or undo that was spilled, could not be read; from then on the storage accepts no changes.
     pub fn rollback(mut self) -> Result<()> {
-        self.rollback_all()
+        self.rollback_all()?;
+        // What was told of others stays true. It is rolled back in any case: the next commit tells of a log that has failed.
+        let _ = self.store.show_commits_to(self.seen);
+        Ok(())
     }
 
     fn rollback_all(&mut self) -> Result<()> {
@@ -574,8 +597,7 @@ impl Transaction {
         let is_unchanged =
             tree.is_unchanged_since(view, key)? || tree.is_changed_by(key, &self.status)?;
         if !is_unchanged {
-            // Whoever changed it has committed, but the commit may not be durable: then no view would see it yet.
-            self.store.show_commits()?;
+            self.see_commits();
         }
         Ok(LockedRow {
             is_new,
@@ -620,6 +642,12 @@ impl Transaction {
             }
         }
         found
+    }
+
+    /// Something is not what a view shows. Whoever has changed it has committed, but the commit may not be durable: the next
+    /// view shows it nevertheless.
+    fn see_commits(&mut self) {
+        self.seen = self.seen.max(self.store.transactions.newest_commit());
     }
 
     /// Makes durable what has committed by now, for a statement that is about to tell what it has found under its locks.
@@ -684,7 +712,7 @@ impl Transaction {
             })
         })?;
         if !is_unchanged {
-            self.store.show_commits()?;
+            self.see_commits();
         }
         Ok(is_unchanged)
     }
@@ -716,7 +744,7 @@ impl Transaction {
             Ok(RangeState::Settled(true))
         })?;
         if !is_unchanged {
-            self.store.show_commits()?;
+            self.see_commits();
         }
         Ok(is_unchanged)
     }

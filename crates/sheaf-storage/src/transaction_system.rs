@@ -14,10 +14,10 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::page::{Lsn, PageId};
 use crate::row_lock::RowLocks;
-use crate::snapshot::{LiveSnapshots, SnapshotRegistry, StatusCell};
+use crate::snapshot::{LiveSnapshots, ReadView, SnapshotRegistry, StatusCell};
 use crate::spill_file::SpillFile;
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, thread};
 use crate::versions::VersionStore;
 
 /// Snapshots, versions and locks of one storage.
@@ -31,6 +31,8 @@ pub(crate) struct TransactionSystem {
     gathered: Mutex<Arc<LiveSnapshots>>,
     /// Where the newest commit is in the log, durable or not.
     newest_commit: AtomicU64,
+    /// The same, behind it by the moment in which a commit sets its status: all up to here have theirs.
+    settled_commit: AtomicU64,
 }
 
 impl TransactionSystem {
@@ -49,6 +51,7 @@ impl TransactionSystem {
             spill_file,
             gathered,
             newest_commit: AtomicU64::new(0),
+            settled_commit: AtomicU64::new(0),
         }
     }
 
@@ -58,6 +61,29 @@ impl TransactionSystem {
         // First: who sees that the transaction has committed finds its place here.
         self.newest_commit.store(lsn.0, Ordering::SeqCst);
         status.commit(lsn);
+        self.settled_commit.store(lsn.0, Ordering::SeqCst);
+    }
+
+    /// A view of all that has committed by now, durable or not, at least up to `least`, which somebody has seen.
+    ///
+    /// # Errors
+    /// `TooManySnapshots`.
+    pub(crate) fn view_ahead(&self, own: &Arc<StatusCell>, least: Lsn) -> Result<ReadView> {
+        loop {
+            let settled = Lsn(self.settled_commit.load(Ordering::SeqCst));
+            if settled < least {
+                // Its status was seen in the moment before.
+                thread::yield_now();
+                continue;
+            }
+            if settled <= self.snapshots.newest() {
+                return ReadView::take(&self.snapshots, Some(own.clone()));
+            }
+            let view = ReadView::take_ahead(&self.snapshots, own.clone(), settled)?;
+            if let Some(view) = view {
+                return Ok(view);
+            }
+        }
     }
 
     /// Where the newest commit is that anybody can have seen.

@@ -800,6 +800,33 @@ fn a_commit_that_is_not_finished_is_not_seen() {
     assert_eq!(table.committed(), [(1, 12), (2, 22)]);
 }
 
+/// A transaction that locks what it finds sees a commit that is not on the disk, and so do its later reads. When it has
+/// ended, however it did, what it has seen is durable.
+#[test]
+fn a_commit_that_is_not_finished_is_seen_under_locks() {
+    for commits in [true, false] {
+        let table = Table::new();
+        let mut first = table.begin(ReadCommitted);
+        first.update(1, 11).unwrap();
+        let first = first.transaction.commit_later().unwrap().unwrap();
+        let mut second = table.begin(ReadCommitted);
+        assert_eq!(second.read(1).unwrap(), Some(10));
+        let (ahead, mut value) = (second.transaction.view_to_lock().unwrap(), Vec::new());
+        assert!(table.tree.get_at(&ahead, &[1], &mut value).unwrap());
+        assert_eq!(value, [11]);
+        assert_eq!(second.read(1).unwrap(), Some(11));
+        assert_eq!(table.committed(), [(1, 10), (2, 20)]);
+        assert!(first.has_to_wait());
+        match commits {
+            true => second.commit(),
+            false => second.transaction.rollback().unwrap(),
+        }
+        assert!(!first.has_to_wait());
+        assert_eq!(table.committed(), [(1, 11), (2, 20)]);
+        first.finish().unwrap();
+    }
+}
+
 #[test]
 fn a_commit_that_is_never_finished_is_seen_with_the_next_one() {
     let table = Table::new();

@@ -245,6 +245,83 @@ fn a_snapshot_sees_every_transfer_whole_or_not_at_all() {
     });
 }
 
+/// A view ahead of the log sees transfers whole, keeps what it sees from the collector, and no later view of its
+/// transaction sees less.
+#[test]
+fn a_view_ahead_of_the_log_sees_every_transfer_whole_or_not_at_all() {
+    explore(SCHEDULES, || {
+        let bank = Bank::open();
+        let threads = vec![
+            spawn(&bank, |bank| {
+                bank.transfer(10, 30).unwrap();
+                bank.transfer(40, 10).unwrap();
+            }),
+            spawn(&bank, |bank| bank.transfer(20, 40).unwrap()),
+            spawn(&bank, |bank| {
+                let mut transaction = bank.storage.begin_transaction();
+                transaction.set_lock_wait(LONG);
+                let mut newest = None;
+                for _ in 0..2 {
+                    let ahead = transaction.view_to_lock().unwrap();
+                    for direction in [Direction::Forward, Direction::Backward] {
+                        assert_eq!(bank.total(&ahead, direction), opening_total());
+                    }
+                    let view = transaction.read_view().unwrap();
+                    assert!(newest <= ahead.timestamp() && ahead.timestamp() <= view.timestamp());
+                    assert_eq!(bank.total(&view, Direction::Forward), opening_total());
+                    newest = view.timestamp();
+                }
+                transaction.commit().unwrap();
+                // It has told what it saw.
+                let durable = bank.storage.read_view().unwrap();
+                assert!(newest <= durable.timestamp());
+            }),
+            spawn(&bank, |bank| {
+                for _ in 0..3 {
+                    bank.storage.collect_versions_step().unwrap();
+                }
+            }),
+        ];
+        bank.finish(threads);
+    });
+}
+
+/// Whoever waits for a row goes on with what its owner has committed, before that is durable.
+#[test]
+fn a_row_is_handed_over_before_its_commit_is_durable() {
+    explore(SCHEDULES, || {
+        let bank = Bank::open();
+        let add_twice = |bank: &Bank| {
+            let mut transaction = bank.storage.begin_transaction();
+            transaction.set_lock_wait(LONG);
+            for (account, change) in [(10, 1), (20, -1)] {
+                let view = transaction.view_to_lock().unwrap();
+                let (tree, mode) = (&bank.tree, LockMode::Exclusive);
+                let row = transaction.lock_row_of_view(&view, tree, &[account], mode, LONG);
+                if !row.unwrap().is_unchanged {
+                    // Nobody changes it now, so the next view shows it as it is.
+                    let view = transaction.view_to_lock().unwrap();
+                    let row = transaction.lock_row_of_view(&view, tree, &[account], mode, LONG);
+                    assert!(row.unwrap().is_unchanged);
+                }
+                let balance = bank.balance(account).strict_add_signed(change);
+                bank.set(&mut transaction, account, balance);
+            }
+            // What is seen with its own changes is what all that came before have left.
+            let view = transaction.read_view().unwrap();
+            assert_eq!(bank.total(&view, Direction::Forward), opening_total());
+            drop(transaction.commit_later().unwrap());
+        };
+        let threads = (0..3).map(|_| spawn(&bank, add_twice)).collect::<Vec<_>>();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        bank.transfer(30, 40).unwrap();
+        assert_eq!(bank.balance(10), OPENING_BALANCE + 3);
+        bank.finish(Vec::new());
+    });
+}
+
 #[test]
 fn a_snapshot_sees_the_same_when_the_past_is_spilled_beside_it() {
     explore(SCHEDULES, || {

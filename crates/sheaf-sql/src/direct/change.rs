@@ -843,7 +843,7 @@ impl Session {
         warnings: &mut Warnings,
     ) -> Result<Attempt> {
         let (access, direction) = (&rows.access, rows.direction);
-        let view = statement.changes().read_view()?;
+        let view = statement.changes().view_to_lock()?;
         table.check_view(&view)?;
         let reader = RowReader {
             table,

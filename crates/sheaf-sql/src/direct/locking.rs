@@ -148,7 +148,7 @@ impl Session {
         ready: &Ready,
         statement: &mut StatementTransaction,
     ) -> Result<Attempt> {
-        let view = statement.changes().read_view()?;
+        let view = statement.changes().view_to_lock()?;
         table.check_view(&view)?;
         // A sort needs all rows, and what it has looked at is locked.
         let wanted = match read.sorts() {
@@ -224,7 +224,7 @@ impl Session {
         ready: &Ready,
         statement: &mut StatementTransaction,
     ) -> Result<Attempt> {
-        let view = statement.changes().read_view()?;
+        let view = statement.changes().view_to_lock()?;
         table.check_view(&view)?;
         let mut left = match read.sorts() {
             true => u64::MAX,

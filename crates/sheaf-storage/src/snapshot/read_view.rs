@@ -45,6 +45,18 @@ impl ReadView {
         Ok(ReadView(Some(Arc::new(View { snapshot, own }))))
     }
 
+    /// As [`take`](Self::take), of what had committed at `lsn`, durable or not. `None`: as
+    /// [`SnapshotRegistry::take_ahead`].
+    pub(crate) fn take_ahead(
+        registry: &Arc<SnapshotRegistry>,
+        own: Arc<StatusCell>,
+        lsn: Lsn,
+    ) -> Result<Option<ReadView>> {
+        let snapshot = registry.take_ahead(lsn)?;
+        let own = Some(own);
+        Ok(snapshot.map(|snapshot| ReadView(Some(Arc::new(View { snapshot, own })))))
+    }
+
     /// Whether this is [`newest`](Self::newest).
     #[inline]
     pub fn is_newest(&self) -> bool {

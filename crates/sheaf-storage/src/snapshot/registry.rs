@@ -14,6 +14,9 @@
 //! If B misses the slot, then 2 came after B, so 3 came after A, and s, which 3 confirmed, is not older than n. So the
 //! collector keeps what the gathered snapshots need and what any snapshot from n on may need, and has missed nobody.
 //! (Both sides store before they load, so these operations are sequentially consistent.)
+//!
+//! The clock stands at what is durable. A snapshot may be *ahead* of it (see the folder's comment): it publishes s, and 3
+//! asks whether the clock has passed s. If not, then n is not newer than s in the argument above, and the rest is the same.
 
 use std::sync::Arc;
 
@@ -83,6 +86,21 @@ impl SnapshotRegistry {
             lsn = now;
             self.slots[slot].0.store(lsn.0, Ordering::SeqCst);
         }
+    }
+
+    /// Takes a snapshot of what had committed at `lsn`, durable or not: all of it has its status set. `None`: the clock has
+    /// passed `lsn`, so the collector may have missed the snapshot, and a newer one is to be taken.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(crate) fn take_ahead(&self, lsn: Lsn) -> Result<Option<Snapshot>> {
+        let (slot, _) = self.claim_slot()?;
+        let snapshot = Snapshot {
+            slot: Arc::clone(&self.slots[slot]),
+            lsn,
+        };
+        snapshot.slot.0.store(lsn.0, Ordering::SeqCst);
+        Ok((self.newest() <= lsn).then_some(snapshot))
     }
 
     /// A slot that is this snapshot's from now on, and the timestamp published in it.
@@ -169,7 +187,9 @@ impl LiveSnapshots {
 
     /// The snapshot that keeps most: the oldest one in use, or the next to be taken.
     pub(crate) fn oldest(&self) -> Lsn {
-        self.live.first().copied().unwrap_or(self.newest)
+        let first = self.live.first().copied().unwrap_or(self.newest);
+        // Those in use may all be ahead of the clock.
+        first.min(self.newest)
     }
 }
 
@@ -204,6 +224,21 @@ mod tests {
         assert!(live.need(Lsn(40), Lsn(60)));
         assert!(!live.need(Lsn(51), Lsn(100)));
         assert!(live.need(Lsn(51), Lsn(101)));
+    }
+
+    #[test]
+    fn a_snapshot_ahead_of_the_clock_is_not_older_than_it() {
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(5)));
+        let ahead = registry.take_ahead(Lsn(8)).unwrap().unwrap();
+        assert_eq!((ahead.lsn(), registry.newest()), (Lsn(8), Lsn(5)));
+        let live = registry.live();
+        assert_eq!(live.oldest(), Lsn(5));
+        assert!(live.need(Lsn(5), Lsn(6)) && live.need(Lsn(7), Lsn(9)));
+        registry.advance_to(Lsn(9));
+        let live = registry.live();
+        assert!(live.need(Lsn(7), Lsn(9)) && !live.need(Lsn(5), Lsn(6)));
+        assert!(registry.take_ahead(Lsn(8)).unwrap().is_none());
+        assert_eq!(registry.live().live, [Lsn(8)]);
     }
 
     #[test]
