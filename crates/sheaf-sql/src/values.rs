@@ -422,6 +422,9 @@ pub(crate) fn divisors<'a>(expression: &'a ast::Expr, found: &mut Vec<&'a ast::E
     }
 }
 
+/// The text that the queries of [`select_of`] stand in, as far as one of their items is concerned.
+pub(crate) const ONE_ITEM: &str = "SELECT 1";
+
 /// The query that selects these expressions from no table.
 pub(crate) fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
     let items = expressions
@@ -439,7 +442,7 @@ pub(crate) fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> 
 /// [`select_of`] for items that have their names.
 pub(crate) fn select_of_items(items: Vec<ast::SelectItem>) -> Result<Box<ast::Query>> {
     let crate::parser::Statement::Query(mut query) =
-        crate::parser::parse_statement("SELECT 1", &crate::dialect::SheafDialect::default())?
+        crate::parser::parse_statement(ONE_ITEM, &crate::dialect::SheafDialect::default())?
     else {
         return Err(SqlError::unknown("SELECT 1 is no query"));
     };

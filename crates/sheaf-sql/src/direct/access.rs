@@ -36,7 +36,10 @@ pub(super) const MAX_ROWS: u64 = 10_000;
 const MAX_FILTERED_ROWS: u64 = 200;
 
 /// Members of an IN list, at most.
-const MAX_LIST: usize = 1_000;
+pub(super) const MAX_LIST: usize = 1_000;
+
+/// What the place of a list that a run brings begins with. No parameter is written like this.
+const LIST: &str = "?*";
 
 /// `<` and its like; `<>` is left to the vectorised path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +109,8 @@ impl Comparison {
 enum Kind {
     Relation(Relation, Operand),
     In(Vec<Operand>),
+    /// IN of a list that a run brings: this parameter is its length, and its members follow.
+    InList(usize),
     /// An OR: one of its branches has to hold, each of which is a lower or an upper bound, or both.
     Or(Vec<Vec<(Relation, Operand)>>),
 }
@@ -198,9 +203,28 @@ fn collect(
             negated: false,
         } if list.len() <= MAX_LIST => {
             let column = names.column(expr)?;
+            if let Some(first) = place_of_list(list) {
+                return push(found, names, column, Kind::InList(first));
+            }
             let list: Option<Vec<Operand>> = list.iter().map(Operand::of).collect();
             push(found, names, column, Kind::In(list?))
         }
+        _ => None,
+    }
+}
+
+/// What stands in the place of a list that a run brings.
+pub(super) fn list_in_place(parameter: usize) -> ast::Expr {
+    ast::Expr::value(ast::Value::Placeholder(format!("{LIST}{parameter}")))
+}
+
+/// The parameter that is the length of a list that a run brings.
+fn place_of_list(list: &[ast::Expr]) -> Option<usize> {
+    match list {
+        [ast::Expr::Value(value)] => match &value.value {
+            ast::Value::Placeholder(place) => place.strip_prefix(LIST)?.parse().ok(),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -413,7 +437,7 @@ impl Access {
                 equal.push(position);
                 continue;
             }
-            if let Some(position) = first(|kind| matches!(kind, Kind::In(_))) {
+            if let Some(position) = first(|kind| matches!(kind, Kind::In(_) | Kind::InList(_))) {
                 next = Next::OneOf(position);
             } else if let Some(position) = first(|kind| matches!(kind, Kind::Or(_))) {
                 next = Next::AnyOf(position);
@@ -484,6 +508,12 @@ impl Access {
     pub(super) fn binds_column(&self, column: usize) -> bool {
         self.bound()
             .any(|position| self.comparisons[position].column == column)
+    }
+
+    /// Whether a list that a run brings is among the keys.
+    pub(super) fn binds_list(&self) -> bool {
+        self.bound()
+            .any(|position| matches!(self.comparisons[position].kind, Kind::InList(_)))
     }
 
     /// Whether rows are tested by more than their keys.
@@ -670,6 +700,18 @@ impl Access {
                 .iter()
                 .map(|operand| Some(smallvec![(Relation::Equal, place(operand)?)]))
                 .collect::<Option<_>>()?,
+            Kind::InList(first) => {
+                let Value::UInt(length) = parameters.get(*first)? else {
+                    return None;
+                };
+                let end = first.checked_add(1)?.checked_add(*length as usize)?;
+                let members = parameters.get(first + 1..end)?.iter();
+                let member = |value| {
+                    let place = super::operand::place(definition, value)?;
+                    Some(smallvec![(Relation::Equal, place)])
+                };
+                members.map(member).collect::<Option<_>>()?
+            }
             Kind::Or(branches) => branches
                 .iter()
                 .map(|branch| branch.iter().map(placed).collect::<Option<Branch>>())

@@ -132,6 +132,8 @@ pub(crate) struct DirectPlan {
     given: Vec<Given>,
     /// What takes the places behind these.
     subqueries: Vec<Subquery>,
+    /// What brings a list, which takes the places behind all of them.
+    list: Vec<Subquery>,
     /// What its sessions need to be allowed to.
     needs: Vec<TableNeed>,
 }
@@ -179,12 +181,18 @@ impl Action {
 impl DirectPlan {
     /// Whether the tables are what the plan was made for.
     pub(crate) fn is_current(&self) -> bool {
-        self.action.is_current() && self.subqueries.iter().all(Subquery::is_current)
+        let mut subqueries = self.subqueries.iter().chain(&self.list);
+        self.action.is_current() && subqueries.all(Subquery::is_current)
     }
 
     /// How many columns its result has.
     fn result_columns(&self) -> usize {
         self.action.result_columns()
+    }
+
+    /// Whether something is to be found before the statement itself runs.
+    fn has_subqueries(&self) -> bool {
+        !self.subqueries.is_empty() || !self.list.is_empty()
     }
 
     fn command(&self) -> Command {
@@ -309,8 +317,21 @@ impl Session {
             None => (None, Vec::new()),
         };
         let statement = rewritten.as_ref().unwrap_or(statement);
+        let mut list = Vec::new();
         let action = match statement {
-            Statement::Query(query) => self.query_action(query, text, places + subqueries.len())?,
+            Statement::Query(query) => {
+                let places = places + subqueries.len();
+                match self.query_action(query, text, places) {
+                    Some(action) => action,
+                    None => {
+                        let (query, found) = subquery::with_list(self, query, (text, places))?;
+                        list = found;
+                        // Lists are keys, and not tested row by row.
+                        self.query_action(&query, text, places + 1)
+                            .filter(|action| matches!(action, Action::Read(read, _) if read.access.binds_list()))?
+                    }
+                }
+            }
             Statement::Update(update) => {
                 let (update, table) = change::Update::compile(self, update)?;
                 Action::Update(Box::new(update), table)
@@ -330,7 +351,7 @@ impl Session {
             _ => return None,
         };
         let mut needs = needs_of(&action, statement);
-        for subquery in &subqueries {
+        for subquery in subqueries.iter().chain(&list) {
             needs.extend_from_slice(subquery.needs());
         }
         Some(DirectPlan {
@@ -339,6 +360,7 @@ impl Session {
             parameters,
             given,
             subqueries,
+            list,
         })
     }
 
@@ -367,7 +389,7 @@ impl Session {
             return Ok(None);
         };
         // What they come to decides.
-        if !plan.subqueries.is_empty() {
+        if plan.has_subqueries() {
             return Ok(None);
         }
         match &plan.action {
@@ -407,6 +429,29 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
+        self.around_direct(plan, parameters, |session, parameters| {
+            if !plan.has_subqueries() {
+                return session.run_action(&plan.action, (parameters, spelled), sink);
+            }
+            let view = session.read_view()?;
+            session.statement_view = Some(view);
+            let all = session.parameters_and_found(plan, parameters);
+            let outcome = all.and_then(|all| match all {
+                Some(all) => session.run_action(&plan.action, (&all, spelled), sink),
+                None => Ok(false),
+            });
+            session.statement_view = None;
+            outcome
+        })
+    }
+
+    /// What is done before and after a plan is run.
+    fn around_direct(
+        &mut self,
+        plan: &DirectPlan,
+        parameters: &[Value],
+        run: impl FnOnce(&mut Session, &[Value]) -> Result<bool>,
+    ) -> Result<bool> {
         // Locked tables go by the names of references, which it does not have.
         if self.locked_tables.is_some() {
             return Ok(false);
@@ -425,21 +470,7 @@ impl Session {
         let parameters = operand::as_literals(&parameters);
         let is_query = plan.command() == Command::Select;
         let _timer = self.limit_time(is_query);
-        let outcome = match plan.subqueries.as_slice() {
-            [] => self.run_action(&plan.action, (&parameters, spelled), sink),
-            subqueries => {
-                let view = self.read_view()?;
-                self.statement_view = Some(view);
-                let outcome = self
-                    .numbers_of(subqueries, &parameters)
-                    .and_then(|all| match all {
-                        Some(all) => self.run_action(&plan.action, (&all, spelled), sink),
-                        None => Ok(false),
-                    });
-                self.statement_view = None;
-                outcome
-            }
-        };
+        let outcome = run(self, &parameters);
         match outcome {
             Ok(false) => self.warnings = warnings,
             _ => {
@@ -454,18 +485,29 @@ impl Session {
     }
 
     /// Parameters with what subqueries come to. `None`: the vectorised path has to do it.
-    fn numbers_of(
+    fn parameters_and_found(
         &mut self,
-        subqueries: &[Subquery],
+        plan: &DirectPlan,
         parameters: &[Value],
     ) -> Result<Option<Vec<Value>>> {
         let mut all = parameters.to_vec();
-        for subquery in subqueries {
+        for subquery in &plan.subqueries {
             match subquery.number(self, parameters)? {
                 Some(value) => all.push(value),
                 None => return Ok(None),
             }
         }
+        if plan.list.is_empty() {
+            return Ok(Some(all));
+        }
+        let mut list = Vec::new();
+        for subquery in &plan.list {
+            if !subquery.add_to_list(self, &all, &mut list)? {
+                return Ok(None);
+            }
+        }
+        all.push(Value::UInt(list.len() as u64));
+        all.append(&mut list);
         Ok(Some(all))
     }
 

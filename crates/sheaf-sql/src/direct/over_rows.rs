@@ -15,6 +15,7 @@
 //! Conjuncts that are neither keys nor tests of a row are the plan's own filter. LIMIT is applied to its result.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
@@ -26,7 +27,7 @@ use datafusion_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::MemoryTableSource;
 use sheaf_exec::values_exec::ValuesExec;
-use sheaf_frontend::walk::walk_query;
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
 use sheaf_optimizer::{Trace, optimize_logical, plan_physical};
 use sheaf_storage::ReadView;
 use sheaf_table::{ColumnType, Value};
@@ -48,6 +49,7 @@ use crate::error::Result;
 use crate::result::{ColumnMeta, ResultSink};
 use crate::row_evaluator::{array_of, table_of};
 use crate::session::Session;
+use crate::values::{ONE_ITEM, select_of};
 
 /// Subqueries of a statement are run so often, at most.
 const MAX_SUBQUERY_RUNS: usize = 200;
@@ -117,13 +119,19 @@ impl OverRows {
             ..select.clone()
         };
         plain_select(&without_having)?;
+        let written = select;
+        let of_extremes = match order_by {
+            None => of_extremes(select),
+            Some(_) => None,
+        };
+        let select = of_extremes.as_ref().unwrap_or(select);
         let selection = select.selection.as_ref();
         let source = match select.from.as_slice() {
             [] => Source::of_nothing(selection),
             from => Source::of(session, from, selection)?,
         };
         let names = &source.names;
-        let headers = Headers::of((select, text), names)?;
+        let headers = Headers::of((written, text), names)?;
         let (limit, offset) = match limit_clause {
             Some(clause) => limit_and_offset(clause)?,
             None => (None, None),
@@ -132,7 +140,11 @@ impl OverRows {
         let mut collector = Collector::of_query(names, aliases_of(select));
         let mut taken = select.clone();
         let mut has_wildcard = false;
-        let mut subqueries = Subqueries::new(session, (names, text), parameters);
+        let text_of_subqueries = match of_extremes {
+            Some(_) => ONE_ITEM,
+            None => text,
+        };
+        let mut subqueries = Subqueries::new(session, (names, text_of_subqueries), parameters);
         let mut take = |expr: &mut ast::Expr, collector: &mut Collector<'_>| {
             subqueries.take_from(expr)?;
             collector.take_part(expr)
@@ -315,6 +327,74 @@ fn qualify_wildcard(projection: &mut [ast::SelectItem], names: &[Names<'_>]) -> 
         }
     }
     Some(())
+}
+
+/// A query that computes with the least and greatest values of a whole table's columns, as one without a table that computes
+/// with subqueries: `MAX(id) + 1` of t is `(SELECT MAX(id) FROM t) + 1`, and an index tells that.
+fn of_extremes(select: &ast::Select) -> Option<ast::Select> {
+    let is_whole = select.selection.is_none()
+        && select.having.is_none()
+        && matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty());
+    let [ast::TableWithJoins { joins, .. }] = select.from.as_slice() else {
+        return None;
+    };
+    if !is_whole || !joins.is_empty() {
+        return None;
+    }
+    // The only one that there is would be asked for again and again.
+    if let [ast::SelectItem::UnnamedExpr(only) | ast::SelectItem::ExprWithAlias { expr: only, .. }] =
+        select.projection.as_slice()
+        && is_extreme(only)
+    {
+        return None;
+    }
+    let mut extremes = Extremes {
+        from: &select.from,
+        found: 0,
+        has_others: false,
+    };
+    let mut changed = select.clone();
+    for item in &mut changed.projection {
+        match item {
+            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                walk_expression(expr, &mut extremes);
+            }
+            _ => return None,
+        }
+    }
+    changed.from = Vec::new();
+    (extremes.found > 0 && !extremes.has_others).then_some(changed)
+}
+
+/// See [`of_extremes`].
+struct Extremes<'a> {
+    from: &'a [ast::TableWithJoins],
+    found: usize,
+    /// The statement has subqueries of its own.
+    has_others: bool,
+}
+
+fn is_extreme(expr: &ast::Expr) -> bool {
+    let is_name = |name: String| ["min", "max"].contains(&name.to_ascii_lowercase().as_str());
+    matches!(expr, ast::Expr::Function(function) if is_name(function.name.to_string()))
+}
+
+impl ExpressionVisitor for Extremes<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.has_others = true;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if is_extreme(expression)
+            && let Ok(mut query) = select_of(vec![expression.clone()])
+            && let ast::SetExpr::Select(select) = query.body.as_mut()
+        {
+            select.from = self.from.to_vec();
+            *expression = ast::Expr::Subquery(query);
+            self.found += 1;
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// What the items of a select list are called by ORDER BY and its like.

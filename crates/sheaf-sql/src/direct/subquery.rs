@@ -9,7 +9,13 @@
 //! the row. EXISTS and scalar subqueries are such; others are left to the vectorised path.
 //!
 //! A scalar subquery that a WHERE compares with runs before the statement, and what it comes to, if that is a whole
-//! number, is a parameter ([`with_places`]): so it is an operand of keys as well.
+//! number, is a parameter ([`with_places`]): so it is an operand of keys as well. In the same way subqueries bring a list
+//! of whole numbers ([`with_list`]):
+//!
+//! ```text
+//!   WHERE id IN (SELECT user FROM c WHERE post = ?)    ->    WHERE id IN (what it finds)
+//!   WHERE email = ? OR id = ?                          ->    WHERE id IN (SELECT id .. WHERE email = ?, SELECT id .. WHERE id = ?)
+//! ```
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,11 +23,13 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, SchemaRef};
+use sheaf_access::IndexRef;
 use sheaf_exec::functions::types::field;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::Value;
 use sqlparser::ast;
 
+use super::access::{MAX_LIST, list_in_place};
 use super::join::are_comparable;
 use super::names::{Names, column_of};
 use super::select_list::Spelled;
@@ -32,6 +40,10 @@ use crate::parser::statement::Statement;
 use crate::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::rows::value_at;
 use crate::session::Session;
+use crate::values::{ONE_ITEM, select_of};
+
+/// An OR of several columns has so many branches, at most.
+const MAX_BRANCHES: usize = 8;
 
 /// What the name of a subquery's column begins with; its number follows.
 pub(super) const SUBQUERY: &str = "\0s";
@@ -126,6 +138,7 @@ impl<'a> Subqueries<'a> {
             parameters: self.parameters + outer.len(),
             given: Vec::new(),
             subqueries: Vec::new(),
+            list: Vec::new(),
         };
         let is_plain = plan.needs.iter().all(|need| !need.locks);
         (is_plain && (is_exists || plan.result_columns() == 1)).then_some(Subquery {
@@ -354,21 +367,61 @@ impl Subquery {
         })
     }
 
-    fn run(&self, session: &mut Session, parameters: &[Value]) -> Result<Outcome> {
+    /// Adds the values of all its rows to a list that is behind IN; NULL is equal to nothing. False: they are too many, or
+    /// no whole numbers, or the vectorised path has to do it.
+    pub(super) fn add_to_list(
+        &self,
+        session: &mut Session,
+        parameters: &[Value],
+        list: &mut Vec<Value>,
+    ) -> Result<bool> {
+        let Some(batches) = self.batches(session, parameters)? else {
+            return Ok(false);
+        };
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        if list.len() + rows > MAX_LIST {
+            return Ok(false);
+        }
+        for batch in &batches {
+            let values = batch.column(0);
+            if !values.data_type().is_integer() {
+                return Ok(false);
+            }
+            for row in 0..batch.num_rows() {
+                match value_at(values.as_ref(), row)? {
+                    Value::Null => {}
+                    value @ (Value::Int(_) | Value::UInt(_)) => list.push(value),
+                    _ => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// All its rows. `None`: the vectorised path has to do it.
+    fn batches(
+        &self,
+        session: &mut Session,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<RecordBatch>>> {
         let mut values = Values::default();
         let before = (session.found_rows, session.row_count);
         let given = (parameters, Spelled::AsWritten);
         let is_done = session.run_action(&self.plan.action, given, &mut values)?;
         (session.found_rows, session.row_count) = before;
-        let rows: usize = values.batches.iter().map(RecordBatch::num_rows).sum();
-        if !is_done {
+        Ok(is_done.then_some(values.batches))
+    }
+
+    fn run(&self, session: &mut Session, parameters: &[Value]) -> Result<Outcome> {
+        let Some(batches) = self.batches(session, parameters)? else {
             return Ok(Outcome::NotDirect);
-        }
+        };
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         if self.is_exists {
             let exists = Int64Array::from_value(i64::from(rows > 0), 1);
             return Ok(Outcome::Value(Arc::new(exists)));
         }
-        let mut batches = values.batches.iter();
+        let mut batches = batches.iter();
         Ok(match batches.find(|batch| batch.num_rows() > 0) {
             None => Outcome::NoRow,
             Some(batch) if rows == 1 => Outcome::Value(batch.column(0).slice(0, 1)),
@@ -410,6 +463,154 @@ pub(super) fn with_places(
         put_places(selection, &subqueries, &mut found);
     }
     (!found.is_empty()).then_some((query, found))
+}
+
+/// A query in whose WHERE a list has the place of a subquery behind IN, or of an OR of several columns: the list is behind
+/// so many parameters, and these subqueries, which take nothing from a row, bring it. `None` if there is no such place.
+pub(super) fn with_list(
+    session: &Session,
+    query: &ast::Query,
+    (text, parameters): (&str, usize),
+) -> Option<(ast::Query, Vec<Subquery>)> {
+    let mut changed = query.clone();
+    let ast::SetExpr::Select(select) = changed.body.as_mut() else {
+        return None;
+    };
+    if !query.locks.is_empty() || select.selection.is_none() {
+        return None;
+    }
+    let from = select.from.clone();
+    let mut names = Vec::new();
+    for part in &from {
+        names.push(Names::of_factor(session, &part.relation)?);
+        for join in &part.joins {
+            let is_inner = matches!(
+                &join.join_operator,
+                ast::JoinOperator::Join(_)
+                    | ast::JoinOperator::Inner(_)
+                    | ast::JoinOperator::CrossJoin(_)
+            );
+            names.push(Names::of_factor(session, &join.relation).filter(|_| is_inner)?);
+        }
+    }
+    let place = Place {
+        subqueries: Subqueries::new(session, (&[], text), parameters),
+        own: Subqueries::new(session, (&[], ONE_ITEM), parameters),
+        from: &from,
+        names: &names,
+        list: list_in_place(parameters),
+    };
+    let found = place.put_list(select.selection.as_mut()?)?;
+    Some((changed, found))
+}
+
+/// Where a list goes.
+struct Place<'a> {
+    /// Those that the statement has.
+    subqueries: Subqueries<'a>,
+    /// Those that are made of it.
+    own: Subqueries<'a>,
+    from: &'a [ast::TableWithJoins],
+    names: &'a [Names<'a>],
+    list: ast::Expr,
+}
+
+impl Place<'_> {
+    /// Puts the list into the first conjunct that has a place for it; what brings it.
+    fn put_list(&self, condition: &mut ast::Expr) -> Option<Vec<Subquery>> {
+        match condition {
+            ast::Expr::Nested(inner) => self.put_list(inner),
+            ast::Expr::BinaryOp {
+                left,
+                op: ast::BinaryOperator::And,
+                right,
+            } => self.put_list(left).or_else(|| self.put_list(right)),
+            ast::Expr::BinaryOp {
+                op: ast::BinaryOperator::Or,
+                ..
+            } => {
+                let key = self.number_of_rows()?;
+                let mut found = Vec::new();
+                self.branches(condition, &key, &mut found)?;
+                *condition = self.in_list(key);
+                Some(found)
+            }
+            ast::Expr::InSubquery {
+                expr,
+                subquery,
+                negated: false,
+            } => {
+                let (table, column) = column_of(self.names, expr)?;
+                let ty = &self.names[table].definition().columns[column].ty;
+                // LIMIT is an error there.
+                if !ty.is_integer() || subquery.limit_clause.is_some() {
+                    return None;
+                }
+                let found = subquery_of(&self.subqueries, subquery)?;
+                *condition = self.in_list(expr.as_ref().clone());
+                Some(vec![found])
+            }
+            _ => None,
+        }
+    }
+
+    fn in_list(&self, expr: ast::Expr) -> ast::Expr {
+        ast::Expr::InList {
+            expr: Box::new(expr),
+            list: vec![self.list.clone()],
+            negated: false,
+        }
+    }
+
+    /// The column that is the key of the only table's rows.
+    fn number_of_rows(&self) -> Option<ast::Expr> {
+        let [names] = self.names else {
+            return None;
+        };
+        let key = IndexRef::Clustered.definition(&names.table);
+        let [part] = key.parts.as_slice() else {
+            return None;
+        };
+        let column = &names.definition().columns[part.column];
+        let alias = ast::Ident::with_quote('`', names.alias);
+        let name = ast::Ident::with_quote('`', &column.name);
+        (key.primary && column.ty.is_integer())
+            .then(|| ast::Expr::CompoundIdentifier(vec![alias, name]))
+    }
+
+    /// The rows of each branch of an OR.
+    fn branches(
+        &self,
+        condition: &ast::Expr,
+        key: &ast::Expr,
+        found: &mut Vec<Subquery>,
+    ) -> Option<()> {
+        match condition {
+            ast::Expr::Nested(inner) => self.branches(inner, key, found),
+            ast::Expr::BinaryOp {
+                left,
+                op: ast::BinaryOperator::Or,
+                right,
+            } => {
+                self.branches(left, key, found)?;
+                self.branches(right, key, found)
+            }
+            branch => {
+                let mut query = select_of(vec![key.clone()]).ok()?;
+                let ast::SetExpr::Select(select) = query.body.as_mut() else {
+                    return None;
+                };
+                select.from = self.from.to_vec();
+                select.selection = Some(branch.clone());
+                found.push(subquery_of(&self.own, &query)?);
+                (found.len() <= MAX_BRANCHES).then_some(())
+            }
+        }
+    }
+}
+
+fn subquery_of(subqueries: &Subqueries<'_>, query: &ast::Query) -> Option<Subquery> {
+    subqueries.subquery(&ast::Expr::Subquery(Box::new(query.clone())))
 }
 
 /// Whether a conjunct is a comparison with a subquery.

@@ -308,14 +308,17 @@ impl Collector<'_> {
         }
     }
 
-    /// Sees to it that an input is a column that a column of its own kind is compared with.
-    fn free_compared(&mut self, column: &ast::Expr, operand: &ast::Expr) {
-        let (Some((kind, column)), Some(number)) = ((self.resolve)(column), input_number(operand))
-        else {
+    /// Sees to it that an input is a column that a column of its own kind is compared with, or a text that is cut from one.
+    fn free_compared(&mut self, compared: &ast::Expr, operand: &ast::Expr) {
+        let column = text_cut(compared);
+        let (Some((kind, position)), Some(number)) = (
+            (self.resolve)(column.unwrap_or(compared)),
+            input_number(operand),
+        ) else {
             return;
         };
-        let ty = &self.kinds[kind].1.columns[column].ty;
-        if ty.is_integer() {
+        let ty = &self.kinds[kind].1.columns[position].ty;
+        if ty.is_integer() && column.is_none() {
             self.inputs[number].free = Free::Numbers;
         } else if ty.is_character() && ty.collation() != Some(Collation::Binary) {
             self.inputs[number].free = Free::Texts;
@@ -390,6 +393,28 @@ fn arguments_of(function: &ast::Function) -> Vec<&ast::Expr> {
         _ => None,
     });
     arguments.collect()
+}
+
+/// What a function makes a text of that has the same collation, and is compared as it would be.
+fn text_cut(expr: &ast::Expr) -> Option<&ast::Expr> {
+    let inner = match expr {
+        ast::Expr::Nested(inner) => return text_cut(inner),
+        ast::Expr::Trim {
+            expr,
+            trim_what: None,
+            ..
+        } => expr,
+        ast::Expr::Function(function) => {
+            let name = function.name.to_string().to_ascii_lowercase();
+            match (name.as_str(), arguments_of(function).as_slice()) {
+                ("lower" | "lcase" | "upper" | "ucase" | "ltrim" | "rtrim", [text]) => *text,
+                ("left" | "right", [text, _]) => *text,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(text_cut(inner).unwrap_or(inner))
 }
 
 /// Whether an expression is surely none of constants only.
