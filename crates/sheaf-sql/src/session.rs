@@ -360,7 +360,18 @@ impl Session {
     }
 
     fn execute_text(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
-        if !self.may_be_rewritten(sql) && self.take_literals(sql) {
+        let may_be_rewritten = self.may_be_rewritten(sql);
+        if !may_be_rewritten && let Some(lists) = self.value_lists(sql) {
+            self.begin_request_of_one();
+            return self.run(sql, |session| {
+                if session.run_value_lists(&lists, sink)? == Cached::Done {
+                    return Ok(());
+                }
+                let statement = scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
+                session.parse_and_dispatch(statement, true, sink)
+            });
+        }
+        if !may_be_rewritten && self.take_literals(sql) {
             self.begin_request_of_one();
             return self.run(sql, |session| {
                 let cached = session.run_cached(sql, sink)?;

@@ -251,7 +251,10 @@ pub(crate) fn number(digits: &str) -> Option<Value> {
         let scale = u8::try_from(fraction.len())
             .ok()
             .filter(|scale| *scale <= sheaf_table::types::MAX_DECIMAL_SCALE);
-        let unscaled = format!("{whole}{fraction}").parse::<i128>().ok();
+        let unscaled = match digits.len() <= MAX_SHORT_DIGITS {
+            true => short_digits(whole, fraction).map(i128::from),
+            false => format!("{whole}{fraction}").parse::<i128>().ok(),
+        };
         return match (unscaled, scale) {
             (Some(unscaled), Some(scale)) => Some(Value::Decimal { unscaled, scale }),
             _ => digits.parse().ok().map(Value::Double),
@@ -267,6 +270,19 @@ pub(crate) fn number(digits: &str) -> Option<Value> {
         Ok(unscaled) => Some(Value::Decimal { unscaled, scale: 0 }),
         Err(_) => digits.parse().ok().map(Value::Double),
     }
+}
+
+/// So many digits fit 64 bits.
+const MAX_SHORT_DIGITS: usize = 18;
+
+/// The number that two rows of digits are together; `None` if there are none, or something else is among them.
+fn short_digits(whole: &str, fraction: &str) -> Option<i64> {
+    let mut digits = whole.bytes().chain(fraction.bytes()).peekable();
+    digits.peek()?;
+    digits.try_fold(0, |number, digit| match digit {
+        b'0'..=b'9' => Some(number * 10 + i64::from(digit - b'0')),
+        _ => None,
+    })
 }
 
 /// The bytes of a hexadecimal literal; an odd digit at the start stands alone.

@@ -347,7 +347,7 @@ impl Nesting {
 }
 
 /// What a string says whose escapes are as they were written. `quote` is what it stands between.
-pub(super) fn unescaped(raw: &str, quote: char) -> String {
+pub fn unescaped(raw: &str, quote: char) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut characters = raw.chars();
     while let Some(character) = characters.next() {

@@ -14,8 +14,10 @@ use super::KeptExpressions;
 use super::expression::{Collector, Expressions};
 use super::given::Given;
 use super::operand::Operand;
+use super::statement_cache::Taken;
+use super::value_lists::{self, ValueLists};
 use crate::accounts::insert_needs;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::insert::Destination;
 use crate::on_duplicate::{Assigned, DuplicateUpdate, NEW, last_part, with_named_rows};
 use crate::result::ResultSink;
@@ -188,6 +190,17 @@ impl Insert {
         &self.table
     }
 
+    /// Whether the plan of one row serves rows that come without a tree: all that differs between them is literals, which
+    /// go into columns as they are.
+    pub(super) fn takes_lists(&self) -> bool {
+        let is_literal = |place: &Place| match place {
+            Place::Default | Place::Operand(_) => true,
+            Place::Given(given) => !matches!(given, Given::Parameter(_)),
+            Place::Computed(_) => false,
+        };
+        self.rows.len() == 1 && self.rows[0].iter().all(is_literal) && self.divisors.is_empty()
+    }
+
     /// The type of the column that takes an expression.
     fn type_of(&self, item: usize) -> Option<&ColumnType> {
         let places = self
@@ -261,7 +274,7 @@ impl Session {
     pub(super) fn run_direct_insert(
         &mut self,
         insert: &Insert,
-        parameters: &[Value],
+        (parameters, lists): (&[Value], Option<&ValueLists<'_>>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         let options = insert.destination.options;
@@ -290,7 +303,7 @@ impl Session {
                 if let Some(update) = duplicates {
                     writer.update_duplicates(update);
                 }
-                let done = self.write_places(insert, (parameters, values), &mut writer);
+                let done = self.write_places(insert, (parameters, values, lists), &mut writer);
                 self.close_inserted(writer, done)
             }
             Ok(None) => {
@@ -306,7 +319,7 @@ impl Session {
         let inserted = self.end_implicit(opened, inserted)?;
         self.warn_of_truncated_texts();
         let info = match insert.rows.len() {
-            1 => String::new(),
+            1 if lists.is_none() => String::new(),
             _ => inserted.info(self.warnings.count()),
         };
         self.insert_done(&insert.destination, inserted, info, "", sink)?;
@@ -385,18 +398,18 @@ impl Session {
     fn write_places(
         &mut self,
         insert: &Insert,
-        (parameters, computed): (&[Value], Vec<Value>),
+        (parameters, computed, lists): (&[Value], Vec<Value>, Option<&ValueLists<'_>>),
         writer: &mut TableWriter,
     ) -> Result<()> {
         let (now, options) = (self.local_now_micros(), insert.destination.options);
         // Taken out for the time of the run, which asks the session for values.
         let mut warnings = std::mem::take(&mut self.warnings);
-        let done = self.write_rows_of(
-            insert,
-            (parameters, &computed),
-            (now, options),
-            (writer, &mut warnings),
-        );
+        let how = (now, options);
+        let into = (writer, &mut warnings);
+        let done = match lists {
+            Some(lists) => self.write_lists(insert, lists, how, into),
+            None => self.write_rows_of(insert, (parameters, &computed), how, into),
+        };
         self.warnings = warnings;
         done
     }
@@ -438,5 +451,75 @@ impl Session {
             writer.write(&row, warnings)?;
         }
         Ok(())
+    }
+
+    /// As [`Self::write_rows_of`], for the one row of the plan with the literals of each row of the lists.
+    fn write_lists(
+        &self,
+        insert: &Insert,
+        lists: &ValueLists<'_>,
+        (now, options): (i64, WriteOptions),
+        (writer, warnings): (&mut TableWriter, &mut Warnings),
+    ) -> Result<()> {
+        let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
+        let columns = &insert.table.definition.columns;
+        let places = insert.rows.iter().flatten().zip(&insert.targets);
+        let places: Vec<_> = places
+            .map(|(place, position)| {
+                let constant = match place {
+                    Place::Given(given) => {
+                        let value = given.value(self, &[]);
+                        let ty = &columns[*position].ty;
+                        Some(shown_in(&value, given.decimals(), ty).into_owned())
+                    }
+                    Place::Operand(Operand::Constant(value)) => Some(value.clone()),
+                    _ => None,
+                };
+                (place, *position, constant)
+            })
+            .collect();
+        let mut taken = Taken::default();
+        let mut reader = lists.reader(&mut taken);
+        let mut row = shape.take_last_row();
+        let mut number = 0;
+        while reader.next_row() {
+            number += 1;
+            for (place, position, constant) in &places {
+                match (place, constant) {
+                    (Place::Default, _) => shape.put_default(&mut row, *position, now, warnings)?,
+                    (_, Some(value)) => shape.put(&mut row, *position, value, number, warnings)?,
+                    (Place::Operand(Operand::Parameter(place)), _) => {
+                        let written = reader.literal(*place);
+                        put_literal(&shape, (&mut row, *position), written, number, warnings)?;
+                    }
+                    // The plan has no other places: see `Insert::takes_lists`.
+                    _ => return Err(SqlError::unknown("a row has a place without a value")),
+                }
+            }
+            writer.write(&row, warnings)?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts a literal into a column of a row, as it is written.
+fn put_literal(
+    shape: &RowShape,
+    (row, position): (&mut [Value], usize),
+    written: &str,
+    number: u64,
+    warnings: &mut Warnings,
+) -> Result<()> {
+    match written.as_bytes().first() {
+        Some(quote @ (b'\'' | b'"')) => {
+            let text = value_lists::text(written, *quote);
+            shape.put_text(row, position, &text, number, warnings)
+        }
+        _ => {
+            let value = value_lists::literal(written);
+            // A first pass has found it to be one.
+            let value = value.ok_or_else(|| SqlError::unknown("a row has no literal"))?;
+            shape.put(row, position, &value, number, warnings)
+        }
     }
 }

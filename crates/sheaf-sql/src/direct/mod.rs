@@ -38,8 +38,9 @@
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
+//! | [`value_lists`] | INSERTs of many rows that come as text |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
-//! | [`subquery`] | EXISTS and scalar subqueries of these |
+//! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
 //! | [`explain`] | the operators' plan that does the same |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
@@ -67,6 +68,7 @@ mod select_list;
 mod shared_plans;
 mod statement_cache;
 mod subquery;
+mod value_lists;
 mod waiting_rows;
 
 use std::borrow::Cow;
@@ -536,7 +538,7 @@ impl Session {
             Action::Delete(delete, table) => {
                 self.run_direct_delete(delete, table, parameters, sink)
             }
-            Action::Insert(insert) => self.run_direct_insert(insert, parameters, sink),
+            Action::Insert(insert) => self.run_direct_insert(insert, (parameters, None), sink),
             Action::InsertSelect(insert) => self.run_direct_insert_select(insert, parameters, sink),
         }
     }

@@ -42,24 +42,46 @@ pub(crate) struct StatementCache {
     taken: Taken,
 }
 
+impl StatementCache {
+    /// Forgets what was found out in other circumstances.
+    fn keep_current(&mut self, session: &Session) {
+        let circumstances = self.circumstances.as_ref();
+        if !circumstances.is_some_and(|known| known.hold(session)) {
+            self.known.clear();
+            self.circumstances = Some(Circumstances::of(session));
+        }
+    }
+
+    /// The plan of a text with `?` in the places of its literals.
+    pub(super) fn plan_of(&mut self, session: &Session, text: &str) -> Option<&DirectPlan> {
+        self.keep_current(session);
+        session.plan_at_hand(&mut self.known, text)
+    }
+}
+
 /// A statement taken apart.
 #[derive(Default)]
-struct Taken {
+pub(super) struct Taken {
     /// With `?` in the places of literals.
-    text: String,
+    pub(super) text: String,
+    /// Their values, unless the text is that of a list of rows.
     literals: Vec<Value>,
     /// Where they stand in the request.
-    spans: Vec<Range<usize>>,
+    pub(super) spans: Vec<Range<usize>>,
     /// Something else was left out, too.
     has_comments: bool,
 }
 
 impl Taken {
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.text.clear();
         self.literals.clear();
         self.spans.clear();
         self.has_comments = false;
+    }
+
+    pub(super) fn take_literals(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.literals)
     }
 
     /// `sql` is the request.
@@ -96,15 +118,8 @@ impl Session {
     pub(crate) fn run_cached(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<Cached> {
         // Plans are used where they are: counting one's users would be noticed by all sessions that have it.
         let mut cache = std::mem::take(&mut self.statement_cache);
-        let StatementCache {
-            circumstances,
-            known,
-            taken,
-        } = &mut cache;
-        if !circumstances.as_ref().is_some_and(|known| known.hold(self)) {
-            known.clear();
-            *circumstances = Some(Circumstances::of(self));
-        }
+        cache.keep_current(self);
+        let StatementCache { known, taken, .. } = &mut cache;
         let outcome = match self.plan_at_hand(known, &taken.text) {
             Some(plan) if plan.parameters == taken.literals.len() => {
                 let given = (taken.literals.as_slice(), taken.spelled(sql));
@@ -120,7 +135,7 @@ impl Session {
         outcome
     }
 
-    fn plan_at_hand<'k>(
+    pub(super) fn plan_at_hand<'k>(
         &self,
         known: &'k mut BTreeMap<Arc<str>, Known>,
         text: &str,
@@ -143,22 +158,25 @@ impl Session {
 }
 
 /// The pass over the bytes of a statement.
-struct Pass<'a> {
+pub(super) struct Pass<'a> {
     sql: &'a str,
     /// What is between double quotes is a name.
     has_ansi_quotes: bool,
     /// The next byte.
-    at: usize,
-    taken: &'a mut Taken,
+    pub(super) at: usize,
+    /// It reads a row of a list: where literals stand, and not what they are. NULL is one, and texts may have escapes.
+    pub(super) in_list: bool,
+    pub(super) taken: &'a mut Taken,
 }
 
 impl<'a> Pass<'a> {
-    fn new(sql: &'a str, has_ansi_quotes: bool, taken: &'a mut Taken) -> Pass<'a> {
+    pub(super) fn new(sql: &'a str, has_ansi_quotes: bool, taken: &'a mut Taken) -> Pass<'a> {
         taken.clear();
         Pass {
             sql,
             has_ansi_quotes,
             at: 0,
+            in_list: false,
             taken,
         }
     }
@@ -166,35 +184,40 @@ impl<'a> Pass<'a> {
     /// Writes the statement to a text with `?` in the places of its numbers and strings, which are kept apart. False:
     /// it cannot be direct, or there is something in it that only the parser understands.
     fn take_literals(mut self) -> bool {
-        let bytes = self.sql.as_bytes();
-        while let Some(&byte) = bytes.get(self.at) {
-            let is_understood = match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),
-                b'0'..=b'9' => self.number(self.at),
-                b'\'' => self.string(b'\''),
-                b'"' if !self.has_ansi_quotes => self.string(b'"'),
-                b'`' => self.quoted_name(),
-                // What is in front of the statement is nothing.
-                b' ' | b'\t' | b'\n' | b'\r' if self.taken.text.is_empty() => {
-                    self.at += 1;
-                    true
-                }
-                b' ' | b'\t' | b'\n' | b'\r' | b',' | b'(' | b')' | b'=' | b'<' | b'>' | b'+'
-                | b'*' | b'%' | b'!' | b'|' | b'&' | b'^' | b'~' => self.copy(1),
-                b'@' => self.variable(),
-                // The point of a qualified name, not that of a number.
-                b'.' if !self.peek(1).is_some_and(|byte| byte.is_ascii_digit()) => self.copy(1),
-                b'-' => self.minus(),
-                b'/' if self.peek(1) == Some(b'*') => self.comment(),
-                b'/' => self.copy(1),
-                b';' => return self.is_candidate() && self.rest_is_empty(),
-                _ => false,
-            };
-            if !is_understood {
+        while let Some(byte) = self.peek(0) {
+            if byte == b';' {
+                return self.is_candidate() && self.rest_is_empty();
+            }
+            if !self.token(byte) {
                 return false;
             }
         }
         self.is_candidate()
+    }
+
+    /// Goes beyond the token that begins with the next byte. False: as [`Self::take_literals`].
+    pub(super) fn token(&mut self, byte: u8) -> bool {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),
+            b'0'..=b'9' => self.number(self.at),
+            b'\'' => self.string(b'\''),
+            b'"' if !self.has_ansi_quotes => self.string(b'"'),
+            b'`' => self.quoted_name(),
+            // What is in front of the statement is nothing.
+            b' ' | b'\t' | b'\n' | b'\r' if self.taken.text.is_empty() => {
+                self.at += 1;
+                true
+            }
+            b' ' | b'\t' | b'\n' | b'\r' | b',' | b'(' | b')' | b'=' | b'<' | b'>' | b'+'
+            | b'*' | b'%' | b'!' | b'|' | b'&' | b'^' | b'~' => self.copy(1),
+            b'@' => self.variable(),
+            // The point of a qualified name, not that of a number.
+            b'.' if !self.peek(1).is_some_and(|byte| byte.is_ascii_digit()) => self.copy(1),
+            b'-' => self.minus(),
+            b'/' if self.peek(1) == Some(b'*') => self.comment(),
+            b'/' => self.copy(1),
+            _ => false,
+        }
     }
 
     /// Whether a statement may be direct, by its first word.
@@ -204,7 +227,12 @@ impl<'a> Pass<'a> {
         first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
     }
 
-    fn peek(&self, ahead: usize) -> Option<u8> {
+    /// How the literal of this number is written.
+    pub(super) fn written(&self, number: usize) -> &str {
+        &self.sql[self.taken.spans[number].clone()]
+    }
+
+    pub(super) fn peek(&self, ahead: usize) -> Option<u8> {
         self.sql.as_bytes().get(self.at + ahead).copied()
     }
 
@@ -227,6 +255,11 @@ impl<'a> Pass<'a> {
     fn word(&mut self) -> bool {
         let is_first = self.taken.text.is_empty();
         let end = self.end_of(1, is_word_byte);
+        if self.in_list && self.sql[self.at..end].eq_ignore_ascii_case("null") {
+            let start = self.at;
+            self.at = end;
+            return self.literal(start, |_| Some(Value::Null));
+        }
         self.copy(end - self.at);
         // x'61', _utf8mb4'a', N'a'. Other statements need not be read to their end.
         !matches!(self.peek(0), Some(b'\'' | b'"')) && (!is_first || self.is_candidate())
@@ -256,32 +289,42 @@ impl<'a> Pass<'a> {
         if start == self.at && ends_in_type(&self.taken.text) {
             return self.copy(end - self.at);
         }
-        let value = number(&self.sql[self.at..end]);
-        let value = match start < self.at {
-            true => value.and_then(negated),
-            false => value,
-        };
         self.at = end;
         // `1.` is a number, but not everywhere.
-        bytes[end - 1] != b'.' && value.is_some_and(|value| self.literal(value, start))
+        bytes[end - 1] != b'.' && self.literal(start, signed_number)
     }
 
     fn string(&mut self, quote: u8) -> bool {
-        let end = self.end_of(1, |byte| byte != quote && byte != b'\\');
         let bytes = self.sql.as_bytes();
+        let mut end = self.end_of(1, |byte| byte != quote && byte != b'\\');
+        // What follows a backslash is a part of the text, and so is a doubled quote.
+        while self.in_list {
+            end = match (bytes.get(end), bytes.get(end + 1)) {
+                (Some(b'\\'), Some(_)) => end + 2,
+                (Some(first), Some(second)) if *first == quote && *second == quote => end + 2,
+                _ => break,
+            };
+            end = self.end_of(end - self.at, |byte| byte != quote && byte != b'\\');
+        }
         // The end of the text, an escape, a doubled quote, or a string that goes on.
         if bytes.get(end) != Some(&quote) || matches!(bytes.get(end + 1), Some(b'\'' | b'"')) {
             return false;
         }
-        let (value, start) = (self.sql[self.at + 1..end].to_string(), self.at);
+        let start = self.at;
         self.at = end + 1;
-        self.literal(Value::Text(value), start)
+        let text = |literal: &str| Value::Text(literal[1..literal.len() - 1].to_string());
+        self.literal(start, |literal| Some(text(literal)))
     }
 
-    /// Puts down a literal that begins at `start` and has been read.
-    fn literal(&mut self, value: Value, start: usize) -> bool {
+    /// Puts down a literal that begins at `start` and has been read. `value`: of its text.
+    fn literal(&mut self, start: usize, value: impl FnOnce(&str) -> Option<Value>) -> bool {
+        if !self.in_list {
+            let Some(value) = value(&self.sql[start..self.at]) else {
+                return false;
+            };
+            self.taken.literals.push(value);
+        }
         self.taken.text.push('?');
-        self.taken.literals.push(value);
         self.taken.spans.push(start..self.at);
         true
     }
@@ -338,6 +381,14 @@ impl<'a> Pass<'a> {
 
     fn rest_is_empty(&self) -> bool {
         self.sql[self.at + 1..].trim_ascii().is_empty()
+    }
+}
+
+/// The value of a number with or without a minus in front of it.
+pub(super) fn signed_number(text: &str) -> Option<Value> {
+    match text.strip_prefix('-') {
+        Some(digits) => number(digits).and_then(negated),
+        None => number(text),
     }
 }
 

@@ -1170,3 +1170,116 @@ fn own_changes_hide_what_the_snapshot_has_of_the_row() {
         assert_eq!(query_text(&mut writer, by_key), own, "{direct}");
     }
 }
+
+/// INSERTs of many rows that look alike are read without a syntax tree, and do what they do with one.
+#[test]
+fn rows_that_look_alike_are_inserted_as_others_are() {
+    let server = TestServer::start();
+    let mut direct = Client::new(&server, "dbone", "on");
+    let mut parsed = Client::new(&server, "dbtwo", "off");
+    let mut both = |text: &str| {
+        let sql = Sql::plain(text.into());
+        let (one, two) = (direct.run(&sql, false), parsed.run(&sql, false));
+        let end = text.floor_char_boundary(200);
+        assert_eq!(one, two, "{}", &text[..end]);
+    };
+    both("set timestamp = 1700000000.5, @n = 7, @text = 'Abc'");
+    both(
+        "create table t (id int primary key auto_increment, i tinyint, u bigint unsigned default 4, d decimal(8,2), f double, \
+         c varchar(12) default 'none', b varbinary(12), e enum('a','b'), day date, at datetime(3), \
+         changed timestamp null default current_timestamp, j text not null, unique key (u))",
+    );
+    let rows = |row: &dyn Fn(usize) -> String| {
+        let rows = (1..=60).map(row);
+        rows.collect::<Vec<_>>().join(",\n ")
+    };
+    let padding = "x".repeat(20);
+    let heads = [
+        "insert into t (i, u, d, f, c, b, e, day, at, j)",
+        "insert ignore into t (i, u, d, f, c, b, e, day, at, j)",
+        "replace into `t` (i,u,d,f,c,b,e,day,at,j)",
+    ];
+    for mode in [
+        "",
+        "strict_trans_tables,no_zero_date",
+        "no_auto_value_on_zero",
+    ] {
+        both(&format!("set sql_mode = '{mode}'"));
+        for head in heads {
+            let lists = [
+                rows(&|n| {
+                    format!(
+                        "({n},{n},{n}.5,-{n}.25,'c{n}','b{n}','a','2024-01-{n:02}',now(),'{padding}')"
+                    )
+                }),
+                rows(&|n| {
+                    format!(
+                        "({}, {}, {n}.555, {n}, 'it''s\\'{n}\\n', '\\0{n}', 2, '2024-02-03', '2024-02-03 04:05:06.7', 'é')",
+                        n * 5,
+                        n + 100
+                    )
+                }),
+                rows(&|n| format!("(NULL,{n},null,NULL,'{n}',NULL,null,NULL,NULL,{n})")),
+                rows(&|n| {
+                    format!(
+                        "({n},{n}000,'{n}',' {n}.5','12345678901234567890','ü','x','0000-00-00','nonsense','%\\%\\_')"
+                    )
+                }),
+                rows(&|n| {
+                    format!(
+                        "(default,{n},-99999999999{n},12345678901234567890123.5,@text,@n,'B',curdate(),@text,NULL)"
+                    )
+                }),
+                rows(&|n| {
+                    format!("({n},-1,{n},{n},{n},{n},{n},20240102,20240102030405,concat('a',{n}))")
+                }),
+                rows(&|n| {
+                    format!(
+                        "({n},{n},1,1,'a','b','a',now(),now(),'{padding}'{})",
+                        if n == 40 { ",1" } else { "" }
+                    )
+                }),
+                rows(&|n| {
+                    format!(
+                        "({n},{n},1,1,'a','b','a',now(),now(),{})",
+                        if n == 40 { "1+1" } else { "'a'" }
+                    )
+                }),
+            ];
+            for list in &lists {
+                both(&format!("{head} values {list}"));
+                both("select * from t order by id");
+                both(&format!("{head}\nVALUES{list};"));
+                both("select count(*), last_insert_id() from t");
+                both(&format!(
+                    "insert into t (i, u, d, f, c, b, e, day, at, j) values {list} \
+                     on duplicate key update i = i + 1, c = 'again', d = values(d) + 0.5"
+                ));
+                both("select * from t order by id");
+                both("delete from t where u < 1000");
+            }
+            both("truncate table t");
+        }
+    }
+    both(&format!(
+        "insert into t values {}",
+        rows(&|n| format!("({n},{n},{n},1,1,'a','b','a',now(),now(),null,'{padding}')"))
+    ));
+    both(&format!(
+        "insert into t (nothing) values {}",
+        rows(&|n| format!("({n}, '{padding}')"))
+    ));
+    both(&format!(
+        "insert into nothing values {}",
+        rows(&|n| format!("({n}, '{padding}')"))
+    ));
+    both("begin");
+    both(&format!(
+        "insert into t (i, u, j) value {}",
+        rows(&|n| format!("(0, 5{n}, '{padding}')"))
+    ));
+    both("rollback");
+    both("select * from t order by id");
+    let direct = session_count(&mut direct.connection, "Statements_direct");
+    assert!(direct > 100, "only {direct} statements were direct");
+}
