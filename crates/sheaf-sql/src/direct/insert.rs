@@ -190,6 +190,11 @@ impl Insert {
         &self.table
     }
 
+    /// Whether rows of both go into the same columns.
+    pub(super) fn is_into_the_same(&self, other: &Insert) -> bool {
+        Arc::ptr_eq(&self.table, &other.table) && self.targets == other.targets
+    }
+
     /// Whether the plan of one row serves rows that come without a tree: all that differs between them is literals, which
     /// go into columns as they are.
     pub(super) fn takes_lists(&self) -> bool {
@@ -274,7 +279,7 @@ impl Session {
     pub(super) fn run_direct_insert(
         &mut self,
         insert: &Insert,
-        (parameters, lists): (&[Value], Option<&ValueLists<'_>>),
+        (parameters, lists): (&[Value], Option<Lists<'_>>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         let options = insert.destination.options;
@@ -398,7 +403,7 @@ impl Session {
     fn write_places(
         &mut self,
         insert: &Insert,
-        (parameters, computed, lists): (&[Value], Vec<Value>, Option<&ValueLists<'_>>),
+        (parameters, computed, lists): (&[Value], Vec<Value>, Option<Lists<'_>>),
         writer: &mut TableWriter,
     ) -> Result<()> {
         let (now, options) = (self.local_now_micros(), insert.destination.options);
@@ -453,38 +458,42 @@ impl Session {
         Ok(())
     }
 
-    /// As [`Self::write_rows_of`], for the one row of the plan with the literals of each row of the lists.
+    fn places_of_form<'i>(&self, insert: &'i Insert) -> Vec<ListPlace<'i>> {
+        let columns = &insert.table.definition.columns;
+        let places = insert.rows.iter().flatten().zip(&insert.targets);
+        let place = |(place, position): (&'i Place, &usize)| {
+            let constant = match place {
+                Place::Given(given) => {
+                    let value = given.value(self, &[]);
+                    let ty = &columns[*position].ty;
+                    Some(shown_in(&value, given.decimals(), ty).into_owned())
+                }
+                Place::Operand(Operand::Constant(value)) => Some(value.clone()),
+                _ => None,
+            };
+            (place, *position, constant)
+        };
+        places.map(place).collect()
+    }
+
+    /// As [`Self::write_rows_of`], for the one row of each form's plan with the literals of each row of the lists.
     fn write_lists(
         &self,
         insert: &Insert,
-        lists: &ValueLists<'_>,
+        (lists, forms): Lists<'_>,
         (now, options): (i64, WriteOptions),
         (writer, warnings): (&mut TableWriter, &mut Warnings),
     ) -> Result<()> {
         let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
-        let columns = &insert.table.definition.columns;
-        let places = insert.rows.iter().flatten().zip(&insert.targets);
-        let places: Vec<_> = places
-            .map(|(place, position)| {
-                let constant = match place {
-                    Place::Given(given) => {
-                        let value = given.value(self, &[]);
-                        let ty = &columns[*position].ty;
-                        Some(shown_in(&value, given.decimals(), ty).into_owned())
-                    }
-                    Place::Operand(Operand::Constant(value)) => Some(value.clone()),
-                    _ => None,
-                };
-                (place, *position, constant)
-            })
-            .collect();
+        let forms: Vec<Vec<ListPlace<'_>>> =
+            forms.iter().map(|form| self.places_of_form(form)).collect();
         let mut taken = Taken::default();
         let mut reader = lists.reader(&mut taken);
         let mut row = shape.take_last_row();
         let mut number = 0;
-        while reader.next_row() {
+        while let Some(form) = reader.next_row() {
             number += 1;
-            for (place, position, constant) in &places {
+            for (place, position, constant) in &forms[form] {
                 match (place, constant) {
                     (Place::Default, _) => shape.put_default(&mut row, *position, now, warnings)?,
                     (_, Some(value)) => shape.put(&mut row, *position, value, number, warnings)?,
@@ -501,6 +510,12 @@ impl Session {
         Ok(())
     }
 }
+
+/// Rows that come without a tree, and the plan of each of their forms.
+type Lists<'a> = (&'a ValueLists<'a>, &'a [&'a Insert]);
+
+/// A place of a form, the column that it is for, and its value if that is the same in all rows.
+type ListPlace<'a> = (&'a Place, usize, Option<Value>);
 
 /// Puts a literal into a column of a row, as it is written.
 fn put_literal(

@@ -53,9 +53,13 @@ impl StatementCache {
     }
 
     /// The plan of a text with `?` in the places of its literals.
-    pub(super) fn plan_of(&mut self, session: &Session, text: &str) -> Option<&DirectPlan> {
+    pub(super) fn plan_of(&mut self, session: &Session, text: &str) -> Option<Arc<DirectPlan>> {
         self.keep_current(session);
-        session.plan_at_hand(&mut self.known, text)
+        session.plan_at_hand(&mut self.known, text)?;
+        match self.known.get(text) {
+            Some(Known::Direct(plan)) => Some(Arc::clone(plan)),
+            _ => None,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! INSERT and REPLACE of many rows, read row by row instead of as a syntax tree.
 //!
-//! Dumps and loaders write thousands of rows into one statement, and each looks like the one before:
+//! Dumps and loaders write thousands of rows into one statement, and each looks like one before it:
 //!
 //! ```text
 //!   INSERT INTO t (a, b, c) VALUES (1,'x',NOW()),(2,NULL,NOW()), ... ON DUPLICATE KEY UPDATE b = 'y'
@@ -9,14 +9,16 @@
 //!   INSERT INTO t (a, b, c) VALUES (?,?,NOW()) ON DUPLICATE KEY UPDATE b = ?          the plan's text
 //! ```
 //!
-//! Where all rows are the same without their literals, the statement is that of one row, run with the literals of each.
-//! A first pass looks whether they are, before anything is changed. A second one reads the literals of a row and writes the
+//! Rows that are the same without their literals are of one *form*. The statement is that of one row, run with the literals
+//! of each; where rows are of several forms (here NOW(), there NULL), each form has a plan. A first pass looks whether they are, before anything is changed. A second one reads the literals of a row and writes the
 //! row, so no more than one row is in memory. A tree of the statement took ten times its size, and most of its time.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use sheaf_table::Value;
 
+use super::insert::Insert;
 use super::statement_cache::{Pass, Taken, signed_number};
 use super::{Action, Cached, DirectPlan};
 use crate::error::Result;
@@ -28,19 +30,48 @@ use crate::session::Session;
 const MIN_STATEMENT_BYTES: usize = 1 << 10;
 /// The most bytes in front of the rows.
 const MAX_HEAD_BYTES: usize = 4 << 10;
+/// The most forms of rows.
+const MAX_FORMS: usize = 8;
 
 /// See the module's comment.
 pub(crate) struct ValueLists<'a> {
     sql: &'a str,
     has_ansi_quotes: bool,
-    /// The statement of one row.
-    text: String,
+    /// In the order in which they appear first.
+    forms: Vec<Form>,
     /// Where the first row begins.
     first: usize,
-    /// How many literals each row has.
-    width: usize,
     /// The literals of the tail.
     tail: Vec<Value>,
+}
+
+/// What rows have in common.
+struct Form {
+    /// A row without its literals.
+    row: String,
+    /// How many literals it has.
+    width: usize,
+    /// The statement of one such row.
+    text: String,
+}
+
+impl Form {
+    fn of(taken: &Taken) -> Form {
+        Form {
+            row: taken.text.clone(),
+            width: taken.spans.len(),
+            text: String::new(),
+        }
+    }
+}
+
+/// The number of the form that a row has, which is nearly always that of the row before.
+fn form_of(forms: &[Form], row: &str, before: usize) -> Option<usize> {
+    let has = |form: &Form| form.row == row;
+    match forms.get(before) {
+        Some(form) if has(form) => Some(before),
+        _ => forms.iter().position(has),
+    }
 }
 
 impl<'a> ValueLists<'a> {
@@ -64,32 +95,35 @@ impl<'a> ValueLists<'a> {
         if !pass.taken.spans.is_empty() {
             return None;
         }
-        let mut text = std::mem::take(&mut pass.taken.text);
+        let head = std::mem::take(&mut pass.taken.text);
         pass.skip_space();
         let first = pass.at;
-        let mut number = 0;
-        let (mut form, mut width) = (String::new(), 0);
+        let (mut number, mut form) = (0, 0);
+        let mut forms: Vec<Form> = Vec::new();
         loop {
             if !pass.row() {
                 return None;
             }
-            if number == 0 {
-                form.push_str(&pass.taken.text);
-                width = pass.taken.spans.len();
-            } else if pass.taken.text != form {
-                return None;
-            }
+            form = match form_of(&forms, &pass.taken.text, form) {
+                Some(form) => form,
+                None if forms.len() < MAX_FORMS => {
+                    forms.push(Form::of(pass.taken));
+                    forms.len() - 1
+                }
+                None => return None,
+            };
             number += 1;
             let end = pass.at;
             if !pass.next_row() {
-                text.push_str(&form);
-                let tail = tail(sql, end, has_ansi_quotes, &mut text)?;
+                let (behind, tail) = tail(sql, end, has_ansi_quotes)?;
+                for form in &mut forms {
+                    form.text = format!("{head}{}{behind}", form.row);
+                }
                 return (number > 1).then_some(ValueLists {
                     sql,
                     has_ansi_quotes,
-                    text,
+                    forms,
                     first,
-                    width,
                     tail,
                 });
             }
@@ -97,15 +131,14 @@ impl<'a> ValueLists<'a> {
     }
 
     /// The rows from the first one on.
-    pub(super) fn reader<'t>(&self, taken: &'t mut Taken) -> RowReader<'t>
-    where
-        'a: 't,
-    {
+    pub(super) fn reader<'t>(&'t self, taken: &'t mut Taken) -> RowReader<'t> {
         let mut pass = Pass::new(self.sql, self.has_ansi_quotes, taken);
         pass.in_list = true;
         pass.at = self.first;
         RowReader {
             pass,
+            forms: &self.forms,
+            form: 0,
             is_first: true,
         }
     }
@@ -114,9 +147,9 @@ impl<'a> ValueLists<'a> {
     fn parameters(&self) -> Option<Vec<Value>> {
         let mut taken = Taken::default();
         let mut reader = self.reader(&mut taken);
-        let mut parameters = Vec::with_capacity(self.width + self.tail.len());
-        if reader.next_row() {
-            for place in 0..self.width {
+        let mut parameters = Vec::new();
+        if reader.next_row().is_some() {
+            for place in 0..reader.width() {
                 parameters.push(literal(reader.literal(place))?);
             }
         }
@@ -125,17 +158,28 @@ impl<'a> ValueLists<'a> {
     }
 }
 
-/// Reads row after row of a list that is known to have nothing but rows of one form.
+/// Reads row after row of a list that is known to have nothing but rows of these forms.
 pub(super) struct RowReader<'t> {
     pass: Pass<'t>,
+    forms: &'t [Form],
+    form: usize,
     is_first: bool,
 }
 
 impl RowReader<'_> {
-    /// False: there are no more.
-    pub(super) fn next_row(&mut self) -> bool {
+    /// The number of the next row's form; `None`: there are no more.
+    pub(super) fn next_row(&mut self) -> Option<usize> {
         let has_more = std::mem::take(&mut self.is_first) || self.pass.next_row();
-        has_more && self.pass.row()
+        if !has_more || !self.pass.row() {
+            return None;
+        }
+        self.form = form_of(self.forms, &self.pass.taken.text, self.form)?;
+        Some(self.form)
+    }
+
+    /// How many literals the row has.
+    fn width(&self) -> usize {
+        self.forms[self.form].width
     }
 
     /// How a literal of the row is written.
@@ -187,11 +231,11 @@ impl Pass<'_> {
     }
 }
 
-/// Reads what is behind the rows into the text of the plan; its literals. `None`: something else than what may be there.
-fn tail(sql: &str, at: usize, has_ansi_quotes: bool, text: &mut String) -> Option<Vec<Value>> {
+/// What is behind the rows, without its literals, and these. `None`: something else than what may be there.
+fn tail(sql: &str, at: usize, has_ansi_quotes: bool) -> Option<(String, Vec<Value>)> {
     let rest = sql[at..].trim_ascii();
     if rest.is_empty() || rest == ";" {
-        return Some(Vec::new());
+        return Some((String::new(), Vec::new()));
     }
     let begins = |word: &str| {
         let first = rest.as_bytes().get(..word.len());
@@ -215,8 +259,8 @@ fn tail(sql: &str, at: usize, has_ansi_quotes: bool, text: &mut String) -> Optio
             return None;
         }
     }
-    text.push_str(&taken.text);
-    Some(taken.take_literals())
+    let literals = taken.take_literals();
+    Some((taken.text, literals))
 }
 
 /// Whether a text that begins as INSERT or REPLACE does ends in the word in front of rows.
@@ -252,39 +296,53 @@ pub(super) fn text(written: &str, quote: u8) -> Cow<'_, str> {
 }
 
 impl Session {
-    /// Runs a statement whose rows are all of one form. Unless it is done, the statement is to be parsed.
+    /// Runs a statement whose rows are of few forms. Unless it is done, the statement is to be parsed.
     pub(crate) fn run_value_lists(
         &mut self,
         lists: &ValueLists<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Cached> {
         let mut cache = std::mem::take(&mut self.statement_cache);
-        let outcome = match cache.plan_of(self, &lists.text) {
-            Some(plan) => self.run_lists_by(plan, lists, sink),
-            None => Ok(Cached::NotDirect),
-        };
+        let plans = lists.forms.iter();
+        let plans = plans.map(|form| cache.plan_of(self, &form.text));
+        let plans = plans.collect::<Option<Vec<Arc<DirectPlan>>>>();
         self.statement_cache = cache;
-        outcome
+        match plans {
+            Some(plans) => self.run_lists_by(&plans, lists, sink),
+            None => Ok(Cached::NotDirect),
+        }
     }
 
     fn run_lists_by(
         &mut self,
-        plan: &DirectPlan,
+        plans: &[Arc<DirectPlan>],
         lists: &ValueLists<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Cached> {
-        let Action::Insert(insert) = &plan.action else {
+        let of_form = |(plan, form): (&'_ Arc<DirectPlan>, &Form)| {
+            let has_parameters = plan.parameters == form.width + lists.tail.len();
+            has_parameters && matches!(&plan.action, Action::Insert(insert) if insert.takes_lists())
+        };
+        let are_all = plans.iter().zip(&lists.forms).all(of_form);
+        let inserts = plans.iter().filter_map(|plan| match &plan.action {
+            Action::Insert(insert) => Some(insert.as_ref()),
+            _ => None,
+        });
+        let inserts: Vec<&Insert> = inserts.collect();
+        let (Some(plan), [first, ..], Some(parameters), true) = (
+            plans.first(),
+            inserts.as_slice(),
+            lists.parameters(),
+            are_all,
+        ) else {
             return Ok(Cached::NotDirect);
         };
-        let parameters = lists.parameters();
-        let Some(parameters) = parameters.filter(|all| all.len() == plan.parameters) else {
-            return Ok(Cached::NotDirect);
-        };
-        if !insert.takes_lists() {
+        if !inserts.iter().all(|insert| insert.is_into_the_same(first)) {
             return Ok(Cached::NotDirect);
         }
+        let rows = Some((lists, inserts.as_slice()));
         let is_done = self.around_direct(plan, &parameters, |session, parameters| {
-            session.run_direct_insert(insert, (parameters, Some(lists)), sink)
+            session.run_direct_insert(first, (parameters, rows), sink)
         })?;
         Ok(match is_done {
             true => Cached::Done,
@@ -292,7 +350,7 @@ impl Session {
         })
     }
 
-    /// The rows of a request, if they are all of one form.
+    /// The rows of a request, if they are of few forms.
     pub(crate) fn value_lists<'a>(&self, sql: &'a str) -> Option<ValueLists<'a>> {
         let has_ansi_quotes = self.variables.sql_mode().contains("ANSI_QUOTES");
         match self.variables.direct_plans() {
@@ -309,14 +367,15 @@ mod tests {
     fn rows(sql: &str) -> Option<(String, Vec<Vec<Value>>, Vec<Value>)> {
         let padded = format!("{sql}{}", " ".repeat(MIN_STATEMENT_BYTES));
         let lists = ValueLists::of(&padded, false)?;
+        let texts: Vec<&str> = lists.forms.iter().map(|form| form.text.as_str()).collect();
         let mut taken = Taken::default();
         let mut reader = lists.reader(&mut taken);
         let mut rows = Vec::new();
-        while reader.next_row() {
-            let values = (0..lists.width).map(|place| literal(reader.literal(place)));
+        while reader.next_row().is_some() {
+            let values = (0..reader.width()).map(|place| literal(reader.literal(place)));
             rows.push(values.collect::<Option<Vec<Value>>>()?);
         }
-        Some((lists.text.clone(), rows, lists.tail.clone()))
+        Some((texts.join(" / "), rows, lists.tail.clone()))
     }
 
     #[test]
@@ -359,10 +418,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_one_form_is_left_to_the_parser() {
+    fn rows_of_several_forms_are_read_as_they_come() {
+        let (text, rows, _) =
+            rows("insert t values (1,now()),(2,null),(default,3),(4,5),(6,now())").expect("rows");
+        assert_eq!(
+            text,
+            "insert t values(?,now()) / insert t values(?,?) / insert t values(default,?)"
+        );
+        let int = |number| Value::Int(number);
+        let expected = [
+            vec![int(1)],
+            vec![int(2), Value::Null],
+            vec![int(3)],
+            vec![int(4), int(5)],
+            vec![int(6)],
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn what_has_other_rows_is_left_to_the_parser() {
         for sql in [
-            "insert into t values (1),(default)",
-            "insert into t values (1),(1+1)",
+            "insert t values (a),(b),(c),(d),(e),(f),(g),(h),(i)",
             "insert into t values (1),(x'61')",
             "insert into t values (1),(0x61)",
             "insert into t values (1),(1e5)",

@@ -1231,6 +1231,10 @@ fn rows_that_look_alike_are_inserted_as_others_are() {
                     )
                 }),
                 rows(&|n| {
+                    let (u, day) = (["1", "default", "null"][n % 3], ["now()", "NULL"][n / 31]);
+                    format!("({n},{n},{n},{u},'c','b','a',{day},@text,'{padding}')")
+                }),
+                rows(&|n| {
                     format!("({n},-1,{n},{n},{n},{n},{n},20240102,20240102030405,concat('a',{n}))")
                 }),
                 rows(&|n| {
