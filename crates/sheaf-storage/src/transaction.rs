@@ -46,8 +46,8 @@ pub(crate) enum Change {
     Update = 2,
     /// An entry was made a ghost.
     Delete = 3,
-    /// A part of a value was replaced by as many bytes. Only the log and what recovery reads from it know this change: a
-    /// transaction that goes on keeps the whole value before, for those who still see it.
+    /// A part of a value was replaced by as many bytes. Only the log and what recovery reads from it know this change:
+    /// a transaction that goes on keeps the whole value before, for those who still see it.
     UpdatePart = 4,
 }
 
@@ -182,8 +182,8 @@ impl Transaction {
         &mut self.visited
     }
 
-    /// A view of what has committed by now, durably, and of everything that this transaction has changed and will change.
-    /// It shows at least what [`Self::view_to_lock`] and the locks of rows have shown.
+    /// A view of what has committed by now, durably, and of everything that this transaction has changed and will
+    /// change. It shows at least what [`Self::view_to_lock`] and the locks of rows have shown.
     ///
     /// # Errors
     /// `TooManySnapshots`.
@@ -195,8 +195,8 @@ impl Transaction {
         }
     }
 
-    /// As [`Self::read_view`], also of what has committed and is not durable yet: for a statement that locks or changes what
-    /// it finds. The transaction does not end before that is durable.
+    /// As [`Self::read_view`], also of what has committed and is not durable yet: for a statement that locks or changes
+    /// what it finds. The transaction does not end before that is durable.
     ///
     /// # Errors
     /// `TooManySnapshots`.
@@ -206,8 +206,8 @@ impl Transaction {
         Ok(view)
     }
 
-    /// The view that the transaction's reads keep to its end, taken at the first call. Who changes an entry that others have
-    /// changed since shows all that belongs to it: see [`Self::kept_view`].
+    /// The view that the transaction's reads keep to its end, taken at the first call. Who changes an entry that others
+    /// have changed since shows all that belongs to it: see [`Self::kept_view`].
     ///
     /// # Errors
     /// `TooManySnapshots`.
@@ -218,9 +218,9 @@ impl Transaction {
         }
     }
 
-    /// The view of [`Self::keep_view`], if there is one. It shows the transaction's own changes on top of a past that others may
-    /// have changed before: an entry that the transaction has not changed is seen as it was, though another one that
-    /// belongs to it was changed.
+    /// The view of [`Self::keep_view`], if there is one. It shows the transaction's own changes on top of a past that
+    /// others may have changed before: an entry that the transaction has not changed is seen as it was, though another
+    /// one that belongs to it was changed.
     pub fn kept_view(&self) -> Option<&ReadView> {
         self.kept_view.as_ref()
     }
@@ -241,8 +241,8 @@ impl Transaction {
     }
 
     /// What is called, by another thread, when the transaction keeps more of the log than
-    /// [`max_pinned_log_bytes`](crate::StorageOptions::max_pinned_log_bytes), because it began to change something so long
-    /// ago: it shall see to it that the transaction is rolled back soon. To be set before the first change.
+    /// [`max_pinned_log_bytes`](crate::StorageOptions::max_pinned_log_bytes), because it began to change something so
+    /// long ago: it shall see to it that the transaction is rolled back soon. To be set before the first change.
     pub fn on_pinned_log(&mut self, end: EndTransaction) {
         self.end = Some(end);
     }
@@ -258,8 +258,9 @@ impl Transaction {
         }
     }
 
-    /// As [`commit`](Self::commit), for who goes by its outcome from then on, and frees what one of both outcomes still needs.
-    /// So a commit that finds no space in the log must not become durable later: nothing does, until the next start finds out.
+    /// As [`commit`](Self::commit), for who goes by its outcome from then on, and frees what one of both outcomes still
+    /// needs. So a commit that finds no space in the log must not become durable later: nothing does, until the next
+    /// start finds out.
     ///
     /// # Errors
     /// As [`PendingCommit::finish`], but all of them are final.
@@ -306,7 +307,8 @@ impl Transaction {
     /// A page, or undo that was spilled, could not be read; from then on the storage accepts no changes.
     pub fn rollback(mut self) -> Result<()> {
         self.rollback_all()?;
-        // What was told of others stays true. It is rolled back in any case: the next commit tells of a log that has failed.
+        // What was told of others stays true. It is rolled back in any case: the next commit tells of a log that has
+        // failed.
         let _ = self.store.show_commits_to(self.seen);
         Ok(())
     }
@@ -457,7 +459,8 @@ impl Transaction {
                 tree.restore(record.key, record.before, &self.status)?
             }
             Change::UpdatePart => {
-                // Whatever came later is taken back, and nobody else may change the key: this is the value that the change left.
+                // Whatever came later is taken back, and nobody else may change the key: this is the value that the
+                // change left.
                 let mut value = Vec::new();
                 if !tree.get(record.key, &mut value)? || !record.put_part_back(&mut value) {
                     let reason = "an entry is not what the log has made of it";
@@ -528,7 +531,8 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<bool> {
-        // What this transaction has changed nobody else can change. Who waits for it may hold the explicit lock already.
+        // What this transaction has changed nobody else can change. Who waits for it may hold the explicit lock
+        // already.
         if tree.is_changed_by(key, &self.status)? {
             return Ok(false);
         }
@@ -605,9 +609,9 @@ impl Transaction {
         })
     }
 
-    /// Locks and reads a row, in one visit of its leaf, if that takes no waiting and `view` shows the newest version of the
-    /// row; an absent one is not locked. None: nothing has happened, and the row is to be read, [locked and looked at
-    /// again](Self::lock_row_of_view).
+    /// Locks and reads a row, in one visit of its leaf, if that takes no waiting and `view` shows the newest version of
+    /// the row; an absent one is not locked. None: nothing has happened, and the row is to be read, [locked and looked
+    /// at again](Self::lock_row_of_view).
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row), except those of waiting.
@@ -644,13 +648,14 @@ impl Transaction {
         found
     }
 
-    /// Something is not what a view shows. Whoever has changed it has committed, but the commit may not be durable: the next
-    /// view shows it nevertheless.
+    /// Something is not what a view shows. The transaction that changed it has committed, but the commit may not be
+    /// durable: the next view shows it nevertheless.
     fn see_commits(&mut self) {
         self.seen = self.seen.max(self.store.transactions.newest_commit());
     }
 
-    /// Makes durable what has committed by now, for a statement that is about to tell what it has found under its locks.
+    /// Makes durable what has committed by now, for a statement that is about to tell what it has found under its
+    /// locks.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -664,9 +669,9 @@ impl Transaction {
         locks.unlock(&self.status, &LockName::row(tree.id(), key));
     }
 
-    /// Keeps others from doing in a range of a tree's keys what `kind` says, until the transaction ends. What others have
-    /// changed there and not committed is waited for, so that a reading of the range with [`ReadView::newest`] finds
-    /// committed rows, or this transaction's own; and what is committed is durable, so that it may be told.
+    /// Keeps others from doing in a range of a tree's keys what `kind` says, until the transaction ends. What others
+    /// have changed there and not committed is waited for, so that a reading of the range with [`ReadView::newest`]
+    /// finds committed rows, or this transaction's own; and what is committed is durable, so that it may be told.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row). If waiting fails, nothing is locked that was not before.
@@ -781,8 +786,8 @@ impl Transaction {
         }
     }
 
-    /// Waits until nothing of the kind that `obstacle` is keeps the transaction from the change. The caller looks again:
-    /// there may be another.
+    /// Waits until nothing of the kind that `obstacle` is keeps the transaction from the change. The caller looks
+    /// again: there may be another.
     pub(crate) fn overcome(
         &mut self,
         tree: &Tree,
@@ -823,14 +828,14 @@ impl Transaction {
         locks.wait_for_end(&self.status, writer, *look, &self.patience)
     }
 
-    /// Whether the transaction locks why a change of it fails: the key that is there already, the parent that is missing,
-    /// the child that refers to a row. To be serializable it has to: it has read that. At first: no.
+    /// Whether the transaction locks why a change of it fails: the key that is there already, the parent that is
+    /// missing, the child that refers to a row. To be serializable it has to: it has read that. At first: no.
     pub fn keep_reasons(&mut self, keep: bool) {
         self.keeps_reasons = keep;
     }
 
-    /// A change is about to fail because of a live key of `tree`, which stays if reasons are kept. True: the lock is new,
-    /// and the caller looks again.
+    /// A change is about to fail because of a live key of `tree`, which stays if reasons are kept. True: the lock is
+    /// new, and the caller looks again.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row).
@@ -854,10 +859,10 @@ impl Transaction {
         Ok(self.keeps_reasons)
     }
 
-    /// Locks what refers to the keys of `tree` that start with `prefix`: shared by who adds a reference and then looks for
-    /// the key, exclusively by who takes the key away and then looks for references. So one of the two sees the other.
-    /// True if the lock is new. It is [given back](Self::unlock_reference) after the look: from then on the change itself
-    /// is what others find.
+    /// Locks what refers to the keys of `tree` that start with `prefix`: shared by who adds a reference and then looks
+    /// for the key, exclusively by who takes the key away and then looks for references. So one of the two sees the
+    /// other. True if the lock is new. It is [given back](Self::unlock_reference) after the look: from then on the
+    /// change itself is what others find.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row).
@@ -897,8 +902,8 @@ impl Transaction {
 pub struct LockedRow {
     /// It had no lock of the row before.
     pub is_new: bool,
-    /// The row is what the view shows. Else what was found out by reading may not hold any more, and the statement reads
-    /// again through a new view; its locks stay, so that it gets ahead.
+    /// The row is what the view shows. Else what was found out by reading may not hold any more, and the statement
+    /// reads again through a new view; its locks stay, so that it gets ahead.
     pub is_unchanged: bool,
 }
 
@@ -924,8 +929,8 @@ pub(crate) enum Obstacle {
 const SHORT_COMMIT_DELETES: usize = 32;
 
 /// A transaction whose commit record is in the log, but perhaps not on the disk. Others may change its rows already;
-/// snapshots do not see what it did. To be finished: what is dropped instead becomes visible with a later commit, and leaves
-/// its ghosts to the collector.
+/// snapshots do not see what it did. To be finished: what is dropped instead becomes visible with a later commit, and
+/// leaves its ghosts to the collector.
 #[must_use]
 pub struct PendingCommit {
     transaction: Transaction,
@@ -939,14 +944,14 @@ impl PendingCommit {
         self.transaction.store.newest_durable() < self.lsn
     }
 
-    /// Whether [`finish`](Self::finish) has little to do besides waiting, so that a thread that finishes others' commits may
-    /// do it: it purges the ghosts of few deletes.
+    /// Whether [`finish`](Self::finish) has little to do besides waiting, so that a thread that finishes others'
+    /// commits may do it: it purges the ghosts of few deletes.
     pub fn is_short(&self) -> bool {
         self.transaction.deletes <= SHORT_COMMIT_DELETES
     }
 
-    /// Waits until the commit is durable, shows it to snapshots, and purges the ghosts that the transaction made. What is
-    /// written for one commit serves all that were appended before.
+    /// Waits until the commit is durable, shows it to snapshots, and purges the ghosts that the transaction made. What
+    /// is written for one commit serves all that were appended before.
     ///
     /// # Errors
     /// The log could not be made durable; whether the changes will be found after a restart is unknown, and the storage

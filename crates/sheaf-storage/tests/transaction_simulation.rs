@@ -286,7 +286,7 @@ fn a_view_ahead_of_the_log_sees_every_transfer_whole_or_not_at_all() {
     });
 }
 
-/// Whoever waits for a row goes on with what its owner has committed, before that is durable.
+/// A transaction that waits for a row goes on with what its owner has committed, before that is durable.
 #[test]
 fn a_row_is_handed_over_before_its_commit_is_durable() {
     explore(SCHEDULES, || {

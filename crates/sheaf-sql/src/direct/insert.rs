@@ -195,8 +195,8 @@ impl Insert {
         Arc::ptr_eq(&self.table, &other.table) && self.targets == other.targets
     }
 
-    /// Whether the plan of one row serves rows that come without a tree: all that differs between them is literals, which
-    /// go into columns as they are.
+    /// Whether the plan of one row serves rows that come without a tree: all that differs between them is literals,
+    /// which go into columns as they are.
     pub(super) fn takes_lists(&self) -> bool {
         let is_literal = |place: &Place| match place {
             Place::Default | Place::Operand(_) => true,

@@ -329,8 +329,8 @@ fn qualify_wildcard(projection: &mut [ast::SelectItem], names: &[Names<'_>]) -> 
     Some(())
 }
 
-/// A query that computes with the least and greatest values of a whole table's columns, as one without a table that computes
-/// with subqueries: `MAX(id) + 1` of t is `(SELECT MAX(id) FROM t) + 1`, and an index tells that.
+/// A query that computes with the least and greatest values of a whole table's columns, as one without a table that
+/// computes with subqueries: `MAX(id) + 1` of t is `(SELECT MAX(id) FROM t) + 1`, and an index tells that.
 fn of_extremes(select: &ast::Select) -> Option<ast::Select> {
     let is_whole = select.selection.is_none()
         && select.having.is_none()

@@ -9,12 +9,12 @@
 //! the row. EXISTS and scalar subqueries are such; others are left to the vectorised path.
 //!
 //! A scalar subquery that a WHERE compares with runs before the statement, and what it comes to, if that is a whole
-//! number, is a parameter ([`with_places`]): so it is an operand of keys as well. In the same way subqueries bring a list
-//! of whole numbers ([`with_list`]):
+//! number, is a parameter ([`with_places`]): so it is an operand of keys as well. In the same way subqueries bring a
+//! list of whole numbers ([`with_list`]):
 //!
 //! ```text
 //!   WHERE id IN (SELECT user FROM c WHERE post = ?)    ->    WHERE id IN (what it finds)
-//!   WHERE email = ? OR id = ?                          ->    WHERE id IN (SELECT id .. WHERE email = ?, SELECT id .. WHERE id = ?)
+//!   WHERE email = ? OR id = ?                          ->    WHERE id IN (ids WHERE email = ?, ids WHERE id = ?)
 //! ```
 
 use std::ops::ControlFlow;
@@ -367,8 +367,8 @@ impl Subquery {
         })
     }
 
-    /// Adds the values of all its rows to a list that is behind IN; NULL is equal to nothing. False: they are too many, or
-    /// no whole numbers, or the vectorised path has to do it.
+    /// Adds the values of all its rows to a list that is behind IN; NULL is equal to nothing. False: they are too many,
+    /// or no whole numbers, or the vectorised path has to do it.
     pub(super) fn add_to_list(
         &self,
         session: &mut Session,
@@ -465,8 +465,9 @@ pub(super) fn with_places(
     (!found.is_empty()).then_some((query, found))
 }
 
-/// A query in whose WHERE a list has the place of a subquery behind IN, or of an OR of several columns: the list is behind
-/// so many parameters, and these subqueries, which take nothing from a row, bring it. `None` if there is no such place.
+/// A query in whose WHERE a list has the place of a subquery behind IN, or of an OR of several columns: the list is
+/// behind so many parameters, and these subqueries, which take nothing from a row, bring it. `None` if there is no such
+/// place.
 pub(super) fn with_list(
     session: &Session,
     query: &ast::Query,

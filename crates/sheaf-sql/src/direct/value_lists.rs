@@ -9,9 +9,10 @@
 //!   INSERT INTO t (a, b, c) VALUES (?,?,NOW()) ON DUPLICATE KEY UPDATE b = ?          the plan's text
 //! ```
 //!
-//! Rows that are the same without their literals are of one *form*. The statement is that of one row, run with the literals
-//! of each; where rows are of several forms (here NOW(), there NULL), each form has a plan. A first pass looks whether they are, before anything is changed. A second one reads the literals of a row and writes the
-//! row, so no more than one row is in memory. A tree of the statement took ten times its size, and most of its time.
+//! Rows that are the same without their literals are of one *form*. The statement is that of one row, run with the
+//! literals of each; where rows are of several forms (here NOW(), there NULL), each form has a plan. A first pass looks
+//! whether they are, before anything is changed. A second one reads the literals of a row and writes the row, so no
+//! more than one row is in memory. A tree of the statement took ten times its size, and most of its time.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -15,12 +15,13 @@
 //! there, in the moment in which the log assigns it, and thereby makes all of its versions visible at once, without
 //! looking for them.
 //!
-//! **Ahead of the disk.** A commit frees its rows before its record is durable. Plain reads do not see it until then: `newest`
-//! stands at what is durable, and what a client is told stays true after a crash. But a transaction that locks or changes
-//! such a row goes by what is there now. It takes a snapshot *ahead*: of all that has committed, durable or not. If it
-//! waited for the log instead, every hand-over of a row that many want would take a write of the log. Its own commit
-//! record comes later in the log, so it is durable only if all is that it has seen; one that has changed nothing waits for
-//! that at its end. From then on all its snapshots are at least as new, so it never sees less than before.
+//! **Ahead of the disk.** A commit frees its rows before its record is durable. Plain reads do not see it until then:
+//! `newest` stands at what is durable, and what a client is told stays true after a crash. But a transaction that locks
+//! or changes such a row goes by what is there now. It takes a snapshot *ahead*: of all that has committed, durable or
+//! not. If it waited for the log instead, every hand-over of a row that many want would take a write of the log. Its
+//! own commit record comes later in the log, so it is durable only if all is that it has seen; one that has changed
+//! nothing waits for that at its end. From then on all its snapshots are at least as new, so it never sees less than
+//! before.
 //!
 //! ```text
 //!   log      ----C1-------C2-----C3-------C4---->

@@ -15,8 +15,9 @@
 //! collector keeps what the gathered snapshots need and what any snapshot from n on may need, and has missed nobody.
 //! (Both sides store before they load, so these operations are sequentially consistent.)
 //!
-//! The clock stands at what is durable. A snapshot may be *ahead* of it (see the folder's comment): it publishes s, and 3
-//! asks whether the clock has passed s. If not, then n is not newer than s in the argument above, and the rest is the same.
+//! The clock stands at what is durable. A snapshot may be *ahead* of it (see the folder's comment): it publishes s, and
+//! 3 asks whether the clock has passed s. If not, then n is not newer than s in the argument above, and the rest is the
+//! same.
 
 use std::sync::Arc;
 
@@ -88,8 +89,8 @@ impl SnapshotRegistry {
         }
     }
 
-    /// Takes a snapshot of what had committed at `lsn`, durable or not: all of it has its status set. `None`: the clock has
-    /// passed `lsn`, so the collector may have missed the snapshot, and a newer one is to be taken.
+    /// Takes a snapshot of what had committed at `lsn`, durable or not: all of it has its status set. `None`: the clock
+    /// has passed `lsn`, so the collector may have missed the snapshot, and a newer one is to be taken.
     ///
     /// # Errors
     /// As [`take`](Self::take).

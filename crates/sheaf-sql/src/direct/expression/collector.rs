@@ -1,7 +1,7 @@
 //! Collects the expressions of a statement, and finds what in them changes from run to run.
 //!
-//! Columns and inputs get names in the places where they stand. An input may be a column of the batch only where nothing but
-//! its type matters; which places those are is said here.
+//! Columns and inputs get names in the places where they stand. An input may be a column of the batch only where
+//! nothing but its type matters; which places those are is said here.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -308,7 +308,8 @@ impl Collector<'_> {
         }
     }
 
-    /// Sees to it that an input is a column that a column of its own kind is compared with, or a text that is cut from one.
+    /// Sees to it that an input is a column that a column of its own kind is compared with, or a text that is cut from
+    /// one.
     fn free_compared(&mut self, compared: &ast::Expr, operand: &ast::Expr) {
         let column = text_cut(compared);
         let (Some((kind, position)), Some(number)) = (
