@@ -1,16 +1,16 @@
 //! Batches with buffers of their own.
 //!
-//! An aggregate puts all groups out as slices of one batch. Whoever keeps a few rows of several slices, as a top-k does,
-//! keeps the buffers of all groups, and is charged with them once for each slice: the ten best of 38,000 groups took
-//! 9 MiB a slice, and failed for want of memory. This operator goes between the two and copies batches that use no more
-//! than half of the bytes that they hold on to.
+//! An aggregate puts all groups out as slices of one batch, and the strings of joined rows refer to all buffers of the build
+//! side. A sort that keeps rows of several batches keeps these buffers, and is charged with them once for each batch: the
+//! ten best of 38,000 groups took 9 MiB a slice, and failed for want of memory. This operator goes between the two and
+//! copies batches that use no more than half of the bytes that they hold on to.
 
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, MutableArrayData, RecordBatch, StringViewArray,
-    make_array,
+    Array, ArrayRef, AsArray, BinaryViewArray, MutableArrayData, RecordBatch, RecordBatchOptions,
+    StringViewArray, make_array,
 };
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode};
@@ -18,6 +18,7 @@ use datafusion_common::utils::memory::get_record_batch_memory_size;
 use datafusion_common::{Result, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_plan::joins::HashJoinExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
@@ -32,10 +33,10 @@ use crate::input_handed_on::input_handed_on;
 /// How many times the bytes that a batch uses it may hold on to.
 const MOST_HELD: usize = 2;
 
-/// Puts a [`DetachedExec`] between each top-k and the aggregate that it reads.
-pub fn detach_below_top_k(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// Puts a [`DetachedExec`] between each sort and the aggregate or join that it reads.
+pub fn detach_below_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let detached = plan.transform_up(|node| match node.downcast_ref::<SortExec>() {
-        Some(sort) if sort.fetch().is_some() && puts_out_slices(sort.input()) => {
+        Some(sort) if puts_out_slices(sort.input()) => {
             let input = DetachedExec::new(Arc::clone(sort.input()));
             let sort = replace_children_if_necessary(node, vec![Arc::new(input)])?;
             Ok(Transformed::yes(sort))
@@ -45,11 +46,11 @@ pub fn detach_below_top_k(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
     Ok(detached.data)
 }
 
-/// Whether the plan's batches are slices of a large one, as those of aggregates are.
+/// Whether the plan's batches are parts of larger buffers.
 fn puts_out_slices(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match plan.downcast_ref::<ProjectionExec>() {
         Some(projection) => puts_out_slices(projection.input()),
-        None => plan.is::<AggregateExec>(),
+        None => plan.is::<AggregateExec>() || plan.is::<HashJoinExec>(),
     }
 }
 
@@ -101,7 +102,7 @@ impl ExecutionPlan for DetachedExec {
 }
 
 /// The batch, or a copy if it is a small part of its buffers.
-fn detached(batch: RecordBatch) -> Result<RecordBatch> {
+pub(crate) fn detached(batch: RecordBatch) -> Result<RecordBatch> {
     let mut used = 0;
     for column in batch.columns() {
         used += used_bytes(column)?;
@@ -110,7 +111,21 @@ fn detached(batch: RecordBatch) -> Result<RecordBatch> {
         return Ok(batch);
     }
     let columns: Result<_> = batch.columns().iter().map(copied).collect();
-    Ok(RecordBatch::try_new(batch.schema(), columns?)?)
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(
+        batch.schema(),
+        columns?,
+        &options,
+    )?)
+}
+
+/// Strings in one buffer of their own; other arrays as they are.
+pub(crate) fn gathered(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(StringViewArray::gc(array.as_string_view())),
+        DataType::BinaryView => Arc::new(BinaryViewArray::gc(array.as_binary_view())),
+        _ => array,
+    }
 }
 
 /// Bytes of buffers that the values of an array take.
@@ -125,8 +140,7 @@ fn used_bytes(array: &ArrayRef) -> Result<usize> {
 
 fn copied(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
-        DataType::Utf8View => Arc::new(StringViewArray::gc(array.as_string_view())),
-        DataType::BinaryView => Arc::new(BinaryViewArray::gc(array.as_binary_view())),
+        DataType::Utf8View | DataType::BinaryView => gathered(Arc::clone(array)),
         _ => {
             let data = array.to_data();
             let mut copy = MutableArrayData::new(vec![&data], false, data.len());

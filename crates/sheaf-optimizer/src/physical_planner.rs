@@ -47,7 +47,7 @@ use sheaf_access::Budget;
 use sheaf_exec::apply_exec::ApplyExec;
 use sheaf_exec::bounded_expr::bounded;
 use sheaf_exec::bounded_projection::bound_projections;
-use sheaf_exec::detached_exec::detach_below_top_k;
+use sheaf_exec::detached_exec::detach_below_sorts;
 use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::grace_join::spill_hash_joins;
 use sheaf_exec::interruptible_exec::make_interruptible;
@@ -93,7 +93,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         false => plan,
     };
     let plan = shared_subplans::share(plan, &outline, context)?;
-    let plan = detach_below_top_k(plan)?;
+    let plan = detach_below_sorts(plan)?;
     let plan = match result_limits(context) {
         Some(limits) => bound_projections(plan, limits)?,
         None => plan,

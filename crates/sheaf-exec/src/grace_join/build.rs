@@ -22,6 +22,7 @@ use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
 use super::lock;
+use crate::detached_exec::gathered;
 
 /// Bytes that a join gets whatever is left, so that it gets on.
 const LEAST_BYTES: usize = 512 << 10;
@@ -164,7 +165,8 @@ fn put_together(
         let arrays: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
         whole.push(match arrays.is_empty() {
             true => new_empty_array(field.data_type()),
-            false => concat(&arrays)?,
+            // Strings in one buffer: each batch of joined rows refers to all of them.
+            false => gathered(concat(&arrays)?),
         });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

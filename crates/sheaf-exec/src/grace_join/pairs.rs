@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::{JoinType, Result, internal_datafusion_err};
 use datafusion_execution::TaskContext;
@@ -30,6 +30,7 @@ use super::build::{Build, Held};
 use super::lock;
 use super::partition::{Divided, Divider, Part, Side};
 use super::source::{InContextExec, SourceExec};
+use crate::detached_exec::detached;
 
 /// How often rows are divided before they are taken in pieces.
 const MAX_DEPTH: usize = 5;
@@ -137,8 +138,14 @@ impl Pairs {
         }
         let schema = Arc::clone(&self.schema);
         let rows = rows.map(move |batch| {
-            let columns = batch?.columns()[..schema.fields().len()].to_vec();
-            Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
+            let batch = batch?;
+            let columns = batch.columns()[..schema.fields().len()].to_vec();
+            // There may be no column.
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let schema = Arc::clone(&schema);
+            Ok(RecordBatch::try_new_with_options(
+                schema, columns, &options,
+            )?)
         });
         let rows: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(
             Arc::clone(&self.schema),
@@ -389,7 +396,7 @@ impl Run {
         loop {
             if let Some(rows) = &mut self.current {
                 if let Some(batch) = rows.try_next().await? {
-                    return Ok(Some(batch));
+                    return Ok(Some(detached(batch)?));
                 }
                 self.current = None;
             }

@@ -15,6 +15,8 @@ use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{SendableRecordBatchStream, SpillManager};
 use futures::{StreamExt, TryStreamExt, stream};
 
+use crate::detached_exec::detached;
+
 /// Files that a side is divided between.
 pub(super) const PARTS: usize = 16;
 
@@ -143,7 +145,7 @@ impl Divider {
         for (writer, rows) in self.writers.iter_mut().zip(chosen) {
             if !rows.is_empty() {
                 let rows = take_record_batch(batch, &UInt32Array::from(rows))?;
-                writer.add(rows, &self.side)?;
+                writer.add(detached(rows)?, &self.side)?;
             }
         }
         Ok(())
