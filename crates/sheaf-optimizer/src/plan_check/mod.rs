@@ -16,6 +16,7 @@
 //! What only a defect of an operator itself would break, values that are NULL against its promise or in the wrong
 //! order, [`sheaf_exec::checked_rows`] looks for in builds with debug assertions.
 
+mod constants;
 mod promise;
 mod requirements;
 mod structure;

@@ -23,6 +23,7 @@ use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::constants::without_constants;
 use super::contradiction;
 use super::requirements::is_merge_of_ordered_inputs;
 use crate::join_graph::plain_column;
@@ -138,13 +139,17 @@ fn map_columns(
 
 /// Whether an operator's rows come in this order. What it says of itself need not be all that is known below it.
 fn delivers(plan: &Arc<dyn ExecutionPlan>, order: Vec<PhysicalSortExpr>) -> Result<bool> {
+    let order = without_constants(plan, order)?;
     let properties = plan.equivalence_properties();
     if properties.ordering_satisfy(order.clone())? {
         return Ok(true);
     }
     if is_merge_of_ordered_inputs(plan)? {
-        let merge = plan.downcast_ref::<SortPreservingMergeExec>();
-        return Ok(merge.is_some_and(|merge| merge.expr().starts_with(&order)));
+        let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else {
+            return Ok(false);
+        };
+        let merged = without_constants(plan, merge.expr().iter().cloned())?;
+        return Ok(merged.starts_with(&order));
     }
     let children = plan.children();
     let (Some(true), Some(child)) = (plan.maintains_input_order().first(), children.first()) else {

@@ -258,12 +258,9 @@ impl Operator<'_> {
             }
         }
         for position in 0..self.schema.fields().len() {
-            let source = match join.projection {
-                Some(kept) => kept.get(position).copied(),
-                None => Some(position),
-            };
-            let source = source.and_then(|source| join.source(source, &left, &right));
-            if let Some((field, nullable)) = source {
+            if let Some((input, source, nullable)) = join.output_source(position)
+                && let Some(field) = input.schema().fields().get(source)
+            {
                 self.output_field(position, field, nullable)?;
             }
         }
@@ -275,7 +272,7 @@ impl Operator<'_> {
 type Key = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 
 /// A join of two inputs, whichever way it is done.
-struct Join<'p> {
+pub(super) struct Join<'p> {
     left: &'p Arc<dyn ExecutionPlan>,
     right: &'p Arc<dyn ExecutionPlan>,
     on: &'p [Key],
@@ -285,7 +282,7 @@ struct Join<'p> {
 }
 
 impl<'p> Join<'p> {
-    fn of(plan: &'p Arc<dyn ExecutionPlan>) -> Option<Join<'p>> {
+    pub(super) fn of(plan: &'p Arc<dyn ExecutionPlan>) -> Option<Join<'p>> {
         static NO_KEYS: JoinOn = Vec::new();
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
             return Some(Join {
@@ -328,17 +325,19 @@ impl<'p> Join<'p> {
         })
     }
 
-    /// The input column that a column of the join is, and whether it is NULL where there is no match; `None`: it is a
-    /// mark.
-    fn source<'s>(
+    /// The input and the column of it that a column of the output is, and whether it is NULL where there is no match; `None`: it
+    /// is a mark.
+    pub(super) fn output_source(
         &self,
         position: usize,
-        left: &'s Schema,
-        right: &'s Schema,
-    ) -> Option<(&'s Field, bool)> {
-        let of = |schema: &'s Schema, position: usize, nullable: bool| {
-            let field = schema.fields().get(position)?;
-            Some((field.as_ref(), nullable))
+    ) -> Option<(&'p Arc<dyn ExecutionPlan>, usize, bool)> {
+        let position = match self.projection {
+            Some(kept) => *kept.get(position)?,
+            None => position,
+        };
+        let of = |input: &'p Arc<dyn ExecutionPlan>, position: usize, nullable: bool| {
+            let is_there = position < input.schema().fields().len();
+            is_there.then_some((input, position, nullable))
         };
         let (left_padded, right_padded) = match self.join_type {
             JoinType::Left => (false, true),
@@ -346,15 +345,15 @@ impl<'p> Join<'p> {
             JoinType::Full => (true, true),
             JoinType::Inner => (false, false),
             JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
-                return of(left, position, false);
+                return of(self.left, position, false);
             }
             JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
-                return of(right, position, false);
+                return of(self.right, position, false);
             }
         };
-        match position.checked_sub(left.fields().len()) {
-            None => of(left, position, left_padded),
-            Some(position) => of(right, position, right_padded),
+        match position.checked_sub(self.left.schema().fields().len()) {
+            None => of(self.left, position, left_padded),
+            Some(position) => of(self.right, position, right_padded),
         }
     }
 }
