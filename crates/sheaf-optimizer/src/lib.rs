@@ -37,6 +37,7 @@ mod connection;
 pub mod cost;
 mod distinct_aggregates;
 mod distinct_semijoin;
+mod empty_subqueries;
 mod explain;
 mod explain_json;
 mod explain_tree;

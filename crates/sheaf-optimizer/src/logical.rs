@@ -46,6 +46,7 @@ use crate::PlannerContext;
 use crate::apply::with_applies;
 use crate::connect_joins::{ConnectJoins, is_above_joins};
 use crate::distinct_aggregates::DistinctAggregates;
+use crate::empty_subqueries::EmptySubqueries;
 use crate::flat_unions::FlatUnions;
 use crate::forgotten_keys::{keys_mislead, without_keys};
 use crate::join_keys::ExtractJoinKeys;
@@ -127,6 +128,7 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(is_set_operation, FlatUnions),
         Rule::on(computes, SimplifyExpressions::new()),
         Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
+        Rule::on_subqueries(EmptySubqueries),
         Rule::on_subqueries(DecorrelatePredicateSubquery::new()),
         Rule::on_subqueries(ScalarSubqueriesToJoins::default()),
         Rule::on(is_join, DecorrelateLateralJoin::new()),

@@ -85,8 +85,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$typed", (4, 4), typed_field, |call| {
         call.args.args[0].to_array(call.rows())
     }),
-    // What is grouped by more than once: the same value by another name.
-    Function::marker("$again", (1, 1), |operands| {
+    // The same value by another name: what is grouped by more than once, or, with a number, what has a subquery.
+    Function::marker("$again", (1, 2), |operands| {
         Ok(operands.fields[0].as_ref().clone())
     }),
     // A column of the first part of a recursive table: what has no type is a text.

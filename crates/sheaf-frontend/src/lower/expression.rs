@@ -96,6 +96,7 @@ impl Lowering<'_> {
             self.aggregates_seen,
         ) = (true, false, 0);
         let lowered = self.query(query, Use::Subquery);
+        self.subqueries_seen += 1;
         let aggregates = self.aggregates_seen;
         (
             self.aggregates_allowed,

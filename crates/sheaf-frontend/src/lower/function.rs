@@ -424,7 +424,17 @@ impl Lowering<'_> {
         if star || values.is_empty() {
             return Err(SqlError::parse_error(")", 1));
         }
-        let mut args = self.values(values)?;
+        let mut args = Vec::with_capacity(values.len());
+        for value in values {
+            let before = self.subqueries_seen;
+            let value = self.value(value)?;
+            // SqlToRel calls a column of groups by its expression, and leaves subqueries out of it: that of an IN would be
+            // the same for any subquery.
+            args.push(match self.subqueries_seen == before {
+                true => value,
+                false => call("$again", vec![value, number(self.subqueries_seen)]),
+            });
+        }
         if name == "count" && distinct && args.len() > 1 {
             args = vec![call("$tuple_key", args)];
         }
@@ -436,6 +446,9 @@ impl Lowering<'_> {
                 call("concat", args)
             };
             return self.group_concat(joined, distinct, order_by, separator);
+        }
+        if name == "grouping" && over.is_none() && !distinct {
+            return Ok(build(name, args.into_iter().map(argument).collect()));
         }
         if args.len() != 1 {
             return Err(SqlError::parse_error(",", 1));

@@ -108,6 +108,7 @@ pub fn lower(query: &Query, context: &QueryContext<'_>, any_rows: bool) -> Resul
         aggregates_allowed: true,
         aggregates_seen: 0,
         in_filter: false,
+        subqueries_seen: 0,
         unknown: Unknown::Itself,
         any_rows,
     };
@@ -159,6 +160,8 @@ struct Lowering<'a> {
     aggregates_seen: usize,
     /// Inside of WHERE, ON or HAVING, where a subquery can become a join.
     in_filter: bool,
+    /// Subqueries that have been lowered.
+    subqueries_seen: usize,
     /// Of the condition that is lowered next.
     unknown: Unknown,
     /// Queries with groups may name what they do not group by.
