@@ -184,10 +184,11 @@ fn planned(query: &Query, context: &QueryContext<'_>, any_rows: AnyRows) -> Resu
             AnyRows::Refused => check_outer_columns(&plan).map(|()| plan),
             any_rows => with_any_rows(plan, any_rows),
         })
-        .and_then(in_order_of_groups)
         .and_then(mark_multisets)
-        // GROUPING() names group expressions, which typing changes.
+        // GROUPING() names group expressions, which typing changes. What it becomes hides the number of the group from all
+        // but the groups.
         .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))
+        .and_then(in_order_of_groups)
         .and_then(|plan| resolve_plan(plan, &texts))
         .and_then(number_equal_rows)
         .map_err(|error| planning_error(error, query))?;
@@ -376,6 +377,14 @@ fn plan_error(text: &str) -> SqlError {
                  it; this is incompatible with sql_mode=only_full_group_by ({text})"
             ),
         );
+    }
+    let argument = text.strip_prefix("Argument ").and_then(|rest| {
+        let (argument, _) = rest.split_once(" to grouping function is not in grouping columns")?;
+        Some(argument)
+    });
+    if let Some(argument) = argument {
+        let message = format!("Argument {argument} of GROUPING function is not in GROUP BY");
+        return SqlError::new(3602, "HY000", message);
     }
     if text.starts_with("For SELECT DISTINCT, ORDER BY expressions ") {
         return SqlError::new(
