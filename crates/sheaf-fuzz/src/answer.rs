@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use mysql::consts::ColumnType;
-use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Value};
+use mysql::prelude::{Protocol, Queryable};
+use mysql::{Column, Conn, OptsBuilder, Params, QueryResult, Value};
 
 use crate::FuzzError;
 use crate::query::ORDER_MARK;
@@ -90,33 +90,63 @@ impl Server {
 
     /// Runs one statement.
     pub fn ask(&mut self, sql: &str) -> Answer {
-        match self.try_ask(sql) {
-            Ok(answer) => answer,
-            Err(mysql::Error::MySqlError(error)) => Answer::Error {
-                code: error.code,
-                message: error.message,
-            },
-            Err(error) => Answer::Lost(error.to_string()),
-        }
+        answered(self.try_ask(sql))
+    }
+
+    /// Prepares `sql` and runs it with `values`. A plan that it keeps must not remember what it has run with, so it runs
+    /// with NULL in all places before.
+    pub fn ask_prepared(&mut self, sql: &str, values: &[Value]) -> Answer {
+        answered(self.try_ask_prepared(sql, values))
     }
 
     fn try_ask(&mut self, sql: &str) -> Result<Answer, mysql::Error> {
-        let mut result = self.connection.query_iter(sql)?;
-        let columns = result.columns().as_ref().to_vec();
-        if columns.is_empty() {
-            return Ok(Answer::Changed(result.affected_rows()));
-        }
-        let mut rows = Vec::new();
-        for row in result.by_ref() {
-            let cells = row?.unwrap().into_iter().zip(&columns);
-            rows.push(
-                cells
-                    .map(|(value, column)| cell(value, column.column_type()))
-                    .collect(),
-            );
-        }
-        Ok(Answer::Rows(rows))
+        let result = self.connection.query_iter(sql)?;
+        read(result)
     }
+
+    fn try_ask_prepared(&mut self, sql: &str, values: &[Value]) -> Result<Answer, mysql::Error> {
+        let statement = self.connection.prep(sql)?;
+        let nulls = vec![Value::NULL; values.len()];
+        match self.connection.exec_drop(&statement, Params::from(nulls)) {
+            // What is wrong with NULL is no matter.
+            Ok(()) | Err(mysql::Error::MySqlError(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let result = self
+            .connection
+            .exec_iter(&statement, Params::from(values.to_vec()));
+        let answer = result.and_then(read);
+        self.connection.close(statement)?;
+        answer
+    }
+}
+
+fn answered(answer: Result<Answer, mysql::Error>) -> Answer {
+    match answer {
+        Ok(answer) => answer,
+        Err(mysql::Error::MySqlError(error)) => Answer::Error {
+            code: error.code,
+            message: error.message,
+        },
+        Err(error) => Answer::Lost(error.to_string()),
+    }
+}
+
+fn read<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>) -> Result<Answer, mysql::Error> {
+    let columns: Vec<Column> = result.columns().as_ref().to_vec();
+    if columns.is_empty() {
+        return Ok(Answer::Changed(result.affected_rows()));
+    }
+    let mut rows = Vec::new();
+    for row in result.by_ref() {
+        let cells = row?.unwrap().into_iter().zip(&columns);
+        rows.push(
+            cells
+                .map(|(value, column)| cell(value, column.column_type()))
+                .collect(),
+        );
+    }
+    Ok(Answer::Rows(rows))
 }
 
 fn connection((host, port): &(String, u16)) -> Result<Conn, FuzzError> {
@@ -144,6 +174,17 @@ fn cell(value: Value, of: ColumnType) -> String {
             Ok(text) => text,
             Err(error) => return format!("{:02x?}", error.as_bytes()),
         },
+        Value::Date(year, month, day, ..) if of == ColumnType::MYSQL_TYPE_DATE => {
+            format!("{year:04}-{month:02}-{day:02}")
+        }
+        Value::Date(year, month, day, hour, minute, second, micros) => {
+            format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
+        }
+        Value::Time(is_negative, days, hours, minutes, seconds, micros) => {
+            let sign = if is_negative { "-" } else { "" };
+            let hours = days * 24 + u32::from(hours);
+            format!("{sign}{hours:02}:{minutes:02}:{seconds:02}.{micros:06}")
+        }
         other => other.as_sql(true),
     };
     match of {
@@ -157,7 +198,11 @@ fn cell(value: Value, of: ColumnType) -> String {
             without_zeros(&text)
         }
         // Fraction digits that are all zero are a matter of type.
-        ColumnType::MYSQL_TYPE_DATETIME | ColumnType::MYSQL_TYPE_TIME if text.contains('.') => {
+        ColumnType::MYSQL_TYPE_DATETIME
+        | ColumnType::MYSQL_TYPE_TIMESTAMP
+        | ColumnType::MYSQL_TYPE_TIME
+            if text.contains('.') =>
+        {
             without_zeros(&text)
         }
         _ => text,

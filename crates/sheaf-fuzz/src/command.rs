@@ -10,6 +10,8 @@ use clap::Args;
 use sheaf_storage::Random;
 
 use crate::answer::{Answer, Difference, Server, difference};
+use crate::parameters::with_parameters;
+use crate::plans::OtherPlan;
 use crate::query::Generator;
 use crate::reduce::reduce;
 use crate::schema::Schema;
@@ -21,8 +23,24 @@ fn database() -> String {
     format!("sheaf_fuzz_{}", std::process::id())
 }
 
-/// Of so many queries one is followed by a comparison of Sheaf with itself.
-const METAMORPHIC: u64 = 4;
+/// How Sheaf is compared with itself about a query.
+#[derive(Clone, Debug)]
+enum OtherWay {
+    /// Prepared, with constants as parameters.
+    Prepared,
+    Plan(OtherPlan),
+}
+
+impl OtherWay {
+    /// Each query has one of the ways, or else the rules of [`metamorphic`].
+    fn of(number: u64, random: &mut Random) -> Option<OtherWay> {
+        match number % 4 {
+            0 => None,
+            1 => Some(OtherWay::Prepared),
+            _ => Some(OtherWay::Plan(OtherPlan::new(random))),
+        }
+    }
+}
 
 /// What to compare, and for how long.
 #[derive(Args, Debug)]
@@ -174,6 +192,42 @@ fn ask(server: &mut Server, sql: &str) -> Result<Answer, FuzzError> {
     Ok(answer)
 }
 
+/// Runs `changes` on new tables of two servers. The number of changes until they disagree, and about what.
+fn disagree_about(
+    sheaf: &mut Server,
+    judge: &mut Server,
+    tables: &[String],
+    changes: &[String],
+) -> Result<Option<(usize, Disagreement)>, FuzzError> {
+    let fresh = fresh_database();
+    for server in [&mut *sheaf, &mut *judge] {
+        server.run_all(fresh.iter().chain(tables).map(String::as_str))?;
+    }
+    for (number, sql) in changes.iter().enumerate() {
+        let (one, other) = (ask(sheaf, sql)?, ask(judge, sql)?);
+        let is_known = known::reason(sql, &one, &other).is_some();
+        let kind = match difference(sql, &one, &other) {
+            Some(Difference::Rows) => Some("another number of rows changed"),
+            Some(_) => Some("an error of one server"),
+            None => None,
+        };
+        if let (Some(kind), false) = (kind, is_known) {
+            let text = disagreement(&one, &other);
+            return Ok(Some((number + 1, Disagreement { kind, text })));
+        }
+        for table in changes::TABLES {
+            let sql = format!("select * from {table}");
+            let (one, other) = (ask(sheaf, &sql)?, ask(judge, &sql)?);
+            if difference(&sql, &one, &other).is_some() {
+                let text = format!("-- table {table}\n{}", disagreement(&one, &other));
+                let kind = "other rows afterwards";
+                return Ok(Some((number + 1, Disagreement { kind, text })));
+            }
+        }
+    }
+    Ok(None)
+}
+
 struct Run<'a> {
     options: &'a Options,
     sheaf: Server,
@@ -213,8 +267,12 @@ impl Run<'_> {
             // Each query has a sequence of its own, so that it stays the same whatever was asked before it.
             let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number));
             let tree = Generator::new(&mut random, &schema).statement();
+            let way = OtherWay::of(number, &mut random);
+            if let Some(way) = &way {
+                self.other_way(seed, tree.clone(), way, &statements)?;
+            }
             self.query(seed, tree, &statements)?;
-            if number % METAMORPHIC == 0 {
+            if way.is_none() {
                 let mut generator = Generator::new(&mut random, &schema);
                 if let Some(broken) = metamorphic::check(&mut generator, &mut self.sheaf) {
                     self.summary.differences += 1;
@@ -236,10 +294,24 @@ impl Run<'_> {
             return Ok(());
         };
         self.summary.queries += end as u64;
+        if self.is_overruled_about(&tables, &all[..end])? {
+            self.summary.overruled += 1;
+            return Ok(());
+        }
         let mut failed = None;
         let smallest = changes::reduce(all[..end].to_vec(), |changes| {
-            match self.first_disagreement(&tables, changes) {
-                Ok(found) => found.is_some_and(|(_, now)| now.kind == what.kind),
+            let found = self.first_disagreement(&tables, changes);
+            let is_same = |(_, now): (usize, Disagreement)| now.kind == what.kind;
+            match found.map(|found| found.is_some_and(is_same)) {
+                // The second judge need not agree about fewer changes.
+                Ok(true) => match self.is_overruled_about(&tables, changes) {
+                    Ok(is_overruled) => !is_overruled,
+                    Err(error) => {
+                        failed = Some(error);
+                        false
+                    }
+                },
+                Ok(false) => false,
                 Err(error) => {
                     failed = Some(error);
                     false
@@ -259,39 +331,97 @@ impl Run<'_> {
         self.tell(seed, what.kind, &text, &tables)
     }
 
-    /// Runs `changes` on new tables. The number of changes until the servers disagree, and about what.
+    /// Runs `changes` on new tables. The number of changes until Sheaf and the judge disagree, and about what.
     fn first_disagreement(
         &mut self,
         tables: &[String],
         changes: &[String],
     ) -> Result<Option<(usize, Disagreement)>, FuzzError> {
-        let fresh = fresh_database();
-        for server in [&mut self.sheaf, &mut self.judge] {
-            server.run_all(fresh.iter().chain(tables).map(String::as_str))?;
-        }
-        for (number, sql) in changes.iter().enumerate() {
-            let (one, other) = (ask(&mut self.sheaf, sql)?, ask(&mut self.judge, sql)?);
-            let is_known = known::reason(sql, &one, &other).is_some();
-            let kind = match difference(sql, &one, &other) {
-                Some(Difference::Rows) => Some("another number of rows changed"),
-                Some(_) => Some("an error of one server"),
-                None => None,
-            };
-            if let (Some(kind), false) = (kind, is_known) {
-                let text = disagreement(&one, &other);
-                return Ok(Some((number + 1, Disagreement { kind, text })));
+        disagree_about(&mut self.sheaf, &mut self.judge, tables, changes)
+    }
+
+    /// True when the second judge agrees with Sheaf about all of these changes.
+    fn is_overruled_about(
+        &mut self,
+        tables: &[String],
+        changes: &[String],
+    ) -> Result<bool, FuzzError> {
+        match &mut self.second {
+            Some(second) => {
+                let found = disagree_about(&mut self.sheaf, second, tables, changes)?;
+                Ok(found.is_none())
             }
-            for table in changes::TABLES {
-                let sql = format!("select * from {table}");
-                let (one, other) = (ask(&mut self.sheaf, &sql)?, ask(&mut self.judge, &sql)?);
-                if difference(&sql, &one, &other).is_some() {
-                    let text = format!("-- table {table}\n{}", disagreement(&one, &other));
-                    let kind = "other rows afterwards";
-                    return Ok(Some((number + 1, Disagreement { kind, text })));
-                }
-            }
+            None => Ok(false),
         }
-        Ok(None)
+    }
+
+    /// Compares what Sheaf answers to a statement with what it answers in another way, and makes a difference small.
+    fn other_way(
+        &mut self,
+        seed: u64,
+        tree: Tree,
+        way: &OtherWay,
+        tables: &[String],
+    ) -> Result<(), FuzzError> {
+        let Some(found) = self.differs_by(way, &tree.sql())?.0 else {
+            return Ok(());
+        };
+        let mut failed = None;
+        let smallest = reduce(tree, |sql| match self.differs_by(way, sql) {
+            Ok((now, _)) => now == Some(found),
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let (_, text) = self.differs_by(way, &smallest.sql())?;
+        self.summary.differences += 1;
+        self.tell(
+            seed,
+            &format!("Sheaf disagrees with itself, {found:?}"),
+            &text,
+            tables,
+        )
+    }
+
+    /// In which way Sheaf disagrees with itself, with a text that shows it.
+    fn differs_by(
+        &mut self,
+        way: &OtherWay,
+        sql: &str,
+    ) -> Result<(Option<Difference>, String), FuzzError> {
+        let one = ask(&mut self.sheaf, sql)?;
+        let (other, other_sql) = match way {
+            OtherWay::Prepared => {
+                let (prepared, values) = with_parameters(sql);
+                let answer = self.sheaf.ask_prepared(&prepared, &values);
+                let values: Vec<String> = values.iter().map(|value| value.as_sql(true)).collect();
+                (answer, format!("{prepared}; -- {}", values.join(", ")))
+            }
+            OtherWay::Plan(plan) => {
+                let sql = plan.of(sql);
+                (self.sheaf.ask(&sql), sql)
+            }
+        };
+        if matches!(other, Answer::Lost(_)) {
+            self.sheaf.reconnect(&database())?;
+        }
+        let text = format!(
+            "{sql};\n-- {}\n{other_sql};\n-- {}\n",
+            one.summary(),
+            other.summary()
+        );
+        // The judge is whom a crash is told of.
+        let found = match (&one, &other) {
+            (Answer::Lost(_), _) => None,
+            (_, Answer::Lost(_)) => Some(Difference::Lost),
+            _ => difference(sql, &one, &other),
+        };
+        let is_known = found.is_some() && known::reason(sql, &one, &other).is_some();
+        Ok((found.filter(|_| !is_known), text))
     }
 
     /// In which way the servers disagree about a query.

@@ -151,7 +151,12 @@ impl<'a> Generator<'a> {
     fn select_of(&mut self, kinds: &[Kind]) -> Tree {
         let (from, columns) = self.from(2);
         self.scopes.push(columns);
-        let items: Vec<Tree> = kinds.iter().map(|kind| self.scalar(*kind, 1)).collect();
+        // Their names differ: MariaDB refuses equal ones in some unions, MySQL does not.
+        let items: Vec<Tree> = kinds
+            .iter()
+            .enumerate()
+            .map(|(number, kind)| sequence![self.scalar(*kind, 1), format!(" c{number}")])
+            .collect();
         let condition = self.where_clause();
         self.scopes.pop();
         // The number of columns stays: the parts of a set operation have the same.
