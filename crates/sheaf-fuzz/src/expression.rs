@@ -29,6 +29,14 @@ fn is_large(sql: &str) -> bool {
     has_long_number || sql.contains(".g") || sql.contains(".c")
 }
 
+/// Columns of derived tables are called c0, c1, and so on; they may be any expression.
+fn is_column_of_table(sql: &str) -> bool {
+    match sql.split_once('.') {
+        Some((_, name)) => name.len() == 1 && name.bytes().all(|byte| byte.is_ascii_lowercase()),
+        None => false,
+    }
+}
+
 fn kind(random: &mut Random) -> Kind {
     *pick(random, &KINDS)
 }
@@ -92,7 +100,9 @@ impl Generator<'_> {
             Kind::Decimal | Kind::Double => {
                 let sign = *pick(self.random, &[" + ", " - ", " * "]);
                 let (one, two) = (self.scalar(kind, depth), self.scalar(Kind::Integer, 0));
-                either(sequence!["(", one.clone(), sign, two, ")"], [one])
+                // The decimal may be a literal without a fraction, which is an integer.
+                let may_overflow = kind == Kind::Decimal && is_large(&two.sql());
+                self.calculated(one, sign, two, may_overflow)
             }
             Kind::Text => self.text(depth),
             Kind::Date => {
@@ -136,7 +146,12 @@ impl Generator<'_> {
         let sign = *pick(self.random, &[" + ", " - ", " div ", " % "]);
         let two = self.leaf(Kind::Integer);
         let may_overflow = [&one, &two].iter().any(|side| is_large(&side.sql()));
-        let mark = match may_overflow && sign != " % " {
+        self.calculated(one, sign, two, may_overflow && sign != " % ")
+    }
+
+    /// The result of an operator, or its first operand alone.
+    fn calculated(&mut self, one: Tree, sign: &str, two: Tree, may_overflow: bool) -> Tree {
+        let mark = match may_overflow {
             true if !one_in(self.random, 8) => return one,
             true => OVERFLOW_MARK,
             false => "",
@@ -216,15 +231,21 @@ impl Generator<'_> {
             0 => sequence!["(", left, " is null)"],
             1 => sequence!["(", left, " is not null)"],
             2 => {
+                let is_quoted = self.may_quote(kind, &left);
                 let items = (0..1 + self.random.below(4))
-                    .map(|_| self.constant(kind))
+                    .map(|_| self.constant(kind, is_quoted))
                     .collect();
                 let not = *pick(self.random, &[" in (", " in (", " not in ("]);
                 sequence!["(", left, not, list(items), "))"]
             }
             3 => {
                 let not = *pick(self.random, &[" between ", " between ", " not between "]);
-                let (low, high) = (self.constant(kind), self.leaf(kind));
+                let is_quoted = self.may_quote(kind, &left);
+                let low = self.constant(kind, is_quoted);
+                let high = match is_quoted {
+                    true => self.constant(kind, true),
+                    false => self.leaf(kind),
+                };
                 sequence!["(", left, not, low, " and ", high, ")"]
             }
             4 if kind == Kind::Text => {
@@ -234,7 +255,8 @@ impl Generator<'_> {
             5 => sequence!["(", left, " <=> ", self.leaf(kind), ")"],
             6 => {
                 let sign = *pick(self.random, &COMPARISONS);
-                sequence!["(", left, sign, self.constant(kind), ")"]
+                let is_quoted = self.may_quote(kind, &left);
+                sequence!["(", left, sign, self.constant(kind, is_quoted), ")"]
             }
             _ => {
                 let sign = *pick(self.random, &COMPARISONS);
@@ -243,24 +265,31 @@ impl Generator<'_> {
         }
     }
 
-    /// A constant to compare with: often a literal of the kind, sometimes the same as a string, sometimes NULL.
-    fn constant(&mut self, kind: Kind) -> Tree {
+    /// Whether constants to compare `left` with are texts, as a driver sends them that quotes everything. Beside a column, a text
+    /// is converted to its type. Beside any other number, MySQL and MariaDB compare as doubles, also large integers, and Sheaf
+    /// digit by digit.
+    fn may_quote(&mut self, kind: Kind, left: &Tree) -> bool {
+        let is_number = matches!(
+            kind,
+            Kind::Integer | Kind::Unsigned | Kind::Decimal | Kind::Double
+        );
+        one_in(self.random, 4) && (!is_number || is_column_of_table(&left.sql()))
+    }
+
+    /// A constant to compare with: a literal of the kind, the same as a string, or NULL.
+    fn constant(&mut self, kind: Kind, is_quoted: bool) -> Tree {
         let plain = literal(self.random, kind);
-        match self.random.below(12) {
-            0 => text("null"),
-            1..=3 => {
-                // The value as a driver sends it that quotes everything.
-                let bare = plain
-                    .trim_start_matches("date")
-                    .trim_start_matches("timestamp");
-                let bare = bare.trim_start_matches("time").trim_matches('\'');
-                Tree::Choice(
-                    Box::new(text(format!("'{}'", bare.trim_end_matches("e0")))),
-                    vec![text(plain.clone())],
-                )
-            }
-            _ => text(plain),
+        if one_in(self.random, 12) {
+            return text("null");
         }
+        if !is_quoted {
+            return text(plain);
+        }
+        let bare = plain
+            .trim_start_matches("date")
+            .trim_start_matches("timestamp");
+        let bare = bare.trim_start_matches("time").trim_matches('\'');
+        text(format!("'{}'", bare.trim_end_matches("e0")))
     }
 
     /// EXISTS, IN, ANY and ALL.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use datafusion_common::Result;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_physical_expr::expressions::Column;
-use datafusion_physical_expr::{AcrossPartitions, PhysicalExpr, PhysicalSortExpr};
+use datafusion_physical_expr::{AcrossPartitions, ConstExpr, PhysicalExpr, PhysicalSortExpr};
 use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::union::UnionExec;
@@ -24,15 +24,30 @@ use sheaf_exec::keyed_join_exec::KeyedJoinExec;
 
 use super::structure::Join;
 
-/// The parts of an order of the rows of `plan` that tell rows apart.
+/// The parts of an order of the rows of `plan` that are the same in all of them.
+pub(super) fn constants_among(
+    plan: &Arc<dyn ExecutionPlan>,
+    order: &[PhysicalSortExpr],
+) -> Result<Vec<ConstExpr>> {
+    let mut constants = Vec::new();
+    for sort in order {
+        if is_constant(plan, &sort.expr)? {
+            let expr = Arc::clone(&sort.expr);
+            constants.push(ConstExpr::new(expr, AcrossPartitions::Uniform(None)));
+        }
+    }
+    Ok(constants)
+}
+
+/// The parts that are not.
 pub(super) fn without_constants(
     plan: &Arc<dyn ExecutionPlan>,
-    order: impl IntoIterator<Item = PhysicalSortExpr>,
+    order: &[PhysicalSortExpr],
 ) -> Result<Vec<PhysicalSortExpr>> {
     let mut varying = Vec::new();
     for sort in order {
         if !is_constant(plan, &sort.expr)? {
-            varying.push(sort);
+            varying.push(sort.clone());
         }
     }
     Ok(varying)

@@ -23,7 +23,7 @@ use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::constants::without_constants;
+use super::constants::{constants_among, without_constants};
 use super::contradiction;
 use super::requirements::is_merge_of_ordered_inputs;
 use crate::join_graph::plain_column;
@@ -139,17 +139,24 @@ fn map_columns(
 
 /// Whether an operator's rows come in this order. What it says of itself need not be all that is known below it.
 fn delivers(plan: &Arc<dyn ExecutionPlan>, order: Vec<PhysicalSortExpr>) -> Result<bool> {
-    let order = without_constants(plan, order)?;
     let properties = plan.equivalence_properties();
     if properties.ordering_satisfy(order.clone())? {
         return Ok(true);
+    }
+    let constants = constants_among(plan, &order)?;
+    if !constants.is_empty() {
+        let mut properties = properties.clone();
+        properties.add_constants(constants)?;
+        if properties.ordering_satisfy(order.clone())? {
+            return Ok(true);
+        }
     }
     if is_merge_of_ordered_inputs(plan)? {
         let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else {
             return Ok(false);
         };
-        let merged = without_constants(plan, merge.expr().iter().cloned())?;
-        return Ok(merged.starts_with(&order));
+        let merged = without_constants(plan, merge.expr())?;
+        return Ok(merged.starts_with(&without_constants(plan, &order)?));
     }
     let children = plan.children();
     let (Some(true), Some(child)) = (plan.maintains_input_order().first(), children.first()) else {
