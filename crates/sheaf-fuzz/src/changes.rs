@@ -75,19 +75,25 @@ fn value(random: &mut Random, column: &str) -> String {
     }
 }
 
+/// A table to look rows of `table` up in. MariaDB and MySQL refuse to read the table that a statement changes, and find there
+/// what the statement itself has done to rows that refer to it, where Sheaf reads the table as it was.
+fn other_table(table: usize) -> Option<usize> {
+    let other = (table + 1) % TABLES.len();
+    (!refers_to(other, table)).then_some(other)
+}
+
 /// A condition on the columns of table `table`, whose name is `alias`.
 fn condition(random: &mut Random, table: usize, alias: &str) -> String {
     let column = *pick(random, COLUMNS[table]);
     let value = value(random, column);
     let name = format!("{alias}.{column}");
-    match random.below(6) {
-        0 => format!("{name} is null"),
-        1 => format!("{name} >= {value}"),
-        2 => format!("{name} in ({value}, {})", self::value(random, column)),
-        3 => format!(
+    match (random.below(6), other_table(table)) {
+        (0, _) => format!("{name} is null"),
+        (1, _) => format!("{name} >= {value}"),
+        (2, _) => format!("{name} in ({value}, {})", self::value(random, column)),
+        (3, Some(other)) => format!(
             "exists (select 1 from {} x where x.id = {alias}.id)",
-            // MariaDB and MySQL refuse to read the table that a statement changes.
-            TABLES[(table + 1) % TABLES.len()]
+            TABLES[other]
         ),
         _ => format!("{name} = {value}"),
     }
@@ -192,7 +198,10 @@ pub fn change(random: &mut Random) -> String {
             )
         }
         _ => {
-            let other = (table + 1) % TABLES.len();
+            let Some(other) = other_table(table) else {
+                let condition = condition(random, table, "x");
+                return format!("delete x from {name} x where {condition}");
+            };
             let condition = condition(random, other, "y");
             let join = *pick(random, &["join", "left join"]);
             format!(

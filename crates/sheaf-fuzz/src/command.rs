@@ -42,6 +42,9 @@ impl OtherWay {
     }
 }
 
+/// A run says how far it is after so many seeds.
+const SEEDS_PER_WORD: u64 = 20;
+
 /// What to compare, and for how long.
 #[derive(Args, Debug)]
 pub struct Options {
@@ -146,6 +149,10 @@ fn compare(options: &Options, sheaf: &str, judge: &str) -> Result<Summary, FuzzE
     for number in 0..options.seeds {
         if run.is_over() {
             break;
+        }
+        if number > 0 && number.is_multiple_of(SEEDS_PER_WORD) {
+            let (queries, last) = (run.summary.queries, first + number - 1);
+            eprintln!("fuzz: {queries} queries, up to seed {last}");
         }
         match options.changes {
             Some(changes) => run.changes(first + number, changes)?,

@@ -297,21 +297,26 @@ impl Generator<'_> {
         let kind = kind(self.random);
         let left = self.leaf(kind);
         let not = *pick(self.random, &["", "", "not "]);
-        match self.random.below(4) {
+        match self.random.below(5) {
             0 => sequence!["(", not, "exists (", self.exists_subquery(), "))"],
+            3 => {
+                let other = self::kind(self.random);
+                let (right, query) = (self.leaf(other), self.column_subquery(&[kind, other]));
+                sequence!["((", left, ", ", right, ") ", not, "in (", query, "))"]
+            }
             1 | 2 => sequence![
                 "(",
                 left,
                 " ",
                 not,
                 "in (",
-                self.column_subquery(kind),
+                self.column_subquery(&[kind]),
                 "))"
             ],
             _ => {
                 let sign = *pick(self.random, &COMPARISONS);
                 let quantifier = *pick(self.random, &["any", "all", "some"]);
-                let query = self.column_subquery(kind);
+                let query = self.column_subquery(&[kind]);
                 sequence!["(", left, " ", sign, " ", quantifier, " (", query, "))"]
             }
         }

@@ -26,6 +26,8 @@ pub struct Generator<'a> {
     /// Columns that may be named: of the query that is being written last, of those around it before.
     pub scopes: Vec<Vec<Visible>>,
     aliases: u32,
+    /// The kinds of the columns of the common table expression `c`, if there is one.
+    with: Option<Vec<Kind>>,
 }
 
 /// A query, and the kinds of its columns.
@@ -41,6 +43,7 @@ impl<'a> Generator<'a> {
             schema,
             scopes: Vec::new(),
             aliases: 0,
+            with: None,
         }
     }
 
@@ -55,6 +58,7 @@ impl<'a> Generator<'a> {
             true => Some(self.body(false)),
             false => None,
         };
+        self.with = with.as_ref().map(|with| with.kinds.clone());
         let body = match one_in(self.random, 6) {
             true => self.set_operation(),
             false => self.body(true),
@@ -62,7 +66,7 @@ impl<'a> Generator<'a> {
         let order = self.order(body.kinds.len());
         let tree = sequence![body.tree, order];
         match with {
-            // A name that nothing reads, but that must not disturb what it hides.
+            // It may be read several times, or not at all.
             Some(with) => sequence![
                 Tree::Optional(Box::new(sequence!["with c as (", with.tree, ") "])),
                 tree,
@@ -236,7 +240,10 @@ impl<'a> Generator<'a> {
         let group = match keys.is_empty() {
             true => text(""),
             false => {
-                let rollup = match one_in(self.random, 12) {
+                // What is grouped by twice is NULL in one of its places in MariaDB.
+                let repeats =
+                    (1..keys.len()).any(|at| keys[..at].iter().any(|key| key.sql == keys[at].sql));
+                let rollup = match one_in(self.random, 12) && !repeats {
                     true => Tree::Optional(Box::new(text(" with rollup"))),
                     false => text(""),
                 };
@@ -379,21 +386,20 @@ impl<'a> Generator<'a> {
     fn source(&mut self) -> (Tree, Vec<Visible>) {
         self.aliases += 1;
         let alias = format!("x{}", self.aliases);
-        if one_in(self.random, 8) && self.may_nest() {
-            // Nothing outside of a derived table can be named in it.
-            let scopes = std::mem::take(&mut self.scopes);
-            let body = self.body(false);
-            self.scopes = scopes;
-            let columns = body
-                .kinds
-                .iter()
-                .enumerate()
-                .map(|(number, kind)| Visible {
-                    sql: format!("{alias}.c{number}"),
-                    kind: *kind,
-                })
-                .collect();
-            return (sequence!["(", body.tree, ") ", alias], columns);
+        let made = if one_in(self.random, 8) && self.may_nest() {
+            let body = self.derived();
+            Some((sequence!["(", body.tree, ") ", alias.clone()], body.kinds))
+        } else {
+            let with = self.with.clone();
+            let with = with.filter(|_| one_in(self.random, 3));
+            with.map(|kinds| (text(format!("c {alias}")), kinds))
+        };
+        if let Some((tree, kinds)) = made {
+            let columns = kinds.into_iter().enumerate().map(|(number, kind)| Visible {
+                sql: format!("{alias}.c{number}"),
+                kind,
+            });
+            return (tree, columns.collect());
         }
         let table: &Table = pick(self.random, &self.schema.tables);
         let columns = table
@@ -405,6 +411,29 @@ impl<'a> Generator<'a> {
             })
             .collect();
         (text(format!("{} {alias}", table.name)), columns)
+    }
+
+    /// The query of a derived table.
+    fn derived(&mut self) -> Body {
+        // Nothing outside of it can be named in it.
+        let scopes = std::mem::take(&mut self.scopes);
+        let mut body = match one_in(self.random, 6) {
+            true => self.set_operation(),
+            false => self.body(false),
+        };
+        self.scopes = scopes;
+        // Which of the strings come that a collation takes for equal is not said.
+        let is_told_apart = !body.kinds.contains(&Kind::Text);
+        if is_told_apart && one_in(self.random, 4) {
+            let order: Vec<String> = (1..=body.kinds.len()).map(|n| n.to_string()).collect();
+            let limit = format!(
+                " order by {} limit {}",
+                order.join(", "),
+                self.random.below(6)
+            );
+            body.tree = sequence![body.tree, limit];
+        }
+        body
     }
 
     /// A subquery of at most one row and one column.
@@ -446,13 +475,18 @@ impl<'a> Generator<'a> {
     }
 
     /// The query in IN, ANY and ALL.
-    pub fn column_subquery(&mut self, kind: Kind) -> Tree {
+    pub fn column_subquery(&mut self, kinds: &[Kind]) -> Tree {
         let (from, columns) = self.from(1);
         self.scopes.push(columns);
-        let value = self.scalar(kind, 0);
+        let values: Vec<Tree> = kinds.iter().map(|kind| self.scalar(*kind, 0)).collect();
         let condition = self.where_clause();
         self.scopes.pop();
-        sequence!["select ", value, from, condition]
+        let values = Tree::List {
+            separator: ", ",
+            least: kinds.len(),
+            items: values,
+        };
+        sequence!["select ", values, from, condition]
     }
 }
 

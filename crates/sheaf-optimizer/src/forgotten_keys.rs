@@ -82,9 +82,13 @@ pub(crate) fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(forgotten.data)
 }
 
-/// True where groups of this input would be said to have its keys.
+/// True where groups of this input would be said to have its keys. DISTINCT has none until it becomes groups.
 fn is_misled(input: &LogicalPlan) -> bool {
-    !input.schema().functional_dependencies().is_empty()
+    !input.schema().functional_dependencies().is_empty() || contains_distinct(input)
+}
+
+fn contains_distinct(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Distinct(_)) || plan.inputs().into_iter().any(contains_distinct)
 }
 
 /// Groups whose columns have names of their own inside. Grouping sets have no keys.
