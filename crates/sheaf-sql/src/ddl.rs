@@ -31,7 +31,7 @@ use crate::values::{hybrid_number, literal};
 use crate::variables;
 
 /// How long an index build or a copy waits at most for the table's writers, and at its end for its readers;
-/// `lock_wait_timeout` may say less. The second wait cannot be interrupted, so it is short against that variable's default.
+/// `lock_wait_timeout` may say less. It is short against that variable's default: others wait for it meanwhile.
 const INDEX_LOCK_WAIT: Duration = Duration::from_secs(60);
 
 /// Pages that CHECK TABLE reads ahead.
@@ -451,7 +451,14 @@ impl Session {
             let memory = self.sort_memory()?;
             options.memory_bytes = memory.bytes();
             // One wait, not one in slices: the second wait comes after the build, which must not be done again.
-            let wait = self.index_lock_wait();
+            let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+            let handle = &self.handle;
+            let is_interrupted = || handle.should_stop_waiting();
+            let wait = LockRequest {
+                session: self.id(),
+                interrupt: Some(&is_interrupted),
+                ..LockRequest::from(limit.min(INDEX_LOCK_WAIT))
+            };
             let catalog = self.engine.catalog();
             let altered = catalog.alter_table(name, &alterations, &options, &progress, wait);
             // Why a CHECK could not be evaluated.
@@ -669,15 +676,6 @@ impl Session {
             referenced_columns,
             on_delete: key.on_delete,
             on_update: key.on_update,
-        }
-    }
-
-    fn index_lock_wait(&self) -> LockRequest {
-        let chosen = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-        LockRequest {
-            wait: chosen.min(INDEX_LOCK_WAIT),
-            session: self.id(),
-            is_first: false,
         }
     }
 }

@@ -27,8 +27,8 @@ use sheaf_optimizer::{
 };
 use sheaf_storage::{ReadView, StorageError};
 use sheaf_table::{
-    BorrowedReadGuard, Catalog, ChangeGuard, LockRequest, ReadGuard, RowWriteGuard, Table,
-    TableError, WriteGuard,
+    BorrowedReadGuard, Catalog, ChangeGuard, DefinitionChange, LockRequest, ReadGuard,
+    RowWriteGuard, Table, TableError, WriteGuard,
 };
 use sqlparser::ast;
 
@@ -570,7 +570,7 @@ impl Session {
     fn wait_for_lock<T>(
         &self,
         is_first: bool,
-        attempt: impl FnMut(LockRequest) -> Result<T, TableError>,
+        attempt: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
     ) -> Result<T> {
         let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
         self.wait_within(limit, WaitsFor::Table, is_first, attempt)
@@ -583,12 +583,12 @@ impl Session {
         limit: impl Fn() -> Duration,
         what: WaitsFor,
         is_first: bool,
-        mut attempt: impl FnMut(LockRequest) -> Result<T, TableError>,
+        mut attempt: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
     ) -> Result<T> {
         let mut request = LockRequest {
-            wait: LOCK_WAIT_SLICE,
-            session: self.handle.id(),
             is_first,
+            session: self.handle.id(),
+            ..LockRequest::from(LOCK_WAIT_SLICE)
         };
         // The end of the first slice.
         let mut began: Option<Instant> = None;
@@ -671,7 +671,12 @@ impl Session {
             let table = catalog.table(database, table);
             self.write_lock_wait(table.is_ok_and(|table| table.is_locked_by_session()))
         };
+        let announced = DefinitionChange::default();
         self.wait_within(limit, WaitsFor::Table, false, |request| {
+            let request = LockRequest {
+                definition_change: Some(&announced),
+                ..request
+            };
             catalog.open_for_write(database, table, request)
         })
     }
@@ -703,9 +708,15 @@ impl Session {
     /// Runs a change of definitions, which waits for the statements that use the table.
     pub(crate) fn with_definition_lock<T>(
         &self,
-        change: impl FnMut(LockRequest) -> Result<T, TableError>,
+        mut change: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
     ) -> Result<T> {
-        self.wait_for_lock(false, change)
+        let announced = DefinitionChange::default();
+        self.wait_for_lock(false, |request| {
+            change(LockRequest {
+                definition_change: Some(&announced),
+                ..request
+            })
+        })
     }
 
     /// Measures the time of the running statement, if that is limited, until what is returned is dropped.

@@ -208,17 +208,17 @@ impl Catalog {
     /// again for readers when all is ready.
     ///
     /// # Errors
-    /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any
-    /// more, `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is
-    /// another version than that of the options by the time that nobody else writes it, and the MySQL error for
-    /// whatever is wrong with the request. The table is as before.
-    pub fn alter_table(
+    /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any more,
+    /// `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is another
+    /// version than that of the options by the time that nobody else writes it, and the MySQL error for whatever is wrong
+    /// with the request. The table is as before.
+    pub fn alter_table<'w>(
         &self,
         (database, table): (&str, &str),
         changes: &[Alteration],
         options: &AlterOptions,
         progress: &dyn Progress,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<Altered> {
         let wait = wait.into();
         let name = (database.to_string(), table.to_string());
@@ -272,7 +272,7 @@ impl Catalog {
         &self,
         name: &QualifiedName,
         changes: &[Alteration],
-        wait: LockRequest,
+        wait: LockRequest<'_>,
     ) -> Result<LockedTables> {
         loop {
             // Says also what is wrong before anybody waits.
@@ -488,7 +488,7 @@ impl Catalog {
         definition: TableDefinition,
         state: Option<Arc<TableState>>,
         forgets_auto_increment: bool,
-        wait: LockRequest,
+        wait: LockRequest<'_>,
     ) -> Result<()> {
         let old = &locked.table.definition;
         let mut entries = Vec::with_capacity(1 + locked.others.len());

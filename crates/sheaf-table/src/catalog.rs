@@ -254,11 +254,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `CannotDropDatabase` if there is none, `ReferencedTable`, `LockWaitTimeout`.
-    pub fn drop_database(
+    pub fn drop_database<'w>(
         &self,
         name: &str,
         check_foreign_keys: bool,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<usize> {
         let wait = wait.into();
         loop {
@@ -340,11 +340,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
-    pub fn open_for_read(
+    pub fn open_for_read<'w>(
         &self,
         database: &str,
         name: &str,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<ReadGuard> {
         let wait = wait.into();
         loop {
@@ -361,9 +361,9 @@ impl Catalog {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn reopen_for_read(
+    pub fn reopen_for_read<'w>(
         table: &Arc<Table>,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<Option<ReadGuard>> {
         let wait = wait.into();
         let shared = table.state.lock.shared(wait)?;
@@ -378,9 +378,9 @@ impl Catalog {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn borrow_for_read(
+    pub fn borrow_for_read<'w>(
         table: &Table,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<Option<BorrowedReadGuard<'_>>> {
         let wait = wait.into();
         let shared = table.state.lock.borrow_shared(wait)?;
@@ -393,11 +393,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
-    pub fn open_for_write(
+    pub fn open_for_write<'w>(
         &self,
         database: &str,
         name: &str,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<WriteGuard> {
         let wait = wait.into();
         loop {
@@ -417,11 +417,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`.
-    pub fn open_for_row_writes(
+    pub fn open_for_row_writes<'w>(
         &self,
         database: &str,
         name: &str,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<RowWriteGuard> {
         let wait = wait.into();
         loop {
@@ -437,9 +437,9 @@ impl Catalog {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn reopen_for_row_writes(
+    pub fn reopen_for_row_writes<'w>(
         table: &Arc<Table>,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<Option<RowWriteGuard>> {
         let wait = wait.into();
         let rows = table.state.lock.row_writer(wait)?;
@@ -455,7 +455,7 @@ impl Catalog {
         &self,
         database: &str,
         name: &str,
-        wait: LockRequest,
+        wait: LockRequest<'_>,
     ) -> Result<(Arc<Table>, WriterLock)> {
         loop {
             let table = self.table(database, name)?;
@@ -490,7 +490,7 @@ impl Catalog {
     pub fn lock_for_session(
         &self,
         wanted: &BTreeMap<QualifiedName, SessionLockMode>,
-        request: LockRequest,
+        request: LockRequest<'_>,
     ) -> Result<BTreeMap<QualifiedName, SessionLock>> {
         let deadline = Instant::now() + request.wait;
         loop {
@@ -533,10 +533,10 @@ impl Catalog {
     ///
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`, and the MySQL error for whatever is wrong with the request.
-    pub fn create_table_within(
+    pub fn create_table_within<'w>(
         &self,
         request: CreateTable,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<Arc<Table>> {
         let wait = wait.into();
         let check = request.check_foreign_keys;
@@ -555,7 +555,7 @@ impl Catalog {
     fn lock_parents(
         &self,
         request: &CreateTable,
-        wait: LockRequest,
+        wait: LockRequest<'_>,
     ) -> Result<Vec<(Arc<Table>, WriterLock)>> {
         let keys = request.foreign_keys.iter();
         let keys = keys.filter(|_| request.check_foreign_keys);
@@ -668,11 +668,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `CannotDropTable` if one is not there, `ReferencedTable`, `LockWaitTimeout`.
-    pub fn drop_tables(
+    pub fn drop_tables<'w>(
         &self,
         names: &[QualifiedName],
         check_foreign_keys: bool,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<()> {
         let wait = wait.into();
         // Who drops some of the same tables locks them in the same order.
@@ -703,7 +703,7 @@ impl Catalog {
     pub(crate) fn lock_writers(
         &self,
         names: impl IntoIterator<Item = QualifiedName>,
-        wait: LockRequest,
+        wait: LockRequest<'_>,
     ) -> Result<Vec<(Arc<Table>, WriterLock)>> {
         let names = names.into_iter();
         names
@@ -728,11 +728,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownTable`, `TruncatedReferencedTable`, `LockWaitTimeout`.
-    pub fn truncate_table(
+    pub fn truncate_table<'w>(
         &self,
         (database, table): (&str, &str),
         check_foreign_keys: bool,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<()> {
         let wait = wait.into();
         // What waited for others knows only now what the table is.
@@ -793,10 +793,10 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `RenamedReferencedTable`, `LockWaitTimeout`.
-    pub fn rename_tables(
+    pub fn rename_tables<'w>(
         &self,
         renames: &[(QualifiedName, QualifiedName)],
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<()> {
         let wait = wait.into();
         for (_, (_, to)) in renames {
@@ -893,7 +893,7 @@ impl Catalog {
     pub(crate) fn redefine(
         &self,
         mut entries: Vec<Redefinition<'_>>,
-        wait: LockRequest,
+        wait: LockRequest<'_>,
     ) -> Result<()> {
         entries.sort_by_key(|entry| {
             let TableDefinition { database, name, .. } = &entry.table.definition;
@@ -1085,10 +1085,10 @@ fn put_redefinition(
 }
 
 /// Waits, at most `wait` for each, until nobody uses the tables.
-fn lock_others_out(
-    tables: &[(Arc<Table>, WriterLock)],
-    wait: LockRequest,
-) -> Result<Vec<ExclusiveLock<'_>>> {
+fn lock_others_out<'t>(
+    tables: &'t [(Arc<Table>, WriterLock)],
+    wait: LockRequest<'_>,
+) -> Result<Vec<ExclusiveLock<'t>>> {
     let writers = tables.iter().map(|(_, writer)| writer);
     writers.map(|writer| writer.exclusive(wait)).collect()
 }

@@ -46,7 +46,12 @@ impl Catalog {
     ///
     /// # Errors
     /// As there.
-    pub fn analyze(&self, database: &str, table: &str, wait: impl Into<LockRequest>) -> Result<()> {
+    pub fn analyze<'w>(
+        &self,
+        database: &str,
+        table: &str,
+        wait: impl Into<LockRequest<'w>>,
+    ) -> Result<()> {
         self.analyze_with(database, table, &AnalyzeOptions::default(), wait)
             .map(drop)
     }
@@ -55,12 +60,12 @@ impl Catalog {
     ///
     /// # Errors
     /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`, and whatever the storage reports.
-    pub fn analyze_with(
+    pub fn analyze_with<'w>(
         &self,
         database: &str,
         table: &str,
         options: &AnalyzeOptions,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<Arc<TableStatistics>> {
         let table = self.open_for_read(database, table, wait)?;
         let counted = table.state.counted_changes();
@@ -76,14 +81,14 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Self::analyze_with`].
-    pub fn update_histograms(
+    pub fn update_histograms<'w>(
         &self,
         database: &str,
         table: &str,
         columns: &[usize],
         buckets: usize,
         options: &AnalyzeOptions,
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<()> {
         let table = self.open_for_read(database, table, wait)?;
         let buckets = buckets.clamp(1, MAX_BUCKETS);
@@ -102,12 +107,12 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Self::analyze_with`].
-    pub fn drop_histograms(
+    pub fn drop_histograms<'w>(
         &self,
         database: &str,
         table: &str,
         columns: &[usize],
-        wait: impl Into<LockRequest>,
+        wait: impl Into<LockRequest<'w>>,
     ) -> Result<Vec<bool>> {
         let table = self.open_for_read(database, table, wait)?;
         let mut dropped = Vec::new();

@@ -55,7 +55,7 @@ impl GlobalReadLock {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn begin_change(&self, request: LockRequest) -> Result<ChangeTicket> {
+    pub fn begin_change(&self, request: LockRequest<'_>) -> Result<ChangeTicket> {
         let shard = self.changes.enter(request)?;
         Ok(ChangeTicket { shard })
     }
@@ -69,7 +69,7 @@ impl GlobalReadLock {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn begin_commit(&self, request: LockRequest) -> Result<CommitTicket> {
+    pub fn begin_commit(&self, request: LockRequest<'_>) -> Result<CommitTicket> {
         let shared = self.commits.shared(request)?;
         Ok(CommitTicket { _shared: shared })
     }
@@ -83,7 +83,7 @@ impl GlobalReadLock {
     ///
     /// # Errors
     /// `LockWaitTimeout`.
-    pub fn lock(&self, request: LockRequest) -> Result<GlobalReadLocked> {
+    pub fn lock(&self, request: LockRequest<'_>) -> Result<GlobalReadLocked> {
         let (mode, wait) = (SessionLockMode::Write, request.wait);
         let changes = self.changes.for_session(mode, EVERYBODY, wait)?;
         let _announced = self.commits.announce(mode);

@@ -82,6 +82,8 @@ pub use schema::{
 pub use search_lock::Search;
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::{InsertOutcome, Table};
-pub use table_lock::{Announced, LockRequest, NO_SESSION, SessionLock, SessionLockMode};
+pub use table_lock::{
+    Announced, DefinitionChange, LockRequest, NO_SESSION, SessionLock, SessionLockMode,
+};
 pub use types::ColumnType;
 pub use value::{Value, column_text};

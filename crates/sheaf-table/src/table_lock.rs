@@ -11,13 +11,13 @@
 //!
 //! So an index is built while others read the table, and only its entry into the catalog waits for them.
 //!
-//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind;
-//! WRITE keeps out everybody. Neither keeps out the session's own statements, which say for [which
-//! session](LockRequest) they ask. A busy table has no moment without writers, so who waits for LOCK TABLES
-//! [announces](TableLock::announce) it, and statements that hold no table yet let it pass; those that hold one go on,
-//! because somebody may be waiting for what they hold. The same goes for sessions that wait to be writer, which writers
-//! of rows let pass, or exclusive, which readers let pass, too: else a definition could not change while many sessions
-//! use the table in turn.
+//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind; WRITE keeps
+//! out everybody. Neither keeps out the session's own statements, which say for [which session](LockRequest<'_>) they ask. A busy
+//! table has no moment without writers, so who waits for LOCK TABLES [announces](TableLock::announce) it, and statements that
+//! hold no table yet let it pass; those that hold one go on, because somebody may be waiting for what they hold. The same goes
+//! for sessions that wait to be writer, which writers of rows let pass, or exclusive, which readers let pass, too: else a
+//! definition could not change while many sessions use the table in turn. Who waits in several attempts stays announced
+//! [from one to the next](DefinitionChange).
 //!
 //! **Order.** Writer before shared before exclusive, and whoever takes exclusive holds writer and no longer shared.
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
@@ -69,24 +69,71 @@ const SHARDS: usize = 16;
 struct Shard(AtomicUsize);
 
 /// Who asks for a table's lock, and how long it waits.
-#[derive(Clone, Copy, Debug)]
-pub struct LockRequest {
+#[derive(Clone, Copy)]
+pub struct LockRequest<'a> {
     pub wait: Duration,
     /// The session that asks, whose LOCK TABLES does not keep it out; [`NO_SESSION`]: none.
     pub session: u64,
     /// It holds no table yet, and lets those pass that wait for LOCK TABLES.
     pub is_first: bool,
+    /// What ends the wait before its time: looked at [now and then](INTERRUPT_CHECK), on the thread that waits.
+    pub interrupt: Option<&'a (dyn Fn() -> bool + Sync)>,
+    /// A change of a definition that waits in several attempts.
+    pub definition_change: Option<&'a DefinitionChange>,
 }
 
 /// Who asks for a lock without being a session.
 pub const NO_SESSION: u64 = 0;
 
-impl From<Duration> for LockRequest {
-    fn from(wait: Duration) -> LockRequest {
+/// How often a wait that can be interrupted looks whether it is.
+const INTERRUPT_CHECK: Duration = Duration::from_millis(50);
+
+impl From<Duration> for LockRequest<'_> {
+    fn from(wait: Duration) -> Self {
         LockRequest {
             wait,
             session: NO_SESSION,
             is_first: false,
+            interrupt: None,
+            definition_change: None,
+        }
+    }
+}
+
+/// The tables that a change of definitions has waited for in vain. Between two attempts it holds none of them, and stays
+/// [announced](TableLock) at all: else those would enter that let it pass while it waited, and on a busy table it would find
+/// no moment in any of its attempts.
+#[derive(Default)]
+pub struct DefinitionChange(Mutex<Vec<AnnouncedChange>>);
+
+/// A [`Definer`] that is known to a lock while this lives.
+struct AnnouncedChange {
+    lock: Arc<TableLock>,
+    definer: Definer,
+}
+
+impl Drop for AnnouncedChange {
+    fn drop(&mut self) {
+        let lock = &self.lock;
+        lock.release(|state| {
+            state.forget(self.definer);
+            lock.open(state);
+        });
+    }
+}
+
+impl DefinitionChange {
+    /// Makes the waiter known, unless it is from an attempt before. Called under the lock's mutex.
+    fn announce(&self, lock: &Arc<TableLock>, state: &mut State, definer: Definer) {
+        let mut announced = self.0.lock();
+        let is_own =
+            |known: &AnnouncedChange| Arc::ptr_eq(&known.lock, lock) && known.definer == definer;
+        if !announced.iter().any(is_own) {
+            state.definers.push(definer);
+            announced.push(AnnouncedChange {
+                lock: Arc::clone(lock),
+                definer,
+            });
         }
     }
 }
@@ -126,6 +173,11 @@ struct State {
 }
 
 impl State {
+    fn forget(&mut self, definer: Definer) {
+        let known = self.definers.iter().position(|known| *known == definer);
+        known.map(|known| self.definers.swap_remove(known));
+    }
+
     fn is_others(&self, session: u64) -> bool {
         self.owner.is_some_and(|(owner, _)| owner != session)
     }
@@ -135,21 +187,21 @@ impl State {
         self.definers.iter().any(|definer| definer.is_writer)
     }
 
-    fn admits_shared(&self, request: &LockRequest) -> bool {
+    fn admits_shared(&self, request: &LockRequest<'_>) -> bool {
         let passes = !request.is_first || (self.announced_writes == 0 && !self.is_to_change());
         passes && !self.exclusive && !self.is_others(request.session)
     }
 
     /// What a session has locked for READ it may have to look at beside other such sessions, where a foreign key leads
     /// there. That it changes nothing is the session's business.
-    fn admits_row_writer(&self, request: &LockRequest) -> bool {
+    fn admits_row_writer(&self, request: &LockRequest<'_>) -> bool {
         let passes = !request.is_first || (self.announced == 0 && self.definers.is_empty());
         let is_kept_out = self.is_others(request.session)
             || (!self.readers.is_empty() && !self.readers.contains(&request.session));
         passes && !self.writer && !self.exclusive && !is_kept_out
     }
 
-    fn admits_writer(&self, request: &LockRequest) -> bool {
+    fn admits_writer(&self, request: &LockRequest<'_>) -> bool {
         !self.writer
             && self.row_writers == 0
             && !self.is_others(request.session)
@@ -174,21 +226,21 @@ pub(crate) struct TableLock {
 }
 
 impl TableLock {
-    /// Waits at most `wait` until `free`, then applies `take`.
+    /// Waits as the request says until `free`, then applies `take`.
     fn acquire(
-        &self,
-        wait: Duration,
+        self: &Arc<Self>,
+        request: LockRequest<'_>,
         free: impl Fn(&State) -> bool,
         take: impl FnOnce(&mut State),
     ) -> Result<()> {
-        self.acquire_as(None, wait, free, take)
+        self.acquire_as(None, request, free, take)
     }
 
     /// As [`acquire`](Self::acquire); others can see who waits.
     fn acquire_as(
-        &self,
+        self: &Arc<Self>,
         definer: Option<Definer>,
-        wait: Duration,
+        request: LockRequest<'_>,
         free: impl Fn(&State) -> bool,
         take: impl FnOnce(&mut State),
     ) -> Result<()> {
@@ -197,8 +249,20 @@ impl TableLock {
             take(&mut state);
             return Ok(());
         }
-        let deadline = Instant::now().checked_add(wait);
+        let deadline = Instant::now().checked_add(request.wait);
+        let longest = match request.interrupt {
+            Some(_) => INTERRUPT_CHECK,
+            None => Duration::from_secs(3600),
+        };
         self.waiting.fetch_add(1, Ordering::SeqCst);
+        // What is announced is so for longer than this wait.
+        let definer = match (definer, request.definition_change) {
+            (Some(definer), Some(change)) => {
+                change.announce(self, &mut state, definer);
+                None
+            }
+            (definer, _) => definer,
+        };
         state.definers.extend(definer);
         let outcome = loop {
             if free(&state) {
@@ -212,14 +276,14 @@ impl TableLock {
             if left.is_zero() {
                 break Err(TableError::LockWaitTimeout);
             }
-            state = self
-                .changed
-                .wait_timeout(state, left.min(Duration::from_secs(3600)));
+            state = self.changed.wait_timeout(state, left.min(longest));
+            if request.interrupt.is_some_and(|interrupt| interrupt()) {
+                break Err(TableError::Interrupted);
+            }
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        let own = definer.and_then(|own| state.definers.iter().position(|known| *known == own));
-        if let Some(own) = own {
-            state.definers.swap_remove(own);
+        if let Some(own) = definer {
+            state.forget(own);
             self.open(&state);
             drop(state);
             // Those that let it pass.
@@ -259,7 +323,7 @@ impl TableLock {
     }
 
     /// Becomes a shared holder, counted in the shard that is returned.
-    pub(crate) fn enter(&self, request: LockRequest) -> Result<usize> {
+    pub(crate) fn enter(self: &Arc<Self>, request: LockRequest<'_>) -> Result<usize> {
         let shard = thread_hint() % SHARDS;
         let holders = &self.shared[shard].0;
         holders.fetch_add(1, Ordering::SeqCst);
@@ -268,7 +332,7 @@ impl TableLock {
             let enter = |_: &mut State| {
                 holders.fetch_add(1, Ordering::SeqCst);
             };
-            self.acquire(request.wait, |state| state.admits_shared(&request), enter)?;
+            self.acquire(request, |state| state.admits_shared(&request), enter)?;
         }
         Ok(shard)
     }
@@ -300,7 +364,7 @@ impl TableLock {
         self.closed.store(state.stays_closed(), Ordering::SeqCst);
     }
 
-    pub(crate) fn shared(self: &Arc<Self>, request: LockRequest) -> Result<SharedLock> {
+    pub(crate) fn shared(self: &Arc<Self>, request: LockRequest<'_>) -> Result<SharedLock> {
         let shard = self.enter(request)?;
         Ok(SharedLock {
             lock: self.clone(),
@@ -309,25 +373,28 @@ impl TableLock {
     }
 
     /// As [`shared`](Self::shared), for who keeps the lock itself alive.
-    pub(crate) fn borrow_shared(&self, request: LockRequest) -> Result<BorrowedSharedLock<'_>> {
+    pub(crate) fn borrow_shared<'l>(
+        self: &'l Arc<Self>,
+        request: LockRequest<'_>,
+    ) -> Result<BorrowedSharedLock<'l>> {
         let shard = self.enter(request)?;
         Ok(BorrowedSharedLock { lock: self, shard })
     }
 
     /// As [`borrow_shared`](Self::borrow_shared), also beside LOCK TABLES of other sessions: for who reads no rows.
-    pub(crate) fn look(&self, wait: Duration) -> Result<BorrowedSharedLock<'_>> {
+    pub(crate) fn look(self: &Arc<Self>, wait: Duration) -> Result<BorrowedSharedLock<'_>> {
         let shard = thread_hint() % SHARDS;
         let enter = |_: &mut State| {
             self.shared[shard].0.fetch_add(1, Ordering::SeqCst);
         };
-        self.acquire(wait, |state| !state.exclusive, enter)?;
+        self.acquire(wait.into(), |state| !state.exclusive, enter)?;
         Ok(BorrowedSharedLock { lock: self, shard })
     }
 
-    pub(crate) fn writer(self: &Arc<Self>, request: LockRequest) -> Result<WriterLock> {
+    pub(crate) fn writer(self: &Arc<Self>, request: LockRequest<'_>) -> Result<WriterLock> {
         let free = |state: &State| state.admits_writer(&request);
         let definer = definer(request.session, false);
-        self.acquire_as(definer, request.wait, free, |state| {
+        self.acquire_as(definer, request, free, |state| {
             state.writer = true;
             state.writer_session = request.session;
         })?;
@@ -337,9 +404,9 @@ impl TableLock {
         })
     }
 
-    pub(crate) fn row_writer(self: &Arc<Self>, request: LockRequest) -> Result<RowWriterLock> {
+    pub(crate) fn row_writer(self: &Arc<Self>, request: LockRequest<'_>) -> Result<RowWriterLock> {
         let free = |state: &State| state.admits_row_writer(&request);
-        self.acquire(request.wait, free, |state| state.row_writers += 1)?;
+        self.acquire(request, free, |state| state.row_writers += 1)?;
         Ok(RowWriterLock(self.clone()))
     }
 
@@ -355,7 +422,9 @@ impl TableLock {
         };
         match mode {
             SessionLockMode::Read => {
-                self.acquire(wait, nobody_writes, |state| state.readers.push(session))?;
+                self.acquire(wait.into(), nobody_writes, |state| {
+                    state.readers.push(session)
+                })?;
             }
             SessionLockMode::Write => {
                 let is_free = |state: &State| {
@@ -363,7 +432,7 @@ impl TableLock {
                         && state.readers.is_empty()
                         && (state.owner.is_some() || self.close(state))
                 };
-                self.acquire(wait, is_free, |state| {
+                self.acquire(wait.into(), is_free, |state| {
                     let times = state.owner.map_or(0, |(_, times)| times);
                     state.owner = Some((session, times + 1));
                 })?;
@@ -498,11 +567,11 @@ pub(crate) struct WriterLock {
 
 impl WriterLock {
     /// Waits until nobody reads the table. The holder must not hold a shared lock of it.
-    pub(crate) fn exclusive(&self, request: LockRequest) -> Result<ExclusiveLock<'_>> {
+    pub(crate) fn exclusive(&self, request: LockRequest<'_>) -> Result<ExclusiveLock<'_>> {
         let free = |state: &State| !state.exclusive && self.lock.close(state);
         let definer = definer(self.session, true);
         self.lock
-            .acquire_as(definer, request.wait, free, |state| state.exclusive = true)?;
+            .acquire_as(definer, request, free, |state| state.exclusive = true)?;
         Ok(ExclusiveLock(self))
     }
 }
@@ -534,14 +603,16 @@ impl Drop for ExclusiveLock<'_> {
 mod tests {
     use super::*;
 
-    const NO_WAIT: LockRequest = request(0, Duration::ZERO);
-    const LONG: LockRequest = request(0, Duration::from_secs(60));
+    const NO_WAIT: LockRequest<'static> = request(0, Duration::ZERO);
+    const LONG: LockRequest<'static> = request(0, Duration::from_secs(60));
 
-    const fn request(session: u64, wait: Duration) -> LockRequest {
+    const fn request(session: u64, wait: Duration) -> LockRequest<'static> {
         LockRequest {
             wait,
             session,
             is_first: false,
+            interrupt: None,
+            definition_change: None,
         }
     }
 
@@ -749,6 +820,7 @@ mod tests {
         let reader = lock.shared(first).unwrap();
         std::thread::scope(|scope| {
             let changing = scope.spawn(|| {
+                let own = request(7, LONG.wait);
                 let writer = lock.writer(own).unwrap();
                 writer.exclusive(own).map(drop)
             });
@@ -782,5 +854,57 @@ mod tests {
         assert!(lock.shared(first).is_ok() && !lock.closed.load(Ordering::SeqCst));
         drop((reader, writer));
         assert!(lock.row_writer(first).is_ok());
+    }
+
+    /// Between two attempts nobody enters that let it pass during the first one.
+    #[test]
+    fn who_changes_the_definition_stays_announced_between_attempts() {
+        let lock = Arc::new(TableLock::default());
+        let first = LockRequest {
+            is_first: true,
+            ..NO_WAIT
+        };
+        let change = DefinitionChange::default();
+        let attempt = LockRequest {
+            definition_change: Some(&change),
+            ..request(7, Duration::from_millis(1))
+        };
+        let row_writer = lock.row_writer(first).unwrap();
+        assert!(lock.writer(attempt).is_err());
+        assert!(lock.row_writer(first).is_err() && lock.row_writer(NO_WAIT).is_ok());
+        assert!(lock.shared(first).is_ok());
+        drop(row_writer);
+        let reader = lock.shared(first).unwrap();
+        for _ in 0..2 {
+            let writer = lock.writer(attempt).unwrap();
+            assert!(writer.exclusive(attempt).is_err());
+        }
+        assert!(lock.shared(first).is_err() && lock.shared(NO_WAIT).is_ok());
+        assert_eq!(lock.state.lock().definers.len(), 2);
+        drop(reader);
+        drop(lock.writer(attempt).unwrap().exclusive(attempt).unwrap());
+        assert!(lock.shared(first).is_err());
+        drop(change);
+        assert!(lock.shared(first).is_ok() && lock.row_writer(first).is_ok());
+        assert!(!lock.closed.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_wait_can_be_interrupted() {
+        let lock = Arc::new(TableLock::default());
+        let reader = lock.shared(NO_WAIT).unwrap();
+        let began = Instant::now();
+        let is_killed = || began.elapsed() > Duration::from_millis(100);
+        let own = LockRequest {
+            interrupt: Some(&is_killed),
+            ..request(7, LONG.wait)
+        };
+        let writer = lock.writer(own).unwrap();
+        let exclusive = writer.exclusive(own).map(drop);
+        assert!(matches!(exclusive, Err(TableError::Interrupted)));
+        assert!(lock.writer(own).is_err() && !lock.awaits(7, true));
+        drop(writer);
+        assert!(lock.writer(own).is_ok());
+        drop(reader);
     }
 }

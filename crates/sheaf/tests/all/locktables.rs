@@ -885,3 +885,68 @@ fn dumps_lock_what_they_read_and_are_read_again() {
         }
     }
 }
+
+/// Each of the readers takes longer than one attempt of a change that waits, and at each moment one of them reads.
+#[test]
+fn a_definition_changes_between_long_statements() {
+    let server = TestServer::start();
+    let (mut one, _) = two_sessions(&server);
+    set_wait(&mut one, 20);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 0..4 {
+            let (server, done) = (&server, &done);
+            scope.spawn(move || {
+                let mut connection = another(server);
+                std::thread::sleep(std::time::Duration::from_millis(reader * 60));
+                while !done.load(Ordering::Relaxed) {
+                    run(&mut connection, "select sleep(0.25) from t");
+                }
+            });
+        }
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let outcomes = [
+            "alter table t add column c int",
+            "alter table t add index (b)",
+            "truncate table t",
+        ]
+        .map(|sql| (sql, one.query_drop(sql)));
+        done.store(true, Ordering::Relaxed);
+        for (sql, outcome) in outcomes {
+            outcome.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+    });
+}
+
+#[test]
+fn a_change_of_a_definition_that_waits_can_be_killed() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    set_wait(&mut two, 60);
+    let id = id_of(&two);
+    // The first wait of an index build is for writers, the second for readers.
+    for (keeps, changes) in [
+        ("update t set b = b + 1", "alter table t add index (b)"),
+        ("select * from t", "alter table t add index (b)"),
+        ("select * from t", "alter table t modify b bigint"),
+        ("select * from t", "alter table t add column c int"),
+        ("select * from t", "drop table t"),
+        ("select * from t", "lock tables t write"),
+    ] {
+        run(&mut one, "begin");
+        run(&mut one, keeps);
+        let began = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| error_of(&mut two, changes));
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            while !waiting.is_finished() {
+                run(&mut one, &format!("kill query {id}"));
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            assert_eq!(waiting.join().expect("an answer"), 1317, "{changes}");
+        });
+        assert!(began.elapsed().as_secs() < 10, "{changes}");
+        run(&mut one, "rollback");
+    }
+    run(&mut two, "alter table t add index (b)");
+}
