@@ -14,7 +14,7 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast;
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use crate::walk::{ExpressionVisitor, walk_expression};
 
@@ -74,16 +74,34 @@ impl ExpressionVisitor for Names {
     }
 }
 
+/// The places of the names of columns. Words alone do not tell: a column may be called `day` or `and`.
+struct Places(Vec<Span>);
+
+impl ExpressionVisitor for Places {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        match expression {
+            ast::Expr::Identifier(name) => self.0.push(name.span),
+            ast::Expr::CompoundIdentifier(parts) => {
+                self.0.extend(parts.iter().map(|name| name.span));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// What is kept of the expression that these tokens are.
-pub(super) fn kept_text(tokens: &[Token], expression: &ast::Expr) -> String {
-    let columns = column_names(expression);
+pub(super) fn kept_text(tokens: &[TokenWithSpan], expression: &ast::Expr) -> String {
+    let mut columns = Places(Vec::new());
+    let mut expression = expression.clone();
+    walk_expression(&mut expression, &mut WithoutUnits);
+    walk_expression(&mut expression, &mut columns);
     let tokens = without_parentheses(tokens);
     let mut text = String::new();
     let mut at = 0;
     let mut space = false;
-    let mut is_unit = false;
     while at < tokens.len() {
-        let token = &tokens[at];
+        let TokenWithSpan { token, span } = &tokens[at];
         at += 1;
         if matches!(token, Token::Whitespace(_)) {
             space = !text.is_empty();
@@ -92,24 +110,13 @@ pub(super) fn kept_text(tokens: &[Token], expression: &ast::Expr) -> String {
         if std::mem::take(&mut space) {
             text.push(' ');
         }
-        let may_be_unit = std::mem::take(&mut is_unit);
         match token {
-            Token::LParen => {
-                is_unit = matches!(last_word(&tokens[..at - 1]), Some(word) if is_with_unit(word));
-                text.push('(');
-            }
-            Token::Word(word) if may_be_unit => text.push_str(&word.value),
             // A table or a database before a column.
             Token::Word(_) if is_qualifier(&tokens[at..]) => at += 1,
-            Token::Word(word) => {
-                let is_column = |name: &String| name.eq_ignore_ascii_case(&word.value);
-                let is_call = tokens.get(at) == Some(&Token::LParen);
-                if word.quote_style.is_some() || (!is_call && columns.iter().any(is_column)) {
-                    text.push_str(&sheaf_table::show_create::quoted(&word.value));
-                } else {
-                    text.push_str(&word.value);
-                }
+            Token::Word(word) if word.quote_style.is_some() || columns.0.contains(span) => {
+                text.push_str(&sheaf_table::show_create::quoted(&word.value));
             }
+            Token::Word(word) => text.push_str(&word.value),
             Token::SingleQuotedString(string)
             | Token::DoubleQuotedString(string)
             | Token::NationalStringLiteral(string) => {
@@ -122,17 +129,10 @@ pub(super) fn kept_text(tokens: &[Token], expression: &ast::Expr) -> String {
     text
 }
 
-fn last_word(tokens: &[Token]) -> Option<&str> {
-    match tokens.last() {
-        Some(Token::Word(word)) if word.quote_style.is_none() => Some(&word.value),
-        _ => None,
-    }
-}
-
 /// What is between parentheses that are around all of it.
-fn without_parentheses(mut tokens: &[Token]) -> &[Token] {
+fn without_parentheses(mut tokens: &[TokenWithSpan]) -> &[TokenWithSpan] {
     loop {
-        let is_space = |token: &Token| matches!(token, Token::Whitespace(_));
+        let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
         while let [first, rest @ ..] = tokens
             && is_space(first)
         {
@@ -143,12 +143,15 @@ fn without_parentheses(mut tokens: &[Token]) -> &[Token] {
         {
             tokens = rest;
         }
-        let [Token::LParen, inner @ .., Token::RParen] = tokens else {
+        let [first, inner @ .., last] = tokens else {
             return tokens;
         };
+        if (&first.token, &last.token) != (&Token::LParen, &Token::RParen) {
+            return tokens;
+        }
         let mut depth = 0_usize;
         for token in inner {
-            match token {
+            match token.token {
                 Token::LParen => depth += 1,
                 // The first one ends before the end.
                 Token::RParen if depth == 0 => return tokens,
@@ -160,6 +163,9 @@ fn without_parentheses(mut tokens: &[Token]) -> &[Token] {
     }
 }
 
-fn is_qualifier(behind: &[Token]) -> bool {
-    matches!(behind, [Token::Period, Token::Word(_), ..])
+fn is_qualifier(behind: &[TokenWithSpan]) -> bool {
+    let [period, word, ..] = behind else {
+        return false;
+    };
+    period.token == Token::Period && matches!(word.token, Token::Word(_))
 }

@@ -1,7 +1,7 @@
 //! CREATE, ALTER, DROP and RENAME.
 
 use sheaf_table::ReferentialAction;
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::statement::{
     CheckDefinition, ColumnDefinition, ColumnPlace, CreateTable, DatabaseOptions,
@@ -530,8 +530,8 @@ impl StatementParser<'_> {
         self.expect_token(&Token::LParen)?;
         let begin = self.tokens.index();
         let expression = self.expression()?;
-        let tokens: Vec<Token> = (begin..self.tokens.index())
-            .map(|at| self.tokens.token_at(at).token.clone())
+        let tokens: Vec<TokenWithSpan> = (begin..self.tokens.index())
+            .map(|at| self.tokens.token_at(at).clone())
             .collect();
         self.expect_token(&Token::RParen)?;
         Ok(CheckDefinition {
